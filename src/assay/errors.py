@@ -1,0 +1,18 @@
+"""What a user did, saw or gave that we cannot go on with, told in one sentence."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class AssayError(Exception):
+    """One clear sentence that says what is wrong and what to do; the command line prints it and exits with 2."""
+
+
+def unknown(kind: str, name: str, known: Iterable[str]) -> AssayError:
+    """The error for a name that is not among `known`, with the nearest one suggested."""
+    names = sorted(known)
+    nearest = difflib.get_close_matches(name, names, n=1, cutoff=0.4)
+    hint = f"did you mean {nearest[0]!r}?" if nearest else f"choose one of: {', '.join(names)}."
+    return AssayError(f"Unknown {kind} {name!r}; {hint}")

@@ -1,0 +1,28 @@
+"""One look for everything that takes more than a few seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+console = Console(stderr=True)
+
+
+@contextmanager
+def bar(*columns: str) -> Iterator[Progress]:
+    """A progress bar on standard error; `columns` name extra task fields to show, such as loss."""
+    extra = [TextColumn(f"{{task.fields[{name}]}}") for name in columns]
+    shown = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        *extra,
+        TimeRemainingColumn(elapsed_when_finished=True),
+        console=console,
+        transient=False,
+    )
+    with shown:
+        yield shown

@@ -1,0 +1,106 @@
+"""The shapes that everything else agrees on: B examples, T tokens, D embedding, M state, C classes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Protocol, runtime_checkable
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+Edit = Callable[[Float[Tensor, "B *Q T"], Bool[Tensor, "B T"]], Float[Tensor, "B *Q T"]]
+"""Takes attention weights and the mask of real tokens; returns the weights to use instead."""
+
+
+@dataclass(frozen=True)
+class Query:
+    """The second text of a pair: a hypothesis or a question."""
+
+    ids: Int[Tensor, "B S"]
+    mask: Bool[Tensor, "B S"]
+
+    def to(self, device: torch.device | str) -> Query:
+        return Query(self.ids.to(device), self.mask.to(device))
+
+    def __getitem__(self, rows: slice | Int[Tensor, " N"]) -> Query:
+        return Query(self.ids[rows], self.mask[rows])
+
+
+@dataclass(frozen=True)
+class Batch:
+    """B padded examples of at most T tokens; padding stands at the end of a row."""
+
+    ids: Int[Tensor, "B T"]
+    mask: Bool[Tensor, "B T"]
+    labels: Int[Tensor, " B"]
+    query: Query | None = None
+    truth: Bool[Tensor, "B T"] | None = None
+
+    def __len__(self) -> int:
+        return self.ids.shape[0]
+
+    def __getitem__(self, rows: slice | Int[Tensor, " N"]) -> Batch:
+        """Some of the examples, or some of them several times."""
+        return Batch(
+            self.ids[rows],
+            self.mask[rows],
+            self.labels[rows],
+            None if self.query is None else self.query[rows],
+            None if self.truth is None else self.truth[rows],
+        )
+
+    @property
+    def lengths(self) -> Int[Tensor, " B"]:
+        return self.mask.sum(-1)
+
+    def to(self, device: torch.device | str) -> Batch:
+        return replace(
+            self,
+            ids=self.ids.to(device),
+            mask=self.mask.to(device),
+            labels=self.labels.to(device),
+            query=None if self.query is None else self.query.to(device),
+            truth=None if self.truth is None else self.truth.to(device),
+        )
+
+
+@dataclass(frozen=True)
+class Output:
+    """A model's answer: logits, and the attention weights that were used, one tensor a layer."""
+
+    logits: Float[Tensor, "B C"]
+    attention: tuple[Float[Tensor, "B *Q T"], ...]
+
+    @property
+    def probabilities(self) -> Float[Tensor, "B C"]:
+        return self.logits.float().softmax(-1) if self.logits.dtype.itemsize < 4 else self.logits.softmax(-1)
+
+
+@runtime_checkable
+class Model(Protocol):
+    """Anything that can be explained: embeddings apart, and an edit of attention as an argument."""
+
+    def embed(self, batch: Batch) -> Float[Tensor, "B T D"]: ...
+    def __call__(self, x: Float[Tensor, "B T D"], batch: Batch, edit: Edit | None = None) -> Output: ...
+
+
+@runtime_checkable
+class PooledModel(Model, Protocol):
+    """A model that ends in a linear decoder over the attention-weighted mean of its states."""
+
+    def states(self, x: Float[Tensor, "B T D"], batch: Batch) -> Float[Tensor, "B T M"]: ...
+    def attend(self, states: Float[Tensor, "B T M"], batch: Batch) -> Float[Tensor, "B T"]: ...
+    def decode(self, states: Float[Tensor, "B T M"], weights: Float[Tensor, "B T"]) -> Float[Tensor, "B C"]: ...
+
+
+Explainer = Callable[[Model, Batch, Int[Tensor, " B"]], Float[Tensor, "B T"]]
+"""Takes a model, a batch and the class to explain of each example; returns one score a token, 0 on padding."""
+
+
+def token_logits(model: PooledModel, states: Float[Tensor, "B T M"]) -> Float[Tensor, "B T C"]:
+    """The logits of each state alone; any attention over the states gives their weighted mean."""
+    rows, tokens, size = states.shape
+    alone = states.reshape(rows * tokens, 1, size)
+    return model.decode(alone, alone.new_ones(rows * tokens, 1)).reshape(rows, tokens, -1)

@@ -1,0 +1,37 @@
+"""Small models and batches that many tests share."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import torch
+
+from assay.models.classifier import Architecture, Classifier
+from assay.types import Batch
+
+WORDS = 40
+
+
+def batch(lengths: tuple[int, ...] = (7, 1, 4, 12), seed: int = 0, width: int | None = None) -> Batch:
+    """Random texts of these lengths, padded to the longest or to `width`."""
+    generator = torch.Generator().manual_seed(seed)
+    count = torch.tensor(lengths)
+    mask = torch.arange(width or max(lengths)) < count[:, None]
+    ids = torch.stack(
+        [
+            torch.cat([torch.randint(4, WORDS, (n,), generator=generator), torch.zeros(mask.shape[1] - n).long()])
+            for n in lengths
+        ]
+    )
+    return Batch(ids, mask, torch.arange(len(lengths)) % 2)
+
+
+def model(seed: int = 0, classes: int = 2, dtype: torch.dtype = torch.float64, **options: object) -> Classifier:
+    """A small random classifier, sharp enough that its attention is not flat."""
+    torch.manual_seed(seed)
+    architecture = replace(Architecture(embedding=6, hidden=8, alignment_size=5), **options)  # type: ignore[arg-type]
+    network = Classifier(architecture, WORDS, classes).to(dtype).eval()
+    with torch.no_grad():
+        for parameter in network.parameters():
+            parameter.mul_(2.0)
+    return network

@@ -1,0 +1,26 @@
+"""Shapes are checked at run time, in tests only; randomness and threads are fixed."""
+
+from jaxtyping import install_import_hook  # isort: skip
+
+hook = install_import_hook("assay", "beartype.beartype")
+
+import os  # noqa: E402
+
+import pytest  # noqa: E402
+import torch  # noqa: E402
+
+torch.set_num_threads(1)  # small tensors: more threads only wait for one another
+
+
+@pytest.fixture(autouse=True)
+def _fixed_seed() -> None:
+    torch.manual_seed(0)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that need what this machine has not are skipped, and say why."""
+    for item in items:
+        if item.get_closest_marker("data") and "ASSAY_DATA" not in os.environ:
+            item.add_marker(pytest.mark.skip(reason="ASSAY_DATA is not set"))
+        if item.get_closest_marker("gpu") and not torch.cuda.is_available():
+            item.add_marker(pytest.mark.skip(reason="no GPU"))
