@@ -1,0 +1,1 @@
+"""Numbers about explanations: functions of numpy arrays that need no model."""

@@ -1,0 +1,156 @@
+"""Rank agreement between two explanations of the same examples, for all examples at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+from scipy.special import factorial, ndtr
+
+EXACT_LENGTH = 33  # up to here the exact null distribution is used, as scipy does
+
+
+@dataclass(frozen=True)
+class KendallResult:
+    """Tau-b and its two-sided p-value, one a row; both are nan where a row is constant or has no pair."""
+
+    tau: Float[np.ndarray, " B"]
+    p: Float[np.ndarray, " B"]
+
+
+@dataclass(frozen=True)
+class Ties:
+    """Sums over the groups of equal values in a row, with c the size of a group."""
+
+    pairs: Int[np.ndarray, " B"]  # c (c - 1) / 2
+    triples: Int[np.ndarray, " B"]  # c (c - 1) (c - 2)
+    spread: Int[np.ndarray, " B"]  # c (c - 1) (2 c + 5)
+
+
+def kendall(x: Float[np.ndarray, "B T"], y: Float[np.ndarray, "B T"], mask: Bool[np.ndarray, "B T"]) -> KendallResult:
+    """Kendall's tau-b of x and y over the real tokens of each row, with its two-sided p-value.
+
+    Kendall (1945), The treatment of ties in ranking problems. The p-value is exact for rows without ties that
+    are short or all but sorted, else normal with the variance corrected for ties; Kendall (1970), Rank
+    Correlation Methods. Both are nan in a row where a real token has no score (nan).
+    """
+    lengths = mask.sum(-1)
+    rank_x, rank_y = _ranks(x, mask), _ranks(y, mask)
+    joint, discordant = _order(rank_x, rank_y)
+    real = np.arange(x.shape[1]) < lengths[:, None]
+    ties_x, ties_y, ties_joint = _ties(rank_x, mask), _ties(rank_y, mask), _ties(joint, real)
+    pairs = lengths * (lengths - 1) // 2
+    # concordant + discordant = all pairs less those tied in x or in y, by inclusion and exclusion
+    difference = pairs - ties_x.pairs - ties_y.pairs + ties_joint.pairs - 2 * discordant
+    with np.errstate(invalid="ignore"):
+        # one root of the product, so that equal orders have a tau of exactly 1
+        tau = difference / np.sqrt(1.0 * (pairs - ties_x.pairs) * (pairs - ties_y.pairs))
+    p = _p_values(lengths, difference, discordant, ties_x, ties_y)
+    constant = (ties_x.pairs == pairs) | (ties_y.pairs == pairs)
+    undefined = constant | ((np.isnan(x) | np.isnan(y)) & mask).any(-1)
+    return KendallResult(np.where(undefined, np.nan, tau.clip(-1, 1)), np.where(undefined, np.nan, p))
+
+
+def _ranks(values: Float[np.ndarray, "B T"], mask: Bool[np.ndarray, "B T"]) -> Int[np.ndarray, "B T"]:
+    """Ranks from 0 that equal values share; padding has rank T, above all real tokens."""
+    padded = np.where(mask, values, np.nan)  # nan is sorted to the end
+    order = padded.argsort(-1)
+    ranks = np.empty(values.shape, dtype=np.int64)
+    np.put_along_axis(ranks, order, _dense(np.take_along_axis(padded, order, -1)), -1)
+    return np.where(mask, ranks, values.shape[1])
+
+
+def _dense(ordered: Float[np.ndarray, "B T"] | Int[np.ndarray, "B T"]) -> Int[np.ndarray, "B T"]:
+    """Numbers the runs of equal values in rows that are sorted."""
+    steps = np.zeros(ordered.shape, dtype=np.int64)
+    steps[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
+    return steps.cumsum(-1)
+
+
+def _order(
+    rank_x: Int[np.ndarray, "B T"], rank_y: Int[np.ndarray, "B T"]
+) -> tuple[Int[np.ndarray, "B T"], Int[np.ndarray, " B"]]:
+    """The dense ranks of the pairs (x, y) in order, padding last, and the number of discordant pairs."""
+    base = rank_x.shape[1] + 1
+    joint = np.sort(rank_x * base + rank_y, axis=-1)
+    # sorted by x and then by y, a pair is discordant exactly when its y fall
+    return _dense(joint), _inversions(joint % base)
+
+
+def _inversions(values: Int[np.ndarray, "B T"]) -> Int[np.ndarray, " B"]:
+    """The number of pairs i < j with values[i] > values[j], by a merge sort of all rows together."""
+    rows, size = values.shape
+    width = 1 << max(size - 1, 0).bit_length()
+    blocks = np.full((rows, width), 2 * size, dtype=np.int32)  # no value is above T, so the filling never counts
+    blocks[:, :size] = 2 * values  # the last bit is free to mark the right half of a block
+    total = np.zeros(rows, dtype=np.int64)
+    half = 1
+    while half < width:
+        blocks = blocks.reshape(rows, width // (2 * half), 2 * half)
+        blocks[:, :, half:] += 1
+        blocks.sort(axis=-1, kind="stable")  # linear on two sorted halves
+        right, place = blocks & 1, np.arange(2 * half)
+        # each inversion moves an element of the right half one place down
+        total += place[half:].sum() * blocks.shape[1] - right.sum(1) @ place
+        blocks -= right
+        half *= 2
+    return total
+
+
+def _ties(ranks: Int[np.ndarray, "B T"], mask: Bool[np.ndarray, "B T"]) -> Ties:
+    """How the real tokens of each row are tied, from their dense ranks."""
+    rows, size = ranks.shape
+    cells = (np.arange(rows)[:, None] * size + ranks)[mask]
+    c = np.bincount(cells, minlength=rows * size).reshape(rows, size)
+    twice = c * (c - 1)
+    return Ties(twice.sum(-1) // 2, (twice * (c - 2)).sum(-1), (twice * (2 * c + 5)).sum(-1))
+
+
+def _p_values(
+    lengths: Int[np.ndarray, " B"],
+    difference: Int[np.ndarray, " B"],
+    discordant: Int[np.ndarray, " B"],
+    x: Ties,
+    y: Ties,
+) -> Float[np.ndarray, " B"]:
+    """Two-sided p-values: exact where nothing is tied and a row is short or all but sorted, else normal."""
+    rare = np.minimum(discordant, lengths * (lengths - 1) // 2 - discordant)
+    exact = (x.pairs == 0) & (y.pairs == 0) & ((lengths <= EXACT_LENGTH) | (rare <= 1))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        normal = 2 * ndtr(-abs(difference) / np.sqrt(_variance(lengths, x, y)))
+    return np.where(exact, _exact(lengths, rare), normal)
+
+
+def _variance(lengths: Int[np.ndarray, " B"], x: Ties, y: Ties) -> Float[np.ndarray, " B"]:
+    """The variance of concordant minus discordant pairs under independence; Kendall (1970)."""
+    n = lengths.astype(np.float64)
+    m = n * (n - 1)
+    variance: np.ndarray = (m * (2 * n + 5) - x.spread - y.spread) / 18
+    # products of two sums leave the range of integers in long rows
+    variance += 2.0 * x.pairs * y.pairs / m
+    variance += x.triples.astype(np.float64) * y.triples / (9 * m * (n - 2))
+    return variance
+
+
+def _exact(lengths: Int[np.ndarray, " B"], rare: Int[np.ndarray, " B"]) -> Float[np.ndarray, " B"]:
+    """The exact two-sided p-value of the rarer kind of pair, for short rows and where rare <= 1."""
+    table = _null()
+    short = table[lengths.clip(0, EXACT_LENGTH), rare.clip(0, table.shape[1] - 1)]
+    # of the n! orders one has no inversion and n - 1 have one: both tails hold 2 / n! or 2 n / n!
+    long: np.ndarray = 2 / factorial(lengths - (rare == 1))
+    return np.where(lengths <= EXACT_LENGTH, short, long)
+
+
+@cache
+def _null() -> Float[np.ndarray, "N K"]:
+    """Two-sided p-values by length and number of inversions: sums of the Mahonian numbers over n!."""
+    width = EXACT_LENGTH * (EXACT_LENGTH - 1) // 2 + 1
+    table = np.ones((EXACT_LENGTH + 1, width))
+    chances = np.ones(1)
+    for length in range(2, EXACT_LENGTH + 1):
+        # the last of `length` elements is in 0 .. length - 1 inversions, each with the same chance
+        chances = np.convolve(chances, np.full(length, 1 / length))
+        table[length, : len(chances)] = np.minimum(1, 2 * chances.cumsum())
+    return table

@@ -1,0 +1,61 @@
+"""How well scores find the tokens that are known to matter."""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+
+def average_precision(
+    scores: Float[np.ndarray, "B T"], truth: Bool[np.ndarray, "B T"], mask: Bool[np.ndarray, "B T"]
+) -> Float[np.ndarray, " B"]:
+    """The area under the precision-recall curve of each row as average precision, sum of (R_k - R_k-1) P_k.
+
+    Equal scores form one threshold. It is nan in a row without a true token, or where a real token
+    has no score (nan).
+    """
+    truth, falling = truth & mask, np.where(mask, -scores, np.nan)
+    order = falling.argsort(-1)  # nan, and so padding, comes last
+    ordered, hits = np.take_along_axis(falling, order, -1), np.take_along_axis(truth, order, -1)
+    precision = hits.cumsum(-1) / np.arange(1, scores.shape[1] + 1)
+    at_threshold = np.take_along_axis(precision, _last_of_run(ordered), -1)
+    return _share((at_threshold * hits).sum(-1), truth, scores, mask)
+
+
+def precision_at_truth(
+    scores: Float[np.ndarray, "B T"], truth: Bool[np.ndarray, "B T"], mask: Bool[np.ndarray, "B T"]
+) -> Float[np.ndarray, " B"]:
+    """The precision among the |truth| highest tokens of each row, expected over the order of equal scores.
+
+    It is nan in a row without a true token, or where a real token has no score (nan).
+    """
+    truth = truth & mask
+    size = truth.sum(-1)
+    falling = np.where(mask, -scores, np.inf)
+    last = np.arange(1, scores.shape[1] + 1) == size[:, None]
+    border = np.sort(falling, axis=-1).max(-1, keepdims=True, initial=-np.inf, where=last)
+    above, level = mask & (falling < border), mask & (falling == border)
+    places = size - above.sum(-1)
+    chance = (level & truth).sum(-1) / np.maximum(level.sum(-1), 1)
+    return _share((above & truth).sum(-1) + places * chance, truth, scores, mask)
+
+
+def _last_of_run(ordered: Float[np.ndarray, "B T"]) -> Int[np.ndarray, "B T"]:
+    """For each element of a sorted row, the place of the last one that equals it."""
+    places = np.broadcast_to(np.arange(ordered.shape[1]), ordered.shape)
+    ends = np.ones(ordered.shape, dtype=bool)
+    ends[:, :-1] = ordered[:, 1:] != ordered[:, :-1]
+    last = np.where(ends, places, ordered.shape[1])
+    return np.minimum.accumulate(last[:, ::-1], axis=-1)[:, ::-1]
+
+
+def _share(
+    found: Float[np.ndarray, " B"],
+    truth: Bool[np.ndarray, "B T"],
+    scores: Float[np.ndarray, "B T"],
+    mask: Bool[np.ndarray, "B T"],
+) -> Float[np.ndarray, " B"]:
+    """`found` over the number of true tokens; nan where there is none or a score is missing."""
+    size = truth.sum(-1)
+    undefined = (size == 0) | (np.isnan(scores) & mask).any(-1)
+    return np.where(undefined, np.nan, found / np.maximum(size, 1))

@@ -1,0 +1,41 @@
+"""How well a classifier predicts; all of them are nan when there is nothing to measure."""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Float, Int
+from scipy.stats import rankdata
+
+
+def accuracy(labels: Int[np.ndarray, " N"], predicted: Int[np.ndarray, " N"]) -> float:
+    """The share of examples whose predicted class is the labelled one."""
+    return float((labels == predicted).mean()) if len(labels) else np.nan
+
+
+def macro_f1(labels: Int[np.ndarray, " N"], predicted: Int[np.ndarray, " N"], classes: int) -> float:
+    """The mean F1 of the classes that are labelled or predicted at least once."""
+    hits = np.bincount(labels[labels == predicted], minlength=classes)
+    # 2 TP / (2 TP + FP + FN): the denominator counts a class in labels and in predictions
+    seen = np.bincount(labels, minlength=classes) + np.bincount(predicted, minlength=classes)
+    occurs = seen > 0
+    return float((2 * hits[occurs] / seen[occurs]).mean()) if occurs.any() else np.nan
+
+
+def auc(labels: Int[np.ndarray, " N"], probabilities: Float[np.ndarray, "N C"]) -> float:
+    """The area under the ROC curve: of class 1 if there are two, else the mean over classes against the rest.
+
+    It is the chance that an example of the class ranks above one of the rest, equal ones counted half; Mann
+    and Whitney (1947). Classes without an example are left out, and so is one that holds them all.
+    """
+    examples, classes = probabilities.shape
+    # of two classes, one column says all; the other may be rounded to ties near 1
+    measured = np.arange(1 if classes == 2 else 0, classes)
+    positive = labels[:, None] == measured
+    count = positive.sum(0)
+    defined = (count > 0) & (count < examples)
+    if not defined.any():
+        return np.nan
+    positive, count = positive[:, defined], count[defined]
+    ranks = rankdata(probabilities[:, measured[defined]], axis=0)
+    wins = (ranks * positive).sum(0) - count * (count + 1) / 2
+    return float((wins / (count * (examples - count))).mean())
