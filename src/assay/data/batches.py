@@ -1,0 +1,106 @@
+"""Examples as padded batches of bounded size, neighbours in length together."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Int
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+
+from assay.data.examples import Example
+from assay.data.text import Tokeniser, Words
+from assay.types import Batch, Query
+
+AT_ONCE = 1000  # texts tokenised together
+
+
+@dataclass(frozen=True)
+class Tokenised:
+    """One example in word ids; `index` is its place in the split it came from, `spans` where its words stand."""
+
+    index: int
+    ids: Int[Tensor, " T"]
+    spans: Int[Tensor, "T 2"]
+    label: int
+    truth: Bool[Tensor, " T"] | None = None
+    query: Int[Tensor, " S"] | None = None
+
+
+def tokenise(examples: Sequence[Example], tokeniser: Tokeniser, longest: int) -> tuple[list[Tokenised], dict[str, int]]:
+    """The examples in word ids, and how many were left out for which reason."""
+    kept: list[Tokenised] = []
+    skipped: Counter[str] = Counter()
+    for start in range(0, len(examples), AT_ONCE):
+        piece = examples[start : start + AT_ONCE]
+        words = tokeniser([example.text for example in piece])
+        queries = tokeniser([example.query or "" for example in piece])
+        for index, (example, text, query) in enumerate(zip(piece, words, queries, strict=True), start):
+            if not text.ids:
+                skipped["no words"] += 1
+            elif len(text.ids) > longest:
+                skipped[f"more than {longest:,} words"] += 1
+            else:
+                kept.append(_tokenised(index, example, text, query))
+    return kept, dict(skipped)
+
+
+def _tokenised(index: int, example: Example, text: Words, query: Words) -> Tokenised:
+    spans = torch.tensor(text.spans, dtype=torch.int32)
+    truth = None
+    if example.evidence is not None:
+        starts, ends = torch.tensor(example.evidence, dtype=torch.int32).reshape(-1, 2).unbind(-1)
+        truth = ((spans[:, :1] < ends) & (starts < spans[:, 1:])).any(-1)
+    asked = None if example.query is None else torch.tensor(query.ids, dtype=torch.long)
+    return Tokenised(index, torch.tensor(text.ids), spans, example.label, truth, asked)
+
+
+def collate(rows: Sequence[Tokenised]) -> Batch:
+    """The rows as one batch, padded at the end to the longest."""
+    ids, mask = _padded([row.ids for row in rows])
+    queries = [row.query for row in rows if row.query is not None]
+    truth = None
+    if any(row.truth is not None for row in rows):  # a row without evidence has no deciding word
+        marks = [torch.zeros_like(row.ids, dtype=torch.bool) if row.truth is None else row.truth for row in rows]
+        truth = pad_sequence(marks, batch_first=True)
+    return Batch(
+        ids=ids,
+        mask=mask,
+        labels=torch.tensor([row.label for row in rows]),
+        query=Query(*_padded(queries)) if len(queries) == len(rows) else None,
+        truth=truth,
+    )
+
+
+def _padded(rows: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
+    ids = pad_sequence(list(rows), batch_first=True)
+    lengths = torch.tensor([len(row) for row in rows])
+    return ids, torch.arange(ids.shape[1]) < lengths[:, None]
+
+
+def by_tokens(lengths: Int[np.ndarray, " N"], tokens: int) -> list[Int[np.ndarray, " n"]]:
+    """Groups of positions, shortest texts first, each of at most `tokens` tokens when padded, or of one text."""
+    order = np.argsort(lengths, kind="stable")
+    groups: list[Int[np.ndarray, " n"]] = []
+    start = 0
+    for stop in range(1, len(order) + 1):
+        full = stop == len(order) or (stop + 1 - start) * lengths[order[stop]] > tokens
+        if full:
+            groups.append(order[start:stop])
+            start = stop
+    return groups
+
+
+def shuffled(lengths: Int[np.ndarray, " N"], size: int, seed: Sequence[int]) -> list[Int[np.ndarray, " n"]]:
+    """Groups of at most `size` positions in random order, alike in length: what one epoch of training goes through."""
+    random = np.random.default_rng(seed)
+    order = random.permutation(len(lengths))
+    stretch = 50 * size  # sorted by length within a stretch: little padding, still random
+    pieces = [order[start : start + stretch] for start in range(0, len(order), stretch)]
+    ordered = np.concatenate([piece[np.argsort(lengths[piece], kind="stable")] for piece in pieces])
+    groups = [ordered[start : start + size] for start in range(0, len(ordered), size)]
+    return [groups[place] for place in random.permutation(len(groups))]

@@ -1,0 +1,29 @@
+"""Texts with their labels, before any tokenisation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+Span = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Example:
+    """One labelled text; `evidence` marks the characters of the deciding words where they are known."""
+
+    text: str
+    label: int
+    evidence: tuple[Span, ...] | None = None
+    query: str | None = None
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Three splits over the same classes; `skipped` counts the examples that were left out, by reason."""
+
+    name: str
+    classes: tuple[str, ...]
+    train: tuple[Example, ...]
+    dev: tuple[Example, ...]
+    test: tuple[Example, ...]
+    skipped: dict[str, int] = field(default_factory=dict)

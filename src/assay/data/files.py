@@ -1,0 +1,141 @@
+"""Anyone's labelled texts: a file becomes a corpus."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from assay.data.examples import Corpus, Example, Span
+from assay.data.labels import classes_of, missing
+from assay.data.splits import Examples, train_dev, train_dev_test
+from assay.data.tables import read_table
+from assay.errors import AssayError
+
+USUAL_NAMES = {
+    "text": ("text", "sentence", "review", "content"),
+    "label": ("label", "class", "sentiment", "target", "category"),
+    "split": ("split", "exp_split"),
+}
+SPLITS = {"train": "train", "dev": "dev", "valid": "dev", "validation": "dev", "val": "dev", "test": "test"}
+
+Row = dict[str, Any]  # the cells of one row, by what they are for: text, label, split, query, evidence
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Which column holds what; `text` and `label`, left as they are, also stand for the usual other names."""
+
+    text: str = "text"
+    label: str = "label"
+    split: str | None = None
+    query: str | None = None
+    evidence: str | None = None
+
+
+def read_file(path: Path, columns: Columns, seed: int) -> Corpus:
+    """The corpus in a table; rows that lack something are left out and counted.
+
+    Without a split column the seed and each text decide its split: 80, 10 and 10 %.
+    """
+    table = read_table(path)
+    names = chosen_columns(columns, list(table), path)
+    cells = zip(*(table[name] for name in names.values()), strict=True)
+    rows = {number: dict(zip(names, values, strict=True)) for number, values in enumerate(cells, 1)}
+    lacking = {number: lack(row) for number, row in rows.items()}
+    kept = {number: row for number, row in rows.items() if lacking[number] is None}
+    labels, classes = classes_of([row["label"] for row in kept.values()], f"{path}, column {names['label']!r}")
+    examples = [
+        as_example(row, label, f"{path}, row {number:,}")
+        for (number, row), label in zip(kept.items(), labels, strict=True)
+    ]
+    if "split" in names:
+        where = f"{path}, column {names['split']!r}"
+        train, dev, test = given_splits(examples, [row["split"] for row in kept.values()], where, seed)
+    else:
+        train, dev, test = train_dev_test(examples, seed)
+    check_splits(train, test, classes, path)
+    skipped = dict(Counter(reason for reason in lacking.values() if reason is not None))
+    return Corpus(Path(path.name.removesuffix(".gz")).stem, classes, train, dev, test, skipped)
+
+
+def chosen_columns(columns: Columns, there: Sequence[str], path: Path) -> dict[str, str]:
+    """The column of the file for each purpose that has one."""
+    chosen = {}
+    for purpose, wanted in asdict(columns).items():
+        usual = USUAL_NAMES.get(purpose, ()) if wanted in (None, purpose) else ()
+        by_lower = {name.lower(): name for name in reversed(there)}
+        found = wanted if wanted in there else next((by_lower[name] for name in usual if name in by_lower), None)
+        if found is not None:
+            chosen[purpose] = found
+        elif wanted is not None:
+            listed = ", ".join(f"{name!r:.40}" for name in there[:20])
+            raise AssayError(f"{path} has no column {wanted!r} to take the {purpose} from; it has {listed}.")
+    return chosen
+
+
+def lack(row: Row) -> str | None:
+    """Why a row cannot be used, or None."""
+    needed = (purpose for purpose in row if purpose != "evidence")
+    return next((f"no {purpose}" for purpose in needed if missing(row[purpose])), None)
+
+
+def as_example(row: Row, label: int, where: str) -> Example:
+    """One row as an example."""
+    text = as_text(row["text"], where)
+    query = as_text(row["query"], where) if "query" in row else None
+    return Example(text, label, as_evidence(row.get("evidence"), len(text), where), query)
+
+
+def as_text(value: object, where: str) -> str:
+    """A cell that must hold text."""
+    if not isinstance(value, str):
+        raise AssayError(f"{where} holds {value!r:.40} instead of text; name another column or quote it.")
+    try:
+        value.encode()
+    except UnicodeEncodeError as fault:
+        raise AssayError(f"{where} holds half of a surrogate pair, which is not valid text; remove it.") from fault
+    return value
+
+
+def as_evidence(value: object, length: int, where: str) -> tuple[Span, ...] | None:
+    """A list of [start, end] pairs of characters, as such or as JSON, or None where the cell is empty."""
+    if missing(value):
+        return None
+    try:
+        pairs = json.loads(value) if isinstance(value, str) else value
+        spans = tuple((int(start), int(end)) for start, end in pairs)  # type: ignore[union-attr]
+    except (TypeError, ValueError):
+        spans = ((-1, -1),)
+    if not all(0 <= start < end <= length for start, end in spans):
+        raise AssayError(
+            f"{where} holds the evidence {value!r:.40}; give [start, end] pairs of characters in the text."
+        )
+    return spans
+
+
+def given_splits(
+    examples: Iterable[Example], names: Sequence[object], where: str, seed: int
+) -> tuple[Examples, Examples, Examples]:
+    """Examples by the split that the file gives; a tenth of train becomes dev where there is none."""
+    strange = next((name for name in names if str(name).strip().lower() not in SPLITS), None)
+    if strange is not None:
+        raise AssayError(f"{where} holds {strange!r:.40}; use train, dev and test, or rename the column.")
+    parts: dict[str, list[Example]] = {"train": [], "dev": [], "test": []}
+    for example, name in zip(examples, names, strict=True):
+        parts[SPLITS[str(name).strip().lower()]].append(example)
+    train, dev = (parts["train"], parts["dev"]) if parts["dev"] else train_dev(parts["train"], seed)
+    return tuple(train), tuple(dev), tuple(parts["test"])
+
+
+def check_splits(train: Examples, test: Examples, classes: Sequence[str], path: Path) -> None:
+    """Refuses a corpus that cannot be learnt or tested; a class may be absent from dev or test."""
+    for name, part in (("train", train), ("test", test)):
+        if not part:
+            raise AssayError(f"{path} leaves no row to {name} on; give more rows, or a column 'split' with all three.")
+    absent = [name for number, name in enumerate(classes) if number not in {example.label for example in train}]
+    if absent:
+        raise AssayError(f"{path} has no training example of {absent[0]!r:.40}; add some, or leave the class out.")

@@ -1,0 +1,75 @@
+"""Labels as people write them, turned into classes."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from assay.errors import AssayError
+
+MOST_CLASSES = 100
+NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?")
+
+
+class Label(NamedTuple):
+    """One label as read; in this order labels of one kind sort as people expect."""
+
+    kind: str
+    number: int
+    name: str
+
+
+def classes_of(values: Sequence[object], where: str) -> tuple[list[int], tuple[str, ...]]:
+    """The class of each value, none of them missing, and the class names; `where` opens error messages."""
+    labels = [parse(value, where) for value in values]
+    present = sorted(set(labels))
+    check(present, where)
+    numbers = {label: number for number, label in enumerate(present)}
+    return [numbers[label] for label in labels], tuple(label.name for label in present)
+
+
+def missing(value: object) -> bool:
+    """Whether a cell is empty: nothing, blank, or not a number."""
+    if isinstance(value, str):
+        return not value.strip()
+    return value is None or (isinstance(value, float) and math.isnan(value))
+
+
+def parse(value: object, where: str) -> Label:
+    """One label that is not missing, as a word, a whole number or a truth value."""
+    if isinstance(value, bool):
+        return Label("truth values", int(value), str(value).lower())
+    if isinstance(value, str) and not NUMBER.fullmatch(value.strip()):
+        return Label("words", 0, value.strip())
+    if not isinstance(value, (str, int, float)):
+        raise AssayError(f"{where} holds {value!r:.40}, which is no label; use words or whole numbers.")
+    number = whole_number(value)
+    if number is None:
+        raise AssayError(f"{where} holds the rating {value}; turn ratings into a few classes first.")
+    return Label("numbers", number, str(number))
+
+
+def whole_number(value: str | int | float) -> int | None:
+    """The whole number that `value` stands for, or None."""
+    if isinstance(value, str) and "." in value:
+        value = float(value)
+    if isinstance(value, float):
+        return int(value) if value.is_integer() else None
+    return int(value)
+
+
+def check(present: Sequence[Label], where: str) -> None:
+    """Refuses labels of several kinds, and too few or too many classes."""
+    kinds = {label.kind: label.name for label in present}
+    if len(kinds) > 1:
+        mixed = " and ".join(f"{kind} (such as {name!r:.40})" for kind, name in kinds.items())
+        raise AssayError(f"{where} mixes {mixed}; use one kind throughout.")
+    if not present:
+        raise AssayError(f"{where} holds no label in any row that has a text; fill it in or name another column.")
+    if len(present) == 1:
+        raise AssayError(f"{where} holds one class alone, {present[0].name!r:.40}; at least two are needed.")
+    if len(present) > MOST_CLASSES:
+        many = f"{len(present):,} different values"
+        raise AssayError(f"{where} holds {many}; at most {MOST_CLASSES} classes make sense: is it the right column?")

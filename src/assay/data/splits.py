@@ -1,0 +1,38 @@
+"""Splits that depend on each text alone: they never change, and identical texts stay together."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+
+from assay.data.examples import Example
+
+Examples = tuple[Example, ...]
+
+
+def fraction(text: str, seed: int) -> float:
+    """A number in [0, 1) that the text and the seed decide, evenly spread over texts."""
+    mark = hashlib.blake2b(f"{seed} {text.strip()}".encode(), digest_size=8).digest()
+    return int.from_bytes(mark, "big") / 2**64
+
+
+def lowest(examples: Sequence[Example], share: float, seed: int) -> tuple[Examples, Examples]:
+    """The examples whose fraction is at most `share`, one text at the least, and the others."""
+    fractions = [fraction(example.text, seed) for example in examples]
+    limit = max(share, min(fractions, default=share))
+    pairs = list(zip(examples, fractions, strict=True))
+    chosen = tuple(example for example, mark in pairs if mark <= limit)
+    return chosen, tuple(example for example, mark in pairs if mark > limit)
+
+
+def train_dev(examples: Sequence[Example], seed: int = 0) -> tuple[Examples, Examples]:
+    """Nine tenths to train on and one tenth to choose by."""
+    dev, train = lowest(examples, 0.1, seed)
+    return train, dev
+
+
+def train_dev_test(examples: Sequence[Example], seed: int = 0) -> tuple[Examples, Examples, Examples]:
+    """Eight tenths, one tenth and one tenth."""
+    test, others = lowest(examples, 0.1, seed)
+    dev, train = lowest(others, 0.2, seed)
+    return train, dev, test

@@ -1,0 +1,95 @@
+"""Words and where they stand in the text as written."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import tokenizers
+from tokenizers import Regex, models, normalizers, pre_tokenizers, trainers
+
+from assay.data.examples import Span
+
+PAD, UNKNOWN, START, END = "<pad>", "<unk>", "<start>", "<end>"
+SPECIAL = (PAD, UNKNOWN, START, END)  # ids 0 to 3, in this order
+FOLDED = "qqq"
+
+# Contractions split as in the Penn Treebank, which is how pretrained vectors were made: do|n't, it|'s.
+WORD = r"\w+?(?=n['’]t\b)|n['’]t\b|['’](?:s|m|d|ll|re|ve)\b|\w+|[^\w\s]"
+WITH_DIGIT = re.compile(r"\w*\d\w*")
+
+
+@dataclass(frozen=True)
+class TextOptions:
+    """How texts become words; `longest` is the number of words above which a text is left out."""
+
+    lowercase: bool = True
+    fold_digits: bool = False
+    min_count: int = 2
+    longest: int = 1000
+
+
+@dataclass(frozen=True)
+class Words:
+    """The word ids of one text and the characters that each stands for."""
+
+    ids: list[int]
+    spans: list[Span]
+
+
+class Tokeniser:
+    """A word-level tokeniser with a fixed vocabulary; it knows where each word stands in the text."""
+
+    def __init__(self, inner: tokenizers.Tokenizer, options: TextOptions) -> None:
+        self.inner = inner
+        self.options = options
+        self.folded: int | None = inner.token_to_id(FOLDED) if options.fold_digits else None
+
+    @classmethod
+    def fit(cls, texts: Iterable[str], options: TextOptions) -> Tokeniser:
+        """A tokeniser whose vocabulary holds the words that occur at least `min_count` times in `texts`."""
+        inner = tokenizers.Tokenizer(models.WordLevel(vocab={}, unk_token=UNKNOWN))
+        if options.lowercase:
+            inner.normalizer = normalizers.Lowercase()
+        inner.pre_tokenizer = pre_tokenizers.Split(Regex(WORD), behavior="removed", invert=True)
+        trainer = trainers.WordLevelTrainer(
+            vocab_size=10_000_000,
+            min_frequency=options.min_count,
+            special_tokens=list(SPECIAL),
+            show_progress=False,
+        )
+        if options.fold_digits:
+            texts = (WITH_DIGIT.sub(FOLDED, text) for text in texts)
+        inner.train_from_iterator(texts, trainer)
+        return cls(inner, options)
+
+    @classmethod
+    def from_json(cls, text: str, options: TextOptions) -> Tokeniser:
+        return cls(tokenizers.Tokenizer.from_str(text), options)
+
+    def to_json(self) -> str:
+        return str(self.inner.to_str(pretty=True))
+
+    def __call__(self, texts: Sequence[str]) -> list[Words]:
+        """The words of each text, with their character offsets."""
+        encodings = self.inner.encode_batch(list(texts), add_special_tokens=False)
+        words = [Words(encoding.ids, encoding.offsets) for encoding in encodings]
+        if self.folded is None:
+            return words
+        return [self._fold(text, found, self.folded) for text, found in zip(texts, words, strict=True)]
+
+    def _fold(self, text: str, words: Words, folded: int) -> Words:
+        # Folding while reading would lose the offsets; no word with a digit is in the vocabulary, so all are unknown.
+        unknown = SPECIAL.index(UNKNOWN)
+        ids = [
+            folded if word == unknown and any(map(str.isdigit, text[start:end])) else word
+            for word, (start, end) in zip(words.ids, words.spans, strict=True)
+        ]
+        return Words(ids, words.spans)
+
+    @property
+    def vocabulary(self) -> list[str]:
+        """All words, in the order of their ids."""
+        ids: dict[str, int] = self.inner.get_vocab()
+        return sorted(ids, key=ids.__getitem__)
