@@ -1,0 +1,1 @@
+"""Models that can be explained: built here, trained, stored and loaded."""

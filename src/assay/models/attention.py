@@ -1,0 +1,45 @@
+"""Attention that pools states: how a state is scored, and how scores become weights."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+
+class Additive(nn.Module):
+    """v · tanh(W h + b) (Bahdanau et al., 2015)."""
+
+    def __init__(self, size: int, hidden: int) -> None:
+        super().__init__()
+        self.project = nn.Linear(size, hidden)
+        self.score = nn.Linear(hidden, 1, bias=False)
+
+    def forward(self, states: Float[Tensor, "*B T M"]) -> Float[Tensor, "*B T"]:
+        scores: Tensor = self.score(self.project(states).tanh()).squeeze(-1)
+        return scores
+
+
+class Dot(nn.Module):
+    """h · q / √M with a learned query q (Vaswani et al., 2017)."""
+
+    def __init__(self, size: int, hidden: int) -> None:
+        super().__init__()
+        self.query = nn.Linear(size, 1, bias=False)
+        self.scale = 1 / math.sqrt(size)
+
+    def forward(self, states: Float[Tensor, "*B T M"]) -> Float[Tensor, "*B T"]:
+        scores: Tensor = self.query(states).squeeze(-1) * self.scale
+        return scores
+
+
+ALIGNMENTS: dict[str, Callable[[int, int], Additive | Dot]] = {"additive": Additive, "dot": Dot}
+
+
+def softmax(scores: Float[Tensor, "*B T"], mask: Bool[Tensor, "*B T"]) -> Float[Tensor, "*B T"]:
+    """Weights that sum to one over the real tokens; a row without any gets zeros."""
+    lowest = torch.finfo(scores.dtype).min
+    return scores.masked_fill(~mask, lowest).softmax(-1) * mask

@@ -1,0 +1,100 @@
+"""The classifier of the attention papers: embedding, encoder, attention, linear decoder."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from assay.data.text import END, SPECIAL, START
+from assay.errors import unknown
+from assay.models.attention import ALIGNMENTS, softmax
+from assay.models.encoders import ENCODERS
+from assay.types import Batch, Edit, Output
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """What a classifier is made of; the sizes are those of Jain and Wallace (2019)."""
+
+    encoder: str = "lstm"
+    alignment: str = "additive"
+    embedding: int = 300
+    hidden: int = 128  # states have twice this size
+    alignment_size: int = 128
+    vectors: str = "random"  # or "glove": 50 dimensions
+    frozen: bool = False  # embeddings are not trained
+    markers: bool = False  # start and end are encoded but never attended
+
+    def __post_init__(self) -> None:
+        for kind, name, known in (
+            ("encoder", self.encoder, ENCODERS),
+            ("alignment", self.alignment, ALIGNMENTS),
+            ("vectors", self.vectors, ("random", "glove")),
+        ):
+            if name not in known:
+                raise unknown(kind, name, known)
+
+    def __str__(self) -> str:
+        names = {
+            "lstm": "BiLSTM",
+            "gru": "BiGRU",
+            "cnn": "CNN",
+            "average": "Average",
+            "transformer": "Transformer",
+        }
+        below = (
+            f"{names[self.encoder]} encoder ({2 * self.hidden} wide) over {self.vectors} {self.embedding}-d embeddings"
+        )
+        return f"{below}, {self.alignment} attention, linear decoder"
+
+
+class Classifier(nn.Module):
+    """A pooled model: its logits are linear in the attention-weighted mean of its states."""
+
+    def __init__(self, architecture: Architecture, words: int, classes: int) -> None:
+        super().__init__()
+        self.architecture = architecture
+        self.embedding = nn.Embedding(words, architecture.embedding, padding_idx=0)
+        self.encoder = ENCODERS[architecture.encoder](architecture.embedding, architecture.hidden)
+        self.alignment = ALIGNMENTS[architecture.alignment](self.encoder.size, architecture.alignment_size)
+        self.decoder = nn.Linear(self.encoder.size, classes)
+
+    def embed(self, batch: Batch) -> Float[Tensor, "B T D"]:
+        embedded: Tensor = self.embedding(batch.ids)
+        return embedded
+
+    def states(self, x: Float[Tensor, "B T D"], batch: Batch) -> Float[Tensor, "B T M"]:
+        states: Tensor
+        if self.architecture.markers:
+            states = self.encoder(*self.surrounded(x, batch.mask))[:, 1:-1] * batch.mask[..., None]
+        else:
+            states = self.encoder(x, batch.mask)
+        return states
+
+    def attend(self, states: Float[Tensor, "B T M"], batch: Batch) -> Float[Tensor, "B T"]:
+        return softmax(self.alignment(states), batch.mask)
+
+    def decode(self, states: Float[Tensor, "B T M"], weights: Float[Tensor, "B T"]) -> Float[Tensor, "B C"]:
+        logits: Tensor = self.decoder((weights[:, None] @ states).squeeze(1))
+        return logits
+
+    def forward(self, x: Float[Tensor, "B T D"], batch: Batch, edit: Edit | None = None) -> Output:
+        states = self.states(x, batch)
+        weights = self.attend(states, batch)
+        if edit is not None:
+            weights = edit(weights, batch.mask)
+        return Output(self.decode(states, weights), (weights,))
+
+    def surrounded(
+        self, x: Float[Tensor, "B T D"], mask: Bool[Tensor, "B T"]
+    ) -> tuple[Float[Tensor, "B T+2 D"], Bool[Tensor, "B T+2"]]:
+        """The embeddings with the start marker before and the end marker after each text, and their mask."""
+        start, end = (self.embedding.weight[SPECIAL.index(name)] for name in (START, END))
+        rows, tokens, size = x.shape
+        places = torch.arange(tokens + 2, device=x.device)
+        last = mask.sum(-1, keepdim=True) + 1
+        longer = torch.cat([start.expand(rows, 1, size), x, x.new_zeros(rows, 1, size)], dim=1)
+        return torch.where((places == last)[..., None], end, longer), places <= last

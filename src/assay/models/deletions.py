@@ -1,0 +1,104 @@
+"""What a pooled model answers when a token is deleted and the rest is read again, for each token.
+
+Where states depend on all tokens through a recurrence, most of the work is shared: without token i only the forward
+states behind i and the backward states before i are new. One pass over the text carries, for every i at once, the
+state of the text without i; the input projections are computed once. Where states do not depend on other tokens at
+all, nothing needs to be read again.
+"""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from assay.models.attention import softmax
+from assay.models.classifier import Classifier
+from assay.models.encoders import Average, Recurrent
+from assay.types import Batch
+
+
+def shares_work(model: object) -> bool:
+    """Whether `deletion_logits` can answer for this model."""
+    return isinstance(model, Classifier) and isinstance(model.encoder, Recurrent | Average)
+
+
+@torch.no_grad()
+def deletion_logits(model: Classifier, x: Float[Tensor, "B T D"], batch: Batch) -> Float[Tensor, "B T C"]:
+    """The logits of each text without its t-th token; without any token left, those of the zero context."""
+    if isinstance(model.encoder, Average):
+        states = model.states(x, batch)
+        scores = model.alignment(states)[:, None].expand(-1, x.shape[1], -1)
+        values = model.decoder(states)[:, None]
+    else:
+        scores, values = _recurrent(model, x, batch)
+    kept = batch.mask[:, None] & ~torch.eye(x.shape[1], dtype=torch.bool, device=x.device)
+    weights = softmax(scores, kept)
+    logits = (weights[:, :, None] @ values).squeeze(2)
+    return torch.where(kept.any(-1, keepdim=True), logits, model.decoder.bias)
+
+
+def _recurrent(
+    model: Classifier, x: Float[Tensor, "B T D"], batch: Batch
+) -> tuple[Float[Tensor, "B T T"], Float[Tensor, "B T T C"]]:
+    """The attention score and the logits of each token (last T) in the text without another (first T)."""
+    mask = batch.mask
+    if model.architecture.markers:
+        x, mask = model.surrounded(x, mask)
+    states = model.encoder(x, mask)
+    places = torch.arange(x.shape[1], device=x.device)
+    mirrored = torch.where(mask, mask.sum(-1, keepdim=True) - 1 - places, places)
+    ahead = _one_way(model, x, states, reverse=False)
+    behind = _one_way(model, _reordered(x, mirrored), _reordered(states, mirrored), reverse=True)
+    behind = _reordered(_reordered(behind, mirrored).transpose(1, 2), mirrored).transpose(1, 2)
+    later = (places > places[:, None])[..., None]
+    answers = torch.where(later, ahead, behind)
+    if model.architecture.markers:
+        answers = answers[:, 1:-1, 1:-1]
+    return answers[..., 0], answers[..., 1:]
+
+
+def _one_way(
+    model: Classifier, x: Float[Tensor, "B S D"], states: Float[Tensor, "B S M"], reverse: bool
+) -> Float[Tensor, "B S S A"]:
+    """For one direction, score and logits of each later token (axis 2) in the text without an earlier one (axis 1)."""
+    network = model.encoder.network
+    assert isinstance(network, nn.LSTM | nn.GRU)
+    suffix = "_l0_reverse" if reverse else "_l0"
+    project, recur = (
+        (getattr(network, f"weight_{part}{suffix}"), getattr(network, f"bias_{part}{suffix}")) for part in ("ih", "hh")
+    )
+    step = _lstm_step if isinstance(network, nn.LSTM) else _gru_step
+    rows, tokens, half = len(x), x.shape[1], network.hidden_size
+    inputs = nn.functional.linear(x, *project)
+    carried = x.new_zeros(rows, tokens + 1, half * (2 if isinstance(network, nn.LSTM) else 1))
+    answers = x.new_zeros(rows, tokens, tokens, 1 + model.decoder.out_features)
+    for place in range(tokens):
+        # carried[:, j] is the text so far without token j; carried[:, place] is the whole text so far.
+        updated = step(inputs[:, place, None], carried[:, : place + 1], *recur)
+        carried[:, place + 1] = updated[:, place]
+        carried[:, :place] = updated[:, :place]
+        new, old = updated[:, :place, :half], states[:, place, None].expand(-1, place, -1)
+        read = torch.cat([old[..., :half], new] if reverse else [new, old[..., half:]], dim=-1)
+        answers[:, :place, place, 0] = model.alignment(read)
+        answers[:, :place, place, 1:] = model.decoder(read)
+    return answers
+
+
+def _lstm_step(inputs: Tensor, carried: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    hidden, cell = carried.chunk(2, dim=-1)
+    gates = inputs + nn.functional.linear(hidden, weight, bias)
+    keep, forget, new, out = gates.chunk(4, dim=-1)
+    cell = forget.sigmoid() * cell + keep.sigmoid() * new.tanh()
+    return torch.cat([out.sigmoid() * cell.tanh(), cell], dim=-1)
+
+
+def _gru_step(inputs: Tensor, carried: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    reset, update, new = inputs.chunk(3, dim=-1)
+    from_reset, from_update, from_new = nn.functional.linear(carried, weight, bias).chunk(3, dim=-1)
+    new = (new + (reset + from_reset).sigmoid() * from_new).tanh()
+    return new + (update + from_update).sigmoid() * (carried - new)
+
+
+def _reordered(rows: Float[Tensor, "B S *R"], order: Int[Tensor, "B S"]) -> Float[Tensor, "B S *R"]:
+    return rows[torch.arange(len(rows), device=rows.device)[:, None], order]

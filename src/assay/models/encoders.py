@@ -1,0 +1,118 @@
+"""Encoders: embeddings to states, one a token; padding never reaches a state."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+Embeddings = Float[Tensor, "B T D"]
+Mask = Bool[Tensor, "B T"]
+States = Float[Tensor, "B T M"]
+
+
+class Recurrent(nn.Module):
+    """A bidirectional LSTM or GRU; `hidden` units a direction."""
+
+    def __init__(self, cell: type[nn.LSTM] | type[nn.GRU], embedding: int, hidden: int) -> None:
+        super().__init__()
+        self.network = cell(embedding, hidden, batch_first=True, bidirectional=True)
+        self.size = 2 * hidden
+
+    def forward(self, x: Embeddings, mask: Mask) -> States:
+        lengths = mask.sum(-1).clamp(min=1).cpu()  # an empty row reads one padding; its mask keeps that out
+        packed = pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
+        states, _ = pad_packed_sequence(self.network(packed)[0], batch_first=True, total_length=x.shape[1])
+        return states * mask[..., None]
+
+
+class Convolution(nn.Module):
+    """Convolutions of widths 1, 3, 5 and 7 side by side, with ReLU; together twice `hidden` filters."""
+
+    widths = (1, 3, 5, 7)
+
+    def __init__(self, embedding: int, hidden: int) -> None:
+        super().__init__()
+        filters = 2 * hidden // len(self.widths)
+        self.layers = nn.ModuleList(nn.Conv1d(embedding, filters, w, padding=w // 2) for w in self.widths)
+        self.size = filters * len(self.widths)
+
+    def forward(self, x: Embeddings, mask: Mask) -> States:
+        columns = (x * mask[..., None]).transpose(1, 2)
+        states = torch.cat([F.relu(layer(columns)) for layer in self.layers], dim=1).transpose(1, 2)
+        return states * mask[..., None]
+
+
+class Average(nn.Module):
+    """A projection of each embedding by itself, with ReLU: no token sees another."""
+
+    def __init__(self, embedding: int, hidden: int) -> None:
+        super().__init__()
+        self.projection = nn.Linear(embedding, 2 * hidden)
+        self.size = 2 * hidden
+
+    def forward(self, x: Embeddings, mask: Mask) -> States:
+        return F.relu(self.projection(x)) * mask[..., None]
+
+
+class Block(nn.Module):
+    """One pre-norm transformer layer."""
+
+    def __init__(self, size: int, heads: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.before_attention, self.before_mixing = nn.LayerNorm(size), nn.LayerNorm(size)
+        self.project, self.merge = nn.Linear(size, 3 * size), nn.Linear(size, size)
+        self.mix = nn.Sequential(nn.Linear(size, 4 * size), nn.GELU(), nn.Linear(4 * size, size))
+
+    def forward(self, x: States, visible: Bool[Tensor, "B 1 1 T"]) -> States:
+        rows, tokens, size = x.shape
+        split = self.project(self.before_attention(x)).reshape(rows, tokens, 3, self.heads, -1)
+        query, key, value = split.permute(2, 0, 3, 1, 4)
+        heads = F.scaled_dot_product_attention(query, key, value, attn_mask=visible)
+        x = x + self.merge(heads.transpose(1, 2).reshape(rows, tokens, size))
+        mixed: Tensor = x + self.mix(self.before_mixing(x))
+        return mixed
+
+
+class Transformer(nn.Module):
+    """Two transformer layers with sinusoidal positions (Vaswani et al., 2017), of width twice `hidden`."""
+
+    def __init__(self, embedding: int, hidden: int, layers: int = 2, heads: int = 4) -> None:
+        super().__init__()
+        self.size = 2 * hidden
+        self.project = nn.Linear(embedding, self.size)
+        self.blocks = nn.ModuleList(Block(self.size, heads) for _ in range(layers))
+        self.norm = nn.LayerNorm(self.size)
+
+    def forward(self, x: Embeddings, mask: Mask) -> States:
+        states = self.project(x) + positions(x.shape[1], self.size).to(x)
+        first = torch.arange(mask.shape[1], device=mask.device) == 0
+        visible = (mask | (first & ~mask.any(-1, keepdim=True)))[:, None, None]  # an empty row must see something
+        for block in self.blocks:
+            states = block(states, visible)
+        normed: Tensor = self.norm(states)
+        return normed * mask[..., None]
+
+
+def positions(tokens: int, size: int) -> Float[Tensor, "T M"]:
+    """Sines and cosines of geometrically spaced wavelengths."""
+    rates = torch.exp(torch.arange(0, size, 2) * (-math.log(10_000.0) / size))
+    angles = torch.arange(tokens)[:, None] * rates
+    return torch.stack([angles.sin(), angles.cos()], dim=-1).reshape(tokens, size)
+
+
+Encoder = Recurrent | Convolution | Average | Transformer
+
+ENCODERS: dict[str, Callable[[int, int], Encoder]] = {
+    "lstm": lambda embedding, hidden: Recurrent(nn.LSTM, embedding, hidden),
+    "gru": lambda embedding, hidden: Recurrent(nn.GRU, embedding, hidden),
+    "cnn": Convolution,
+    "average": Average,
+    "transformer": Transformer,
+}

@@ -1,0 +1,136 @@
+"""From a corpus to a trained model: one recipe says all."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from assay.data.batches import Tokenised, tokenise
+from assay.data.examples import Corpus, Example
+from assay.data.text import SPECIAL, TextOptions, Tokeniser
+from assay.data.vectors import glove
+from assay.errors import AssayError
+from assay.models import store
+from assay.models.checkpoints import Checkpoint
+from assay.models.classifier import Architecture, Classifier
+from assay.models.store import Trained
+from assay.models.training import State, Training, fit
+
+CHECKPOINT = "checkpoint.safetensors"
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Everything that decides which weights come out, besides the corpus."""
+
+    architecture: Architecture = field(default_factory=Architecture)
+    text: TextOptions = field(default_factory=TextOptions)
+    training: Training = field(default_factory=Training)
+
+
+PRESETS: dict[str, Recipe] = {
+    "default": Recipe(),
+    # differs from Jain and Wallace (2019): their vectors (fastText, GloVe 840B, 300-d) cannot be fetched from a package
+    "jain-wallace": Recipe(
+        Architecture(markers=True, vectors="glove", embedding=50),
+        TextOptions(fold_digits=True, min_count=1),
+        Training(epochs=8, patience=8, clip=None),
+    ),
+}
+
+
+def train(corpus: Corpus, recipe: Recipe, folder: Path | None = None, device: str = "cpu") -> Trained:
+    """A model trained on the corpus; with a folder it is stored there, and an interrupted training goes on."""
+    identity = {
+        "corpus": corpus.name,
+        "data": fingerprint((*corpus.train, *corpus.dev)),
+        "recipe": asdict(recipe),
+    }
+    if folder is not None and (found := _finished(folder, identity, device)) is not None:
+        return found
+    tokeniser = Tokeniser.fit((example.text for example in corpus.train), recipe.text)
+    train_rows, skipped = tokenise(corpus.train, tokeniser, recipe.text.longest)
+    dev_rows, _ = tokenise(corpus.dev, tokeniser, recipe.text.longest)
+    check_classes(train_rows, corpus.classes)
+    if not dev_rows:
+        raise AssayError(f"The dev split of {corpus.name!r} has no usable text, so training could not stop early.")
+    network = initialise(recipe, tokeniser, len(corpus.classes)).to(device)
+    checkpoint = None if folder is None else Checkpoint(folder / CHECKPOINT, identity)
+    state = fit(network, train_rows, dev_rows, recipe.training, checkpoint)
+    model = Trained(network, tokeniser, corpus.classes, identity | _course(state) | {"skipped": skipped})
+    if folder is not None:
+        store.save(model, folder)
+        (folder / CHECKPOINT).unlink(missing_ok=True)
+    return model
+
+
+def initialise(recipe: Recipe, tokeniser: Tokeniser, classes: int) -> Classifier:
+    """An untrained network, the same for the same seed."""
+    words = tokeniser.vocabulary
+    with torch.random.fork_rng():
+        torch.manual_seed(recipe.training.seed)
+        network = Classifier(recipe.architecture, len(words), classes)
+        nn.init.normal_(network.embedding.weight, std=0.1)
+        if recipe.architecture.vectors == "glove":
+            _take_vectors(network, words)
+    with torch.no_grad():
+        network.embedding.weight[0] = 0
+    network.embedding.weight.requires_grad_(not recipe.architecture.frozen)
+    return network
+
+
+def _take_vectors(network: Classifier, words: Sequence[str]) -> None:
+    if network.architecture.embedding != 50:
+        raise AssayError(
+            f"GloVe vectors have 50 dimensions; set the embedding size to 50, not {network.architecture.embedding}."
+        )
+    vectors, found = glove(words)
+    found[: len(SPECIAL)] = False
+    with torch.no_grad():
+        network.embedding.weight[torch.from_numpy(found)] = torch.from_numpy(vectors[found]).float()
+
+
+def check_classes(rows: Sequence[Tokenised], classes: Sequence[str]) -> None:
+    """Refuses to train without an example of each class."""
+    missing = sorted(set(range(len(classes))) - {row.label for row in rows})
+    if missing:
+        names = ", ".join(repr(classes[label]) for label in missing)
+        raise AssayError(f"No training text has the class {names}; add some, or leave that class out.")
+
+
+def fingerprint(examples: Sequence[Example]) -> str:
+    """A hash of texts and labels, to tell whether two corpora are the same."""
+    digest = hashlib.sha256()
+    for example in examples:
+        digest.update(json.dumps([example.text, example.label, example.query]).encode())
+    return digest.hexdigest()[:16]
+
+
+def _course(state: State) -> dict[str, Any]:
+    return {
+        "epochs": state.epoch,
+        "best_epoch": state.best_epoch,
+        "best_dev": state.best_score,
+        "losses": state.losses,
+        "dev_scores": state.scores,
+    }
+
+
+def _finished(folder: Path, identity: dict[str, Any], device: str) -> Trained | None:
+    if not (folder / store.CARD).exists():
+        return None
+    model = store.load(folder, device)
+    as_stored = json.loads(json.dumps(identity))
+    if any(model.history.get(key) != value for key, value in as_stored.items()):
+        raise AssayError(
+            f"{folder} already holds a model trained with other options or data; "
+            "choose another folder, or remove that one first."
+        )
+    return model

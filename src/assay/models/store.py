@@ -1,0 +1,74 @@
+"""A model folder: weights as safetensors, everything else as JSON."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file
+
+from assay.data.text import TextOptions, Tokeniser
+from assay.errors import AssayError
+from assay.files import write_text
+from assay.models import tensors
+from assay.models.classifier import Architecture, Classifier
+
+CARD, WEIGHTS, TOKENISER = "model.json", "weights.safetensors", "tokenizer.json"
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A network with the tokeniser and the class names that it was trained with."""
+
+    network: Classifier
+    tokeniser: Tokeniser
+    classes: tuple[str, ...]
+    history: dict[str, Any] = field(default_factory=dict)  # corpus, training options and course
+
+    @property
+    def device(self) -> torch.device:
+        return self.network.decoder.weight.device
+
+
+def save(model: Trained, folder: Path) -> None:
+    """Writes the model folder; the card comes last and marks it as whole."""
+    write_text(folder / TOKENISER, model.tokeniser.to_json())
+    tensors.save(model.network.state_dict(), folder / WEIGHTS)
+    card = {
+        "format": "assay-model-1",
+        "architecture": asdict(model.network.architecture),
+        "text": asdict(model.tokeniser.options),
+        "classes": list(model.classes),
+        "history": model.history,
+    }
+    write_text(folder / CARD, json.dumps(card, indent=2, ensure_ascii=False) + "\n")
+
+
+def load(folder: Path, device: torch.device | str = "cpu") -> Trained:
+    """Reads a model folder."""
+    if not (folder / CARD).is_file():
+        raise AssayError(f"{folder} is not a model folder: it has no {CARD}; train one with 'assay train'.")
+    try:
+        card = json.loads((folder / CARD).read_text(encoding="utf-8"))
+        tokeniser = Tokeniser.from_json((folder / TOKENISER).read_text(encoding="utf-8"), TextOptions(**card["text"]))
+        network = Classifier(Architecture(**card["architecture"]), len(tokeniser.vocabulary), len(card["classes"]))
+        network.load_state_dict(load_file(folder / WEIGHTS))
+    except AssayError:
+        raise
+    except Exception as fault:  # tokenizers raises bare Exception, safetensors and torch their own kinds
+        reason = str(fault).splitlines()[0] if str(fault) else type(fault).__name__
+        raise AssayError(f"The model folder {folder} is damaged ({reason}); train it again or copy it anew.") from fault
+    return Trained(network.to(device).eval(), tokeniser, tuple(card["classes"]), card["history"])
+
+
+def fingerprint(network: torch.nn.Module) -> str:
+    """The sha256 of all weights."""
+    digest = hashlib.sha256()
+    for name, tensor in sorted(network.state_dict().items()):
+        digest.update(name.encode())
+        digest.update(tensor.detach().cpu().contiguous().view(torch.uint8).numpy())
+    return digest.hexdigest()

@@ -1,0 +1,26 @@
+"""Tensors as one safetensors file, written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from safetensors import SafetensorError
+from safetensors.torch import save_file
+from torch import Tensor
+
+from assay.files import whole
+
+
+def save(tensors: Mapping[str, Tensor], path: Path, header: dict[str, str] | None = None) -> None:
+    """Writes the tensors; a fault of the system, such as a full disk, is raised as what it is."""
+    with whole(path) as scratch:
+        try:
+            save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, scratch, header)
+        except SafetensorError as fault:
+            number = re.search(r"os error (\d+)", str(fault))
+            if number is None:
+                raise
+            raise OSError(int(number[1]), os.strerror(int(number[1])), str(path)) from fault
