@@ -1,0 +1,30 @@
+"""Adversarial attention: how far attention can move while the output stays (Jain and Wallace 2019, section 4.2.2).
+
+The decoder is linear, so the logits under any attention are the weighted mean of the tokens' own logits: every function
+here takes those token logits, the observed attention and the mask, and needs no model.
+"""
+
+from __future__ import annotations
+
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from assay.intervene.adversary.bracket import bracket
+from assay.intervene.adversary.distance import jsd
+from assay.intervene.adversary.exact import exact
+from assay.intervene.adversary.problem import Adversaries
+from assay.intervene.adversary.search import Search, search
+
+__all__ = ["Adversaries", "Search", "bracket", "exact", "furthest", "jsd", "search"]
+
+
+def furthest(
+    values: Float[Tensor, "B T C"],
+    weights: Float[Tensor, "B T"],
+    mask: Bool[Tensor, "B T"],
+    epsilon: float = 0.01,
+    k: int = 5,
+) -> Adversaries:
+    """The best answer there is for this number of classes: exact for two, a bracket for three, else a search."""
+    solve = {2: exact, 3: bracket}.get(values.shape[-1], search)
+    return solve(values, weights, mask, epsilon, k)

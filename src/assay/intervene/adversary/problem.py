@@ -1,0 +1,84 @@
+"""The question put to every adversary (Jain and Wallace 2019, equation 1) and the form of its answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from assay.errors import AssayError
+from assay.intervene.adversary.distance import LOG2, jsd, shared
+
+ENTRIES = 2**17
+"""Numbers in one temporary array: 1 MiB, with about a dozen alive at once; one long text may take a few times more."""
+
+
+@dataclass(frozen=True, eq=False)
+class Adversaries:
+    """K attentions an example, best first, that leave the output within epsilon (total variation) of the observed one.
+
+    A slot for which there was no further attention holds the observed one, with jsd and tvd 0. `upper` bounds the
+    largest possible JSD from above: it equals jsd[:, 0] where `kind` is "exact". All numbers are float64.
+    """
+
+    weights: Float[Tensor, "B K T"]
+    jsd: Float[Tensor, "B K"]  # from the observed attention, in nats
+    tvd: Float[Tensor, "B K"]  # of the outputs
+    upper: Float[Tensor, " B"]
+    kind: str  # "exact", "bracket" or "lower bound"
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Token logits, observed attention and the allowed change of output, in float64, with zeros on padding."""
+
+    values: Float[Tensor, "B T C"]
+    weights: Float[Tensor, "B T"]
+    mask: Bool[Tensor, "B T"]
+    observed: Float[Tensor, "B C"]  # the output under the observed attention
+    epsilon: float
+
+    @classmethod
+    def of(
+        cls,
+        values: Float[Tensor, "B T C"],
+        weights: Float[Tensor, "B T"],
+        mask: Bool[Tensor, "B T"],
+        epsilon: float,
+    ) -> Problem:
+        """The problem in float64; weights are scaled to sum to 1 there, as rounded ones do not quite."""
+        if values.shape[-1] < 2:
+            raise AssayError("An adversary needs token logits of at least two classes.")
+        if not epsilon >= 0:
+            raise AssayError(f"epsilon is {epsilon}; give a change of output that is 0 or more.")
+        values = values.detach().to(torch.float64, copy=True).where(mask[..., None], 0.0)
+        weights = weights.detach().to(torch.float64, copy=True).where(mask, 0.0)
+        weights = weights / weights.sum(-1, keepdim=True).clamp(min=torch.finfo(torch.float64).tiny)
+        return cls(values, weights, mask.clone(), (weights[:, None] @ values)[:, 0].softmax(-1), epsilon)
+
+    @property
+    def ceiling(self) -> Float[Tensor, " B"]:
+        """The largest JSD of any attention at all: JSD is convex, so one-hot attention reaches it."""
+        single = (LOG2 + shared(torch.ones_like(self.weights), self.weights)).where(self.mask, 0.0)
+        return single.amax(-1).clamp(min=0)
+
+    def tvd(self, weights: Float[Tensor, "B K T"]) -> Float[Tensor, "B K"]:
+        """Total variation distance of the outputs under other attentions from the observed output."""
+        return 0.5 * ((weights @ self.values).softmax(-1) - self.observed[:, None]).abs().sum(-1)
+
+    def split(self, rows: int) -> Iterator[Problem]:
+        """The same problem in pieces of at most `rows` examples."""
+        for start in range(0, len(self.mask), rows):
+            piece = slice(start, start + rows)
+            yield Problem(self.values[piece], self.weights[piece], self.mask[piece], self.observed[piece], self.epsilon)
+
+    def answer(
+        self, weights: Float[Tensor, "B K T"], kind: str, upper: Float[Tensor, " B"] | None = None
+    ) -> Adversaries:
+        """These attentions as a finished answer, sorted; without `upper`, the best of them is the optimum."""
+        apart, order = jsd(weights, self.weights[:, None]).sort(dim=-1, descending=True, stable=True)
+        weights = weights.gather(1, order[..., None].expand_as(weights))
+        return Adversaries(weights, apart, self.tvd(weights), apart[:, 0] if upper is None else upper, kind)
