@@ -1,0 +1,97 @@
+"""Figures with one line for each explainer: a dot for the mean and a bar for its 95 % interval."""
+
+from __future__ import annotations
+
+import math
+
+import altair as alt
+
+from assay.records import Record
+from assay.report.canvas import CLASS_COLOURS, GRADE_COLOURS, INK, Figure, Rows, finish, layers, sheet
+from assay.report.verdicts import verdicts
+from assay.report.writing import number
+from assay.report.yardsticks import NULL, TRUTH, null, yardstick
+
+WIDTH = 250
+SHAPES = {"pass": "circle", "warn": "triangle-up", "fail": "diamond", "reference": "square"}
+MEASURES = {"auprc": "AUPRC", "precision": "precision at the number of deciding words"}
+
+
+def verdict(record: Record) -> Figure | None:
+    """All explainers on one scale: effect with 95 % interval, the null, and the limits of the grades."""
+    graded = [v for v in verdicts(record) if v.effect is not None]
+    rows: Rows = [
+        {"name": v.name, "mean": v.effect, "low": v.low, "high": v.high, "grade": v.grade}
+        | {"label": f"{number(v.effect, 2)}  {'null' if v.name == NULL else v.grade}"}
+        for v in graded
+    ]
+    if not rows:
+        return None
+    lowest = min(v.low for v in graded if v.low is not None)
+    domain = (min(0.0, math.floor(10 * lowest) / 10), 1.0)
+    colour = alt.Color("grade:N", legend=None, scale=_scale(GRADE_COLOURS))
+    shape = alt.Shape("grade:N", legend=None, scale=_scale(SHAPES))
+    rule = yardstick(record)
+    title = f"{rule.symbol} with {'the deciding words' if rule is TRUTH else 'leave-one-out'}"
+    shared = sheet(rows).encode(y=_names())
+    ticks = alt.Axis(values=[place / 5 for place in range(-5, 6)], format=".1f")
+    spans = shared.mark_rule(strokeWidth=4, opacity=0.5, strokeCap="round").encode(
+        x=alt.X("low:Q", scale=alt.Scale(domain=domain, nice=False), title=title, axis=ticks),
+        x2="high:Q",
+        color=colour,
+    )
+    dots = shared.mark_point(filled=True, size=120, opacity=1).encode(x="mean:Q", color=colour, shape=shape)
+    words = shared.mark_text(align="left", fontSize=12, color=INK).encode(x=alt.value(WIDTH + 12), text="label:N")
+    figure = layers(*_limits(record, domain), spans, dots, words).properties(width=WIDTH, height=30 * len(rows))
+    told = ", ".join(f"{row['name']} {row['label']}" for row in rows)
+    return finish(figure, f"{title}, mean and 95 % interval of each explainer: {told}.")
+
+
+def truth(record: Record) -> Figure | None:
+    """How well each explainer finds the words that are known to decide."""
+    found = [f for f in record.findings if f.audit == "truth" and f.group == "all" and f.n > 0]
+    rows: Rows = [
+        {"name": f.subject, "mean": f.mean, "low": f.low, "high": f.high, "measure": MEASURES[f.measure]}
+        for f in found
+        if f.measure in MEASURES
+    ]
+    if not rows:
+        return None
+    order = list(MEASURES.values())
+    shared = sheet(rows).encode(
+        y=_names(),
+        yOffset=alt.YOffset("measure:N", sort=order),
+        color=alt.Color("measure:N", scale=alt.Scale(domain=order, range=list(CLASS_COLOURS[:2]))),
+    )
+    spans = shared.mark_rule(strokeWidth=4, opacity=0.5).encode(
+        x=alt.X("low:Q", scale=alt.Scale(domain=(0, 1)), title="mean and 95 % interval"), x2="high:Q"
+    )
+    dots = shared.mark_point(filled=True, size=80, opacity=1).encode(
+        x="mean:Q", shape=alt.Shape("measure:N", scale=alt.Scale(domain=order, range=["circle", "diamond"]))
+    )
+    figure = layers(spans, dots).properties(width=WIDTH, height=alt.Step(16))
+    return finish(figure, "AUPRC and precision of each explainer on the deciding words, with 95 % intervals.")
+
+
+def _names() -> alt.Y:
+    return alt.Y("name:N", sort=None, title=None, axis=alt.Axis(labelFontSize=13, labelLimit=0, grid=False))
+
+
+def _scale(values: dict[str, str]) -> alt.Scale:
+    return alt.Scale(domain=list(values), range=list(values.values()))
+
+
+def _limits(record: Record, domain: tuple[float, float]) -> list[alt.Chart]:
+    """The zones of fail and pass as pale grounds with their names on top, and the null as a dashed line."""
+    rule, (chance, _) = yardstick(record), null(record)
+    zones: Rows = [
+        {"from": domain[0], "to": rule.fails, "zone": "fail", "name": f"fails below {rule.fails:g}"},
+        {"from": rule.passes, "to": domain[1], "zone": "pass", "name": f"passes from {rule.passes:g}"},
+    ]
+    shared = sheet(zones)
+    grounds = shared.mark_rect(opacity=0.1).encode(x="from:Q", x2="to:Q", color=alt.Color("zone:N", legend=None))
+    names = shared.mark_text(align="left", baseline="bottom", dx=2, dy=-5, fontSize=11, color=INK).encode(
+        x="from:Q", y=alt.value(0), text="name:N"
+    )
+    line = sheet([{"x": chance}]).mark_rule(color=INK, strokeDash=[4, 3]).encode(x="x:Q")
+    return [grounds, names, line]

@@ -1,0 +1,99 @@
+"""The chosen examples with every explainer's scores over the text, ready to be shown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from assay.records import Record
+from assay.report import heatmaps
+from assay.report.chosen import Choice, choose
+from assay.report.writing import number
+
+CELLS = 6000
+"""Tokens in all heatmaps together; longer texts are cut so far that a page stays well below 1 MB."""
+
+
+@dataclass(frozen=True)
+class Strip:
+    """One line of an example: what scored the words, a remark, and the words as HTML."""
+
+    name: str
+    remark: str
+    html: str
+
+
+@dataclass(frozen=True)
+class Shown:
+    """One example as the page shows it; `pair` is observed attention beside the furthest equivalent one."""
+
+    number: int
+    label: str
+    predicted: str
+    right: bool
+    probability: float
+    opening: str
+    query: str | None
+    pair: tuple[Strip, ...]
+    strips: tuple[Strip, ...]
+
+
+def groups(record: Record) -> list[tuple[Choice, list[Shown]]]:
+    """Each group of chosen examples with what is shown of them."""
+    choices = choose(record)
+    places = pa.array([row for choice in choices for row in choice.rows], pa.int64())
+    rows = record.examples.take(places).to_pylist()
+    size = _window(record, rows)
+    shown = iter([_shown(record, row, size) for row in rows])
+    return [(choice, [next(shown) for _ in choice.rows]) for choice in choices]
+
+
+def _window(record: Record, rows: list[dict[str, Any]]) -> int:
+    """The most tokens of a text, at most 150, so that all heatmaps together hold no more than CELLS."""
+    strips = sum(name.startswith("score:") for name in record.examples.column_names) + 2
+    lengths = [len(row["starts"]) for row in rows]
+    sizes = range(heatmaps.WINDOW, 20, -1)
+    return next((size for size in sizes if strips * sum(min(n, size) for n in lengths) <= CELLS), 20)
+
+
+def _shown(record: Record, row: dict[str, Any], size: int) -> Shown:
+    classes = [str(name) for name in record.summary["corpus"]["classes"]]
+    tokens = heatmaps.Tokens(row["text"], row["starts"], row["ends"])
+    scores = {key.removeprefix("score:"): row[key] for key in row if key.startswith("score:") and row[key] is not None}
+    first = scores.get("attention") or next(iter(scores.values()), [0.0] * len(row["starts"]))
+    part = heatmaps.window(first, size)
+    strips = [Strip(name, "", heatmaps.row(tokens, values, part)) for name, values in scores.items()]
+    pair = _pair(row, tokens, strips, part)
+    if row.get("truth"):
+        strips.append(Strip("deciding words", "known", heatmaps.marked(tokens, row["truth"], part)))
+    return Shown(
+        number=row["example"],
+        label=classes[row["label"]],
+        predicted=classes[row["predicted"]],
+        right=row["label"] == row["predicted"],
+        probability=row["probabilities"][row["predicted"]],
+        opening=_opening(row["text"]),
+        query=_opening(row["query"], 600) if row.get("query") else None,
+        pair=pair,
+        strips=tuple(strip for strip in strips if strip not in pair),
+    )
+
+
+def _pair(
+    row: dict[str, Any], tokens: heatmaps.Tokens, strips: Sequence[Strip], part: tuple[int, int]
+) -> tuple[Strip, ...]:
+    """Observed attention and the furthest equivalent one, as in figure 1 of Jain and Wallace (2019)."""
+    observed = next((strip for strip in strips if strip.name == "attention"), None)
+    if observed is None or row.get("adversary") is None:
+        return ()
+    remark = f"JSD {number(row['adversary_jsd'])}, prediction moves by TVD {number(row['adversary_tvd'])}"
+    return observed, Strip("furthest equivalent attention", remark, heatmaps.row(tokens, row["adversary"], part))
+
+
+def _opening(text: str, length: int = 90) -> str:
+    """The beginning of a text on one line."""
+    line = " ".join(text[: 4 * length].split())
+    return line if len(line) <= length else line[: length - 1].rstrip() + "…"

@@ -1,0 +1,71 @@
+"""What was audited and how, and what the words on the page mean."""
+
+from __future__ import annotations
+
+from assay.records import Record
+from assay.report.writing import count
+
+SCORES = {"accuracy": "accuracy", "macro_f1": "macro F1", "auc": "AUC"}
+KINDS = {
+    "exact": "exact for each text, neither drawn nor searched for",
+    "sample": "estimated for each text from random draws",
+    "lower bound": "lower bounds for each text, the best that a search found",
+    "bracket": "brackets for each text, a value that is reached and one that is certified not to be exceeded",
+}
+GLOSSARY = {
+    "τ (Kendall)": "How alike two rankings of the same words are: 1 the same, 0 unrelated, −1 reversed.",
+    "TVD": "Total variation distance: half the summed change of the class probabilities; with two classes, "
+    "by how much the probability moves.",
+    "JSD": "Jensen–Shannon divergence: how different two ways of spreading attention are, from 0 (the "
+    "same) to 0.69 (no word in common).",
+    "AUPRC": "Area under the precision–recall curve: 1 when all deciding words are ranked first; random "
+    "scores reach about the share of deciding words, more in short texts.",
+    "95 % interval": "A range that would hold the true mean in 95 of 100 such audits with other texts of the "
+    "same kind, estimated by drawing the audited texts anew (bootstrap).",
+    "null": "What the same measure gives for scores that know nothing; an explainer has to beat it.",
+    "significant": "Share of texts whose τ differs from 0 at p ≤ 0.05; it grows with the length of the texts.",
+}
+
+
+def facts(record: Record) -> list[tuple[str, str]]:
+    """What was audited, as pairs of a name and a text; what the record does not know is left out."""
+    corpus, model = record.summary["corpus"], record.summary.get("model", {})
+    test = model.get("test") or {}
+    scores = [f"{name} {test[key]:.3f}" for key, name in SCORES.items() if test.get(key) is not None]
+    sizes = [f"{count(corpus[key])} {key}" for key in ("train", "dev", "test") if corpus.get(key) is not None]
+    skipped = [f"{reason} ({count(n)})" for reason, n in (corpus.get("skipped") or {}).items()]
+    return _known(
+        {
+            "Model": model.get("description"),
+            "Parameters": count(model["parameters"]) if model.get("parameters") else None,
+            "On the test set": ", ".join(scores),
+            "Trained for": f"{model['epochs']} epochs" if model.get("epochs") else None,
+            "Corpus": corpus["name"] + (f" ({corpus['licence']})" if corpus.get("licence") else ""),
+            "Classes": ", ".join(map(str, corpus["classes"])),
+            "Texts": ", ".join(sizes),
+            "Audited": f"{count(corpus.get('audited', record.examples.num_rows))} test texts",
+            "Skipped": ", ".join(skipped) or "none",
+        }
+    )
+
+
+def origins(record: Record) -> list[tuple[str, str]]:
+    """What is needed to make the same audit again, as pairs of a name and a text."""
+    summary = record.summary
+    model, plan = summary.get("model", {}), summary.get("plan", {})
+    seconds = [f"{name} {about['seconds']:.1f} s" for name, about in summary["audits"].items() if about.get("seconds")]
+    return _known(
+        {
+            "Made": summary.get("created"),
+            "Took": f"{summary['seconds']:.1f} s" if summary.get("seconds") is not None else None,
+            "of which": ", ".join(seconds),
+            "Seed": None if plan.get("seed") is None else str(plan["seed"]),
+            "Model": f"sha256 {model['sha256']}" if model.get("sha256") else None,
+            "Versions": ", ".join(f"{name} {version}" for name, version in summary.get("versions", {}).items()),
+            "Platform": summary.get("platform"),
+        }
+    )
+
+
+def _known(pairs: dict[str, str | None]) -> list[tuple[str, str]]:
+    return [(name, text) for name, text in pairs.items() if text]

@@ -1,0 +1,68 @@
+"""The whole report as one offline HTML file that needs no script and asks for nothing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from assay.files import write_text
+from assay.records import Record
+from assay.report.examples import groups
+from assay.report.facts import GLOSSARY, KINDS, facts, origins
+from assay.report.sections import CAPTIONS, sections
+from assay.report.tables import MARKS
+from assay.report.verdicts import caveats, headline, standing, verdicts
+from assay.report.writing import count, interval, number
+from assay.report.yardsticks import JSD_FAR, SHUFFLE_SMALL, yardstick
+
+
+def render(record: Record) -> str:
+    """The report as the text of one HTML file; the same record gives the same text."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+    from markupsafe import Markup
+
+    from assay.report import plots
+    from assay.report.canvas import svg
+
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {"number": number, "count": count, "html": Markup, "tight": _tight}
+    drawn = {name: draw(record) for name, draw in plots.FIGURES.items()}
+    page = environment.get_template("report.html.jinja").render(
+        summary=record.summary,
+        headline=headline(record),
+        standing=standing(record),
+        caveats=caveats(record),
+        verdicts=verdicts(record),
+        rule=yardstick(record),
+        sections=sections(record),
+        groups=groups(record),
+        facts=facts(record),
+        origins=origins(record),
+        glossary=GLOSSARY,
+        kinds=KINDS,
+        plan=json.dumps(record.summary.get("plan", {}), indent=2, ensure_ascii=False),
+        figures={name: Markup(svg(figure)) for name, figure in drawn.items() if figure is not None},
+        captions=CAPTIONS,
+        marks=MARKS,
+        interval=interval,
+        shuffle_small=SHUFFLE_SMALL,
+        jsd_far=JSD_FAR,
+    )
+    # a command line may hold bytes that are no text; they must not keep the rest from being written
+    return page.encode("utf-8", "replace").decode("utf-8")
+
+
+def write(record: Record, path: Path) -> None:
+    """Writes the report, whole or not at all."""
+    write_text(path, render(record))
+
+
+def _tight(text: str) -> str:
+    """Keeps a number on one line with its percent sign or its name."""
+    return text.replace(" %", "\u00a0%").replace("n = ", "n\u00a0=\u00a0")

@@ -1,0 +1,117 @@
+"""By what an explainer is judged, and the limits between pass, warn and fail with their reasons."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute
+
+from assay.records import Finding, Record
+
+Grade = Literal["pass", "warn", "fail", "reference", "not applicable"]
+REFERENCE = "leave_one_out"
+NULL = "random"
+
+SHUFFLE_SMALL = 0.05
+"""Below this mean of median TVDs shuffling hardly matters: predictions move by less than 5 points."""
+
+JSD_LIMIT = math.log(2)
+JSD_FAR = JSD_LIMIT / 2
+"""Beyond half of the largest possible divergence (0.69), two attention maps tell different stories."""
+
+NEAR_CHANCE = 0.05
+"""An accuracy less than 5 points above that of always naming the largest class is near chance."""
+
+AUC_INFORMED = 0.65
+"""From this AUC on a model knows something even where its accuracy does not show it, as with rare classes."""
+
+FEW = 30
+"""Below this many examples a bootstrap interval is itself uncertain."""
+
+
+@dataclass(frozen=True)
+class Yardstick:
+    """One measure of truth to the model, with the limits from which it passes and below which it fails."""
+
+    audit: str
+    measure: str
+    symbol: str
+    passes: float
+    fails: float
+    against: str
+    reason: str
+
+
+AGREEMENT = Yardstick(
+    "agreement",
+    "tau",
+    "τ",
+    0.6,
+    0.4,
+    "what happens when words are deleted",
+    "A Kendall τ of 0.6 means that of two words the same one is put first about 80 times in 100, 0.4 about "
+    "70 times, chance 50 times. In Table 2 of Jain and Wallace (2019) attention over single words (their "
+    "Average encoder) reaches 0.65 to 0.84 with gradients on all corpora but two; over a BiLSTM it stays "
+    "below 0.5 on all of them.",
+)
+TRUTH = Yardstick(
+    "truth",
+    "auprc",
+    "AUPRC",
+    0.8,
+    0.5,
+    "the words that are known to decide",
+    "Where the deciding words are known, an explainer has to find them. Reading down its ranking, an AUPRC "
+    "of 0.8 means that at each deciding word on average four in five of the words read so far are deciding "
+    "ones; at 0.5 it is every second one.",
+)
+
+
+def yardstick(record: Record) -> Yardstick:
+    """Known evidence where the corpus has it, else agreement with leave-one-out: truth beats agreement."""
+    return TRUTH if any(f.audit == "truth" and f.measure == "auprc" for f in record.findings) else AGREEMENT
+
+
+def effect(record: Record, name: str) -> Finding | None:
+    """The finding that decides about an explainer, or None where there is none or it is not a number."""
+    rule = yardstick(record)
+    subjects = [name] if rule is TRUTH else [f"{name}~{REFERENCE}", f"{REFERENCE}~{name}"]
+    found = [record.finding(rule.audit, subject, rule.measure) for subject in subjects]
+    return next((f for f in found if f is not None and f.n > 0 and not math.isnan(f.mean)), None)
+
+
+def null(record: Record) -> tuple[float, float]:
+    """What scores without knowledge reach, and its upper bound: the random explainer's, or else chance."""
+    measured = effect(record, NULL)
+    if measured is not None:
+        return measured.mean, measured.high
+    chance = _random_ranking(record) if yardstick(record) is TRUTH else 0.0
+    return chance, chance
+
+
+def _random_ranking(record: Record) -> float:
+    """The mean over texts of a random ranking's expected average precision.
+
+    With n tokens of which r decide it is (H + (r - 1) / (n - 1) * (n - H)) / n, with H = 1 + 1/2 + ... + 1/n.
+    """
+    truths = record.examples["truth"].combine_chunks()
+    owner = pa.compute.list_parent_indices(truths).to_numpy()
+    flags = truths.flatten().to_numpy(zero_copy_only=False).astype(float)
+    tokens, deciding = np.bincount(owner), np.bincount(owner, weights=flags)
+    tokens, deciding = tokens[deciding > 0], deciding[deciding > 0]
+    if len(tokens) == 0:
+        return 0.0
+    harmonic = np.cumsum(1 / np.arange(1, tokens.max() + 1))[tokens - 1]
+    others = (deciding - 1) / np.maximum(tokens - 1, 1)
+    return float(np.mean((harmonic + others * (tokens - harmonic)) / tokens))
+
+
+def grade(finding: Finding, null_high: float, rule: Yardstick) -> Grade:
+    """Fails when surely weak or not beyond the null, passes when surely strong, warns in between."""
+    if finding.high < rule.fails or finding.low <= null_high:
+        return "fail"
+    return "pass" if finding.low >= rule.passes else "warn"

@@ -1,0 +1,304 @@
+"""A record as an audit would leave it, made up: invented texts and random numbers with known effects."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from assay.records import Finding, Record, finding_rows
+
+OPENINGS = ["the film", "this story", "her second novel", "the last act", "their new play", "a quiet comedy"]
+MIDDLES = [
+    "moves slowly",
+    "never lies",
+    "tries too hard",
+    "keeps its promise",
+    "wanders about",
+    "sings",
+    "is set in winter",
+]
+LINKS = ["and", "but", "while", "although", "because", "so"]
+ENDINGS = [
+    "dull as rain",
+    "a rare delight",
+    "neither warm nor wise",
+    "wonderfully alive",
+    "not worth the ticket",
+    "fine",
+]
+HOSTILE = [
+    '<script>alert(1)</script> is what this <b>film</b> & its "author" say',
+    "سلام دنیا این فیلم بسیار خوب بود",
+    "what a ride 🎢 truly 👩‍👩‍👧 lovely ❤️ stuff",
+    "line one\n  indented\tline two  with   gaps",
+    "{{ 7 * 7 }} {% raw %} ${x} </style><img src=x onerror=alert(2)>",
+]
+EXPLAINERS = {
+    "attention": "The weights of the attention layer.",
+    "gradient": "Gradient times input with attention held fixed, absolute.",
+    "gradient_norm": "Length of the gradient at each embedding.",
+    "input_x_gradient": "Gradient times input, signed.",
+    "leave_one_out": "How far the prediction moves when the token is deleted.",
+    "random": "Scores drawn at random.",
+}
+NOISE = {
+    "attention": 2.2,
+    "gradient": 0.35,
+    "gradient_norm": 0.8,
+    "input_x_gradient": 1.1,
+    "leave_one_out": 0.0,
+}
+SHARED = ("example", "audit", "label", "predicted", "probability", "length")
+AUDITS = {
+    "agreement": (
+        "Does attention rank words as other measures of importance do?",
+        "Jain and Wallace (2019), section 4.1",
+    ),
+    "permutation": (
+        "Would the prediction change if attention were shuffled?",
+        "Jain and Wallace (2019), section 4.2.1",
+    ),
+    "adversary": (
+        "How different can attention be with the same prediction?",
+        "Jain and Wallace (2019), section 4.2.2",
+    ),
+    "truth": ("Do the scores find the evidence that is known?", "DeYoung et al. (2020)"),
+}
+
+
+def synthetic_record(
+    *,
+    count: int = 300,
+    classes: tuple[str, ...] = ("negative", "positive"),
+    explainers: tuple[str, ...] = tuple(EXPLAINERS),
+    audits: tuple[str, ...] = ("agreement", "permutation", "adversary"),
+    kind: str = "exact",
+    sentences: int = 1,
+) -> Record:
+    """A record of `count` examples; with the audit `truth` each text has deciding words."""
+    draw = np.random.default_rng(7)
+    long = " ".join(_text(draw) for _ in range(90))
+    usual = (" ".join(_text(draw) for _ in range(sentences)) for _ in range(count))
+    texts = [*HOSTILE, long, *usual][:count]
+    examples = [_example(draw, place, text, classes, explainers, audits) for place, text in enumerate(texts)]
+    instances = [row for example in examples for row in _instances(draw, example, explainers, audits)]
+    findings = [f for audit in audits for f in _findings(audit, instances, classes, kind)]
+    return Record(
+        _summary(classes, explainers, audits, kind, examples, findings),
+        pa.Table.from_pylist(instances, schema=_schema(instances)),
+        pa.Table.from_pylist(examples),
+    )
+
+
+def changed(record: Record, audit: str, subject: str, measure: str, **values: Any) -> Record:
+    """The record with other values in one finding over all examples."""
+    place = (audit, subject, measure, "all")
+    rows = [
+        row | values if (row["audit"], row["subject"], row["measure"], row["group"]) == place else row
+        for row in record.summary["findings"]
+    ]
+    return replace(record, summary=record.summary | {"findings": rows})
+
+
+def _text(draw: np.random.Generator) -> str:
+    parts = [f"{draw.choice(OPENINGS)} {draw.choice(MIDDLES)}" for _ in range(draw.integers(1, 4))]
+    return f" {draw.choice(LINKS)} ".join(parts) + f" , {draw.choice(ENDINGS)} ."
+
+
+def _spans(text: str) -> tuple[list[int], list[int]]:
+    starts, ends, place = [], [], 0
+    for word in text.split():
+        place = text.index(word, place)
+        starts.append(place)
+        place += len(word)
+        ends.append(place)
+    return starts, ends
+
+
+def _example(
+    draw: np.random.Generator,
+    place: int,
+    text: str,
+    classes: tuple[str, ...],
+    explainers: tuple[str, ...],
+    audits: tuple[str, ...],
+) -> dict[str, Any]:
+    starts, ends = _spans(text)
+    size = len(starts)
+    base = draw.exponential(0.1, size)
+    truth = np.zeros(size, dtype=bool)
+    truth[draw.choice(size, min(2, size), replace=False)] = True
+    base = base + truth * (0.4 if "truth" in audits else 0.0)
+    label = int(draw.integers(len(classes)))
+    predicted = label if draw.random() < 0.83 else int(draw.integers(len(classes)))
+    sure = float(draw.uniform(0.6, 0.99))
+    rest = (1 - sure) / max(len(classes) - 1, 1)
+    scores = {f"score:{name}": _scores(draw, name, base).tolist() for name in explainers}
+    furthest = np.roll(scores.get("score:attention", base), 1 + size // 2)
+    attacked = "adversary" in audits
+    return {
+        "example": place,
+        "text": text,
+        "starts": starts,
+        "ends": ends,
+        "label": label,
+        "predicted": predicted,
+        "probabilities": [sure if c == predicted else rest for c in range(len(classes))],
+        "truth": truth.tolist() if "truth" in audits else None,
+        "query": None,
+        **scores,
+        "adversary": furthest.tolist() if attacked else None,
+        "adversary_jsd": float(draw.beta(9, 2) * math.log(2)) if attacked else None,
+        "adversary_tvd": float(draw.uniform(0, 0.01)) if attacked else None,
+    }
+
+
+def _scores(draw: np.random.Generator, name: str, base: np.ndarray) -> np.ndarray:
+    if name == "random":
+        return draw.random(len(base))
+    noisy = base * np.exp(NOISE[name] * draw.normal(size=len(base)))
+    if name == "attention":
+        return noisy / noisy.sum()
+    return noisy * draw.choice([1, 1, -1], len(base)) if name == "input_x_gradient" else noisy
+
+
+def _instances(
+    draw: np.random.Generator, example: dict[str, Any], explainers: tuple[str, ...], audits: tuple[str, ...]
+) -> list[dict[str, Any]]:
+    shared = {key: example[key] for key in ("example", "label", "predicted")}
+    shared |= {"probability": max(example["probabilities"]), "length": len(example["starts"])}
+    scores = {name: np.abs(np.array(example[f"score:{name}"])) for name in explainers}
+    peak = {"max_attention": float(scores["attention"].max()) if "attention" in scores else None}
+    measures: dict[str, dict[str, Any]] = {
+        "agreement": _agreements(scores),
+        "permutation": {"median_tvd": float(draw.beta(1.2, 25)), **peak},
+        "adversary": {
+            "jsd": example["adversary_jsd"],
+            "jsd_upper": None,
+            "tvd": example["adversary_tvd"],
+            **peak,
+        },
+        "truth": {},
+    }
+    if "truth" in audits:
+        found = {name: _found(values, np.array(example["truth"])) for name, values in scores.items()}
+        measures["truth"] = {f"auprc:{n}": p for n, (p, _) in found.items()}
+        measures["truth"] |= {f"precision:{n}": p for n, (_, p) in found.items()}
+    return [{**shared, "audit": audit, **measures[audit]} for audit in audits]
+
+
+def _agreements(scores: dict[str, np.ndarray]) -> dict[str, float]:
+    """Kendall's τ as the mean product of the signs of all pairwise differences, p from the normal law."""
+    names, row = list(scores), {}
+    for place, one in enumerate(names):
+        for other in names[place + 1 :]:
+            x, y = scores[one], scores[other]
+            size = len(x)
+            signs = np.sign(x[:, None] - x) * np.sign(y[:, None] - y)
+            tau = float(signs.sum() / (size * (size - 1))) if size > 1 else math.nan
+            z = abs(tau) * 3 * math.sqrt(size * (size - 1)) / math.sqrt(2 * (2 * size + 5))
+            row |= {f"tau:{one}~{other}": tau, f"p:{one}~{other}": math.erfc(z / math.sqrt(2))}
+    return row
+
+
+def _found(scores: np.ndarray, truth: np.ndarray) -> tuple[float, float]:
+    hits = truth[np.argsort(-scores)]
+    precisions = np.cumsum(hits) / np.arange(1, len(hits) + 1)
+    return float(precisions[hits].mean()), float(precisions[hits.sum() - 1])
+
+
+def _schema(instances: list[dict[str, Any]]) -> pa.Schema:
+    names = dict.fromkeys([*SHARED, *(key for row in instances for key in row)])
+    kinds = {"audit": pa.string()} | dict.fromkeys(("example", "label", "predicted", "length"), pa.int64())
+    return pa.schema([(name, kinds.get(name, pa.float64())) for name in names])
+
+
+def _findings(audit: str, instances: list[dict[str, Any]], classes: tuple[str, ...], kind: str) -> list[Finding]:
+    rows = [row for row in instances if row["audit"] == audit]
+    names = [key for key in rows[0] if key not in SHARED and not key.startswith("p:")] if rows else []
+    findings = []
+    for name in names:
+        measure, _, subject = name.partition(":")
+        for group in ("all", *classes):
+            mine = [row for row in rows if group == "all" or classes[row["predicted"]] == group]
+            values = np.array([row[name] for row in mine if row[name] is not None], dtype=float)
+            values = values[np.isfinite(values)]
+            if len(values) == 0:
+                continue
+            margin = 1.96 * values.std() / math.sqrt(len(values))
+            p = [row[f"p:{subject}"] for row in mine if measure == "tau"]
+            findings.append(
+                Finding(
+                    audit,
+                    subject or "attention",
+                    measure,
+                    group,
+                    float(values.mean()),
+                    float(values.mean() - margin),
+                    float(values.mean() + margin),
+                    float(values.std()),
+                    len(values),
+                    undefined=len(mine) - len(values),
+                    significant=float(np.mean(np.array(p) <= 0.05)) if p else None,
+                    kind=kind if audit == "adversary" else "sample",
+                )
+            )
+    return findings
+
+
+def _summary(
+    classes: tuple[str, ...],
+    explainers: tuple[str, ...],
+    audits: tuple[str, ...],
+    kind: str,
+    examples: list[dict[str, Any]],
+    findings: list[Finding],
+) -> dict[str, Any]:
+    return {
+        "assay": "0.1.0",
+        "command": "assay audit --corpus planted:negation --encoder lstm --out 'runs/<first>'",
+        "created": "2026-01-02T03:04:05+00:00",
+        "seconds": 41.5,
+        "versions": {"python": "3.11.9", "torch": "2.13.0", "numpy": "2.4.6"},
+        "platform": "Linux, x86_64",
+        "plan": {"corpus": "planted:negation", "encoder": "lstm", "alignment": "additive", "seed": 3}
+        | {"explainers": list(explainers), "audits": list(audits), "limit": None, "epsilon": 0.01},
+        "corpus": {
+            "name": "planted:negation",
+            "classes": list(classes),
+            "train": 4000,
+            "dev": 500,
+            "test": 500,
+        }
+        | {
+            "audited": len(examples),
+            "skipped": {"empty text": 2, "longer than 5,000 tokens": 1},
+            "licence": "CC0",
+        },
+        "model": {
+            "description": "BiLSTM (128 a direction), additive attention, linear decoder",
+            "parameters": 1234567,
+            "sha256": "9f" * 32,
+            "folder": "model",
+            "test": {"accuracy": 0.842, "macro_f1": 0.841, "auc": 0.911},
+            "epochs": 8,
+            "best_dev": 0.85,
+        },
+        "explainers": {name: EXPLAINERS[name] for name in explainers},
+        "audits": {
+            name: {
+                "question": AUDITS[name][0],
+                "paper": AUDITS[name][1],
+                "applies": True,
+                "why": None,
+                "seconds": 1.5,
+            }
+            | {"kind": kind if name == "adversary" else "sample"}
+            for name in audits
+        },
+        "findings": finding_rows(findings),
+    }

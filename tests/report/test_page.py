@@ -1,0 +1,246 @@
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from assay.records import Record
+from assay.report.page import render, write
+from assay.report.verdicts import headline, verdicts
+from assay.report.writing import interval, number
+
+HOSTILE_CLASSES = ("<script>alert(3)</script>", '"><img src=x onerror=alert(4)>')
+VOID = {"meta", "link", "br", "img", "hr", "input"}
+
+
+class Page(HTMLParser):
+    """Elements with their attributes and full text, in order of their start tags."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.elements: list[tuple[str, dict[str, str | None], list[str]]] = []
+        self.open: list[int] = []
+        self.feed(text)
+        self.close()
+        assert not self.open, "every element is closed"
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs), []))
+        if tag not in VOID:
+            self.open.append(len(self.elements) - 1)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs), []))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.elements[self.open.pop()][0] == tag
+
+    def handle_data(self, data: str) -> None:
+        for place in self.open:
+            self.elements[place][2].append(data)
+
+    def texts(self, tag: str, name: str | None = None) -> list[str]:
+        """The full texts of the elements with this tag and class."""
+        found = [e for e in self.elements if e[0] == tag and (name is None or name in (e[1].get("class") or ""))]
+        return ["".join(texts).strip() for _, _, texts in found]
+
+
+def words(text: str) -> str:
+    return " ".join(text.split())
+
+
+def test_the_verdict_comes_first_with_the_numbers_of_the_findings(record: Record, page: str) -> None:
+    shown = Page(page)
+    assert words(shown.texts("h1")[0]).replace(":it", ": it") == headline(record)
+    table = page[page.index('<table class="verdicts">') : page.index("</table>")]
+    cells = Page(table + "</table>").texts("td")
+    per_row = [cells[place : place + 6] for place in range(0, len(cells), 6)]
+    for verdict, (grade, effect, span, null, n, told) in zip(verdicts(record), per_row, strict=True):
+        assert grade.endswith(verdict.grade)
+        expected = (number(verdict.effect), interval(verdict.low, verdict.high), number(verdict.null))
+        assert (effect, span, null) == expected
+        assert n == (str(verdict.n) if verdict.n else "–")
+        assert words(told).startswith(words(verdict.sentence))
+
+
+def test_every_finding_stands_in_a_table(record: Record, page: str) -> None:
+    rows = [words(row) for row in Page(page).texts("tr")]
+    for f in record.findings:
+        spread = f"{number(f.mean)} ± {number(f.std)}"
+        subject = f.subject.replace("~", " ~ ")
+        wanted = [row for row in rows if row.startswith(subject) and f" {f.group} " in row and spread in row]
+        assert any(f"{interval(f.low, f.high)} {f.n}" in row for row in wanted), f
+
+
+def test_what_was_audited_and_how_is_told(record: Record, page: str) -> None:
+    shown = words("".join(Page(page).texts("main")))
+    for fact in (
+        "accuracy 0.842",
+        "1 234 567",
+        "empty text (2), longer than 5,000 tokens (1)",
+        "4 000 train",
+        "CC0",
+    ):
+        assert fact in shown
+    for origin in (record.summary["command"], "torch 2.13.0", "9f" * 32, "2026-01-02T03:04:05+00:00"):
+        assert origin in shown
+
+
+def test_nothing_in_a_record_becomes_markup(make: Callable[..., Record]) -> None:
+    record = make(count=14, classes=HOSTILE_CLASSES)
+    nasty = "<script>alert(9)</script>"
+    summary = record.summary | {"command": nasty, "platform": nasty, "created": nasty, "assay": '"><b>'}
+    summary["corpus"] = record.summary["corpus"] | {"name": nasty, "licence": nasty, "skipped": {nasty: 1}}
+    summary["explainers"] = record.summary["explainers"] | {"</style><script>": nasty}
+    summary["audits"] = record.summary["audits"] | {nasty: {"question": nasty, "paper": nasty, "kind": nasty}}
+    summary["plan"] = record.summary["plan"] | {"note": nasty}
+    shown = Page(render(replace(record, summary=summary)))
+    tags = {tag for tag, _, _ in shown.elements}
+    assert not tags & {
+        "script",
+        "img",
+        "iframe",
+        "object",
+        "embed",
+        "form",
+        "foreignobject",
+        "base",
+        "a:href",
+    }
+    for _, attributes, _ in shown.elements:
+        assert not [name for name in attributes if name.startswith("on") or name in ("src", "style", "srcset")]
+        assert (attributes.get("href") or "#").startswith(("#", "data:,"))
+    assert nasty in "".join(shown.texts("main"))
+
+
+def test_shown_texts_are_as_written(make: Callable[..., Record]) -> None:
+    record = make(count=14)
+    heats = Page(render(record)).texts("p", "heat")
+    for text in record.examples["text"].to_pylist():
+        if len(text.split()) < 100:
+            assert heats.count(text.strip()) == 7
+
+
+def test_a_page_asks_for_nothing(page: str) -> None:
+    outside = page.replace("http://www.w3.org/2000/svg", "")
+    assert "http:" not in outside
+    assert "https:" not in outside
+    assert not re.findall(r"url\((?!#)", page)
+    assert "@import" not in page
+    assert "default-src 'none'" in page
+
+
+def test_ids_are_unique_and_links_and_labels_lead_to_them(page: str) -> None:
+    elements = Page(page).elements
+    names = [attributes["id"] for _, attributes, _ in elements if "id" in attributes]
+    assert len(names) == len(set(names))
+    for _, attributes, _ in elements:
+        target = attributes.get("href") or attributes.get("aria-labelledby")
+        if target and not target.startswith("data:"):
+            assert target.removeprefix("#") in names
+
+
+def test_the_same_record_gives_the_same_page(record: Record, page: str) -> None:
+    assert render(record) == page
+
+
+def test_long_texts_do_not_make_a_large_page(make: Callable[..., Record]) -> None:
+    record = make(count=24, sentences=60, audits=("agreement", "permutation", "adversary", "truth"))
+    text = render(record)
+    assert len(text.encode()) < 1_000_000
+    assert "more tokens" in text
+
+
+def test_a_short_page_is_small(page: str) -> None:
+    assert len(page.encode()) < 400_000
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"audits": ()},
+        {"audits": ("truth",)},
+        {"audits": ("adversary",), "explainers": ("attention",), "kind": "bracket"},
+        {"explainers": ("gradient", "random")},
+        {"explainers": ("random",)},
+        {"classes": ("only",)},
+        {"classes": tuple(f"class {place}" for place in range(12))},
+        {"count": 1},
+        {"count": 2, "audits": ("agreement", "truth")},
+    ],
+    ids=str,
+)
+def test_any_part_may_be_missing(options: dict[str, object], make: Callable[..., Record]) -> None:
+    record = make(**({"count": 30} | options))
+    shown = Page(render(record))
+    assert words(shown.texts("h1")[0]).startswith(headline(record).split(":")[0])
+
+
+def test_a_record_without_examples_has_a_page(make: Callable[..., Record]) -> None:
+    full = make(count=10)
+    empty = Record(full.summary | {"findings": []}, full.instances.slice(0, 0), full.examples.slice(0, 0))
+    assert "This run cannot say" in render(empty)
+
+
+def test_a_summary_may_know_little(record: Record) -> None:
+    corpus = {"name": "mine", "classes": ["negative", "positive"]}
+    known = {key: record.summary[key] for key in ("assay", "created", "command", "explainers", "findings")}
+    audits = {name: {"kind": "sample"} for name in ("agreement", "permutation", "adversary")}
+    bare = replace(record, summary=known | {"corpus": corpus, "audits": audits})
+    assert "300 test texts" in render(bare)
+
+
+def test_an_audit_that_does_not_apply_says_so(record: Record) -> None:
+    about = record.summary["audits"]["permutation"] | {
+        "applies": False,
+        "why": "This model has no attention.",
+    }
+    audits = record.summary["audits"] | {"permutation": about}
+    text = render(replace(record, summary=record.summary | {"audits": audits}))
+    assert "This model has no attention." in text
+
+
+def test_the_second_text_of_a_pair_is_shown(make: Callable[..., Record]) -> None:
+    record = make(count=3)
+    place = record.examples.column_names.index("query")
+    asked = record.examples.set_column(place, "query", [["who <i>sings</i>?"] * 3])
+    assert "who &lt;i&gt;sings&lt;/i&gt;?" in render(replace(record, examples=asked))
+
+
+def test_bytes_that_are_no_text_do_not_stop_the_page(make: Callable[..., Record], tmp_path: Path) -> None:
+    record = make(count=3)
+    record = replace(record, summary=record.summary | {"command": "assay audit --corpus caf\udce9.csv"})
+    write(record, tmp_path / "report.html")
+    assert "caf?.csv" in (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
+def test_a_page_is_written_whole_or_not_at_all(record: Record, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "new" / "report.html"
+    monkeypatch.setattr("assay.report.page.render", lambda _: "first")
+    write(record, path)
+
+    def full(*_: object) -> None:
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr("assay.report.page.render", lambda _: "second")
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(OSError, match="No space"):
+        write(record, path)
+    assert path.read_text(encoding="utf-8") == "first"
+    assert [file.name for file in path.parent.iterdir()] == ["report.html"]
+
+
+def test_verdicts_need_neither_torch_nor_a_drawing_library() -> None:
+    code = (
+        "import sys\n"
+        "for name in ('torch', 'altair', 'jinja2', 'vl_convert'): sys.modules[name] = None\n"
+        "import assay.report.page, assay.report.tables, assay.report.heatmaps\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

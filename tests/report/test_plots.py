@@ -1,0 +1,194 @@
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from assay.errors import AssayError
+from assay.records import Record
+from assay.report import plots
+from assay.report.bins import classes, column, histogram, quarters
+from assay.report.canvas import CLASS_COLOURS, GRADE_COLOURS, finish, layers, save, sheet, svg
+
+SOURCES = {
+    "verdict": "agreement",
+    "agreement_gradient": "agreement",
+    "agreement_leave_one_out": "agreement",
+    "permutation": "permutation",
+    "adversary": "adversary",
+    "adversary_by_attention": "adversary",
+    "truth": "truth",
+}
+TAU = "tau:attention~gradient"
+
+
+def contrast(one: str, other: str) -> float:
+    """WCAG 2 contrast of two colours."""
+
+    def luminance(colour: str) -> float:
+        parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+        linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    low, high = sorted((luminance(one), luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def test_the_outline_of_a_histogram_follows_the_counts_of_each_class(record: Record) -> None:
+    data = column(record, "agreement", TAU)
+    assert data is not None
+    edges = np.linspace(-1, 1, 21)
+    labels = classes(record, data.predicted)
+    rows = histogram(data, labels, edges)
+    table = record.audit_rows("agreement").to_pylist()
+    for which, label in labels.items():
+        corners = [(row["x"], row["share"]) for row in rows if row["class"] == label]
+        values = [row[TAU] for row in table if row["predicted"] == which]
+        assert corners[0][1] == corners[-1][1] == 0
+        # corners come in pairs: the left and the right end of each bin's top
+        for (left, share), (right, same) in zip(corners[1:-1:2], corners[2:-1:2], strict=True):
+            inside = sum(left <= value < right or value == right == 1 for value in values)
+            assert share == same == pytest.approx(inside / len(values))
+        assert sum(share for _, share in corners[1:-1:2]) == pytest.approx(1)
+
+
+def test_quarters_hold_the_quantiles_of_their_examples(record: Record) -> None:
+    data = column(record, "permutation", "median_tvd")
+    assert data is not None
+    labels = classes(record, data.predicted)
+    table = record.audit_rows("permutation").to_pylist()
+    boxes = quarters(data, labels)
+    assert boxes
+    for box in boxes:
+        which = next(key for key, label in labels.items() if label == box["class"])
+        low, high = (float(end) for end in str(box["quarter"]).split(" – "))
+        inside = [r for r in table if r["predicted"] == which and low <= r["max_attention"] < high]
+        values = sorted(row["median_tvd"] for row in inside)
+        assert box["size"] == f"n = {len(values)}"
+        assert box["median"] == pytest.approx(np.median(values))
+        assert box["low"] <= box["first"] <= box["median"] <= box["third"] <= box["high"]
+        assert values[0] <= box["low"]
+        assert box["high"] <= values[-1]
+
+
+def test_values_that_are_no_numbers_are_left_out(record: Record) -> None:
+    place = record.instances.column_names.index(TAU)
+    values = record.instances[TAU].to_pylist()
+    spoilt = [float("nan") if row % 6 == 0 and value is not None else value for row, value in enumerate(values)]
+    broken = Record(record.summary, record.instances.set_column(place, TAU, [spoilt]), record.examples)
+    data = column(broken, "agreement", TAU)
+    assert data is not None
+    assert np.isfinite(data.values).all()
+    assert len(data.values) == 150
+
+
+@pytest.mark.parametrize("name", plots.FIGURES)
+def test_a_figure_is_there_when_its_audit_is_and_only_then(
+    name: str, planted: Record, make: Callable[..., Record]
+) -> None:
+    assert plots.FIGURES[name](planted) is not None
+    others = tuple(audit for audit in ("agreement", "permutation", "adversary") if audit != SOURCES[name])
+    assert plots.FIGURES[name](make(count=12, audits=others)) is None
+
+
+@pytest.mark.parametrize("name", plots.FIGURES)
+def test_svg_names_itself_scales_and_fetches_nothing(name: str, planted: Record) -> None:
+    figure = plots.FIGURES[name](planted)
+    assert figure is not None
+    text = svg(figure)
+    root = ElementTree.fromstring(text)
+    title = root.find("{http://www.w3.org/2000/svg}title")
+    assert root.get("role") == "img"
+    assert title is not None
+    assert title.text
+    assert root.get("aria-labelledby") == title.get("id")
+    assert root.get("viewBox")
+    assert "http" not in text.replace("http://www.w3.org/", "")
+    assert "currentColor" in text
+    assert len(text) < 60_000
+
+
+def test_figures_of_one_page_share_no_id_and_stay_the_same(planted: Record) -> None:
+    def drawn() -> list[str]:
+        return [svg(figure) for draw in plots.FIGURES.values() if (figure := draw(planted)) is not None]
+
+    first = drawn()
+    names = [name for text in first for name in re.findall(r'\bid="([^"]+)"', text)]
+    assert len(names) == len(set(names)) >= len(first)
+    assert first == drawn()
+
+
+def test_what_a_figure_refers_to_is_its_own() -> None:
+    def clipped(colour: str) -> str:
+        points = sheet([{"x": 0.0}, {"x": 2.0}]).mark_point(clip=True, color=colour)
+        return svg(finish(layers(points.encode(x="x:Q")), "Clipped."))
+
+    texts = [clipped("#111111"), clipped("#222222")]
+    names = [re.findall(r'<clipPath id="([^"]+)"', text) for text in texts]
+    assert names[0]
+    assert names[1]
+    assert not set(names[0]) & set(names[1])
+    for text, own in zip(texts, names, strict=True):
+        assert set(re.findall(r"url\(#([^)]+)\)", text)) <= set(own)
+        assert re.search(r"url\(#", text)
+    assert clipped("#111111") == texts[0]
+
+
+def test_class_names_stay_text_and_are_cut_to_fit(make: Callable[..., Record]) -> None:
+    hostile = ("<script>alert(1)</script>", '\x00 role="x" & y', "n" * 80)
+    figure = plots.FIGURES["agreement_gradient"](make(count=30, classes=hostile))
+    assert figure is not None
+    text = svg(figure)
+    words = [node.text or "" for node in ElementTree.fromstring(text).iter() if node.tag.endswith("}text")]
+    assert "<script" not in text
+    assert any(word.startswith("<script>alert(1)</script> (n = ") for word in words)
+    assert any(word.startswith('� role="x" & y') for word in words)
+    assert any(word.startswith("nnn") and "… #2" in word for word in words)
+
+
+@pytest.mark.parametrize("number", [1, 4, 12])
+def test_any_number_of_classes_can_be_drawn(number: int, make: Callable[..., Record]) -> None:
+    record = make(count=60, classes=tuple(f"class {place}" for place in range(number)))
+    for name in ("agreement_gradient", "permutation", "adversary"):
+        figure = plots.FIGURES[name](record)
+        assert figure is not None
+        text = svg(figure)
+        assert ("all 12 classes (n = 60)" in text) == (number == 12)
+
+
+def test_colours_can_be_told_from_light_and_from_dark_ground() -> None:
+    style = (Path(plots.__file__).parent / "templates" / "report.css").read_text(encoding="utf-8")
+    grounds = re.findall(r"--ground: (#[0-9a-f]{6});", style)
+    assert len(grounds) == 2
+    for colour in (*CLASS_COLOURS, *GRADE_COLOURS.values()):
+        assert min(contrast(colour, ground) for ground in grounds) >= 3
+
+
+def test_text_can_be_read_on_every_ground() -> None:
+    style = (Path(plots.__file__).parent / "templates" / "report.css").read_text(encoding="utf-8")
+    for theme in re.findall(r":root \{(.*?)\}", style, flags=re.DOTALL)[:2]:
+        colours = dict(re.findall(r"--(\w+): (#[0-9a-f]{6});", theme))
+        for name in ("ink", "soft", "link", "pass", "warn", "fail", "reference", "none"):
+            for ground in ("ground", "card"):
+                assert contrast(colours[name], colours[ground]) >= 4.5, (name, ground)
+
+
+@pytest.mark.parametrize(("ending", "start"), [(".svg", b"<svg"), (".png", b"\x89PNG"), (".PDF", b"%PDF")])
+def test_figures_are_saved_by_the_ending_of_the_name(ending: str, start: bytes, record: Record, tmp_path: Path) -> None:
+    figure = plots.FIGURES["verdict"](record)
+    assert figure is not None
+    save(figure, tmp_path / f"figure{ending}")
+    assert (tmp_path / f"figure{ending}").read_bytes().startswith(start)
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_an_unknown_ending_is_refused_in_one_sentence(record: Record, tmp_path: Path) -> None:
+    figure = plots.FIGURES["verdict"](record)
+    assert figure is not None
+    with pytest.raises(AssayError, match=r"end the name in .svg, .png or .pdf"):
+        save(figure, tmp_path / "figure.gif")
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from dataclasses import replace
+
+from rich.console import Console
+
+from assay.records import Record
+from assay.report.tables import agreement_rows, measure_rows, verdict_table
+from assay.report.verdicts import verdicts
+from assay.report.writing import count, interval, number
+
+
+def printed(record: Record, width: int = 100) -> str:
+    console = Console(width=width, file=io.StringIO(), no_color=True)
+    console.print(verdict_table(record))
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def test_numbers_have_a_real_minus_and_a_dash_where_there_is_none() -> None:
+    assert number(-0.12345) == "−0.123"
+    assert number(None) == number(float("nan")) == "–"
+    assert interval(-0.5, 0.25) == "−0.500 to 0.250"
+    assert count(1234567) == "1\u202f234\u202f567"
+    assert interval(None, 0.25) == interval(float("nan"), 0.25) == "–"
+
+
+def test_the_terminal_table_fits_and_says_in_words_what_colour_says(record: Record) -> None:
+    shown = printed(record)
+    assert max(map(len, shown.splitlines())) <= 100
+    for verdict in verdicts(record):
+        line = next(line for line in shown.splitlines() if line.strip().startswith(f"{verdict.name} "))
+        assert verdict.grade in line
+        assert number(verdict.effect) in line
+        assert interval(verdict.low, verdict.high) in line
+        assert " ".join(verdict.sentence.split()) in " ".join(shown.split())
+
+
+def test_square_brackets_in_names_are_not_markup(record: Record) -> None:
+    explainers = {"[red]mine[/red]": "Mine."} | record.summary["explainers"]
+    assert "[red]mine[/red]" in printed(replace(record, summary=record.summary | {"explainers": explainers}))
+
+
+def test_agreement_rows_have_the_shape_of_the_papers_table(record: Record) -> None:
+    grid = agreement_rows(record)
+    found = [f for f in record.findings if f.audit == "agreement"]
+    assert len(grid.rows) == len(found) == 15 * 3
+    for row, f in zip(grid.rows, found, strict=True):
+        assert f.significant is not None
+        spread = f"{f.mean:.3f} ± {f.std:.3f}".replace("-", "−")
+        span = f"{f.low:.3f} to {f.high:.3f}".replace("-", "−")
+        expected = (f.subject.replace("~", " ~ "), f.group, spread, f"{f.significant:.3f}", span)
+        assert row == (*expected, str(f.n), str(f.undefined))
+
+
+def test_measure_rows_keep_every_finding_of_an_audit(make: Callable[..., Record]) -> None:
+    record = make(count=40)
+    for audit in ("permutation", "adversary"):
+        found = [f for f in record.findings if f.audit == audit]
+        grid = measure_rows(record, audit)
+        assert [row[3] for row in grid.rows] == [f"{f.mean:.3f} ± {f.std:.3f}" for f in found]
+        assert [row[-1] for row in grid.rows] == [f.kind for f in found]
+        assert all(len(row) == len(grid.columns) for row in grid.rows)
