@@ -1,0 +1,16 @@
+"""Audits: one published question a file."""
+
+from __future__ import annotations
+
+from assay.audits.adversary import Adversary
+from assay.audits.agreement import Agreement
+from assay.audits.cases import Audit
+from assay.audits.permutation import Permutation
+from assay.audits.truth import Truth
+
+AUDITS: dict[str, Audit] = {
+    "agreement": Agreement(),
+    "permutation": Permutation(),
+    "adversary": Adversary(),
+    "truth": Truth(),
+}

@@ -1,0 +1,85 @@
+"""What an audit is given and what it gives back, a batch at a time."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from assay.types import Batch, Model, PooledModel, token_logits
+
+
+@dataclass(frozen=True)
+class Case:
+    """One batch with the scores of every explainer."""
+
+    model: Model
+    batch: Batch
+    scores: Mapping[str, Float[Tensor, "B T"]]
+    seed: int = 0
+
+    @cached_property
+    def _states(self) -> Float[Tensor, "B T M"]:
+        assert isinstance(self.model, PooledModel)
+        with torch.no_grad():
+            return self.model.states(self.model.embed(self.batch), self.batch)
+
+    @cached_property
+    def weights(self) -> Float[Tensor, "B T"]:
+        """The observed attention, in double precision: interventions start from it."""
+        assert isinstance(self.model, PooledModel)
+        with torch.no_grad():
+            return self.model.attend(self._states, self.batch).double()
+
+    @cached_property
+    def values(self) -> Float[Tensor, "B T C"]:
+        """The logits of each token alone; any attention over them gives its logits as their weighted mean."""
+        assert isinstance(self.model, PooledModel)
+        with torch.no_grad():
+            return token_logits(self.model, self._states).double()
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Numbers for each example ("measure" or "measure:subject"), and weights for each token to be shown."""
+
+    measures: dict[str, Float[np.ndarray, " B"]]
+    weights: dict[str, Float[np.ndarray, "B T"]] = field(default_factory=dict)
+
+
+@runtime_checkable
+class Audit(Protocol):
+    """One published question, with its options as fields; the module's docstring is the question."""
+
+    @property
+    def paper(self) -> str: ...
+    def kind(self, classes: int) -> str:
+        """How far the numbers can be trusted: "exact", "bracket", "sample" or "lower bound"."""
+
+    def unfit(self, case: Case) -> str | None:
+        """Why the audit cannot be run here, or None."""
+
+    def __call__(self, case: Case) -> Answer: ...
+
+
+def question(audit: Audit) -> str:
+    """The question that an audit answers."""
+    return (sys.modules[type(audit).__module__].__doc__ or "").strip()
+
+
+def without_pooling(case: Case) -> str | None:
+    """The reason of every audit that replaces the attention of a linear decoder."""
+    pooled = isinstance(case.model, PooledModel)
+    return None if pooled else "the model does not end in a linear decoder over one attention"
+
+
+def numpy(tensor: Tensor) -> np.ndarray:
+    """A tensor as a double-precision array."""
+    return tensor.detach().double().cpu().numpy()

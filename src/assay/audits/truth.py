@@ -1,0 +1,30 @@
+"""Do the explanations find the words that decide?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from assay.audits.cases import Answer, Case, numpy
+from assay.metrics.overlap import average_precision, precision_at_truth
+
+
+@dataclass(frozen=True)
+class Truth:
+    """How well absolute scores rank the planted or human evidence first: AUPRC, and precision at as many words."""
+
+    paper: str = "DeYoung et al. (2020), section 4.1; planted evidence: this tool"
+
+    def kind(self, classes: int) -> str:
+        return "exact"
+
+    def unfit(self, case: Case) -> str | None:
+        return None if case.batch.truth is not None else "the corpus does not mark the words that decide"
+
+    def __call__(self, case: Case) -> Answer:
+        assert case.batch.truth is not None
+        truth, mask = case.batch.truth.cpu().numpy(), case.batch.mask.cpu().numpy()
+        measures = {}
+        for name, scores in case.scores.items():
+            measures[f"auprc:{name}"] = average_precision(numpy(scores.abs()), truth, mask)
+            measures[f"precision:{name}"] = precision_at_truth(numpy(scores.abs()), truth, mask)
+        return Answer(measures)

@@ -1,0 +1,290 @@
+"""The command line: the same verbs as the Python functions."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shlex
+import sys
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import App, CycloptsError, Parameter
+from rich.console import Console
+from rich.text import Text
+
+from assay import __version__
+from assay.errors import AssayError
+from assay.progress import console as aside
+
+if TYPE_CHECKING:
+    from assay.data.examples import Corpus, Example
+    from assay.models.recipes import Recipe
+    from assay.models.store import Trained
+
+app = App(
+    name="assay",
+    help="Tests whether an explanation of an NLP model is true to the model.",
+    version=__version__,
+    help_on_error=False,
+)
+console = Console()
+Flat = Parameter(name="*")
+
+
+@dataclass(frozen=True)
+class DataOptions:
+    """Where the texts come from."""
+
+    corpus: Annotated[str, Parameter(help="A name from 'assay corpora', or a csv, tsv, jsonl or parquet file.")] = (
+        "snippets"
+    )
+    text_column: Annotated[str, Parameter(help="Column of a file that holds the text.")] = "text"
+    label_column: Annotated[str, Parameter(help="Column of a file that holds the class.")] = "label"
+    split_column: Annotated[str | None, Parameter(help="Column that says train, dev or test.")] = None
+
+
+@dataclass(frozen=True)
+class ModelOptions:
+    """What is trained when no --model is given."""
+
+    encoder: Annotated[str | None, Parameter(help="lstm, gru, cnn, average or transformer.")] = None
+    alignment: Annotated[str | None, Parameter(help="additive or dot.")] = None
+    vectors: Annotated[str | None, Parameter(help="random, or glove: 50-d vectors, fetched once.")] = None
+    preset: Annotated[str, Parameter(help="default, or jain-wallace: as close to the paper as can be.")] = "default"
+    epochs: Annotated[int | None, Parameter(help="Most epochs of training.")] = None
+    seed: Annotated[int, Parameter(help="Decides everything that is random.")] = 0
+    device: Annotated[str, Parameter(help="cpu, cuda or mps.")] = "cpu"
+
+
+@dataclass(frozen=True)
+class AuditOptions:
+    """What is done to the model."""
+
+    explainers: Annotated[str, Parameter(help="Names with commas between them, or all.")] = "all"
+    audits: Annotated[str, Parameter(help="Names with commas between them, or all.")] = "all"
+    limit: Annotated[int | None, Parameter(help="Audit this many test examples, drawn by the seed.")] = None
+    epsilon: Annotated[float, Parameter(help="Change of the output that counts as none.")] = 0.01
+
+
+@app.command
+def audit(
+    *,
+    data: Annotated[DataOptions, Flat] = DataOptions(),  # noqa: B008
+    training: Annotated[ModelOptions, Flat] = ModelOptions(),  # noqa: B008
+    options: Annotated[AuditOptions, Flat] = AuditOptions(),  # noqa: B008
+    model: Annotated[Path | None, Parameter(help="A model folder; without it a model is trained.")] = None,
+    out: Annotated[Path | None, Parameter(help="Folder for the results; an interrupted run goes on there.")] = None,
+) -> None:
+    """Train or load a model, explain every test example, and test the explanations.
+
+    Leaves a folder with report.html, summary.json, instances.parquet, examples.parquet and the model.
+    """
+    from assay.report.page import write
+    from assay.report.tables import verdict_table
+    from assay.run import audit as auditing
+
+    plan = _plan(options, training.seed)
+    corpus = _corpus(data, training.seed)
+    folder = out or Path("runs") / _title(corpus.name, training, model)
+    trained = _model(model, corpus, training, folder / "model")
+    about = {"command": shlex.join(["assay", *sys.argv[1:]]), "corpus": _about(corpus)}
+    record = auditing.audit(trained, _matching(corpus, trained), plan, folder, about)
+    write(record, folder / "report.html")
+    console.print(verdict_table(record))
+    console.print(f"Report: {folder / 'report.html'}", soft_wrap=True)
+
+
+@app.command
+def train(
+    *,
+    data: Annotated[DataOptions, Flat] = DataOptions(),  # noqa: B008
+    training: Annotated[ModelOptions, Flat] = ModelOptions(),  # noqa: B008
+    out: Annotated[Path | None, Parameter(help="Folder for the model; an interrupted training goes on there.")] = None,
+) -> None:
+    """Train an attention classifier and store it."""
+    corpus = _corpus(data, training.seed)
+    folder = out or Path("runs") / _title(corpus.name, training, None) / "model"
+    trained = _model(None, corpus, training, folder)
+    best = trained.history["best_dev"]
+    console.print(f"Model: {folder} (dev score {best:.3f} in epoch {trained.history['best_epoch']})", soft_wrap=True)
+
+
+@app.command
+def explain(
+    text: Annotated[str, Parameter(help="The text to classify and explain.")],
+    *,
+    model: Annotated[Path, Parameter(help="A model folder, made by 'assay train' or 'assay audit'.")],
+    explainers: Annotated[str, Parameter(help="Names with commas between them, or all.")] = "all",
+    json_output: Annotated[bool, Parameter(name="--json", negative="", help="Print JSON.")] = False,
+) -> None:
+    """Show which words of a text each explainer holds responsible for the decision."""
+    from assay.explainers import EXPLAINERS
+    from assay.models.store import load
+    from assay.run.explanation import explain as explain_text
+
+    explanation = explain_text(load(model), text, _names(explainers, EXPLAINERS))
+    if json_output:
+        print(json.dumps(explanation.json(), ensure_ascii=False))
+    else:
+        console.print(explanation)
+
+
+@app.command
+def report(folder: Annotated[Path, Parameter(help="A folder left by 'assay audit'.")]) -> None:
+    """Write report.html anew from a finished audit, and show its verdict."""
+    from assay.records import Record
+    from assay.report.page import write
+    from assay.report.tables import verdict_table
+
+    record = Record.read(folder)
+    write(record, folder / "report.html")
+    console.print(verdict_table(record))
+    console.print(f"Report: {folder / 'report.html'}", soft_wrap=True)
+
+
+@app.command
+def corpora() -> None:
+    """List the corpora: where each one is or comes from, its licence and its size."""
+    from rich.table import Table
+
+    from assay.data.corpora import listing
+
+    table = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 1, 0))
+    table.add_column(no_wrap=True, style="bold")
+    table.add_column()
+    for row in listing():
+        facts = (row.size, row.classes, row.licence, row.where)
+        table.add_row(row.name, Text.assemble(row.description, "\n", (" · ".join(filter(None, facts)), "dim")))
+    console.print(table)
+
+
+def _corpus(data: DataOptions, seed: int) -> Corpus:
+    from assay.data.corpora import corpus
+    from assay.data.files import Columns
+
+    return corpus(data.corpus, seed, Columns(data.text_column, data.label_column, data.split_column))
+
+
+def _recipe(options: ModelOptions) -> Recipe:
+    from assay.run.verbs import recipe
+
+    chosen = recipe(
+        options.preset,
+        options.seed,
+        encoder=options.encoder,
+        alignment=options.alignment,
+        vectors=options.vectors,
+    )
+    if options.epochs is None:
+        return chosen
+    return replace(chosen, training=replace(chosen.training, epochs=options.epochs))
+
+
+def _model(given: Path | None, corpus: Corpus, options: ModelOptions, folder: Path) -> Trained:
+    """The model that was given, copied into the folder, or one trained there."""
+    from assay.models import recipes, store
+
+    _check_device(options.device)
+    if given is None:
+        return recipes.train(corpus, _recipe(options), folder, options.device)
+    trained = store.load(given, options.device)
+    if not (folder / store.CARD).exists():
+        store.save(trained, folder)
+    return trained
+
+
+def _check_device(name: str) -> None:
+    import torch
+
+    try:
+        torch.zeros(1, device=name)
+    except (RuntimeError, AssertionError) as fault:
+        raise AssayError(f"The device {name!r} cannot be used here; try cpu.") from fault
+
+
+def _plan(options: AuditOptions, seed: int) -> Any:
+    from assay.audits import AUDITS
+    from assay.explainers import EXPLAINERS
+    from assay.run.plan import AuditPlan
+
+    return AuditPlan(
+        explainers=_names(options.explainers, EXPLAINERS),
+        audits=_names(options.audits, AUDITS),
+        seed=seed,
+        limit=options.limit,
+        epsilon=options.epsilon,
+    )
+
+
+def _title(name: str, options: ModelOptions, model: Path | None) -> str:
+    """A folder name that tells one run from another."""
+    if model is not None:
+        made = model.parent.name if model.name == "model" else model.name
+    else:
+        architecture = _recipe(options).architecture
+        made = "-".join(
+            [
+                architecture.encoder,
+                architecture.alignment,
+                *([] if options.preset == "default" else [options.preset]),
+            ]
+        )
+    return f"{name.replace(':', '-')}-{made}-{options.seed}"
+
+
+def _about(corpus: Corpus) -> dict[str, Any]:
+    return {
+        "name": corpus.name,
+        "train": len(corpus.train),
+        "dev": len(corpus.dev),
+        "test": len(corpus.test),
+        "skipped": corpus.skipped,
+    }
+
+
+def _matching(corpus: Corpus, model: Trained) -> tuple[Example, ...]:
+    """The test examples, with labels counted in the model's classes."""
+    if corpus.classes == model.classes:
+        return corpus.test
+    if extra := sorted(set(corpus.classes) - set(model.classes)):
+        raise AssayError(
+            f"The corpus has the class {extra[0]!r}; the model does not know it, only {', '.join(model.classes)}."
+        )
+    place = [model.classes.index(name) for name in corpus.classes]
+    return tuple(replace(example, label=place[example.label]) for example in corpus.test)
+
+
+def _names(text: str, known: dict[str, Any]) -> tuple[str, ...]:
+    return tuple(known) if text == "all" else tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def main() -> None:
+    """Runs the command line; what a user can mend ends in one sentence and exit code 2."""
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # docs/decisions/0002: threads wait for one another here
+    try:
+        app(sys.argv[1:], exit_on_error=False, print_error=False)
+    except (AssayError, CycloptsError) as fault:
+        _fail(str(fault).strip())
+    except OSError as fault:
+        _fail(_system_fault(fault))
+    except KeyboardInterrupt:
+        aside.print("Stopped; the same command goes on from here.")
+        sys.exit(130)
+
+
+def _system_fault(fault: OSError) -> str:
+    if fault.errno == errno.ENOSPC:
+        return "The disk is full: what was there before is untouched; make room and run the same command again."
+    return f"{fault.strerror or fault}{f': {fault.filename}' if fault.filename else ''}."
+
+
+def _fail(sentence: str) -> None:
+    aside.print(sentence, style="red", markup=False, highlight=False, soft_wrap=True)
+    sys.exit(2)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Runs that leave something behind: training, audits, explanations of single texts."""

@@ -1,0 +1,103 @@
+"""An audit from a model and examples to a record."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from assay import progress
+from assay.data.batches import Tokenised, by_tokens, tokenise
+from assay.data.examples import Example
+from assay.errors import AssayError
+from assay.models import store
+from assay.models.recipes import fingerprint
+from assay.models.store import Trained
+from assay.records import Record
+from assay.run.examination import NOTES, Examination
+from assay.run.parts import Parts
+from assay.run.plan import AuditPlan
+from assay.run.summaries import examples_table, instances_table, summarised
+
+TOKENS = 4096  # examined at once
+
+
+def audit(
+    model: Trained,
+    examples: Sequence[Example],
+    plan: AuditPlan,
+    folder: Path | None = None,
+    about: dict[str, Any] | None = None,
+) -> Record:
+    """The record of the plan; with a folder it is written there, and an interrupted audit goes on.
+
+    `about` goes into the summary: what the caller knows of corpus and command.
+    """
+    started = time.monotonic()
+    parts = Parts(folder)
+    weights = store.fingerprint(model.network)
+    finished = parts.claim({"plan": asdict(plan), "model": weights, "data": fingerprint(examples)})
+    if finished and folder is not None:
+        return Record.read(folder)
+    chosen = plan.sample(examples)
+    rows, skipped = tokenise([example for _, example in chosen], model.tokeniser, model.tokeniser.options.longest)
+    if not rows:
+        raise AssayError("None of the texts can be audited: they are empty or too long for this model.")
+    table, notes = _examine_all(model, plan, rows, chosen, parts)
+    summary = summarised(model, plan, table, notes)
+    summary["model"]["sha256"] = weights
+    known = about or {}
+    summary["corpus"] |= {"test": len(examples), **known.get("corpus", {}), "audited": len(table)}
+    summary["corpus"]["skipped"] = dict(Counter(known.get("corpus", {}).get("skipped", {})) + Counter(skipped))
+    summary |= {"command": known.get("command"), "seconds": round(time.monotonic() - started, 1)}
+    record = Record(summary, instances_table(table, plan.audits), examples_table(table))
+    if folder is not None:
+        record.write(folder)
+        parts.clear()
+    return record
+
+
+def _examine_all(
+    model: Trained,
+    plan: AuditPlan,
+    rows: Sequence[Tokenised],
+    chosen: Sequence[tuple[int, Example]],
+    parts: Parts,
+) -> tuple[pa.Table, dict[str, dict[str, Any]]]:
+    """One table of all batches in the order of the examples, and what was noted on the way."""
+    examination = Examination(model, plan.chosen_explainers(), plan.chosen_audits(), plan.seed)
+    groups = by_tokens(np.array([len(row.ids) for row in rows]), TOKENS)
+    tables: list[pa.Table] = []
+    seconds: Counter[str] = Counter()
+    unfit: dict[str, str] = {}
+    with progress.bar() as shown:
+        task = shown.add_task(f"auditing {len(plan.explainers)} explainers", total=len(rows))
+        for number, group in enumerate(groups):
+            batch = [rows[place] for place in group]
+            texts = [chosen[row.index][1] for row in batch]
+            part = parts.get(number, partial(examination, batch, texts))
+            notes = json.loads(part.schema.metadata[NOTES])
+            seconds.update(notes["seconds"])
+            unfit |= notes["unfit"]
+            tables.append(part.replace_schema_metadata(None))
+            shown.advance(task, len(group))
+            _release()
+    table = pa.concat_tables(tables, promote_options="default").sort_by("example")
+    places = pa.array([chosen[index][0] for index in table["example"].to_pylist()], pa.int32())
+    return table.set_column(0, "example", places), {"seconds": dict(seconds), "unfit": unfit}
+
+
+def _release() -> None:
+    """Gives freed memory back to the system; batches of many sizes leave glibc's heap in pieces that only grow."""
+    with contextlib.suppress(OSError, AttributeError):  # other systems have no such call, and no such heap
+        ctypes.CDLL("libc.so.6").malloc_trim(0)

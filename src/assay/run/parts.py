@@ -1,0 +1,54 @@
+"""Finished parts of an audit: an interrupted one goes on where it stopped."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from assay.errors import AssayError
+from assay.files import write_text
+from assay.records import SUMMARY, write_table
+
+IDENTITY, PARTS = "plan.json", "parts"
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The parts of one audit in memory, or in a folder that no other audit may write to."""
+
+    folder: Path | None
+
+    def claim(self, identity: dict[str, Any]) -> bool:
+        """Takes the folder for this audit; True when the audit was finished here before."""
+        if self.folder is None:
+            return False
+        place = self.folder / IDENTITY
+        if place.exists():
+            if json.loads(place.read_text(encoding="utf-8")) != json.loads(json.dumps(identity)):
+                raise AssayError(
+                    f"{self.folder} holds an audit with other options, model or data; choose another --out."
+                )
+            return (self.folder / SUMMARY).exists()
+        write_text(place, json.dumps(identity, indent=2) + "\n")
+        return False
+
+    def get(self, number: int, make: Callable[[], pa.Table]) -> pa.Table:
+        """The part with this number: as found, or made now and kept."""
+        if self.folder is None:
+            return make()
+        place = self.folder / PARTS / f"{number:05d}.parquet"
+        if not place.exists():
+            write_table(make(), place)
+        return pq.read_table(place)
+
+    def clear(self) -> None:
+        """Removes the parts once the whole record stands."""
+        if self.folder is not None:
+            shutil.rmtree(self.folder / PARTS, ignore_errors=True)

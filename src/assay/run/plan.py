@@ -1,0 +1,63 @@
+"""What is to be done, as plain options that can be compared and stored."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import TypeVar
+
+from assay.audits import AUDITS
+from assay.audits.cases import Audit
+from assay.data.examples import Example
+from assay.errors import AssayError, unknown
+from assay.explainers import EXPLAINERS
+from assay.types import Explainer
+
+Instrument = TypeVar("Instrument")
+
+
+@dataclass(frozen=True)
+class AuditPlan:
+    """Which explainers are put to which audits, over how many examples."""
+
+    explainers: tuple[str, ...] = tuple(EXPLAINERS)
+    audits: tuple[str, ...] = tuple(AUDITS)
+    seed: int = 0
+    limit: int | None = None
+    epsilon: float = 0.01
+
+    def __post_init__(self) -> None:
+        for kind, names, known in (
+            ("explainer", self.explainers, EXPLAINERS),
+            ("audit", self.audits, AUDITS),
+        ):
+            for name in names:
+                if name not in known:
+                    raise unknown(kind, name, known)
+            if not names or len(set(names)) < len(names):
+                raise AssayError(f"Name each {kind} once, and at least one; there are: {', '.join(known)}.")
+        if self.limit is not None and self.limit < 1:
+            raise AssayError(f"The limit is a number of examples, at least 1, not {self.limit}.")
+        if not 0 <= self.epsilon < 1:
+            raise AssayError(f"Epsilon is a change of probability, from 0 to below 1, not {self.epsilon}.")
+
+    def chosen_explainers(self) -> dict[str, Explainer]:
+        return {name: self._set(EXPLAINERS[name]) for name in self.explainers}
+
+    def chosen_audits(self) -> dict[str, Audit]:
+        return {name: self._set(AUDITS[name]) for name in self.audits}
+
+    def _set(self, instrument: Instrument) -> Instrument:
+        """The instrument with the plan's value for each option that both have."""
+        if not is_dataclass(instrument) or isinstance(instrument, type):
+            return instrument
+        names = {field.name for field in fields(instrument)} & {"seed", "epsilon"}
+        return replace(instrument, **{name: getattr(self, name) for name in names})
+
+    def sample(self, examples: Sequence[Example]) -> list[tuple[int, Example]]:
+        """The examples to audit with their places: all, or `limit` of them drawn by the seed."""
+        places = range(len(examples))
+        if self.limit is not None and self.limit < len(examples):
+            return [(place, examples[place]) for place in sorted(random.Random(self.seed).sample(places, self.limit))]
+        return list(zip(places, examples, strict=True))

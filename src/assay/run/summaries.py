@@ -1,0 +1,123 @@
+"""From one wide table to the record's three parts."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import platform
+import time
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from assay.audits.cases import question
+from assay.audits.findings import summarise
+from assay.metrics.performance import accuracy, auc, macro_f1
+from assay.models.store import Trained
+from assay.records import Finding, finding_rows
+from assay.run.plan import AuditPlan
+
+PACKAGES = ("torch", "numpy", "scipy", "pyarrow", "tokenizers", "safetensors")
+
+
+def summarised(model: Trained, plan: AuditPlan, table: pa.Table, notes: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """The summary: what was run with what, how good the model is, and every finding."""
+    seconds, unfit = notes["seconds"], notes["unfit"]
+    kinds = {name: audit.kind(len(model.classes)) for name, audit in plan.chosen_audits().items()}
+    findings: list[Finding] = []
+    for name in plan.audits:
+        if name not in unfit:
+            findings += summarise(name, kinds[name], _measures(table, name), _column(table, "predicted"), model.classes)
+    return {
+        "assay": _version("assay"),
+        "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "versions": {"python": platform.python_version()} | {name: _version(name) for name in PACKAGES},
+        "platform": f"{platform.system()} {platform.machine()}",
+        "plan": asdict(plan),
+        "corpus": {"classes": list(model.classes)},
+        "model": {
+            "description": str(model.network.architecture),
+            "parameters": sum(parameter.numel() for parameter in model.network.parameters()),
+            "epochs": model.history.get("epochs"),
+            "best_dev": model.history.get("best_dev"),
+            "history": model.history,
+            "test": performance(table, len(model.classes)),
+        },
+        "explainers": {name: _first_line(explainer) for name, explainer in plan.chosen_explainers().items()},
+        "explainer_seconds": {name: round(seconds[f"explainer/{name}"], 3) for name in plan.explainers},
+        "audits": {
+            name: {
+                "question": question(audit),
+                "paper": audit.paper,
+                "kind": kinds[name],
+                "applies": name not in unfit,
+                "why": unfit.get(name),
+                "seconds": round(seconds.get(f"audit/{name}", 0.0), 3),
+            }
+            for name, audit in plan.chosen_audits().items()
+        },
+        "findings": finding_rows(findings),
+    }
+
+
+def performance(table: pa.Table, classes: int) -> dict[str, float | None]:
+    """How good the model is on the audited examples."""
+    labels, predicted = _column(table, "label"), _column(table, "predicted")
+    probabilities = np.array(table["probabilities"].to_pylist())
+    area = auc(labels, probabilities)
+    return {
+        "accuracy": accuracy(labels, predicted),
+        "macro_f1": macro_f1(labels, predicted, classes),
+        "auc": area if np.isfinite(area) else None,
+    }
+
+
+def instances_table(table: pa.Table, audits: Sequence[str]) -> pa.Table:
+    """One row for each example and audit; a measure of another audit is null."""
+    probability = [max(row) for row in table["probabilities"].to_pylist()]
+    shared = {
+        "example": table["example"],
+        "label": table["label"],
+        "predicted": table["predicted"],
+        "probability": pa.array(probability),
+        "length": pc.list_value_length(table["starts"]),
+    }
+    pieces = [pa.table(shared | {"audit": pa.array([""] * len(table))}).slice(0, 0)]
+    for name in audits:
+        if measures := _measures(table, name):
+            own = {"audit": pa.array([name] * len(table))}
+            pieces.append(pa.table(shared | own | {title: pa.array(values) for title, values in measures.items()}))
+    return pa.concat_tables(pieces, promote_options="default")
+
+
+def examples_table(table: pa.Table) -> pa.Table:
+    """One row for each example: text, prediction, and what is known of each token."""
+    columns = {name: table[name] for name in table.column_names if "/" not in name}
+    for measure in ("jsd", "tvd"):
+        if f"adversary/{measure}" in table.column_names:
+            columns[f"adversary_{measure}"] = table[f"adversary/{measure}"]
+    return pa.table(columns)
+
+
+def _measures(table: pa.Table, audit: str) -> dict[str, np.ndarray]:
+    prefix = f"{audit}/"
+    names = [name for name in table.column_names if name.startswith(prefix)]
+    return {name.removeprefix(prefix): table[name].to_numpy().astype(np.float64) for name in names}
+
+
+def _column(table: pa.Table, name: str) -> np.ndarray:
+    return np.asarray(table[name].to_numpy())
+
+
+def _first_line(instrument: object) -> str:
+    return (instrument.__doc__ or "").strip().splitlines()[0]
+
+
+def _version(package: str) -> str:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return "not installed"

@@ -1,0 +1,100 @@
+"""The verbs of the command line, as functions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from assay.audits import AUDITS
+from assay.data.examples import Corpus, Example
+from assay.errors import AssayError, unknown
+from assay.explainers import EXPLAINERS
+from assay.models import recipes, store
+from assay.models.recipes import PRESETS, Recipe
+from assay.models.store import Trained
+from assay.records import Finding, Record
+from assay.run import audit as auditing
+from assay.run import explanation
+from assay.run.explanation import Explanation
+from assay.run.plan import AuditPlan
+
+
+@dataclass(frozen=True)
+class Result:
+    """A finished audit: its record, and the ways to look at it."""
+
+    record: Record
+
+    @property
+    def findings(self) -> list[Finding]:
+        return self.record.findings
+
+    def report(self, path: str | Path) -> Path:
+        """Writes the report, one offline HTML file."""
+        from assay.report.page import write
+
+        write(self.record, Path(path))
+        return Path(path)
+
+    def __str__(self) -> str:
+        from assay.report.tables import verdict_table
+
+        console = Console(width=100)
+        with console.capture() as capture:
+            console.print(verdict_table(self.record))
+        return capture.get()
+
+
+def recipe(preset: str = "default", seed: int = 0, **architecture: Any) -> Recipe:
+    """A preset with another seed and other parts of the architecture; None leaves a part as it is."""
+    if preset not in PRESETS:
+        raise unknown("preset", preset, PRESETS)
+    base = PRESETS[preset]
+    changes = {name: value for name, value in architecture.items() if value is not None}
+    if changes.get("vectors") == "glove":
+        changes.setdefault("embedding", 50)
+    return replace(
+        base,
+        architecture=replace(base.architecture, **changes),
+        training=replace(base.training, seed=seed),
+    )
+
+
+def train(
+    corpus: Corpus,
+    encoder: str = "lstm",
+    alignment: str = "additive",
+    seed: int = 0,
+    folder: str | Path | None = None,
+) -> Trained:
+    """A classifier trained on the corpus; with a folder it is stored there, and an interrupted training goes on."""
+    chosen = recipe(seed=seed, encoder=encoder, alignment=alignment)
+    return recipes.train(corpus, chosen, None if folder is None else Path(folder))
+
+
+def load(folder: str | Path, device: str = "cpu") -> Trained:
+    """The model that was stored in the folder."""
+    return store.load(Path(folder), device)
+
+
+def explain(model: Trained, text: str, explainers: Sequence[str] = tuple(EXPLAINERS)) -> Explanation:
+    """The model's decision on one text, explained in several ways."""
+    return explanation.explain(model, text, explainers)
+
+
+def audit(
+    model: Trained,
+    examples: Sequence[Example],
+    explainers: Sequence[str] = tuple(EXPLAINERS),
+    audits: Sequence[str] = tuple(AUDITS),
+    seed: int = 0,
+) -> Result:
+    """How true the explanations of the model's decisions on these examples are."""
+    if not examples:
+        raise AssayError("There are no examples to audit.")
+    plan = AuditPlan(explainers=tuple(explainers), audits=tuple(audits), seed=seed)
+    return Result(auditing.audit(model, examples, plan))
