@@ -1,0 +1,1 @@
+"""Speed and memory of each step, beside a plain loop over examples in the same run."""

@@ -1,0 +1,1 @@
+"""Jain and Wallace (2019), Attention is not Explanation: table 2."""
