@@ -75,7 +75,7 @@ def test_an_audit_leaves_everything_that_it_promises(assay, tmp_path):
     assert store.load(Path("run/model")).classes == ("no", "yes")
 
 
-def test_a_model_can_be_trained_explained_and_audited_in_turn(assay, tmp_path):
+def test_a_model_can_be_trained_explained_and_audited_in_turn(assay, tmp_path, monkeypatch):
     mine = str(table(tmp_path / "mine.csv"))
     assert assay("train", "--corpus", mine, "--encoder", "gru", "--out", "m")[0] == 0
     code, out, _ = assay("explain", "This is dull", "--model", "m", "--json")
@@ -84,6 +84,10 @@ def test_a_model_can_be_trained_explained_and_audited_in_turn(assay, tmp_path):
     assert told["words"] == ["This", "is", "dull"]
     assert set(told["scores"]) >= {"attention", "leave_one_out"}
     assert all(len(scores) == 3 for scores in told["scores"].values())
+    code, out, _ = assay("explain", "This is dull", "--model", "m", "--explainers", "attention")
+    assert code == 0
+    assert [line.split()[0] for line in out.splitlines()[2:]] == ["This", "is", "dull"]
+    monkeypatch.setattr(type(cli.console), "is_terminal", True)
     code, out, _ = assay("explain", "This is dull", "--model", "m", "--explainers", "attention")
     assert code == 0
     assert "This is dull" in out

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from assay.data.examples import Corpus, Example
     from assay.models.recipes import Recipe
     from assay.models.store import Trained
+    from assay.records import Record
 
 app = App(
     name="assay",
@@ -82,19 +83,14 @@ def audit(
 
     Leaves a folder with report.html, summary.json, instances.parquet, examples.parquet and the model.
     """
-    from assay.report.page import write
-    from assay.report.tables import verdict_table
     from assay.run import audit as auditing
 
     plan = _plan(options, training.seed)
     corpus = _corpus(data, training.seed)
     folder = out or Path("runs") / _title(corpus.name, training, model)
     trained = _model(model, corpus, training, folder / "model")
-    about = {"command": shlex.join(["assay", *sys.argv[1:]]), "corpus": _about(corpus)}
-    record = auditing.audit(trained, _matching(corpus, trained), plan, folder, about)
-    write(record, folder / "report.html")
-    console.print(verdict_table(record))
-    console.print(f"Report: {folder / 'report.html'}", soft_wrap=True)
+    about = {"command": shlex.join(["assay", *sys.argv[1:]]), "corpus": _about(corpus, data.corpus)}
+    _show(auditing.audit(trained, _matching(corpus, trained), plan, folder, about), folder)
 
 
 @app.command
@@ -128,21 +124,18 @@ def explain(
     explanation = explain_text(load(model), text, _names(explainers, EXPLAINERS))
     if json_output:
         print(json.dumps(explanation.json(), ensure_ascii=False))
-    else:
+    elif console.is_terminal:
         console.print(explanation)
+    else:
+        print(explanation)
 
 
 @app.command
 def report(folder: Annotated[Path, Parameter(help="A folder left by 'assay audit'.")]) -> None:
     """Write report.html anew from a finished audit, and show its verdict."""
     from assay.records import Record
-    from assay.report.page import write
-    from assay.report.tables import verdict_table
 
-    record = Record.read(folder)
-    write(record, folder / "report.html")
-    console.print(verdict_table(record))
-    console.print(f"Report: {folder / 'report.html'}", soft_wrap=True)
+    _show(Record.read(folder), folder)
 
 
 @app.command
@@ -159,6 +152,18 @@ def corpora() -> None:
         facts = (row.size, row.classes, row.licence, row.where)
         table.add_row(row.name, Text.assemble(row.description, "\n", (" · ".join(filter(None, facts)), "dim")))
     console.print(table)
+
+
+def _show(record: Record, folder: Path) -> None:
+    """Writes the report, and prints its headline and its verdicts."""
+    from assay.report.page import write
+    from assay.report.tables import verdict_table
+    from assay.report.verdicts import headline
+
+    write(record, folder / "report.html")
+    console.print(f"\n{headline(record)}", style="bold", highlight=False)
+    console.print(verdict_table(record))
+    console.print(f"Report: {folder / 'report.html'}", soft_wrap=True)
 
 
 def _corpus(data: DataOptions, seed: int) -> Corpus:
@@ -235,9 +240,12 @@ def _title(name: str, options: ModelOptions, model: Path | None) -> str:
     return f"{name.replace(':', '-')}-{made}-{options.seed}"
 
 
-def _about(corpus: Corpus) -> dict[str, Any]:
+def _about(corpus: Corpus, asked: str) -> dict[str, Any]:
+    from assay.data.corpora import CORPORA
+
     return {
         "name": corpus.name,
+        "licence": CORPORA[asked].licence if asked in CORPORA else None,
         "train": len(corpus.train),
         "dev": len(corpus.dev),
         "test": len(corpus.test),

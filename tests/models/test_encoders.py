@@ -24,8 +24,7 @@ def test_what_stands_on_padding_never_reaches_a_state(encoder, markers):
 
 def lstm_by_hand(network, x, reverse):
     """One direction, one step at a time, from the textbook."""
-    suffix = "_l0_reverse" if reverse else "_l0"
-    w, u, b, c = (getattr(network, name + suffix) for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"))
+    w, u, b, c = (getattr(network, f"{name}_l0") for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"))
     hidden = cell = torch.zeros(network.hidden_size, dtype=x.dtype)
     states = []
     for token in x.flip(0) if reverse else x:
@@ -42,7 +41,9 @@ def test_the_lstm_reads_each_text_from_its_own_two_ends():
     x = model.embed(batch)
     states = model.states(x, batch)
     for row, length in enumerate(batch.lengths):
-        by_hand = torch.cat([lstm_by_hand(model.encoder.network, x[row, :length], side) for side in (False, True)], -1)
+        ahead = lstm_by_hand(model.encoder.ahead, x[row, :length], reverse=False)
+        behind = lstm_by_hand(model.encoder.behind, x[row, :length], reverse=True)
+        by_hand = torch.cat([ahead, behind], -1)
         torch.testing.assert_close(states[row, :length], by_hand)
 
 

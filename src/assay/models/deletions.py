@@ -9,12 +9,12 @@ all, nothing needs to be read again.
 from __future__ import annotations
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from assay.models.attention import softmax
 from assay.models.classifier import Classifier
-from assay.models.encoders import Average, Recurrent
+from assay.models.encoders import Average, Recurrent, mirrored, reordered
 from assay.types import Batch
 
 
@@ -46,11 +46,13 @@ def _recurrent(
     if model.architecture.markers:
         x, mask = model.surrounded(x, mask)
     states = model.encoder(x, mask)
-    places = torch.arange(x.shape[1], device=x.device)
-    mirrored = torch.where(mask, mask.sum(-1, keepdim=True) - 1 - places, places)
+    tokens = x.shape[1]
+    places = torch.arange(tokens, device=x.device)
+    order = mirrored(mask)
     ahead = _one_way(model, x, states, reverse=False)
-    behind = _one_way(model, _reordered(x, mirrored), _reordered(states, mirrored), reverse=True)
-    behind = _reordered(_reordered(behind, mirrored).transpose(1, 2), mirrored).transpose(1, 2)
+    behind = _one_way(model, reordered(x, order), reordered(states, order), reverse=True)
+    behind = reordered(behind.flatten(2), order).unflatten(2, (tokens, -1))  # from places turned around to true ones
+    behind = reordered(behind.transpose(1, 2).flatten(2), order).unflatten(2, (tokens, -1)).transpose(1, 2)
     later = (places > places[:, None])[..., None]
     answers = torch.where(later, ahead, behind)
     if model.architecture.markers:
@@ -62,11 +64,10 @@ def _one_way(
     model: Classifier, x: Float[Tensor, "B S D"], states: Float[Tensor, "B S M"], reverse: bool
 ) -> Float[Tensor, "B S S A"]:
     """For one direction, score and logits of each later token (axis 2) in the text without an earlier one (axis 1)."""
-    network = model.encoder.network
-    assert isinstance(network, nn.LSTM | nn.GRU)
-    suffix = "_l0_reverse" if reverse else "_l0"
+    assert isinstance(model.encoder, Recurrent)
+    network = model.encoder.behind if reverse else model.encoder.ahead
     project, recur = (
-        (getattr(network, f"weight_{part}{suffix}"), getattr(network, f"bias_{part}{suffix}")) for part in ("ih", "hh")
+        (getattr(network, f"weight_{part}_l0"), getattr(network, f"bias_{part}_l0")) for part in ("ih", "hh")
     )
     step = _lstm_step if isinstance(network, nn.LSTM) else _gru_step
     rows, tokens, half = len(x), x.shape[1], network.hidden_size
@@ -98,7 +99,3 @@ def _gru_step(inputs: Tensor, carried: Tensor, weight: Tensor, bias: Tensor) -> 
     from_reset, from_update, from_new = nn.functional.linear(carried, weight, bias).chunk(3, dim=-1)
     new = (new + (reset + from_reset).sigmoid() * from_new).tanh()
     return new + (update + from_update).sigmoid() * (carried - new)
-
-
-def _reordered(rows: Float[Tensor, "B S *R"], order: Int[Tensor, "B S"]) -> Float[Tensor, "B S *R"]:
-    return rows[torch.arange(len(rows), device=rows.device)[:, None], order]

@@ -6,10 +6,9 @@ import math
 from collections.abc import Callable
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn import functional as F
-from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 Embeddings = Float[Tensor, "B T D"]
 Mask = Bool[Tensor, "B T"]
@@ -21,14 +20,28 @@ class Recurrent(nn.Module):
 
     def __init__(self, cell: type[nn.LSTM] | type[nn.GRU], embedding: int, hidden: int) -> None:
         super().__init__()
-        self.network = cell(embedding, hidden, batch_first=True, bidirectional=True)
+        self.ahead = cell(embedding, hidden, batch_first=True)
+        self.behind = cell(embedding, hidden, batch_first=True)
         self.size = 2 * hidden
 
     def forward(self, x: Embeddings, mask: Mask) -> States:
-        lengths = mask.sum(-1).clamp(min=1).cpu()  # an empty row reads one padding; its mask keeps that out
-        packed = pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
-        states, _ = pad_packed_sequence(self.network(packed)[0], batch_first=True, total_length=x.shape[1])
-        return states * mask[..., None]
+        # Each direction meets the padding last, so none reaches a state. Packing would do the same, but its backward
+        # pass takes time in the square of the length (docs/decisions/0005).
+        order = mirrored(mask)
+        ahead, _ = self.ahead(x)
+        behind, _ = self.behind(reordered(x, order))
+        return torch.cat([ahead, reordered(behind, order)], dim=-1) * mask[..., None]
+
+
+def mirrored(mask: Mask) -> Int[Tensor, "B T"]:
+    """The places that turn each text around and leave its padding where it is."""
+    places = torch.arange(mask.shape[1], device=mask.device)
+    return torch.where(mask, mask.sum(-1, keepdim=True) - 1 - places, places)
+
+
+def reordered(rows: Float[Tensor, "B T S"], order: Int[Tensor, "B T"]) -> Float[Tensor, "B T S"]:
+    """The rows of each example in another order."""
+    return rows.gather(1, order[..., None].expand_as(rows))
 
 
 class Convolution(nn.Module):

@@ -53,12 +53,14 @@ def origins(record: Record) -> list[tuple[str, str]]:
     """What is needed to make the same audit again, as pairs of a name and a text."""
     summary = record.summary
     model, plan = summary.get("model", {}), summary.get("plan", {})
-    seconds = [f"{name} {about['seconds']:.1f} s" for name, about in summary["audits"].items() if about.get("seconds")]
+    seconds = summary.get("explainer_seconds", {}) | {
+        name: about.get("seconds") for name, about in summary["audits"].items()
+    }
     return _known(
         {
             "Made": summary.get("created"),
             "Took": f"{summary['seconds']:.1f} s" if summary.get("seconds") is not None else None,
-            "of which": ", ".join(seconds),
+            "of which": ", ".join(f"{name} {spent:.1f} s" for name, spent in seconds.items() if spent),
             "Seed": None if plan.get("seed") is None else str(plan["seed"]),
             "Model": f"sha256 {model['sha256']}" if model.get("sha256") else None,
             "Versions": ", ".join(f"{name} {version}" for name, version in summary.get("versions", {}).items()),

@@ -59,7 +59,10 @@ def audit(
     known = about or {}
     summary["corpus"] |= {"test": len(examples), **known.get("corpus", {}), "audited": len(table)}
     summary["corpus"]["skipped"] = dict(Counter(known.get("corpus", {}).get("skipped", {})) + Counter(skipped))
-    summary |= {"command": known.get("command"), "seconds": round(time.monotonic() - started, 1)}
+    summary |= {
+        "command": known.get("command", "assay.audit(...) in Python"),
+        "seconds": round(time.monotonic() - started, 1),
+    }
     record = Record(summary, instances_table(table, plan.audits), examples_table(table))
     if folder is not None:
         record.write(folder)

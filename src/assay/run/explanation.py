@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import torch
-from rich.console import Console, Group
+from rich.console import Group
 from rich.text import Text
 
 from assay.data.batches import collate, tokenise
@@ -44,10 +44,15 @@ class Explanation:
         return Group(*lines)
 
     def __str__(self) -> str:
-        console = Console(width=100)
-        with console.capture() as capture:
-            console.print(self)
-        return capture.get()
+        """The decision and a row of scores for each word: for where there are no colours."""
+        width = max(4, *map(len, self.words))
+        head = f"{self.predicted} ({self.probabilities[self.predicted]:.1%})"
+        titles = "  ".join([" " * width, *self.scores])
+        rows = [
+            "  ".join([word.ljust(width), *(f"{scores[place]:{len(name)}.4f}" for name, scores in self.scores.items())])
+            for place, word in enumerate(self.words)
+        ]
+        return "\n".join([head, titles, *rows])
 
 
 def explain(model: Trained, text: str, explainers: Sequence[str], seed: int = 0) -> Explanation:

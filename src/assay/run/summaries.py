@@ -37,7 +37,7 @@ def summarised(model: Trained, plan: AuditPlan, table: pa.Table, notes: dict[str
         "versions": {"python": platform.python_version()} | {name: _version(name) for name in PACKAGES},
         "platform": f"{platform.system()} {platform.machine()}",
         "plan": asdict(plan),
-        "corpus": {"classes": list(model.classes)},
+        "corpus": {"name": "unnamed", "classes": list(model.classes)},
         "model": {
             "description": str(model.network.architecture),
             "parameters": sum(parameter.numel() for parameter in model.network.parameters()),

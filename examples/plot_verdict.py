@@ -1,0 +1,18 @@
+"""Which explainers find the words that decide? A planted corpus knows; the figure shows it.
+
+python examples/plot_verdict.py [figure.svg]
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import assay
+from assay.report.plots import FIGURES, save
+
+corpus = assay.corpus("planted:negation")
+model = assay.train(corpus, encoder="lstm", seed=0)
+result = assay.audit(model, corpus.test)
+figure = FIGURES["verdict"](result.record)
+save(figure, Path(sys.argv[1] if len(sys.argv) > 1 else "verdict.svg"))

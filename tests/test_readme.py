@@ -1,0 +1,75 @@
+"""What the README shows is what happens."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_python_of_the_readme_runs_and_leaves_a_report(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (block,) = re.findall(r"```python\n(.*?)```", README, flags=re.S)
+    exec(compile(block, "README.md", "exec"), {})
+    printed = capsys.readouterr().out
+    assert "leave_one_out" in printed
+    assert "attention" in printed
+    assert "<html" in Path("report.html").read_text(encoding="utf-8")
+
+
+def test_every_link_of_the_documents_leads_somewhere():
+    for page in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")):
+        for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8")):
+            assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def test_the_readme_names_targets_that_exist():
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    for target in re.findall(r"^ {4}make (\w+)", README, flags=re.M):
+        assert re.search(rf"^{target}:", makefile, flags=re.M)
+
+
+def test_the_table_of_the_readme_is_the_study_s():
+    study = (ROOT / "studies/jain_wallace/README.md").read_text(encoding="utf-8")
+    for corpus in ("SST", "20News", "AG News"):
+        row = next(line for line in README.splitlines() if line.startswith(f"| {corpus} |"))
+        shown = re.findall(r"\.\d\d", row)
+        measured = []
+        for encoder in ("BiLSTM", "Average"):
+            cells = re.search(rf"^\| {corpus} \| {encoder} .*attention ~ gradient \|(.*)$", study, flags=re.M)
+            numbers = re.findall(r"0(\.\d\d) ±", cells[1])
+            measured += numbers[:4]
+        assert shown == measured
+
+
+def test_the_explainer_of_the_contributing_page_works():
+    import torch
+    from jaxtyping import Float, Int
+    from torch import Tensor
+
+    from assay.types import Batch, Model
+    from tests import builders
+
+    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r" {3}```python\n(.*?) {3}```", page, flags=re.S)
+    names = {"torch": torch, "Float": Float, "Int": Int, "Tensor": Tensor, "Batch": Batch, "Model": Model}
+    exec(re.sub(r"^ {3}", "", block, flags=re.M), names)
+    batch = builders.batch()
+    scores = names["embedding_norm"](builders.model(), batch, batch.labels)
+    assert scores.shape == batch.ids.shape
+    assert (scores[~batch.mask] == 0).all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("example", sorted((ROOT / "examples").glob("plot_*.py")), ids=lambda path: path.stem)
+def test_every_example_ends_in_a_figure(example, tmp_path, monkeypatch):
+    import runpy
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.argv", [str(example), "figure.svg"])
+    runpy.run_path(str(example), run_name="__main__")
+    assert "<svg" in Path("figure.svg").read_text(encoding="utf-8")
