@@ -7,7 +7,7 @@ import json
 import os
 import shlex
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -45,6 +45,9 @@ class DataOptions:
     text_column: Annotated[str, Parameter(help="Column of a file that holds the text.")] = "text"
     label_column: Annotated[str, Parameter(help="Column of a file that holds the class.")] = "label"
     split_column: Annotated[str | None, Parameter(help="Column that says train, dev or test.")] = None
+    evidence_column: Annotated[str | None, Parameter(help="Column with [start, end] spans of the deciding words.")] = (
+        None
+    )
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,10 @@ class ModelOptions:
     encoder: Annotated[str | None, Parameter(help="lstm, gru, cnn, average or transformer.")] = None
     alignment: Annotated[str | None, Parameter(help="additive or dot.")] = None
     vectors: Annotated[str | None, Parameter(help="random, or glove: 50-d vectors, fetched once.")] = None
+    frozen: Annotated[bool | None, Parameter(help="Keep the embeddings as they start.")] = None
+    markers: Annotated[bool | None, Parameter(help="Encode a start and an end that are never attended.")] = None
+    embedding: Annotated[int | None, Parameter(help="Size of an embedding.")] = None
+    hidden: Annotated[int | None, Parameter(help="Half the size of a state.")] = None
     preset: Annotated[str, Parameter(help="default, or jain-wallace: as close to the paper as can be.")] = "default"
     epochs: Annotated[int | None, Parameter(help="Most epochs of training.")] = None
     seed: Annotated[int, Parameter(help="Decides everything that is random.")] = 0
@@ -170,19 +177,17 @@ def _corpus(data: DataOptions, seed: int) -> Corpus:
     from assay.data.corpora import corpus
     from assay.data.files import Columns
 
-    return corpus(data.corpus, seed, Columns(data.text_column, data.label_column, data.split_column))
+    columns = Columns(data.text_column, data.label_column, data.split_column, evidence=data.evidence_column)
+    return corpus(data.corpus, seed, columns)
 
 
 def _recipe(options: ModelOptions) -> Recipe:
+    from assay.models.classifier import Architecture
     from assay.run.verbs import recipe
 
-    chosen = recipe(
-        options.preset,
-        options.seed,
-        encoder=options.encoder,
-        alignment=options.alignment,
-        vectors=options.vectors,
-    )
+    parts = {field.name for field in fields(Architecture)}
+    architecture = {name: value for name, value in asdict(options).items() if name in parts}
+    chosen = recipe(options.preset, options.seed, **architecture)
     if options.epochs is None:
         return chosen
     return replace(chosen, training=replace(chosen.training, epochs=options.epochs))

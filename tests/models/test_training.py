@@ -168,6 +168,18 @@ def test_a_class_without_training_text_is_named():
         train(replace(given, classes=("bad", "good", "mixed")), SMALL)
 
 
+def test_a_corpus_of_pairs_is_refused():
+    asked = tuple(replace(example, query="why?") for example in corpus().train)
+    with pytest.raises(AssayError, match="pairs each text with a question"):
+        train(replace(corpus(), train=asked), SMALL)
+
+
+@pytest.mark.parametrize("wrong", [{"hidden": 0}, {"embedding": -1}, {"encoder": "cnn", "hidden": 7}])
+def test_sizes_that_cannot_be_are_refused(wrong):
+    with pytest.raises(AssayError):
+        Architecture(**wrong)
+
+
 def test_frozen_embeddings_stay():
     frozen = replace(SMALL, architecture=replace(SMALL.architecture, frozen=True))
     trained = train(corpus(), frozen)

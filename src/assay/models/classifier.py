@@ -9,7 +9,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from assay.data.text import END, SPECIAL, START
-from assay.errors import unknown
+from assay.errors import AssayError, unknown
 from assay.models.attention import ALIGNMENTS, softmax
 from assay.models.encoders import ENCODERS
 from assay.types import Batch, Edit, Output
@@ -36,6 +36,10 @@ class Architecture:
         ):
             if name not in known:
                 raise unknown(kind, name, known)
+        if min(self.embedding, self.hidden, self.alignment_size) < 1:
+            raise AssayError("Sizes of embeddings and states are whole numbers from 1.")
+        if self.encoder in ("cnn", "transformer") and self.hidden % 4:
+            raise AssayError(f"The {self.encoder} encoder takes a hidden size that 4 divides, not {self.hidden}.")
 
     def __str__(self) -> str:
         names = {

@@ -46,13 +46,11 @@ def _recurrent(
     if model.architecture.markers:
         x, mask = model.surrounded(x, mask)
     states = model.encoder(x, mask)
-    tokens = x.shape[1]
-    places = torch.arange(tokens, device=x.device)
-    order = mirrored(mask)
+    places = torch.arange(x.shape[1], device=x.device)
+    order, rows = mirrored(mask), torch.arange(len(x), device=x.device)
     ahead = _one_way(model, x, states, reverse=False)
     behind = _one_way(model, reordered(x, order), reordered(states, order), reverse=True)
-    behind = reordered(behind.flatten(2), order).unflatten(2, (tokens, -1))  # from places turned around to true ones
-    behind = reordered(behind.transpose(1, 2).flatten(2), order).unflatten(2, (tokens, -1)).transpose(1, 2)
+    behind = behind[rows[:, None, None], order[:, :, None], order[:, None]]  # from places turned around to true ones
     later = (places > places[:, None])[..., None]
     answers = torch.where(later, ahead, behind)
     if model.architecture.markers:

@@ -58,6 +58,8 @@ def train(corpus: Corpus, recipe: Recipe, folder: Path | None = None, device: st
     tokeniser = Tokeniser.fit((example.text for example in corpus.train), recipe.text)
     train_rows, skipped = tokenise(corpus.train, tokeniser, recipe.text.longest)
     dev_rows, _ = tokenise(corpus.dev, tokeniser, recipe.text.longest)
+    if any(row.query is not None for row in train_rows):
+        raise AssayError(f"{corpus.name!r} pairs each text with a question, and no model here reads two texts yet.")
     check_classes(train_rows, corpus.classes)
     if not dev_rows:
         raise AssayError(f"The dev split of {corpus.name!r} has no usable text, so training could not stop early.")

@@ -68,11 +68,12 @@ def train(
     corpus: Corpus,
     encoder: str = "lstm",
     alignment: str = "additive",
+    preset: str = "default",
     seed: int = 0,
     folder: str | Path | None = None,
 ) -> Trained:
     """A classifier trained on the corpus; with a folder it is stored there, and an interrupted training goes on."""
-    chosen = recipe(seed=seed, encoder=encoder, alignment=alignment)
+    chosen = recipe(preset, seed, encoder=encoder, alignment=alignment)
     return recipes.train(corpus, chosen, None if folder is None else Path(folder))
 
 
