@@ -49,5 +49,5 @@ def test_small_pieces_change_nothing(encoder, monkeypatch):
     model, batch = builders.model(encoder=encoder), builders.batch()
     at_once = leave_one_out(model, batch, batch.labels)
     monkeypatch.setattr(occlusion, "TOKENS", 13)
-    monkeypatch.setattr(occlusion, "PAIRS", 300)
+    monkeypatch.setattr(occlusion, "PAIRS", {"cpu": 300})
     torch.testing.assert_close(leave_one_out(model, batch, batch.labels), at_once)

@@ -109,7 +109,7 @@ def test_alignments_have_their_published_form(alignment):
     if alignment == "additive":
         expected = part.score.weight[0] @ torch.tanh(part.project.weight @ row + part.project.bias)
     else:
-        expected = part.query.weight[0] @ row / len(row) ** 0.5
+        expected = part.project.weight[0] @ row / len(row) ** 0.5
     torch.testing.assert_close(part(states)[3, 5], expected)
 
 

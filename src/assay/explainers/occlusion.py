@@ -15,7 +15,7 @@ from assay.models.deletions import deletion_logits, shares_work
 from assay.types import Batch, Model
 
 TOKENS = 32_768  # read at once
-PAIRS = 1 << 20  # of a deleted and a remaining token, held at once
+PAIRS = {"cpu": 1 << 16, "cuda": 1 << 22}  # of a deleted and a remaining token, held at once: caches are small
 
 
 @torch.no_grad()
@@ -29,7 +29,7 @@ def leave_one_out(model: Model, batch: Batch, target: Int[Tensor, " B"]) -> Floa
 
 def _shared(model: Model, x: Float[Tensor, "B T D"], batch: Batch) -> Float[Tensor, "B T C"]:
     """As few rows at a time as keep the square of the length within bounds."""
-    rows = max(1, PAIRS // batch.ids.shape[1] ** 2)
+    rows = max(1, PAIRS.get(x.device.type, 1 << 20) // batch.ids.shape[1] ** 2)
     parts = [slice(start, start + rows) for start in range(0, len(batch), rows)]
     return torch.cat([deletion_logits(cast(Classifier, model), x[part], batch[part]).float() for part in parts])
 

@@ -1,4 +1,4 @@
-"""Attention that pools states: how a state is scored, and how scores become weights."""
+"""Attention that pools states: how a state is scored (a linear map, then the rest), and how scores become weights."""
 
 from __future__ import annotations
 
@@ -18,9 +18,12 @@ class Additive(nn.Module):
         self.project = nn.Linear(size, hidden)
         self.score = nn.Linear(hidden, 1, bias=False)
 
-    def forward(self, states: Float[Tensor, "*B T M"]) -> Float[Tensor, "*B T"]:
-        scores: Tensor = self.score(self.project(states).tanh()).squeeze(-1)
+    def finish(self, projected: Float[Tensor, "*B T A"]) -> Float[Tensor, "*B T"]:
+        scores: Tensor = self.score(projected.tanh()).squeeze(-1)
         return scores
+
+    def forward(self, states: Float[Tensor, "*B T M"]) -> Float[Tensor, "*B T"]:
+        return self.finish(self.project(states))
 
 
 class Dot(nn.Module):
@@ -28,12 +31,14 @@ class Dot(nn.Module):
 
     def __init__(self, size: int, hidden: int) -> None:
         super().__init__()
-        self.query = nn.Linear(size, 1, bias=False)
+        self.project = nn.Linear(size, 1, bias=False)
         self.scale = 1 / math.sqrt(size)
 
+    def finish(self, projected: Float[Tensor, "*B T 1"]) -> Float[Tensor, "*B T"]:
+        return projected.squeeze(-1) * self.scale
+
     def forward(self, states: Float[Tensor, "*B T M"]) -> Float[Tensor, "*B T"]:
-        scores: Tensor = self.query(states).squeeze(-1) * self.scale
-        return scores
+        return self.finish(self.project(states))
 
 
 ALIGNMENTS: dict[str, Callable[[int, int], Additive | Dot]] = {"additive": Additive, "dot": Dot}

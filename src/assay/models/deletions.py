@@ -72,24 +72,37 @@ def _one_way(
     inputs = nn.functional.linear(x, *project)
     carried = x.new_zeros(rows, tokens + 1, half * (2 if isinstance(network, nn.LSTM) else 1))
     answers = x.new_zeros(rows, tokens, tokens, 1 + model.decoder.out_features)
+    own = slice(half, None) if reverse else slice(None, half)
+    maps = (model.alignment.project, model.decoder)
+    weights = [layer.weight[:, own] for layer in maps]
+    others = [layer(_without(states, own)) for layer in maps]  # what the other direction adds, the same throughout
     for place in range(tokens):
         # carried[:, j] is the text so far without token j; carried[:, place] is the whole text so far.
         updated = step(inputs[:, place, None], carried[:, : place + 1], *recur)
         carried[:, place + 1] = updated[:, place]
         carried[:, :place] = updated[:, :place]
-        new, old = updated[:, :place, :half], states[:, place, None].expand(-1, place, -1)
-        read = torch.cat([old[..., :half], new] if reverse else [new, old[..., half:]], dim=-1)
-        answers[:, :place, place, 0] = model.alignment(read)
-        answers[:, :place, place, 1:] = model.decoder(read)
+        read = updated[:, :place, :half]
+        aligned, decoded = (
+            nn.functional.linear(read, weight).add_(other[:, place, None])
+            for weight, other in zip(weights, others, strict=True)
+        )
+        answers[:, :place, place, 0] = model.alignment.finish(aligned)
+        answers[:, :place, place, 1:] = decoded
     return answers
+
+
+def _without(states: Float[Tensor, "B S M"], part: slice) -> Float[Tensor, "B S M"]:
+    emptied = states.clone()
+    emptied[..., part] = 0
+    return emptied
 
 
 def _lstm_step(inputs: Tensor, carried: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     hidden, cell = carried.chunk(2, dim=-1)
-    gates = inputs + nn.functional.linear(hidden, weight, bias)
+    gates = nn.functional.linear(hidden, weight, bias).add_(inputs)
     keep, forget, new, out = gates.chunk(4, dim=-1)
-    cell = forget.sigmoid() * cell + keep.sigmoid() * new.tanh()
-    return torch.cat([out.sigmoid() * cell.tanh(), cell], dim=-1)
+    cell = (forget.sigmoid_() * cell).addcmul_(keep.sigmoid_(), new.tanh_())
+    return torch.cat([out.sigmoid_() * cell.tanh(), cell], dim=-1)
 
 
 def _gru_step(inputs: Tensor, carried: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
