@@ -82,9 +82,9 @@ def test_what_was_audited_and_how_is_told(record: Record, page: str) -> None:
     shown = words("".join(Page(page).texts("main")))
     for fact in (
         "accuracy 0.842",
-        "1 234 567",
+        "1,234,567",
         "empty text (2), longer than 5,000 tokens (1)",
-        "4 000 train",
+        "4,000 train",
         "CC0",
     ):
         assert fact in shown

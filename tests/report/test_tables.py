@@ -23,7 +23,7 @@ def test_numbers_have_a_real_minus_and_a_dash_where_there_is_none() -> None:
     assert number(-0.12345) == "−0.123"
     assert number(None) == number(float("nan")) == "–"
     assert interval(-0.5, 0.25) == "−0.500 to 0.250"
-    assert count(1234567) == "1\u202f234\u202f567"
+    assert count(1234567) == "1,234,567"
     assert interval(None, 0.25) == interval(float("nan"), 0.25) == "–"
 
 

@@ -60,7 +60,7 @@ def load(folder: Path, device: torch.device | str = "cpu") -> Trained:
     except AssayError:
         raise
     except Exception as fault:  # tokenizers raises bare Exception, safetensors and torch their own kinds
-        reason = str(fault).splitlines()[0] if str(fault) else type(fault).__name__
+        reason = " ".join(str(fault).split())[:160] or type(fault).__name__
         raise AssayError(f"The model folder {folder} is damaged ({reason}); train it again or copy it anew.") from fault
     return Trained(network.to(device).eval(), tokeniser, tuple(card["classes"]), card["history"])
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from assay.records import Finding, Record
-from assay.report.writing import evidence
+from assay.report.writing import count, evidence
 from assay.report.yardsticks import JSD_FAR, JSD_LIMIT, SHUFFLE_SMALL
 
 SEARCHED = "This is a lower bound from a search: the furthest one may be further away."
@@ -18,7 +18,7 @@ def shuffling(record: Record) -> str | None:
     mean, low, high = (f"{100 * value:.1f}" for value in (found.mean, found.low, found.high))
     return (
         f"Shuffling the attention weights among the words moves the prediction {size}: by {mean} percentage "
-        f"points on average (95 % interval {low} to {high}, n = {found.n})."
+        f"points on average (95 % interval {low} to {high}, n = {count(found.n)})."
     )
 
 

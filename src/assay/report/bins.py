@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from assay.records import Record
+from assay.report.writing import count
 
 MAX_CLASSES = 6
 QUARTERS = ("0 – 0.25", "0.25 – 0.5", "0.5 – 0.75", "0.75 – 1")
@@ -46,8 +47,9 @@ def classes(record: Record, predicted: Int[np.ndarray, " N"]) -> dict[int, str]:
     names = record.summary["corpus"]["classes"]
     present, counts = np.unique(predicted, return_counts=True)
     if len(present) > MAX_CLASSES:
-        return {-1: f"all {len(present)} classes (n = {len(predicted)})"}
-    return {int(c): f"{_short(str(names[c]), int(c))} (n = {n})" for c, n in zip(present, counts, strict=True)}
+        return {-1: f"all {len(present)} classes (n = {count(len(predicted))})"}
+    sizes = zip(present.tolist(), counts.tolist(), strict=True)
+    return {label: f"{_short(str(names[label]), label)} (n = {count(n)})" for label, n in sizes}
 
 
 def members(data: Column, which: int) -> Bool[np.ndarray, " N"]:
@@ -83,9 +85,8 @@ def quarters(data: Column, labels: dict[int, str]) -> list[dict[str, Any]]:
             if len(values) > 0:
                 ends = np.quantile(values, [0.05, 0.25, 0.5, 0.75, 0.95]).tolist()
                 keys = ("low", "first", "median", "third", "high")
-                boxes.append(
-                    dict(zip(keys, ends, strict=True)) | {"quarter": name, "class": label, "size": f"n = {len(values)}"}
-                )
+                size = f"n = {count(len(values))}"
+                boxes.append(dict(zip(keys, ends, strict=True)) | {"quarter": name, "class": label, "size": size})
     return boxes
 
 

@@ -20,10 +20,10 @@ def interval(low: float | None, high: float | None, places: int = 3) -> str:
 
 
 def count(value: int) -> str:
-    """A whole number with narrow spaces between thousands."""
-    return f"{value:,}".replace(",", "\u202f")
+    """A whole number with commas between thousands."""
+    return f"{value:,}"
 
 
 def evidence(low: float, high: float, n: int) -> str:
     """What stands behind a mean: `95 % interval low to high, n = n`."""
-    return f"95 % interval {interval(low, high, 2)}, n = {n}"
+    return f"95 % interval {interval(low, high, 2)}, n = {count(n)}"
