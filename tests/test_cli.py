@@ -109,6 +109,17 @@ def test_a_model_that_counts_classes_otherwise_is_matched_by_name(assay, tmp_pat
     assert "'perhaps'" in told
 
 
+def test_all_texts_of_a_file_can_be_put_to_a_model(assay, tmp_path):
+    mine = str(table(tmp_path / "mine.csv"))
+    assay("train", "--corpus", mine, "--out", "m")
+    words = ("--model", "m", "--corpus", mine, "--explainers", "attention,leave_one_out")
+    for split, rows in (("all", 60), ("test", None)):
+        assert assay("audit", *words, "--split", split, "--out", split)[0] == 0
+        found = len(Record.read(Path(split)).examples)
+        assert found == rows if rows else 0 < found < 20
+    assert assay("audit", *words, "--split", "some", "--out", "x")[0] == 2
+
+
 def test_the_corpora_are_listed(assay):
     code, out, _ = assay("corpora")
     assert code == 0

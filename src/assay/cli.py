@@ -9,7 +9,7 @@ import shlex
 import sys
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import App, CycloptsError, Parameter
 from rich.console import Console
@@ -73,7 +73,8 @@ class AuditOptions:
 
     explainers: Annotated[str, Parameter(help="Names with commas between them, or all.")] = "all"
     audits: Annotated[str, Parameter(help="Names with commas between them, or all.")] = "all"
-    limit: Annotated[int | None, Parameter(help="Audit this many test examples, drawn by the seed.")] = None
+    split: Annotated[Literal["test", "dev", "train", "all"], Parameter(help="Which texts are audited.")] = "test"
+    limit: Annotated[int | None, Parameter(help="Audit this many of them, drawn by the seed.")] = None
     epsilon: Annotated[float, Parameter(help="Change of the output that counts as none.")] = 0.01
 
 
@@ -96,8 +97,11 @@ def audit(
     corpus = _corpus(data, training.seed)
     folder = out or Path("runs") / _title(corpus.name, training, model)
     trained = _model(model, corpus, training, folder / "model")
-    about = {"command": shlex.join(["assay", *sys.argv[1:]]), "corpus": _about(corpus, data.corpus)}
-    _show(auditing.audit(trained, _matching(corpus, trained), plan, folder, about), folder)
+    about = {
+        "command": shlex.join(["assay", *sys.argv[1:]]),
+        "corpus": _about(corpus, data.corpus) | {"split": options.split},
+    }
+    _show(auditing.audit(trained, _examples(corpus, options.split, trained), plan, folder, about), folder)
 
 
 @app.command
@@ -258,16 +262,18 @@ def _about(corpus: Corpus, asked: str) -> dict[str, Any]:
     }
 
 
-def _matching(corpus: Corpus, model: Trained) -> tuple[Example, ...]:
-    """The test examples, with labels counted in the model's classes."""
+def _examples(corpus: Corpus, split: str, model: Trained) -> tuple[Example, ...]:
+    """The examples of a split, with labels counted in the model's classes."""
+    every = corpus.train + corpus.dev + corpus.test
+    chosen = every if split == "all" else {"train": corpus.train, "dev": corpus.dev, "test": corpus.test}[split]
     if corpus.classes == model.classes:
-        return corpus.test
+        return chosen
     if extra := sorted(set(corpus.classes) - set(model.classes)):
         raise AssayError(
             f"The corpus has the class {extra[0]!r}; the model does not know it, only {', '.join(model.classes)}."
         )
     place = [model.classes.index(name) for name in corpus.classes]
-    return tuple(replace(example, label=place[example.label]) for example in corpus.test)
+    return tuple(replace(example, label=place[example.label]) for example in chosen)
 
 
 def _names(text: str, known: dict[str, Any]) -> tuple[str, ...]:

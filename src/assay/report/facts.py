@@ -43,7 +43,7 @@ def facts(record: Record) -> list[tuple[str, str]]:
             "Corpus": corpus["name"] + (f" ({corpus['licence']})" if corpus.get("licence") else ""),
             "Classes": ", ".join(map(str, corpus["classes"])),
             "Texts": ", ".join(sizes),
-            "Audited": f"{count(corpus.get('audited', record.examples.num_rows))} test texts",
+            "Audited": f"{count(corpus.get('audited', record.examples.num_rows))} {corpus.get('split', 'test')} texts",
             "Skipped": ", ".join(skipped) or "none",
         }
     )
