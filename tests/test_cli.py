@@ -151,6 +151,7 @@ def broken(tmp_path: Path) -> dict[str, tuple[list[str], str]]:
         "empty file": (["audit", "--corpus", str(tmp_path / "empty.csv")], "empty.csv"),
         "no model": (["explain", "text", "--model", str(tmp_path / "folder")], "not a model folder"),
         "no audit": (["report", str(tmp_path / "folder")], "no finished audit"),
+        "no epochs": (["train", "--corpus", str(mine), "--epochs", "0"], "from 1"),
         "no device": (["train", "--corpus", str(mine), "--device", "abacus"], "abacus"),
     }
 
@@ -158,7 +159,7 @@ def broken(tmp_path: Path) -> dict[str, tuple[list[str], str]]:
 CASES = [
     *("unknown corpus", "unknown encoder", "unknown alignment", "unknown explainer", "unknown audit", "unknown preset"),
     *("unknown option", "not a number", "no such file", "no such column", "other bytes", "mixed labels", "empty file"),
-    *("no model", "no audit", "no device"),
+    *("no model", "no audit", "no epochs", "no device"),
 ]
 
 

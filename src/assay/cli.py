@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from assay.models.recipes import Recipe
     from assay.models.store import Trained
     from assay.records import Record
+    from assay.run.plan import AuditPlan
 
 app = App(
     name="assay",
@@ -64,7 +65,7 @@ class ModelOptions:
     preset: Annotated[str, Parameter(help="default, or jain-wallace: as close to the paper as can be.")] = "default"
     epochs: Annotated[int | None, Parameter(help="Most epochs of training.")] = None
     seed: Annotated[int, Parameter(help="Decides everything that is random.")] = 0
-    device: Annotated[str, Parameter(help="cpu, cuda or mps.")] = "cpu"
+    device: Annotated[str, Parameter(help="cpu or cuda.")] = "cpu"
 
 
 @dataclass(frozen=True)
@@ -219,7 +220,7 @@ def _check_device(name: str) -> None:
         raise AssayError(f"The device {name!r} cannot be used here; try cpu.") from fault
 
 
-def _plan(options: AuditOptions, seed: int) -> Any:
+def _plan(options: AuditOptions, seed: int) -> AuditPlan:
     from assay.audits import AUDITS
     from assay.explainers import EXPLAINERS
     from assay.run.plan import AuditPlan
@@ -239,13 +240,8 @@ def _title(name: str, options: ModelOptions, model: Path | None) -> str:
         made = model.parent.name if model.name == "model" else model.name
     else:
         architecture = _recipe(options).architecture
-        made = "-".join(
-            [
-                architecture.encoder,
-                architecture.alignment,
-                *([] if options.preset == "default" else [options.preset]),
-            ]
-        )
+        preset = "" if options.preset == "default" else f"-{options.preset}"
+        made = f"{architecture.encoder}-{architecture.alignment}{preset}"
     return f"{name.replace(':', '-')}-{made}-{options.seed}"
 
 

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from assay import progress
 from assay.data.batches import Tokenised, by_tokens, collate, shuffled
+from assay.errors import AssayError
 from assay.metrics.performance import accuracy, auc
 from assay.models.checkpoints import Checkpoint
 from assay.models.classifier import Classifier
@@ -32,6 +33,10 @@ class Training:
     clip: float | None = 5.0  # largest norm of a gradient
     balanced: bool = True  # weigh classes by the inverse of their frequency
     seed: int = 0
+
+    def __post_init__(self) -> None:
+        if min(self.epochs, self.patience, self.batch_size) < 1:
+            raise AssayError("Epochs, patience and batch size are whole numbers from 1.")
 
 
 @dataclass
