@@ -155,6 +155,15 @@ def test_a_model_still_at_chance_is_given_time():
     assert state.finished(Training(epochs=4, patience=2))
 
 
+def test_long_texts_read_in_turn_give_the_same_step(monkeypatch):
+    at_once = train(corpus(), SMALL)
+    monkeypatch.setattr(training, "TRAINING_TOKENS", 20)
+    in_turn = train(corpus(), SMALL)
+    for one, other in zip(at_once.network.parameters(), in_turn.network.parameters(), strict=True):
+        torch.testing.assert_close(one, other, atol=1e-4, rtol=1e-3)
+    assert at_once.history["losses"] == pytest.approx(in_turn.history["losses"], rel=1e-4)
+
+
 def test_rare_classes_weigh_more():
     rows, _ = recipes.tokenise(corpus().train[:8] + corpus().train[:8:2], recipes.Tokeniser.fit(["a"], SMALL.text), 99)
     network = recipes.initialise(SMALL, recipes.Tokeniser.fit(["a"], SMALL.text), 2)

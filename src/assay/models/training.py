@@ -17,7 +17,7 @@ from assay.metrics.performance import accuracy, auc
 from assay.models.checkpoints import Checkpoint
 from assay.models.classifier import Classifier
 
-EVALUATION_TOKENS = 16_384
+TRAINING_TOKENS, EVALUATION_TOKENS = 8_192, 16_384  # read at once, whatever the number of texts
 LEARNING = 0.6  # some tasks stay at chance, an AUC of 0.5, for several epochs before they are learnt
 
 
@@ -114,15 +114,20 @@ def _stepper(
     device = network.decoder.weight.device
 
     def step(rows: Sequence[Tokenised]) -> float:
-        batch = collate(rows).to(device)
-        logits = network(network.embed(batch), batch).logits
-        loss = nn.functional.cross_entropy(logits, batch.labels, weight=weights)
+        labels = torch.tensor([row.label for row in rows], device=device)
+        total = len(rows) if weights is None else weights[labels].sum()
         optimiser.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss = 0.0
+        for group in by_tokens(np.array([len(row.ids) for row in rows]), TRAINING_TOKENS):  # long texts in turn
+            batch = collate([rows[place] for place in sorted(group)]).to(device)
+            logits = network(network.embed(batch), batch).logits
+            part = nn.functional.cross_entropy(logits, batch.labels, weight=weights, reduction="sum") / total
+            part.backward()  # type: ignore[no-untyped-call]
+            loss += float(part.detach())
         if options.clip is not None:
             nn.utils.clip_grad_norm_(network.parameters(), options.clip)
         optimiser.step()
-        return float(loss.detach())
+        return loss
 
     return step
 
