@@ -151,6 +151,8 @@ def broken(tmp_path: Path) -> dict[str, tuple[list[str], str]]:
         "empty file": (["audit", "--corpus", str(tmp_path / "empty.csv")], "empty.csv"),
         "no model": (["explain", "text", "--model", str(tmp_path / "folder")], "not a model folder"),
         "no audit": (["report", str(tmp_path / "folder")], "no finished audit"),
+        "no seed": (["audit", "--corpus", str(mine), "--seed", "-1"], "from 0"),
+        "no folder": (["audit", "--corpus", str(mine), "--out", str(mine)], "mine.csv"),
         "no epochs": (["train", "--corpus", str(mine), "--epochs", "0"], "from 1"),
         "no device": (["train", "--corpus", str(mine), "--device", "abacus"], "abacus"),
     }
@@ -159,7 +161,7 @@ def broken(tmp_path: Path) -> dict[str, tuple[list[str], str]]:
 CASES = [
     *("unknown corpus", "unknown encoder", "unknown alignment", "unknown explainer", "unknown audit", "unknown preset"),
     *("unknown option", "not a number", "no such file", "no such column", "other bytes", "mixed labels", "empty file"),
-    *("no model", "no audit", "no epochs", "no device"),
+    *("no model", "no audit", "no seed", "no folder", "no epochs", "no device"),
 ]
 
 
@@ -179,7 +181,10 @@ def model(assay, tmp_path):
     return Path("m")
 
 
-@pytest.mark.parametrize(("text", "hint"), [("", "no words"), (" \n", "no words"), ("word " * 100_000, "1,000 words")])
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [("", "no words"), (" \n", "no words"), ("word " * 100_000, "1,000 words"), ("caf\udce9", "UTF-8")],
+)
 def test_a_text_that_cannot_be_explained_is_refused(assay, model, text, hint):
     code, _, told = assay("explain", text, "--model", str(model))
     assert (code, hint in told) == (2, True)
@@ -197,6 +202,21 @@ def test_a_truncated_model_is_named_and_nothing_is_written(assay, model, tmp_pat
     code, _, told = assay("audit", "--model", "m", "--corpus", str(tmp_path / "mine.csv"), "--out", "a")
     assert (code, "damaged" in told) == (2, True)
     assert not Path("a").exists()
+
+
+@pytest.mark.parametrize(
+    ("file", "verb"), [("plan.json", "audit"), ("summary.json", "audit"), ("summary.json", "report")]
+)
+@pytest.mark.parametrize("content", ["{", "{}"])
+def test_a_damaged_run_is_named(assay, tmp_path, file, verb, content):
+    mine = str(table(tmp_path / "mine.csv"))
+    assay("audit", "--corpus", mine, "--out", "run")
+    (Path("run") / file).write_text(content)
+    words = ["report", "run"] if verb == "report" else ["audit", "--corpus", mine, "--out", "run"]
+    code, _, told = assay(*words)
+    assert code == 2
+    assert "run" in told
+    assert len(told.strip().splitlines()) == 1
 
 
 def test_another_run_in_the_same_folder_is_refused_and_nothing_is_lost(assay, tmp_path):

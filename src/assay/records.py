@@ -15,6 +15,7 @@ from assay.errors import AssayError
 from assay.files import whole, write_text
 
 SUMMARY, INSTANCES, EXAMPLES = "summary.json", "instances.parquet", "examples.parquet"
+NEEDED = ("corpus", "explainers", "audits", "findings")  # what a summary must hold to be shown
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,8 @@ class Record:
             raise AssayError(f"{folder} holds no finished audit: {SUMMARY} is missing; run 'assay audit' first.")
         try:
             summary = json.loads((folder / SUMMARY).read_text(encoding="utf-8"))
+            if lacking := [key for key in NEEDED if key not in summary]:
+                raise ValueError(f"{SUMMARY} lacks {', '.join(lacking)}")
             return cls(summary, pq.read_table(folder / INSTANCES), pq.read_table(folder / EXAMPLES))
         except (OSError, ValueError, pa.ArrowException) as fault:
             raise AssayError(f"{folder} holds a damaged audit ({fault}); run it again with another --out.") from fault

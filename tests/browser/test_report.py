@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import runpy
 import shutil
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
@@ -13,6 +11,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 from assay.records import Record
 from assay.report.page import write
 from assay.report.verdicts import headline
+from tests.report.synthetic import synthetic_record
 
 pytestmark = pytest.mark.browser
 CHROMIUM = shutil.which("chromium")
@@ -30,13 +29,11 @@ SIZES = [(375, 800), (1280, 900)]
 
 @pytest.fixture(scope="module")
 def record() -> Record:
-    synthetic = Path(__file__).parents[1] / "report" / "synthetic.py"
-    make: Callable[..., Record] = runpy.run_path(str(synthetic))["synthetic_record"]
     hostile = (
         "<script>alert(3)</script>",
         "a class name that is far too long to fit into a legend or a line",
     )
-    return make(count=40, classes=hostile, audits=("agreement", "permutation", "adversary", "truth"))
+    return synthetic_record(count=40, classes=hostile, audits=("agreement", "permutation", "adversary", "truth"))
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ import torch
 from scipy import stats
 from scipy.spatial.distance import jensenshannon
 
-from assay.metrics.divergence import MAX_JSD, entropy, jsd, tvd
+from assay.metrics.divergence import MAX_JSD, jsd, tvd
 
 
 def distributions(seed: int, shape: tuple[int, ...]) -> np.ndarray:
@@ -41,7 +41,8 @@ def test_jsd_is_the_square_of_scipys_distance() -> None:
 
 def test_jsd_is_the_entropy_of_the_mixture_less_the_mean_entropy() -> None:
     p, q = distributions(6, (3, 8, 5)), distributions(7, (3, 8, 5))
-    np.testing.assert_allclose(jsd(p, q), entropy((p + q) / 2) - (entropy(p) + entropy(q)) / 2, atol=1e-12)
+    mixed, one, other = (stats.entropy(each, axis=-1) for each in ((p + q) / 2, p, q))
+    np.testing.assert_allclose(jsd(p, q), mixed - (one + other) / 2, atol=1e-12)
 
 
 def test_jsd_runs_from_zero_to_log_two() -> None:
@@ -63,13 +64,7 @@ def test_jsd_of_single_precision_is_summed_in_double() -> None:
     np.testing.assert_array_equal(jsd(p, q), jsd(p.astype(np.float64), q.astype(np.float64)))
 
 
-def test_entropy_agrees_with_scipy_and_is_highest_when_uniform() -> None:
-    p = distributions(12, (30, 9))
-    np.testing.assert_allclose(entropy(p), stats.entropy(p, axis=-1), atol=1e-12)
-    np.testing.assert_allclose(entropy(np.full((1, 9), 1 / 9)), math.log(9))
-
-
 def test_one_distribution_has_one_number() -> None:
     p, q = np.array([0.25, 0.75]), np.array([0.75, 0.25])
     assert tvd(p, q) == 0.5
-    assert jsd(p, q).shape == entropy(p).shape == ()
+    assert jsd(p, q).shape == ()

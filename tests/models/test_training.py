@@ -234,3 +234,12 @@ def test_a_model_of_a_later_kind_is_named(tmp_path):
     (tmp_path / store.CARD).write_text(json.dumps(card))
     with pytest.raises(AssayError, match="quantum"):
         store.load(tmp_path)
+
+
+def test_a_card_without_a_history_is_damaged(tmp_path):
+    train(corpus(), SMALL, tmp_path)
+    card = json.loads((tmp_path / store.CARD).read_text())
+    del card["history"]
+    (tmp_path / store.CARD).write_text(json.dumps(card))
+    with pytest.raises(AssayError, match=r"damaged .*history"):
+        store.load(tmp_path)

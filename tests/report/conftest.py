@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-import runpy
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
 from assay.records import Record
 from assay.report.page import render
-
-SYNTHETIC = runpy.run_path(str(Path(__file__).with_name("synthetic.py")))
+from tests.report import synthetic
 
 
 @pytest.fixture(scope="session")
 def make() -> Callable[..., Record]:
     """Makes a synthetic record; see synthetic.py for what can be asked for."""
-    made: Callable[..., Record] = SYNTHETIC["synthetic_record"]
-    return made
+    return synthetic.synthetic_record
 
 
 @pytest.fixture(scope="session")
 def changed() -> Callable[..., Record]:
     """Changes one finding of a record."""
-    change: Callable[..., Record] = SYNTHETIC["changed"]
-    return change
+    return synthetic.changed
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,7 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float
-from scipy.special import entr, rel_entr
+from scipy.special import rel_entr
 
 MAX_JSD = math.log(2)
 """The divergence of distributions that share no outcome."""
@@ -35,8 +35,3 @@ def jsd(p: Float[np.ndarray, "*B C"], q: Float[np.ndarray, "*B C"]) -> Float[np.
     total = p + q  # not halved, so that the smallest numbers do not vanish
     terms = rel_entr(2 * p, total) + rel_entr(2 * q, total)
     return np.asarray(np.maximum(terms.sum(-1) / 4, 0))
-
-
-def entropy(p: Float[np.ndarray, "*B C"]) -> Float[np.ndarray, "*B"]:
-    """The Shannon entropy in nats."""
-    return np.asarray(entr(p.astype(np.float64)).sum(-1))

@@ -63,6 +63,8 @@ def train(corpus: Corpus, recipe: Recipe, folder: Path | None = None, device: st
     check_classes(train_rows, corpus.classes)
     if not dev_rows:
         raise AssayError(f"The dev split of {corpus.name!r} has no usable text, so training could not stop early.")
+    if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)  # what cannot be written to is known before the work
     network = initialise(recipe, tokeniser, len(corpus.classes)).to(device)
     checkpoint = None if folder is None else Checkpoint(folder / CHECKPOINT, identity)
     state = fit(network, train_rows, dev_rows, recipe.training, checkpoint)

@@ -57,12 +57,13 @@ def load(folder: Path, device: torch.device | str = "cpu") -> Trained:
         tokeniser = Tokeniser.from_json((folder / TOKENISER).read_text(encoding="utf-8"), TextOptions(**card["text"]))
         network = Classifier(Architecture(**card["architecture"]), len(tokeniser.vocabulary), len(card["classes"]))
         network.load_state_dict(load_file(folder / WEIGHTS))
+        classes, history = tuple(card["classes"]), dict(card["history"])
     except AssayError:
         raise
     except Exception as fault:  # tokenizers raises bare Exception, safetensors and torch their own kinds
         reason = " ".join(str(fault).split())[:160] or type(fault).__name__
         raise AssayError(f"The model folder {folder} is damaged ({reason}); train it again or copy it anew.") from fault
-    return Trained(network.to(device).eval(), tokeniser, tuple(card["classes"]), card["history"])
+    return Trained(network.to(device).eval(), tokeniser, classes, history)
 
 
 def fingerprint(network: torch.nn.Module) -> str:

@@ -37,6 +37,8 @@ class Training:
     def __post_init__(self) -> None:
         if min(self.epochs, self.patience, self.batch_size) < 1:
             raise AssayError("Epochs, patience and batch size are whole numbers from 1.")
+        if self.seed < 0:
+            raise AssayError(f"A seed is a whole number from 0, not {self.seed}.")
 
 
 @dataclass

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from assay.metrics.divergence import MAX_JSD
 from assay.records import Finding, Record
 from assay.report.writing import count, evidence
-from assay.report.yardsticks import JSD_FAR, JSD_LIMIT, SHUFFLE_SMALL
+from assay.report.yardsticks import JSD_FAR, SHUFFLE_SMALL
 
 SEARCHED = "This is a lower bound from a search: the furthest one may be further away."
 
@@ -29,14 +30,14 @@ def furthest(record: Record) -> str | None:
         return None
     epsilon = record.summary.get("plan", {}).get("epsilon")
     within = f"within {epsilon:g}" if isinstance(epsilon, (int, float)) else "within ε"
-    ceiling = f"{JSD_LIMIT if upper is None else upper.mean:.2f}"
+    ceiling = f"{MAX_JSD if upper is None else upper.mean:.2f}"
     certainty = {
         "exact": "This is exact: no attention with the same prediction is further away.",
         "bracket": f"The furthest one is certified to lie between this and {ceiling} on average.",
     }
     return (
         f"Another attention map gives the same prediction ({within}) at a Jensen–Shannon divergence of "
-        f"{found.mean:.2f} on average, where {JSD_LIMIT:.2f} is the most there can be "
+        f"{found.mean:.2f} on average, where {MAX_JSD:.2f} is the most there can be "
         f"({evidence(found.low, found.high, found.n)}). "
         f"{certainty.get(_kind(record, found), SEARCHED)}"
     )

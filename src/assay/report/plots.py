@@ -8,11 +8,12 @@ import altair as alt
 import numpy as np
 from jaxtyping import Float
 
+from assay.metrics.divergence import MAX_JSD
 from assay.records import Record
 from assay.report.bins import QUARTERS, Column, classes, column, histogram, quarters
 from assay.report.canvas import CLASS_COLOURS, INK, Figure, finish, layers, save, sheet, svg
 from assay.report.dots import truth, verdict
-from assay.report.yardsticks import JSD_LIMIT, REFERENCE
+from assay.report.yardsticks import REFERENCE
 
 __all__ = ["FIGURES", "save", "svg"]
 WIDTH = 330
@@ -40,7 +41,7 @@ def adversary(record: Record) -> Figure | None:
     if data is None:
         return None
     steps = _steps(record, data, np.linspace(0, 0.7, 15), "JSD from the observed attention")
-    limit = sheet([{"x": JSD_LIMIT, "label": "limit 0.69"}]).encode(x="x:Q")
+    limit = sheet([{"x": MAX_JSD, "label": "limit 0.69"}]).encode(x="x:Q")
     word = limit.mark_text(color=INK, align="right", dx=-5, dy=-2, baseline="top", fontSize=11)
     figure = layers(
         steps,

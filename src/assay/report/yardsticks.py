@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute
 
+from assay.metrics.divergence import MAX_JSD
 from assay.records import Finding, Record
 
 Grade = Literal["pass", "warn", "fail", "reference", "not applicable"]
@@ -19,8 +20,7 @@ NULL = "random"
 SHUFFLE_SMALL = 0.05
 """Below this mean of median TVDs shuffling hardly matters: predictions move by less than 5 points."""
 
-JSD_LIMIT = math.log(2)
-JSD_FAR = JSD_LIMIT / 2
+JSD_FAR = MAX_JSD / 2
 """Beyond half of the largest possible divergence (0.69), two attention maps tell different stories."""
 
 NEAR_CHANCE = 0.05

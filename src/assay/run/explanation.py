@@ -58,6 +58,8 @@ class Explanation:
 def explain(model: Trained, text: str, explainers: Sequence[str], seed: int = 0) -> Explanation:
     """The model's decision on the text, explained for the predicted class."""
     plan = AuditPlan(explainers=tuple(explainers), seed=seed)
+    if any(0xD800 <= ord(character) <= 0xDFFF for character in text):  # bytes of a shell that were no UTF-8
+        raise AssayError("The text is not UTF-8; convert it first.")
     longest = model.tokeniser.options.longest
     rows, skipped = tokenise([Example(text, 0)], model.tokeniser, longest)
     if not rows:

@@ -31,7 +31,7 @@ class Parts:
             return False
         place = self.folder / IDENTITY
         if place.exists():
-            if json.loads(place.read_text(encoding="utf-8")) != json.loads(json.dumps(identity)):
+            if _stored(place) != json.loads(json.dumps(identity)):
                 raise AssayError(
                     f"{self.folder} holds an audit with other options, model or data; choose another --out."
                 )
@@ -52,3 +52,10 @@ class Parts:
         """Removes the parts once the whole record stands."""
         if self.folder is not None:
             shutil.rmtree(self.folder / PARTS, ignore_errors=True)
+
+
+def _stored(place: Path) -> Any:
+    try:
+        return json.loads(place.read_text(encoding="utf-8"))
+    except ValueError as fault:
+        raise AssayError(f"{place} is damaged, so this audit cannot go on; choose another --out.") from fault

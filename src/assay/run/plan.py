@@ -39,6 +39,8 @@ class AuditPlan:
                 raise AssayError(f"Name each {kind} once, and at least one; there are: {', '.join(known)}.")
         if self.limit is not None and self.limit < 1:
             raise AssayError(f"The limit is a number of examples, at least 1, not {self.limit}.")
+        if self.seed < 0:
+            raise AssayError(f"A seed is a whole number from 0, not {self.seed}.")
         if not 0 <= self.epsilon < 1:
             raise AssayError(f"Epsilon is a change of probability, from 0 to below 1, not {self.epsilon}.")
 
