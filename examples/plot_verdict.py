@@ -14,5 +14,6 @@ from assay.report.plots import FIGURES, save
 corpus = assay.corpus("planted:negation")
 model = assay.train(corpus, encoder="lstm", seed=0)
 result = assay.audit(model, corpus.test)
+print(f"accuracy on {len(corpus.test)} texts: {result.record.summary['model']['test']['accuracy']:.3f}")
 figure = FIGURES["verdict"](result.record)
 save(figure, Path(sys.argv[1] if len(sys.argv) > 1 else "verdict.svg"))

@@ -9,7 +9,7 @@ import os  # noqa: E402
 import pytest  # noqa: E402
 import torch  # noqa: E402
 
-torch.set_num_threads(1)  # small tensors: more threads only wait for one another
+torch.set_num_threads(1)  # the same rounding everywhere
 
 
 @pytest.fixture(autouse=True)

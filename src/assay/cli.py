@@ -278,7 +278,7 @@ def _names(text: str, known: dict[str, Any]) -> tuple[str, ...]:
 
 def main() -> None:
     """Runs the command line; what a user can mend ends in one sentence and exit code 2."""
-    os.environ.setdefault("OMP_NUM_THREADS", "1")  # docs/decisions/0002: threads wait for one another here
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # the same weights on every machine: docs/decisions/0002
     try:
         app(sys.argv[1:], exit_on_error=False, print_error=False)
     except (AssayError, CycloptsError) as fault:

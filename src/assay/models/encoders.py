@@ -26,7 +26,7 @@ class Recurrent(nn.Module):
 
     def forward(self, x: Embeddings, mask: Mask) -> States:
         # Each direction meets the padding last, so none reaches a state. Packing would do the same, but its backward
-        # pass takes time in the square of the length (docs/decisions/0005).
+        # pass is several times slower on long texts (docs/decisions/0005).
         order = mirrored(mask)
         ahead, _ = self.ahead(x)
         behind, _ = self.behind(reordered(x, order))
