@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Protocol, runtime_checkable
 
 import torch
@@ -37,6 +37,7 @@ class Batch:
     labels: Int[Tensor, " B"]
     query: Query | None = None
     truth: Bool[Tensor, "B T"] | None = None
+    sentences: Int[Tensor, "B T"] | None = None  # the number of each token's sentence, from 0
 
     def __len__(self) -> int:
         return self.ids.shape[0]
@@ -49,6 +50,7 @@ class Batch:
             self.labels[rows],
             None if self.query is None else self.query[rows],
             None if self.truth is None else self.truth[rows],
+            None if self.sentences is None else self.sentences[rows],
         )
 
     @property
@@ -63,6 +65,7 @@ class Batch:
             labels=self.labels.to(device),
             query=None if self.query is None else self.query.to(device),
             truth=None if self.truth is None else self.truth.to(device),
+            sentences=None if self.sentences is None else self.sentences.to(device),
         )
 
 
@@ -95,8 +98,61 @@ class PooledModel(Model, Protocol):
     def decode(self, states: Float[Tensor, "B T M"], weights: Float[Tensor, "B T"]) -> Float[Tensor, "B C"]: ...
 
 
+@runtime_checkable
+class TokenModel(Model, Protocol):
+    """A model whose embeddings come from a table with a row for each id."""
+
+    @property
+    def vectors(self) -> Float[Tensor, "V D"]: ...
+    @property
+    def ordinary(self) -> int:
+        """The first id that stands for a word; those before it are special."""
+
+    def blank(self, name: str) -> Float[Tensor, " D"]:
+        """An embedding that stands for "nothing here": one of BLANKS."""
+
+
+BLANKS = ("zero", "pad", "mask", "mean")
+"""The origin; the padding's embedding; that of the mask, or else of an unknown word; the mean over all words."""
+
+
+@runtime_checkable
+class StackedModel(Model, Protocol):
+    """A model that can show every layer of self-attention; `layers` is their number, 0 where it has none."""
+
+    @property
+    def layers(self) -> int: ...
+    def layered(self, x: Float[Tensor, "B T D"], batch: Batch) -> Output:
+        """As the call, with the weights [B, H, T, T] of each layer before the last, which pools: [B, T]."""
+
+
 Explainer = Callable[[Model, Batch, Int[Tensor, " B"]], Float[Tensor, "B T"]]
 """Takes a model, a batch and the class to explain of each example; returns one score a token, 0 on padding."""
+
+
+@dataclass(frozen=True)
+class Attribution:
+    """Scores with what is known of their quality: numbers for each example, a standard error for each token."""
+
+    scores: Float[Tensor, "B T"]
+    numbers: Mapping[str, Float[Tensor, " B"]] = field(default_factory=dict)
+    errors: Float[Tensor, "B T"] | None = None
+
+
+@runtime_checkable
+class DetailedExplainer(Protocol):
+    """An explainer that knows more than its scores; a call gives the scores of `attribute`."""
+
+    def attribute(self, model: Model, batch: Batch, target: Int[Tensor, " B"]) -> Attribution: ...
+    def __call__(self, model: Model, batch: Batch, target: Int[Tensor, " B"]) -> Float[Tensor, "B T"]: ...
+
+
+@runtime_checkable
+class ChoosyExplainer(Protocol):
+    """An explainer that not every model can serve."""
+
+    def unfit(self, model: Model) -> str | None:
+        """What the model lacks, as the end of a sentence, or None."""
 
 
 def token_logits(model: PooledModel, states: Float[Tensor, "B T M"]) -> Float[Tensor, "B T C"]:

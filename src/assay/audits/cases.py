@@ -10,20 +10,36 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
-from assay.types import Batch, Model, PooledModel, token_logits
+from assay.types import Batch, Explainer, Model, PooledModel, token_logits
 
 
 @dataclass(frozen=True)
 class Case:
-    """One batch with the scores of every explainer."""
+    """One batch with the scores of every explainer for the predicted class.
+
+    `planted` says that the batch's truth decides by construction; else it is what people hold to be the reason.
+    """
 
     model: Model
     batch: Batch
     scores: Mapping[str, Float[Tensor, "B T"]]
     seed: int = 0
+    explainers: Mapping[str, Explainer] = field(default_factory=dict)
+    planted: bool = False
+
+    @cached_property
+    def probabilities(self) -> Float[Tensor, "B C"]:
+        """What the model answers for each whole text."""
+        with torch.no_grad():
+            return self.model(self.model.embed(self.batch), self.batch).probabilities
+
+    @cached_property
+    def predicted(self) -> Int[Tensor, " B"]:
+        """The class that every score is for."""
+        return self.probabilities.argmax(-1)
 
     @cached_property
     def _states(self) -> Float[Tensor, "B T M"]:

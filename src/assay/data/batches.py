@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from assay.data.examples import Example
+from assay.data.sentences import sentence_numbers
 from assay.data.text import Tokeniser, Words
 from assay.types import Batch, Query
 
@@ -26,6 +27,7 @@ class Tokenised:
     index: int
     ids: Int[Tensor, " T"]
     spans: Int[Tensor, "T 2"]
+    sentences: Int[Tensor, " T"]
     label: int
     truth: Bool[Tensor, " T"] | None = None
     query: Int[Tensor, " S"] | None = None
@@ -56,7 +58,8 @@ def _tokenised(index: int, example: Example, text: Words, query: Words) -> Token
         starts, ends = torch.tensor(example.evidence, dtype=torch.int32).reshape(-1, 2).unbind(-1)
         truth = ((spans[:, :1] < ends) & (starts < spans[:, 1:])).any(-1)
     asked = None if example.query is None else torch.tensor(query.ids, dtype=torch.long)
-    return Tokenised(index, torch.tensor(text.ids), spans, example.label, truth, asked)
+    sentences = torch.tensor(sentence_numbers(example.text, text.spans))
+    return Tokenised(index, torch.tensor(text.ids), spans, sentences, example.label, truth, asked)
 
 
 def collate(rows: Sequence[Tokenised]) -> Batch:
@@ -73,6 +76,7 @@ def collate(rows: Sequence[Tokenised]) -> Batch:
         labels=torch.tensor([row.label for row in rows]),
         query=Query(*_padded(queries)) if len(queries) == len(rows) else None,
         truth=truth,
+        sentences=pad_sequence([row.sentences for row in rows], batch_first=True),
     )
 
 

@@ -9,12 +9,16 @@ Span = tuple[int, int]
 
 @dataclass(frozen=True)
 class Example:
-    """One labelled text; `evidence` marks the characters of the deciding words where they are known."""
+    """One labelled text; `evidence` marks the characters of the deciding words where they are known.
+
+    `planted` evidence is what decides by construction; other evidence is what people hold to be the reason.
+    """
 
     text: str
     label: int
     evidence: tuple[Span, ...] | None = None
     query: str | None = None
+    planted: bool = False
 
 
 @dataclass(frozen=True)

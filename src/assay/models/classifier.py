@@ -8,11 +8,12 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from assay.data.text import END, SPECIAL, START
+from assay import costs
+from assay.data.text import END, PAD, SPECIAL, START, UNKNOWN
 from assay.errors import AssayError, unknown
 from assay.models.attention import ALIGNMENTS, softmax
-from assay.models.encoders import ENCODERS
-from assay.types import Batch, Edit, Output
+from assay.models.encoders import ENCODERS, Transformer
+from assay.types import BLANKS, Batch, Edit, Output
 
 
 @dataclass(frozen=True)
@@ -70,12 +71,16 @@ class Classifier(nn.Module):
         embedded: Tensor = self.embedding(batch.ids)
         return embedded
 
-    def states(self, x: Float[Tensor, "B T D"], batch: Batch) -> Float[Tensor, "B T M"]:
+    def states(
+        self, x: Float[Tensor, "B T D"], batch: Batch, below: list[Tensor] | None = None
+    ) -> Float[Tensor, "B T M"]:
+        """One state a token; `below` is filled with the encoder's own attention, where it has any."""
+        seen = {} if below is None or not self.layers else {"weights": below}
         states: Tensor
         if self.architecture.markers:
-            states = self.encoder(*self.surrounded(x, batch.mask))[:, 1:-1] * batch.mask[..., None]
+            states = self.encoder(*self.surrounded(x, batch.mask), **seen)[:, 1:-1] * batch.mask[..., None]
         else:
-            states = self.encoder(x, batch.mask)
+            states = self.encoder(x, batch.mask, **seen)
         return states
 
     def attend(self, states: Float[Tensor, "B T M"], batch: Batch) -> Float[Tensor, "B T"]:
@@ -90,7 +95,44 @@ class Classifier(nn.Module):
         weights = self.attend(states, batch)
         if edit is not None:
             weights = edit(weights, batch.mask)
-        return Output(self.decode(states, weights), (weights,))
+        return self._counted(Output(self.decode(states, weights), (weights,)))
+
+    @property
+    def layers(self) -> int:
+        return len(self.encoder.blocks) if isinstance(self.encoder, Transformer) else 0
+
+    def layered(self, x: Float[Tensor, "B T D"], batch: Batch) -> Output:
+        """As the call, with the weights of each layer of the encoder before those that pool."""
+        below: list[Tensor] = []
+        states = self.states(x, batch, below)
+        weights = self.attend(states, batch)
+        return self._counted(Output(self.decode(states, weights), (*below, weights)))
+
+    @property
+    def vectors(self) -> Float[Tensor, "V D"]:
+        return self.embedding.weight
+
+    @property
+    def ordinary(self) -> int:
+        return len(SPECIAL)
+
+    def blank(self, name: str) -> Float[Tensor, " D"]:
+        """An embedding that stands for "nothing here"; the unknown word serves as the mask."""
+        if name not in BLANKS:
+            raise unknown("blank", name, BLANKS)
+        table = self.vectors.detach()
+        if name == "mean":
+            return table[self.ordinary :].mean(0)
+        return torch.zeros_like(table[0]) if name == "zero" else table[SPECIAL.index({"pad": PAD}.get(name, UNKNOWN))]
+
+    def _counted(self, output: Output) -> Output:
+        """The output; where somebody counts passes, this one is counted, and so is a way back through it."""
+        if costs.measuring():
+            rows = len(output.logits)
+            costs.add(forward=rows)
+            if output.logits.requires_grad:
+                output.logits.register_hook(lambda slope: costs.add(backward=rows))  # type: ignore[no-untyped-call]
+        return output
 
     def surrounded(
         self, x: Float[Tensor, "B T D"], mask: Bool[Tensor, "B T"]

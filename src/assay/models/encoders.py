@@ -83,11 +83,16 @@ class Block(nn.Module):
         self.project, self.merge = nn.Linear(size, 3 * size), nn.Linear(size, size)
         self.mix = nn.Sequential(nn.Linear(size, 4 * size), nn.GELU(), nn.Linear(4 * size, size))
 
-    def forward(self, x: States, visible: Bool[Tensor, "B 1 1 T"]) -> States:
+    def forward(self, x: States, visible: Bool[Tensor, "B 1 1 T"], weights: list[Tensor] | None = None) -> States:
         rows, tokens, size = x.shape
         split = self.project(self.before_attention(x)).reshape(rows, tokens, 3, self.heads, -1)
         query, key, value = split.permute(2, 0, 3, 1, 4)
-        heads = F.scaled_dot_product_attention(query, key, value, attn_mask=visible)
+        if weights is None:
+            heads = F.scaled_dot_product_attention(query, key, value, attn_mask=visible)
+        else:
+            scores = query @ key.transpose(-1, -2) / math.sqrt(query.shape[-1])
+            weights.append(scores.masked_fill(~visible, -torch.inf).softmax(-1))
+            heads = weights[-1] @ value
         x = x + self.merge(heads.transpose(1, 2).reshape(rows, tokens, size))
         mixed: Tensor = x + self.mix(self.before_mixing(x))
         return mixed
@@ -103,12 +108,13 @@ class Transformer(nn.Module):
         self.blocks = nn.ModuleList(Block(self.size, heads) for _ in range(layers))
         self.norm = nn.LayerNorm(self.size)
 
-    def forward(self, x: Embeddings, mask: Mask) -> States:
+    def forward(self, x: Embeddings, mask: Mask, weights: list[Tensor] | None = None) -> States:
+        """`weights`, a list, is filled with the attention [B, H, T, T] of each layer."""
         states = self.project(x) + positions(x.shape[1], self.size).to(x)
         first = torch.arange(mask.shape[1], device=mask.device) == 0
         visible = (mask | (first & ~mask.any(-1, keepdim=True)))[:, None, None]  # an empty row must see something
         for block in self.blocks:
-            states = block(states, visible)
+            states = block(states, visible, weights)
         normed: Tensor = self.norm(states)
         return normed * mask[..., None]
 

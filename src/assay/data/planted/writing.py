@@ -42,7 +42,7 @@ def example(marked: str, label: int, query: str | None = None) -> Example:
         if position % 2:
             spans.append((len(text), len(text) + len(piece)))
         text += piece
-    return Example(text, label, tuple(spans), query)
+    return Example(text, label, tuple(spans), query, planted=True)
 
 
 def plant(name: str, classes: tuple[str, ...], seed: int, write: Write, write_test: Write | None = None) -> Corpus:

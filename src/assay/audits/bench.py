@@ -1,0 +1,60 @@
+"""What an audit may use to prepare itself, before it is given the first batch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Protocol, runtime_checkable
+
+from assay.audits.cases import Audit
+from assay.data.batches import Tokenised
+from assay.data.examples import Corpus
+from assay.data.text import TextOptions
+from assay.models.classifier import Architecture
+from assay.models.recipes import Recipe, train
+from assay.models.store import Trained
+from assay.models.training import Training
+from assay.types import Explainer
+
+
+@dataclass(frozen=True)
+class Bench:
+    """The audited model, explainers and texts; the corpus it learnt from and a folder to keep work in, where known."""
+
+    model: Trained
+    explainers: Mapping[str, Explainer]
+    rows: Sequence[Tokenised]
+    corpus: Corpus | None = None
+    folder: Path | None = None
+    seed: int = 0
+
+    def recipe(self) -> Recipe | None:
+        """How the audited model was made, or None where it is not known."""
+        made = self.model.history.get("recipe")
+        if made is None:
+            return None
+        return Recipe(Architecture(**made["architecture"]), TextOptions(**made["text"]), Training(**made["training"]))
+
+    def lacks(self) -> str | None:
+        """Why no model can be trained here like the audited one, or None."""
+        if self.corpus is None or not self.corpus.train:
+            return "the texts that the model learnt from are not at hand"
+        return None if self.recipe() is not None else "it is not known how the model was trained"
+
+    def train(self, corpus: Corpus, name: str, seed: int | None = None) -> Trained:
+        """A model made as the audited one from another corpus or seed; kept under its name, so it is trained once."""
+        recipe = self.recipe()
+        assert recipe is not None
+        if seed is not None:
+            recipe = replace(recipe, training=replace(recipe.training, seed=seed))
+        folder = None if self.folder is None else self.folder / "retrained" / name
+        return train(corpus, recipe, folder, str(self.model.device))
+
+
+@runtime_checkable
+class PreparedAudit(Protocol):
+    """An audit that needs something before the first batch, such as other models."""
+
+    def prepared(self, bench: Bench) -> Audit:
+        """The same audit with what it needs; it must be the same at each call, also after an interruption."""

@@ -1,0 +1,31 @@
+"""What explainers need of a model, and the sentence that says so when it is missing."""
+
+from __future__ import annotations
+
+from assay.errors import AssayError
+from assay.types import ChoosyExplainer, Explainer, Model, PooledModel, StackedModel, TokenModel
+
+
+def unfit(explainer: Explainer, model: Model) -> str | None:
+    """Why this explainer cannot serve this model, or None."""
+    return explainer.unfit(model) if isinstance(explainer, ChoosyExplainer) else None
+
+
+def demand(reason: str | None) -> None:
+    """Stops with the reason, if there is one; explainers with needs call it first."""
+    if reason is not None:
+        raise AssayError(f"This explainer cannot be used here: {reason}.")
+
+
+def no_pooling(model: Model) -> str | None:
+    pooled = isinstance(model, PooledModel)
+    return None if pooled else "the model does not end in a linear decoder over one attention"
+
+
+def no_layers(model: Model) -> str | None:
+    stacked = isinstance(model, StackedModel) and model.layers > 0
+    return None if stacked else "the model has no stack of self-attention layers"
+
+
+def no_table(model: Model) -> str | None:
+    return None if isinstance(model, TokenModel) else "the model has no table of embeddings"
