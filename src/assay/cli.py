@@ -34,6 +34,7 @@ app = App(
 )
 console = Console()
 Flat = Parameter(name="*")
+NAMES = "Names with commas between them, with options as in 'lime(samples=500)', usual or all; see 'assay explainers'."
 
 
 @dataclass(frozen=True)
@@ -72,8 +73,10 @@ class ModelOptions:
 class AuditOptions:
     """What is done to the model."""
 
-    explainers: Annotated[str, Parameter(help="Names with commas between them, or all.")] = "all"
-    audits: Annotated[str, Parameter(help="Names with commas between them, or all.")] = "all"
+    explainers: Annotated[str, Parameter(help=NAMES)] = "usual"
+    audits: Annotated[str, Parameter(help="Names with commas between them, usual (without retraining) or all.")] = (
+        "usual"
+    )
     split: Annotated[Literal["test", "dev", "train", "all"], Parameter(help="Which texts are audited.")] = "test"
     limit: Annotated[int | None, Parameter(help="Audit this many of them, drawn by the seed.")] = None
     epsilon: Annotated[float, Parameter(help="Change of the output that counts as none.")] = 0.01
@@ -102,7 +105,8 @@ def audit(
         "command": shlex.join(["assay", *sys.argv[1:]]),
         "corpus": _about(corpus, data.corpus) | {"split": options.split},
     }
-    _show(auditing.audit(trained, _examples(corpus, options.split, trained), plan, folder, about), folder)
+    examples = _examples(corpus, options.split, trained)
+    _show(auditing.audit(trained, examples, plan, folder, about, corpus), folder)
 
 
 @app.command
@@ -125,15 +129,16 @@ def explain(
     text: Annotated[str, Parameter(help="The text to classify and explain.")],
     *,
     model: Annotated[Path, Parameter(help="A model folder, made by 'assay train' or 'assay audit'.")],
-    explainers: Annotated[str, Parameter(help="Names with commas between them, or all.")] = "all",
+    explainers: Annotated[str, Parameter(help=NAMES)] = "usual",
+    target: Annotated[str | None, Parameter(help="Class to explain; without it the predicted one.")] = None,
     json_output: Annotated[bool, Parameter(name="--json", negative="", help="Print JSON.")] = False,
 ) -> None:
     """Show which words of a text each explainer holds responsible for the decision."""
-    from assay.explainers import EXPLAINERS
+    from assay.explainers import EXPLAINERS, USUAL
     from assay.models.store import load
     from assay.run.explanation import explain as explain_text
 
-    explanation = explain_text(load(model), text, _names(explainers, EXPLAINERS))
+    explanation = explain_text(load(model), text, _names(explainers, EXPLAINERS, USUAL), target=target)
     if json_output:
         print(json.dumps(explanation.json(), ensure_ascii=False))
     elif console.is_terminal:
@@ -153,16 +158,35 @@ def report(folder: Annotated[Path, Parameter(help="A folder left by 'assay audit
 @app.command
 def corpora() -> None:
     """List the corpora: where each one is or comes from, its licence and its size."""
-    from rich.table import Table
+    from assay.run import listings
 
-    from assay.data.corpora import listing
+    _list(listings.corpora())
+
+
+@app.command
+def explainers() -> None:
+    """List the explainers: what a score is, and the options that can be changed."""
+    from assay.run import listings
+
+    _list(listings.explainers())
+
+
+@app.command
+def audits() -> None:
+    """List the audits: the question that each answers, and where it was first asked."""
+    from assay.run import listings
+
+    _list(listings.audits())
+
+
+def _list(rows: dict[str, tuple[str, str]]) -> None:
+    from rich.table import Table
 
     table = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 1, 0))
     table.add_column(no_wrap=True, style="bold")
     table.add_column()
-    for row in listing():
-        facts = (row.size, row.classes, row.licence, row.where)
-        table.add_row(row.name, Text.assemble(row.description, "\n", (" · ".join(filter(None, facts)), "dim")))
+    for name, (sentence, facts) in rows.items():
+        table.add_row(name, Text.assemble(sentence, (f"\n{facts}" if facts else "", "dim")))
     console.print(table)
 
 
@@ -221,13 +245,13 @@ def _check_device(name: str) -> None:
 
 
 def _plan(options: AuditOptions, seed: int) -> AuditPlan:
-    from assay.audits import AUDITS
-    from assay.explainers import EXPLAINERS
+    from assay.audits import AUDITS, USUAL_AUDITS
+    from assay.explainers import EXPLAINERS, USUAL
     from assay.run.plan import AuditPlan
 
     return AuditPlan(
-        explainers=_names(options.explainers, EXPLAINERS),
-        audits=_names(options.audits, AUDITS),
+        explainers=_names(options.explainers, EXPLAINERS, USUAL),
+        audits=_names(options.audits, AUDITS, USUAL_AUDITS),
         seed=seed,
         limit=options.limit,
         epsilon=options.epsilon,
@@ -272,8 +296,10 @@ def _examples(corpus: Corpus, split: str, model: Trained) -> tuple[Example, ...]
     return tuple(replace(example, label=place[example.label]) for example in chosen)
 
 
-def _names(text: str, known: dict[str, Any]) -> tuple[str, ...]:
-    return tuple(known) if text == "all" else tuple(name.strip() for name in text.split(",") if name.strip())
+def _names(text: str, known: dict[str, Any], usual: tuple[str, ...]) -> tuple[str, ...]:
+    from assay.explainers.choice import separated
+
+    return {"all": tuple(known), "usual": usual}.get(text) or separated(text)
 
 
 def main() -> None:

@@ -35,7 +35,7 @@ def measuring() -> bool:
     return _current.get() is not None
 
 
-def add(forward: float = 0.0, backward: float = 0.0) -> None:
+def add(forward: int | float = 0, backward: int | float = 0) -> None:
     """Adds to the count, if anybody counts; models and what reads them piecewise call it."""
     cost = _current.get()
     if cost is not None:

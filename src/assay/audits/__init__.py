@@ -14,3 +14,6 @@ AUDITS: dict[str, Audit] = {
     "adversary": Adversary(),
     "truth": Truth(),
 }
+
+USUAL_AUDITS = ("agreement", "permutation", "adversary", "truth")
+"""What is asked where nothing else is said: the others train models anew, or explain many of them."""

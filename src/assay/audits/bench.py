@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,10 +13,12 @@ from assay.data.batches import Tokenised
 from assay.data.examples import Corpus
 from assay.data.text import TextOptions
 from assay.models.classifier import Architecture
-from assay.models.recipes import Recipe, train
+from assay.models.recipes import Recipe, fingerprint, train
 from assay.models.store import Trained
 from assay.models.training import Training
 from assay.types import Explainer
+
+RETRAINED = "retrained"
 
 
 @dataclass(frozen=True)
@@ -38,7 +41,8 @@ class Bench:
 
     def lacks(self) -> str | None:
         """Why no model can be trained here like the audited one, or None."""
-        if self.corpus is None or not self.corpus.train:
+        learnt = self.model.history.get("data")
+        if self.corpus is None or learnt != fingerprint((*self.corpus.train, *self.corpus.dev)):
             return "the texts that the model learnt from are not at hand"
         return None if self.recipe() is not None else "it is not known how the model was trained"
 
@@ -48,8 +52,13 @@ class Bench:
         assert recipe is not None
         if seed is not None:
             recipe = replace(recipe, training=replace(recipe.training, seed=seed))
-        folder = None if self.folder is None else self.folder / "retrained" / name
+        folder = None if self.folder is None else self.folder / RETRAINED / name
         return train(corpus, recipe, folder, str(self.model.device))
+
+    def clear(self) -> None:
+        """Removes the models that were trained for the audits, once these are done."""
+        if self.folder is not None:
+            shutil.rmtree(self.folder / RETRAINED, ignore_errors=True)
 
 
 @runtime_checkable

@@ -16,3 +16,6 @@ EXPLAINERS: dict[str, Explainer] = {
     "leave_one_out": leave_one_out,
     "random": Random(),
 }
+
+USUAL = ("attention", "gradient", "gradient_norm", "input_x_gradient", "leave_one_out", "random")
+"""What is used where nothing else is asked for: cheap enough for every text of a corpus."""

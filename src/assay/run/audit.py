@@ -8,17 +8,20 @@ import json
 import time
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from rich.progress import Progress, TaskID
 
 from assay import progress
+from assay.audits.bench import Bench, PreparedAudit
+from assay.audits.cases import Audit
 from assay.data.batches import Tokenised, by_tokens, tokenise
-from assay.data.examples import Example
+from assay.data.examples import Corpus, Example
 from assay.errors import AssayError
 from assay.models import store
 from assay.models.recipes import fingerprint
@@ -38,10 +41,12 @@ def audit(
     plan: AuditPlan,
     folder: Path | None = None,
     about: dict[str, Any] | None = None,
+    corpus: Corpus | None = None,
 ) -> Record:
     """The record of the plan; with a folder it is written there, and an interrupted audit goes on.
 
-    `about` goes into the summary: what the caller knows of corpus and command.
+    `about` goes into the summary: what the caller knows of corpus and command. The corpus that the model learnt from
+    is what some audits train other models on.
     """
     started = time.monotonic()
     parts = Parts(folder)
@@ -53,7 +58,12 @@ def audit(
     rows, skipped = tokenise([example for _, example in chosen], model.tokeniser, model.tokeniser.options.longest)
     if not rows:
         raise AssayError("None of the texts can be audited: they are empty or too long for this model.")
-    table, notes = _examine_all(model, plan, rows, chosen, parts)
+    explainers, left_out = plan.fitting(model.network)
+    bench = Bench(model, explainers, rows, corpus, folder, plan.seed)
+    audits = {name: _prepared(audit, bench) for name, audit in plan.chosen_audits().items()}
+    examination = Examination(model, explainers, audits, plan.seed)
+    table, notes = _examine_all(examination, rows, chosen, parts)
+    notes["left_out"] = left_out
     summary = summarised(model, plan, table, notes)
     summary["model"]["sha256"] = weights
     known = about or {}
@@ -67,37 +77,51 @@ def audit(
     if folder is not None:
         record.write(folder)
         parts.clear()
+        bench.clear()
     return record
 
 
+def _prepared(audit: Audit, bench: Bench) -> Audit:
+    return audit.prepared(bench) if isinstance(audit, PreparedAudit) else audit
+
+
 def _examine_all(
-    model: Trained,
-    plan: AuditPlan,
+    examination: Examination,
     rows: Sequence[Tokenised],
     chosen: Sequence[tuple[int, Example]],
     parts: Parts,
 ) -> tuple[pa.Table, dict[str, dict[str, Any]]]:
     """One table of all batches in the order of the examples, and what was noted on the way."""
-    examination = Examination(model, plan.chosen_explainers(), plan.chosen_audits(), plan.seed)
-    groups = by_tokens(np.array([len(row.ids) for row in rows]), TOKENS)
+    lengths = np.array([len(row.ids) for row in rows])
     tables: list[pa.Table] = []
-    seconds: Counter[str] = Counter()
+    sums: dict[str, Counter[str]] = {"seconds": Counter(), "costs": Counter()}
     unfit: dict[str, str] = {}
     with progress.bar() as shown:
-        task = shown.add_task(f"auditing {len(plan.explainers)} explainers", total=len(rows))
-        for number, group in enumerate(groups):
+        task = shown.add_task(f"auditing {len(examination.explainers)} explainers", total=len(rows))
+        done = 0.0
+        for number, group in enumerate(by_tokens(lengths, TOKENS)):
+            weight = len(rows) * lengths[group].sum() / lengths.sum()  # long texts take longer: what is left shows it
+            ticked = partial(_advance, shown, task, weight)
             batch = [rows[place] for place in group]
             texts = [chosen[row.index][1] for row in batch]
-            part = parts.get(number, partial(examination, batch, texts))
+            part = parts.get(number, partial(replace(examination, ticked=ticked), batch, texts))
             notes = json.loads(part.schema.metadata[NOTES])
-            seconds.update(notes["seconds"])
+            for kind, total in sums.items():
+                total.update(notes[kind])
             unfit |= notes["unfit"]
             tables.append(part.replace_schema_metadata(None))
-            shown.advance(task, len(group))
+            done += weight
+            shown.update(task, completed=done)
             _release()
     table = pa.concat_tables(tables, promote_options="default").sort_by("example")
     places = pa.array([chosen[index][0] for index in table["example"].to_pylist()], pa.int32())
-    return table.set_column(0, "example", places), {"seconds": dict(seconds), "unfit": unfit}
+    return table.set_column(0, "example", places), {kind: dict(total) for kind, total in sums.items()} | {
+        "unfit": unfit
+    }
+
+
+def _advance(shown: Progress, task: TaskID, weight: float, share: float) -> None:
+    shown.advance(task, weight * share)
 
 
 def _release() -> None:

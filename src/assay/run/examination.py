@@ -5,22 +5,24 @@ from __future__ import annotations
 import json
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import torch
 from jaxtyping import Bool, Int
+from torch import Tensor
 
+from assay import costs
 from assay.audits.cases import Audit, Case, numpy
 from assay.data.batches import Tokenised, collate
 from assay.data.examples import Example
 from assay.models.store import Trained
-from assay.types import Batch, Explainer
+from assay.types import Attribution, Batch, DetailedExplainer, Explainer, Model
 
-NOTES = b"assay"  # schema metadata: how long each instrument took, and which could not be used
+NOTES = b"assay"  # schema metadata: how long each instrument took, what it cost, and which could not be used
+OWN = "explainers"  # stands in the place of an audit before what explainers say of themselves
 
 
 @dataclass(frozen=True)
@@ -31,30 +33,47 @@ class Examination:
     explainers: dict[str, Explainer]
     audits: dict[str, Audit]
     seed: int
+    ticked: Callable[[float], None] = lambda share: None  # told which share of the batch is done
 
     def __call__(self, rows: Sequence[Tokenised], examples: Sequence[Example]) -> pa.Table:
         """The table of one batch: text, prediction, a list of scores for each explainer, the measures of each audit."""
         batch = collate(rows).to(self.model.device)
-        seconds: dict[str, float] = defaultdict(float)
-        with torch.no_grad():
-            network = self.model.network
-            probabilities = network(network.embed(batch), batch).probabilities
-        predicted = probabilities.argmax(-1)
+        notes: dict[str, dict[str, float]] = {"seconds": defaultdict(float), "costs": defaultdict(float)}
+        scores: dict[str, Tensor] = {}
+        planted = all(example.planted for example in examples if example.evidence is not None)
+        case = Case(self.model.network, batch, scores, self.seed + rows[0].index, self.explainers, planted)
         columns = _texts(rows, examples, batch)
-        columns["predicted"] = pa.array(predicted.cpu().numpy(), pa.int32())
-        columns["probabilities"] = pa.array(numpy(probabilities).tolist(), pa.list_(pa.float64()))
-        scores = {}
+        columns["predicted"] = pa.array(case.predicted.cpu().numpy(), pa.int32())
+        columns["probabilities"] = pa.array(numpy(case.probabilities).tolist(), pa.list_(pa.float64()))
+        step = 1 / (len(self.explainers) + len(self.audits))
         for name, explainer in self.explainers.items():
-            with _timed(seconds, f"explainer/{name}"):
-                scores[name] = explainer(network, batch, predicted)
-            columns[f"score:{name}"] = _lists(numpy(scores[name]).astype(np.float32), batch.mask.cpu().numpy())
-        case = Case(network, batch, scores, self.seed + rows[0].index)
+            with _timed(notes["seconds"], f"explainer/{name}"), costs.measured() as cost:
+                found = explained(explainer, case.model, batch, case.predicted)
+            notes["costs"] |= {f"{name}/forward": cost.forward, f"{name}/backward": cost.backward}
+            scores[name] = found.scores
+            columns |= _noted(name, found, batch.mask.cpu().numpy())
+            self.ticked(step)
         unfit = {name: reason for name, audit in self.audits.items() if (reason := audit.unfit(case)) is not None}
         for name, audit in self.audits.items():
             if name not in unfit:
-                with _timed(seconds, f"audit/{name}"):
+                with _timed(notes["seconds"], f"audit/{name}"):
                     columns |= _measured(name, audit, case)
-        return pa.table(columns).replace_schema_metadata({NOTES: json.dumps({"seconds": seconds, "unfit": unfit})})
+            self.ticked(step)
+        return pa.table(columns).replace_schema_metadata({NOTES: json.dumps(notes | {"unfit": unfit})})
+
+
+def explained(explainer: Explainer, model: Model, batch: Batch, target: Int[Tensor, " B"]) -> Attribution:
+    """The scores of a batch, with what the explainer knows of them."""
+    if isinstance(explainer, DetailedExplainer):
+        return explainer.attribute(model, batch, target)
+    return Attribution(explainer(model, batch, target))
+
+
+def _noted(name: str, found: Attribution, mask: Bool[np.ndarray, "B T"]) -> dict[str, pa.Array]:
+    columns = {f"score:{name}": _lists(numpy(found.scores).astype(np.float32), mask)}
+    if found.errors is not None:
+        columns[f"error:{name}"] = _lists(numpy(found.errors).astype(np.float32), mask)
+    return columns | {f"{OWN}/{number}:{name}": pa.array(numpy(values)) for number, values in found.numbers.items()}
 
 
 def _measured(name: str, audit: Audit, case: Case) -> dict[str, pa.Array]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import torch
@@ -12,8 +12,9 @@ from rich.text import Text
 
 from assay.data.batches import collate, tokenise
 from assay.data.examples import Example, Span
-from assay.errors import AssayError
+from assay.errors import AssayError, unknown
 from assay.models.store import Trained
+from assay.run.examination import explained
 from assay.run.plan import AuditPlan
 
 
@@ -26,6 +27,9 @@ class Explanation:
     predicted: str
     probabilities: dict[str, float]
     scores: dict[str, list[float]]
+    target: str = ""
+    notes: dict[str, dict[str, float]] = field(default_factory=dict)
+    left_out: dict[str, str] = field(default_factory=dict)
 
     @property
     def words(self) -> list[str]:
@@ -40,8 +44,18 @@ class Explanation:
         starts, ends = [start for start, _ in self.spans], [end for _, end in self.spans]
         lines = [Text.assemble((self.predicted, "bold"), f"  {self.probabilities[self.predicted]:.1%}")]
         for name, scores in self.scores.items():
-            lines += [Text(f"\n{name}", style="dim"), terminal(self.text, starts, ends, scores)]
+            title = Text.assemble(f"\n{name}", f"  {self._note(name)}", style="dim")
+            lines += [title, terminal(self.text, starts, ends, scores)]
+        lines += [Text(line, style="dim") for line in self._ending()]
         return Group(*lines)
+
+    def _note(self, name: str) -> str:
+        """What an explainer says of its own scores."""
+        return ", ".join(f"{number.replace('_', ' ')} {value:.3g}" for number, value in self.notes[name].items())
+
+    def _ending(self) -> list[str]:
+        asked = [] if self.target == self.predicted else [f"\nThe scores are for the class {self.target}."]
+        return asked + [f"{name} is left out: {reason}." for name, reason in self.left_out.items()]
 
     def __str__(self) -> str:
         """The decision and a row of scores for each word: for where there are no colours."""
@@ -52,11 +66,14 @@ class Explanation:
             "  ".join([word.ljust(width), *(f"{scores[place]:{len(name)}.4f}" for name, scores in self.scores.items())])
             for place, word in enumerate(self.words)
         ]
-        return "\n".join([head, titles, *rows])
+        said = [f"{name}: {self._note(name)}" for name in self.scores if self.notes[name]]
+        return "\n".join([head, titles, *rows, *said, *self._ending()])
 
 
-def explain(model: Trained, text: str, explainers: Sequence[str], seed: int = 0) -> Explanation:
-    """The model's decision on the text, explained for the predicted class."""
+def explain(
+    model: Trained, text: str, explainers: Sequence[str], seed: int = 0, target: str | None = None
+) -> Explanation:
+    """The model's decision on the text, explained for the target class, or else for the predicted one."""
     plan = AuditPlan(explainers=tuple(explainers), seed=seed)
     if any(0xD800 <= ord(character) <= 0xDFFF for character in text):  # bytes of a shell that were no UTF-8
         raise AssayError("The text is not UTF-8; convert it first.")
@@ -67,17 +84,23 @@ def explain(model: Trained, text: str, explainers: Sequence[str], seed: int = 0)
             "has no words" if "no words" in skipped else f"has more than the {longest:,} words that this model reads"
         )
         raise AssayError(f"The text {reason}; give another one.")
+    if target is not None and target not in model.classes:
+        raise unknown("class", target, model.classes)
     batch = collate(rows).to(model.device)
     network = model.network
     with torch.no_grad():
         probabilities = network(network.embed(batch), batch).probabilities
-    target = probabilities.argmax(-1)
+    predicted = model.classes[int(probabilities.argmax(-1))]
+    wanted = batch.labels.new_tensor([model.classes.index(target or predicted)])
+    fitting, left_out = plan.fitting(network)
+    found = {name: explained(explainer, network, batch, wanted) for name, explainer in fitting.items()}
     return Explanation(
         text=text,
         spans=[(start, end) for start, end in rows[0].spans.tolist()],
-        predicted=model.classes[int(target)],
+        predicted=predicted,
         probabilities=dict(zip(model.classes, probabilities[0].tolist(), strict=True)),
-        scores={
-            name: explainer(network, batch, target)[0].tolist() for name, explainer in plan.chosen_explainers().items()
-        },
+        scores={name: each.scores[0].tolist() for name, each in found.items()},
+        target=target or predicted,
+        notes={name: {key: float(value[0]) for key, value in each.numbers.items()} for name, each in found.items()},
+        left_out=left_out,
     )

@@ -7,34 +7,34 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import TypeVar
 
-from assay.audits import AUDITS
+from assay.audits import AUDITS, USUAL_AUDITS
 from assay.audits.cases import Audit
 from assay.data.examples import Example
 from assay.errors import AssayError, unknown
-from assay.explainers import EXPLAINERS
-from assay.types import Explainer
+from assay.explainers import EXPLAINERS, USUAL
+from assay.explainers.choice import chosen
+from assay.explainers.needs import unfit
+from assay.types import Explainer, Model
 
 Instrument = TypeVar("Instrument")
 
 
 @dataclass(frozen=True)
 class AuditPlan:
-    """Which explainers are put to which audits, over how many examples."""
+    """Which explainers, by name and with options, are put to which audits, over how many examples."""
 
-    explainers: tuple[str, ...] = tuple(EXPLAINERS)
-    audits: tuple[str, ...] = tuple(AUDITS)
+    explainers: tuple[str, ...] = USUAL
+    audits: tuple[str, ...] = USUAL_AUDITS
     seed: int = 0
     limit: int | None = None
     epsilon: float = 0.01
 
     def __post_init__(self) -> None:
-        for kind, names, known in (
-            ("explainer", self.explainers, EXPLAINERS),
-            ("audit", self.audits, AUDITS),
-        ):
-            for name in names:
-                if name not in known:
-                    raise unknown(kind, name, known)
+        for name in self.audits:
+            if name not in AUDITS:
+                raise unknown("audit", name, AUDITS)
+        self.chosen_explainers()
+        for kind, names, known in (("explainer", self.explainers, EXPLAINERS), ("audit", self.audits, AUDITS)):
             if not names or len(set(names)) < len(names):
                 raise AssayError(f"Name each {kind} once, and at least one; there are: {', '.join(known)}.")
         if self.limit is not None and self.limit < 1:
@@ -45,7 +45,15 @@ class AuditPlan:
             raise AssayError(f"Epsilon is a change of probability, from 0 to below 1, not {self.epsilon}.")
 
     def chosen_explainers(self) -> dict[str, Explainer]:
-        return {name: self._set(EXPLAINERS[name]) for name in self.explainers}
+        return {name: self._set(chosen(name, EXPLAINERS)) for name in self.explainers}
+
+    def fitting(self, model: Model) -> tuple[dict[str, Explainer], dict[str, str]]:
+        """The explainers that this model can serve, and why the others are left out."""
+        every = self.chosen_explainers()
+        left_out = {name: reason for name, each in every.items() if (reason := unfit(each, model)) is not None}
+        if len(left_out) == len(every):
+            raise AssayError(f"None of the explainers can be used: {next(iter(left_out.values()))}.")
+        return {name: each for name, each in every.items() if name not in left_out}, left_out
 
     def chosen_audits(self) -> dict[str, Audit]:
         return {name: self._set(AUDITS[name]) for name in self.audits}

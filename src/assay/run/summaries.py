@@ -18,6 +18,7 @@ from assay.audits.findings import summarise
 from assay.metrics.performance import accuracy, auc, macro_f1
 from assay.models.store import Trained
 from assay.records import Finding, finding_rows
+from assay.run.examination import OWN
 from assay.run.plan import AuditPlan
 
 PACKAGES = ("torch", "numpy", "scipy", "pyarrow", "tokenizers", "safetensors")
@@ -31,6 +32,9 @@ def summarised(model: Trained, plan: AuditPlan, table: pa.Table, notes: dict[str
     for name in plan.audits:
         if name not in unfit:
             findings += summarise(name, kinds[name], _measures(table, name), _column(table, "predicted"), model.classes)
+    if own := _measures(table, OWN):
+        findings += summarise(OWN, "exact", own, np.zeros(len(table), dtype=int), ())
+    explainers = {name: each for name, each in plan.chosen_explainers().items() if name not in notes["left_out"]}
     return {
         "assay": _version("assay"),
         "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
@@ -46,8 +50,10 @@ def summarised(model: Trained, plan: AuditPlan, table: pa.Table, notes: dict[str
             "history": model.history,
             "test": performance(table, len(model.classes)),
         },
-        "explainers": {name: _first_line(explainer) for name, explainer in plan.chosen_explainers().items()},
-        "explainer_seconds": {name: round(seconds[f"explainer/{name}"], 3) for name in plan.explainers},
+        "explainers": {name: _first_line(explainer) for name, explainer in explainers.items()},
+        "left_out": notes["left_out"],
+        "explainer_seconds": {name: round(seconds[f"explainer/{name}"], 3) for name in explainers},
+        "explainer_cost": {name: _passes(notes["costs"], name, len(table)) for name in explainers},
         "audits": {
             name: {
                 "question": question(audit),
@@ -61,6 +67,11 @@ def summarised(model: Trained, plan: AuditPlan, table: pa.Table, notes: dict[str
         },
         "findings": finding_rows(findings),
     }
+
+
+def _passes(costs: dict[str, float], name: str, texts: int) -> dict[str, float]:
+    """How often a text was read forward and backward, on average."""
+    return {way: round(costs[f"{name}/{way}"] / texts, 2) for way in ("forward", "backward")}
 
 
 def performance(table: pa.Table, classes: int) -> dict[str, float | None]:
@@ -86,7 +97,7 @@ def instances_table(table: pa.Table, audits: Sequence[str]) -> pa.Table:
         "length": pc.list_value_length(table["starts"]),
     }
     pieces = [pa.table(shared | {"audit": pa.array([""] * len(table))}).slice(0, 0)]
-    for name in audits:
+    for name in (*audits, OWN):
         if measures := _measures(table, name):
             own = {"audit": pa.array([name] * len(table))}
             pieces.append(pa.table(shared | own | {title: pa.array(values) for title, values in measures.items()}))

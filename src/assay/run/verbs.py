@@ -9,10 +9,10 @@ from typing import Any
 
 from rich.console import Console
 
-from assay.audits import AUDITS
+from assay.audits import USUAL_AUDITS
 from assay.data.examples import Corpus, Example
 from assay.errors import AssayError, unknown
-from assay.explainers import EXPLAINERS
+from assay.explainers import USUAL
 from assay.models import recipes, store
 from assay.models.recipes import PRESETS, Recipe
 from assay.models.store import Trained
@@ -82,20 +82,24 @@ def load(folder: str | Path, device: str = "cpu") -> Trained:
     return store.load(Path(folder), device)
 
 
-def explain(model: Trained, text: str, explainers: Sequence[str] = tuple(EXPLAINERS)) -> Explanation:
-    """The model's decision on one text, explained in several ways."""
-    return explanation.explain(model, text, explainers)
+def explain(model: Trained, text: str, explainers: Sequence[str] = USUAL, target: str | None = None) -> Explanation:
+    """The model's decision on one text, explained in several ways, for the target class or else the predicted one."""
+    return explanation.explain(model, text, explainers, target=target)
 
 
 def audit(
     model: Trained,
     examples: Sequence[Example],
-    explainers: Sequence[str] = tuple(EXPLAINERS),
-    audits: Sequence[str] = tuple(AUDITS),
+    explainers: Sequence[str] = USUAL,
+    audits: Sequence[str] = USUAL_AUDITS,
     seed: int = 0,
+    corpus: Corpus | None = None,
 ) -> Result:
-    """How true the explanations of the model's decisions on these examples are."""
+    """How true the explanations of the model's decisions on these examples are.
+
+    The audits sanity, stability and roar train other models on the corpus, if it is given.
+    """
     if not examples:
         raise AssayError("There are no examples to audit.")
     plan = AuditPlan(explainers=tuple(explainers), audits=tuple(audits), seed=seed)
-    return Result(auditing.audit(model, examples, plan))
+    return Result(auditing.audit(model, examples, plan, corpus=corpus))

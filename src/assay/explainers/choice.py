@@ -1,0 +1,68 @@
+"""Explainers by name, with options: lime, or lime(samples=500, removal=mask)."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass, replace
+from typing import Any, cast
+
+from assay.errors import AssayError, unknown
+from assay.types import Explainer
+
+NAMED = re.compile(r"\s*(\w+)\s*(?:\((.*)\))?\s*", re.DOTALL)
+BETWEEN = re.compile(r",(?![^(]*\))")
+
+
+def options(explainer: object) -> dict[str, Any]:
+    """The options of an explainer with the values that they have."""
+    if not is_dataclass(explainer) or isinstance(explainer, type):
+        return {}
+    return {field.name: getattr(explainer, field.name) for field in fields(explainer)}
+
+
+def separated(text: str) -> tuple[str, ...]:
+    """The names in a list with commas; commas within parentheses belong to options."""
+    return tuple(name.strip() for name in BETWEEN.split(text) if name.strip())
+
+
+def chosen(text: str, known: Mapping[str, Explainer]) -> Explainer:
+    """The explainer of that name, with its options as written behind the name."""
+    parts = NAMED.fullmatch(text)
+    if parts is None:
+        raise AssayError(f"{text!r} names no explainer; write a name, or a name with options as in lime(samples=500).")
+    name, written = parts.groups()
+    if name not in known:
+        raise unknown("explainer", name, known)
+    explainer = known[name]
+    given = dict(_option(name, option) for option in separated(written or ""))
+    if not given:
+        return explainer
+    usual = options(explainer)
+    if not usual:
+        raise AssayError(f"The explainer {name!r} has no options.")
+    for option, value in given.items():
+        _check(name, option, value, usual)
+    changed: Explainer = replace(cast(Any, explainer), **given)
+    return changed
+
+
+def _option(name: str, text: str) -> tuple[str, Any]:
+    option, equals, value = (piece.strip() for piece in text.partition("="))
+    if not equals or not option or not value:
+        raise AssayError(f"{text!r} is no option of {name!r}; write it as in {name}(option=value).")
+    try:
+        return option, ast.literal_eval(value)
+    except (ValueError, SyntaxError):
+        return option, value  # a word
+
+
+def _check(name: str, option: str, value: Any, usual: dict[str, Any]) -> None:
+    """An option must exist, and its value be of the kind of the usual one."""
+    if option not in usual:
+        raise unknown(f"option of {name}", option, usual)
+    kind = type(usual[option])
+    number = kind is float and type(value) is int
+    if usual[option] is not None and type(value) is not kind and not number:
+        raise AssayError(f"The option {option!r} of {name!r} is like {usual[option]!r}, not {value!r}.")

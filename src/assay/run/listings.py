@@ -1,0 +1,38 @@
+"""What there is to choose from: names, each with a sentence and with facts in small print."""
+
+from __future__ import annotations
+
+Listing = dict[str, tuple[str, str]]
+
+
+def corpora() -> Listing:
+    """Where each corpus is or comes from, its licence and its size."""
+    from assay.data.corpora import listing
+
+    rows = listing()
+    facts = {row.name: " · ".join(filter(None, (row.size, row.classes, row.licence, row.where))) for row in rows}
+    return {row.name: (row.description, facts[row.name]) for row in rows}
+
+
+def explainers() -> Listing:
+    """What a score of each explainer is, and the options that can be changed."""
+    from assay.explainers import EXPLAINERS
+    from assay.explainers.choice import options
+
+    facts = {
+        name: ", ".join(f"{key}={value}" for key, value in options(each).items()) for name, each in EXPLAINERS.items()
+    }
+    return {name: (_first(each.__doc__), facts[name]) for name, each in EXPLAINERS.items()}
+
+
+def audits() -> Listing:
+    """The question that each audit answers, and where it was first asked."""
+    from assay.audits import AUDITS
+    from assay.audits.cases import question
+
+    return {name: (_first(question(each)), each.paper) for name, each in AUDITS.items()}
+
+
+def _first(text: str | None) -> str:
+    """The first paragraph on one line."""
+    return " ".join((text or "").strip().partition("\n\n")[0].split())
