@@ -15,7 +15,9 @@ import pytest
 from safetensors.torch import load_file
 
 from assay import cli
+from assay.audits import AUDITS
 from assay.data.text import TextOptions
+from assay.explainers import EXPLAINERS
 from assay.models import store
 from assay.models.classifier import Architecture
 from assay.models.recipes import PRESETS, Recipe
@@ -127,6 +129,13 @@ def test_the_corpora_are_listed(assay):
         assert name in out
 
 
+@pytest.mark.parametrize(("verb", "names"), [("explainers", EXPLAINERS), ("audits", AUDITS)])
+def test_everything_that_can_be_chosen_is_listed(assay, verb, names):
+    code, out, _ = assay(verb)
+    assert code == 0
+    assert all(name in out for name in names)
+
+
 def broken(tmp_path: Path) -> dict[str, tuple[list[str], str]]:
     """Commands that cannot work, and a word of what each must say."""
     mine = table(tmp_path / "mine.csv")
@@ -140,6 +149,7 @@ def broken(tmp_path: Path) -> dict[str, tuple[list[str], str]]:
         "unknown encoder": (["audit", "--corpus", str(mine), "--encoder", "lstmm"], "did you mean 'lstm'"),
         "unknown alignment": (["audit", "--corpus", str(mine), "--alignment", "dott"], "did you mean 'dot'"),
         "unknown explainer": (["audit", "--corpus", str(mine), "--explainers", "gradiant"], "did you mean"),
+        "unknown explainer option": (["audit", "--corpus", str(mine), "--explainers", "random(sede=1)"], "'seed'"),
         "unknown audit": (["audit", "--corpus", str(mine), "--audits", "agrement"], "did you mean 'agreement'"),
         "unknown preset": (["train", "--corpus", str(mine), "--preset", "jain"], "did you mean 'jain-wallace'"),
         "unknown option": (["audit", "--corpsu", "x"], "--corpsu"),
@@ -159,7 +169,8 @@ def broken(tmp_path: Path) -> dict[str, tuple[list[str], str]]:
 
 
 CASES = [
-    *("unknown corpus", "unknown encoder", "unknown alignment", "unknown explainer", "unknown audit", "unknown preset"),
+    *("unknown corpus", "unknown encoder", "unknown alignment", "unknown explainer"),
+    *("unknown explainer option", "unknown audit", "unknown preset"),
     *("unknown option", "not a number", "no such file", "no such column", "other bytes", "mixed labels", "empty file"),
     *("no model", "no audit", "no seed", "no folder", "no epochs", "no device"),
 ]
@@ -194,6 +205,11 @@ def test_a_text_of_one_word_is_explained(assay, model):
     code, out, _ = assay("explain", "dull", "--model", str(model), "--json")
     assert code == 0
     assert json.loads(out)["scores"]["attention"] == [1.0]
+
+
+def test_a_class_that_the_model_does_not_know_is_refused(assay, model):
+    code, _, told = assay("explain", "dull", "--model", str(model), "--target", "purple")
+    assert (code, "purple" in told) == (2, True)
 
 
 def test_a_truncated_model_is_named_and_nothing_is_written(assay, model, tmp_path):

@@ -16,6 +16,7 @@ from assay.errors import AssayError, unknown
 from assay.models.store import Trained
 from assay.run.examination import explained
 from assay.run.plan import AuditPlan
+from assay.types import Attribution
 
 
 @dataclass(frozen=True)
@@ -101,6 +102,11 @@ def explain(
         probabilities=dict(zip(model.classes, probabilities[0].tolist(), strict=True)),
         scores={name: each.scores[0].tolist() for name, each in found.items()},
         target=target or predicted,
-        notes={name: {key: float(value[0]) for key, value in each.numbers.items()} for name, each in found.items()},
+        notes={name: _numbers(each) for name, each in found.items()},
         left_out=left_out,
     )
+
+
+def _numbers(found: Attribution) -> dict[str, float]:
+    """What an explainer says of the scores of one text, where there is something to say."""
+    return {name: float(value[0]) for name, value in found.numbers.items() if value[0].isfinite()}
