@@ -33,6 +33,7 @@ class Finding:
     n: int
     undefined: int = 0  # examples for which the measure does not exist
     significant: float | None = None  # share with p <= .05, where the measure has a p-value
+    p_value: float | None = None  # of the paired test of a gain against 0
     kind: str = "sample"  # "exact", "sample" or "lower bound"
 
 

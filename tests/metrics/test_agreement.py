@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from itertools import permutations
 
 import numpy as np
@@ -9,7 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from assay.metrics.agreement import kendall
+from assay.metrics.agreement import kendall, sign_agreement, top_overlap
+
+Metric = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 
 
 def scipy_rows(x: np.ndarray, y: np.ndarray, mask: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -139,3 +142,59 @@ def test_very_long_rows_agree_with_scipy() -> None:
     y = x + 30 * generator.random(x.shape)
     x[1], y[1] = np.floor(4 * x[1]), np.floor(y[1])
     assert_like_scipy(x, y, np.ones(x.shape, dtype=bool))
+
+
+def expected_overlap(x: np.ndarray, y: np.ndarray, size: int) -> float:
+    """The mean over every way to break ties, in x and in y apart."""
+    chosen = [
+        [set(sorted(order, key=lambda place: -values[place])[:size]) for order in permutations(range(len(values)))]
+        for values in (x.tolist(), y.tolist())
+    ]
+    return float(np.mean([len(one & other) for one in chosen[0] for other in chosen[1]])) / size
+
+
+@pytest.mark.parametrize("levels", [2, 100])
+@pytest.mark.parametrize("share", [0.2, 0.5, 1.0])
+def test_the_overlap_is_the_mean_over_all_ways_to_break_ties(share: float, levels: int) -> None:
+    generator = np.random.default_rng(levels)
+    x, y = generator.integers(-levels, levels, (2, 4, 5)).astype(float)
+    mask = np.arange(5) < np.array([1, 3, 4, 5])[:, None]
+    sizes = [max(1, round(share * n)) for n in mask.sum(-1)]
+    expected = [expected_overlap(x[i, mask[i]], y[i, mask[i]], sizes[i]) for i in range(4)]
+    np.testing.assert_allclose(top_overlap(x, y, mask, share), expected, atol=1e-12)
+
+
+def test_a_fifth_of_the_words_is_compared() -> None:
+    x = np.arange(10.0)[None]
+    mask = np.ones((1, 10), dtype=bool)
+    assert top_overlap(x, x, mask) == 1
+    assert top_overlap(x, -x, mask) == 0
+    swapped = x.copy()
+    swapped[0, [7, 8]] = swapped[0, [8, 7]]  # two are compared, and now one of them is another
+    assert top_overlap(x, swapped, mask) == 0.5
+
+
+def test_signs_are_compared_where_both_have_one() -> None:
+    x = np.array([[1.0, -2.0, 0.0, 3.0, -1.0, -9.0], [1, 2, 3, 4, 5, 6], [-1, 0, 0, 0, 0, 0], [-1, 1, 1, 1, 1, 1]])
+    y = np.array([[2.0, 3.0, -1.0, 0.0, -1.0, 9.0], [1, -2, 3, 4, 5, 6], [0, -1, 0, 0, 0, 0], [-1, -1, 1, 1, 1, 1]])
+    mask = np.ones(x.shape, dtype=bool)
+    mask[0, 5] = False
+    x, y, mask = (np.concatenate([one, other[1:2]]) for one, other in ((x, y), (y, x), (mask, mask)))
+    # of row 0, tokens 0, 1 and 4 have two signs, and 0 and 4 the same ones; row 2 never meets;
+    # x has no sign in row 1, and y none in the last
+    np.testing.assert_allclose(sign_agreement(x, y, mask), [2 / 3, np.nan, np.nan, 5 / 6, np.nan])
+
+
+@pytest.mark.parametrize("metric", [top_overlap, sign_agreement])
+def test_overlap_and_signs_do_not_see_padding_and_need_every_score(metric: Metric) -> None:
+    generator = np.random.default_rng(5)
+    x, y = generator.normal(size=(2, 30, 8))
+    mask = ragged(generator, 30, 8)
+    clean = metric(x, y, mask)
+    assert np.isfinite(clean).sum() > 10
+    for dirt in (np.nan, np.inf, -1.0, 0.0):
+        np.testing.assert_array_equal(clean, metric(np.where(mask, x, dirt), np.where(mask, y, -dirt), mask))
+    x[mask] = np.where(generator.random(mask.sum()) < 0.1, np.nan, x[mask])
+    missing = (np.isnan(x) & mask).any(-1)
+    assert missing.any()
+    np.testing.assert_array_equal(metric(x, y, mask), np.where(missing, np.nan, clean))

@@ -53,6 +53,48 @@ def kendall(x: Float[np.ndarray, "B T"], y: Float[np.ndarray, "B T"], mask: Bool
     return KendallResult(np.where(undefined, np.nan, tau.clip(-1, 1)), np.where(undefined, np.nan, p))
 
 
+def top_overlap(
+    x: Float[np.ndarray, "B T"], y: Float[np.ndarray, "B T"], mask: Bool[np.ndarray, "B T"], share: float = 0.2
+) -> Float[np.ndarray, " B"]:
+    """The share of the highest k tokens that x and y have in common, k = round(share × tokens), at least one.
+
+    Krishna et al. (2022), section 3.2, feature agreement; it is expected over the order of equal scores, and nan in a
+    row where a real token has no score (nan) or that has no token.
+    """
+    size = np.maximum(1, np.rint(share * mask.sum(-1)))
+    common = (_among(x, mask, size) * _among(y, mask, size)).sum(-1) / size
+    undefined = ~mask.any(-1) | ((np.isnan(x) | np.isnan(y)) & mask).any(-1)
+    return np.where(undefined, np.nan, common)
+
+
+def sign_agreement(
+    x: Float[np.ndarray, "B T"], y: Float[np.ndarray, "B T"], mask: Bool[np.ndarray, "B T"]
+) -> Float[np.ndarray, " B"]:
+    """The share of tokens with the same sign in x and y, of those where neither is 0; Krishna et al. (2022).
+
+    It is nan in a row where x or y is nowhere negative, because scores without a sign say nothing about it, where no
+    token has both signs, or where a real token has no score (nan).
+    """
+    # differs from Krishna et al. (2022), section 3.2: all tokens count, not only the highest
+    both = mask & (x != 0) & (y != 0)
+    same = both & (np.sign(x) == np.sign(y))
+    signed = ((x < 0) & mask).any(-1) & ((y < 0) & mask).any(-1) & both.any(-1)
+    defined = signed & ~((np.isnan(x) | np.isnan(y)) & mask).any(-1)
+    return np.where(defined, same.sum(-1) / np.maximum(both.sum(-1), 1), np.nan)
+
+
+def _among(
+    values: Float[np.ndarray, "B T"], mask: Bool[np.ndarray, "B T"], size: Float[np.ndarray, " B"]
+) -> Float[np.ndarray, "B T"]:
+    """The chance of each token to be among the highest `size` of its row, when equal values are in random order."""
+    falling = np.where(mask, -values, np.nan)  # nan is sorted to the end
+    ordered = np.sort(falling, -1)
+    border = np.take_along_axis(ordered, np.minimum(size, values.shape[1]).astype(np.int64)[:, None] - 1, -1)
+    above, level = mask & (falling < border), mask & (falling == border)
+    places = size - above.sum(-1)
+    return np.asarray(above + level * (places / np.maximum(level.sum(-1), 1))[:, None])
+
+
 def _ranks(values: Float[np.ndarray, "B T"], mask: Bool[np.ndarray, "B T"]) -> Int[np.ndarray, "B T"]:
     """Ranks from 0 that equal values share; padding has rank T, above all real tokens."""
     padded = np.where(mask, values, np.nan)  # nan is sorted to the end

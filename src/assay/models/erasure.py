@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from assay.errors import AssayError, unknown
@@ -14,7 +14,7 @@ from assay.types import BLANKS, Batch, Model, TokenModel
 REMOVALS = ("delete", *BLANKS)
 """A removed token is deleted and the rest moves together, or its embedding gives way to a blank one."""
 
-TOKENS = 32_768  # read at once
+TOKENS = {"cpu": 4096, "cuda": 32_768}  # read at once: small caches want little, and like lengths pad less
 
 
 def baseline(model: Model, batch: Batch, name: str) -> Float[Tensor, "B T D"]:
@@ -26,63 +26,68 @@ def baseline(model: Model, batch: Batch, name: str) -> Float[Tensor, "B T D"]:
     return model.blank(name).expand(*batch.ids.shape, -1)
 
 
-@torch.no_grad()
+def filler(model: Model, batch: Batch, removal: str) -> Float[Tensor, " D"] | None:
+    """The embedding that stands in for a removed token, or None where it is deleted."""
+    if removal not in REMOVALS:
+        raise unknown("removal", removal, REMOVALS)
+    return None if removal == "delete" else baseline(model, batch, removal)[0, 0]
+
+
 def kept_probabilities(
     model: Model, batch: Batch, kept: Bool[Tensor, "B N T"], removal: str = "delete"
 ) -> Float[Tensor, "B N C"]:
-    """The probabilities for N versions of each text, in each of which only the `kept` tokens are left.
+    """The probabilities for N versions of each text, in each of which only the `kept` tokens are left."""
+    rows, versions, tokens = kept.shape
+    example = torch.arange(rows, device=kept.device).repeat_interleave(versions)
+    answers = version_probabilities(model, batch, example, kept.reshape(-1, tokens), removal)
+    return answers.reshape(rows, versions, -1)
+
+
+@torch.no_grad()
+def version_probabilities(
+    model: Model, batch: Batch, example: Int[Tensor, " N"], kept: Bool[Tensor, "N T"], removal: str = "delete"
+) -> Float[Tensor, "N C"]:
+    """The probabilities for N versions of texts, each of one `example`, of which only the `kept` tokens are left.
 
     They are in float64 if the model is, else in float32. As many versions are read at once as TOKENS allows, those of
     like length together.
     """
-    if removal not in REMOVALS:
-        raise unknown("removal", removal, REMOVALS)
-    rows, versions, tokens = kept.shape
-    kept = (kept & batch.mask[:, None]).reshape(-1, tokens)
-    example = torch.arange(rows, device=kept.device).repeat_interleave(versions)
-    read = _shorter if removal == "delete" else _blanked
+    blank = filler(model, batch, removal)
+    kept = kept & batch.mask[example]
     x = model.embed(batch)
-    blank = None if removal == "delete" else baseline(model, batch, removal)[0, 0]
-    lengths = kept.sum(-1) if removal == "delete" else batch.lengths[example]
+    lengths = kept.sum(-1) if blank is None else batch.lengths[example]
     order = lengths.argsort(stable=True, descending=True)  # the longest first: what fits then fits to the end
-    sizes = lengths[order].tolist()
+    sizes, budget = lengths[order].tolist(), TOKENS.get(x.device.type, 32_768)
     parts: list[Tensor] = []
     start = 0
     while start < len(order):
         width = max(1, sizes[start])
-        chosen = order[start : start + max(1, TOKENS // width)]
-        parts.append(read(model, batch[example[chosen]], x[example[chosen]], kept[chosen], width, blank))
+        chosen = order[start : start + max(1, budget // width)]
+        rows = example[chosen]
+        if blank is None:
+            places = left(kept[chosen])[:, :width]
+            parts.append(model(x[rows[:, None], places], gathered(batch, rows, places, kept[chosen])).probabilities)
+        else:
+            places = torch.arange(width, device=x.device).expand(len(chosen), -1)
+            filled = torch.where(kept[chosen, :width, None], x[rows, :width], blank)
+            parts.append(model(filled, gathered(batch, rows, places, batch.mask[rows])).probabilities)
         start += len(chosen)
     answers = torch.cat(parts)
-    return torch.empty_like(answers).index_copy(0, order, answers).reshape(rows, versions, -1)
+    return torch.empty_like(answers).index_copy(0, order, answers)
 
 
-def _shorter(
-    model: Model, batch: Batch, x: Tensor, kept: Bool[Tensor, "R T"], width: int, blank: Tensor | None
-) -> Float[Tensor, "R C"]:
-    """Reads the kept tokens alone, moved together."""
-    order = (~kept).to(torch.uint8).argsort(stable=True, dim=-1)[:, :width]
-    shorter = replace(
-        batch,
-        ids=batch.ids.gather(1, order),
-        mask=kept.gather(1, order),
+def left(kept: Bool[Tensor, "N T"]) -> Int[Tensor, "N T"]:
+    """The places of the kept tokens in their order, and behind them those of the others."""
+    return (~kept).to(torch.uint8).argsort(stable=True, dim=-1)
+
+
+def gathered(batch: Batch, example: Int[Tensor, " N"], places: Int[Tensor, "N W"], kept: Bool[Tensor, "N T"]) -> Batch:
+    """One text for each `example`, made of its tokens at these places; those that are not kept are padding."""
+    rows = example[:, None]
+    return replace(
+        batch[example],
+        ids=batch.ids[rows, places],
+        mask=kept.gather(1, places),
         truth=None,
-        sentences=None if batch.sentences is None else batch.sentences.gather(1, order),
+        sentences=None if batch.sentences is None else batch.sentences[rows, places],
     )
-    return model(x.gather(1, order[..., None].expand(-1, -1, x.shape[-1])), shorter).probabilities
-
-
-def _blanked(
-    model: Model, batch: Batch, x: Tensor, kept: Bool[Tensor, "R T"], width: int, blank: Tensor | None
-) -> Float[Tensor, "R C"]:
-    """Reads the text with a blank in place of each token that is not kept."""
-    assert blank is not None
-    left = torch.where(kept[..., None], x, blank)[:, :width]
-    narrow = replace(
-        batch,
-        ids=batch.ids[:, :width],
-        mask=batch.mask[:, :width],
-        truth=None,
-        sentences=None if batch.sentences is None else batch.sentences[:, :width],
-    )
-    return model(left, narrow).probabilities

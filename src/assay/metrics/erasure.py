@@ -1,0 +1,98 @@
+"""What the probability of a decision does as the words of a text are taken away in the order of an explanation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from assay.errors import unknown
+
+THRESHOLDS = (0.01, 0.05, 0.1, 0.2, 0.5)
+"""The shares of a text's tokens that ERASER removes or keeps; DeYoung et al. (2020), section 4.2."""
+
+SMALLEST = 0.1  # a whole text must be this much surer than an empty one, or their difference divides nothing
+RAREST = 1e-12  # of a probability whose logarithm is taken
+
+
+def ranks(scores: Float[np.ndarray, "B T"], mask: Bool[np.ndarray, "B T"]) -> Int[np.ndarray, "B T"]:
+    """The rank of each token, 0 for the highest score; of equal scores the earlier token comes first, padding last."""
+    order = np.where(mask, -scores, np.inf).argsort(-1, kind="stable")
+    return np.asarray(order.argsort(-1))
+
+
+def sizes(lengths: Int[np.ndarray, " B"], thresholds: Sequence[float] = THRESHOLDS) -> Int[np.ndarray, "B K"]:
+    """How many tokens each threshold means, ceil(threshold × tokens), so at least one."""
+    exact = lengths[:, None] * np.asarray(thresholds)
+    return np.asarray(np.ceil(exact - 1e-9), dtype=np.int64)  # .07 × 100 is a little more than 7 to a computer
+
+
+def grid(
+    lengths: Int[np.ndarray, " B"], thresholds: Sequence[float] = THRESHOLDS, most: int = 32
+) -> Int[np.ndarray, "B G"]:
+    """The numbers of tokens, rising from 0 to all of them, at which a curve over a text is read.
+
+    They are all of them in texts of up to `most` tokens, else `most` evenly spread ones and those of the thresholds.
+    Rows that need fewer points repeat their last.
+    """
+    steps = np.clip(lengths, 1, most)[:, None]
+    spread = np.rint(lengths[:, None] * np.minimum(np.arange(most + 1), steps) / steps).astype(np.int64)
+    points = np.sort(np.concatenate([spread, sizes(lengths, thresholds)], 1), 1)
+    new = np.ones(points.shape, dtype=bool)
+    new[:, 1:] = points[:, 1:] > points[:, :-1]
+    points = np.sort(np.where(new, points, lengths[:, None]), 1)
+    return points[:, : int(new.sum(1).max(initial=1))]
+
+
+def aopc(drops: Float[np.ndarray, "*B K"], variant: str = "eraser") -> Float[np.ndarray, "*B"]:
+    """The area over the perturbation curve: one number from the drops at K thresholds.
+
+    "eraser" is the plain mean over the thresholds (DeYoung et al., 2020); "unirex" divides their sum by K + 1, as if
+    nothing removed were a threshold too, whose drop is 0 (Chan et al., 2022, in their code, after Samek et
+    al., 2017).
+    """
+    extra = {"eraser": 0, "unirex": 1}
+    if variant not in extra:
+        raise unknown("variant of AOPC", variant, extra)
+    return np.asarray(drops.sum(-1) / (drops.shape[-1] + extra[variant]))
+
+
+def normalised(
+    drops: Float[np.ndarray, "*B"], whole: Float[np.ndarray, "*B"], empty: Float[np.ndarray, "*B"]
+) -> Float[np.ndarray, "*B"]:
+    """The drop as a share of what the text as a whole adds to the probability; Carton et al. (2020).
+
+    It is nan where the whole text adds less than SMALLEST.
+    """
+    # differs from Carton et al. (2020): a rise stays a negative drop, and a low sufficiency is the good one, as ever
+    added = whole - empty
+    defined = added >= SMALLEST
+    return np.where(defined, drops / np.where(defined, added, 1), np.nan)
+
+
+def log_odds(chosen: Float[np.ndarray, "*B"], others: Float[np.ndarray, "*B"]) -> Float[np.ndarray, "*B"]:
+    """log(p / (1 - p)) from the probability of a class and that of all others together."""
+    # the two are given apart, because 1 - p keeps no digits where p is near 1
+    return np.asarray(np.log(np.maximum(chosen, RAREST)) - np.log(np.maximum(others, RAREST)))
+
+
+def first_flip(
+    changed: Bool[np.ndarray, "*B G"], share: Float[np.ndarray, "*#B G"]
+) -> tuple[Float[np.ndarray, "*B"], Bool[np.ndarray, "*B"]]:
+    """The share of tokens removed when the decision first changes, 1 if it never does, and whether it does.
+
+    Only points with something removed and something left (0 < share < 1) count: what a model says of an empty text
+    is no answer to that text. On a sparse grid the share is rounded up to the next point. Decision flips: Serrano and
+    Smith (2019).
+    """
+    seen = changed & (share > 0) & (share < 1)
+    flipped: np.ndarray = np.asarray(seen.any(-1))
+    first = np.take_along_axis(np.broadcast_to(share, seen.shape), seen.argmax(-1)[..., None], -1)[..., 0]
+    return np.where(flipped, first, 1.0), flipped
+
+
+def area(values: Float[np.ndarray, "*B G"], share: Float[np.ndarray, "*#B G"]) -> Float[np.ndarray, "*B"]:
+    """The area under a curve over the share of tokens, by trapezoids: its mean height from 0 to 1."""
+    steps = np.diff(share, axis=-1)
+    return np.asarray((steps * (values[..., 1:] + values[..., :-1])).sum(-1) / 2)
