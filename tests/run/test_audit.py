@@ -147,7 +147,7 @@ def test_short_and_long_texts_are_audited_or_counted(model):
     found = record.finding("agreement", "attention~gradient", "tau")
     assert (found.n, found.undefined) == (1, 1)
     assert record.summary["audits"]["truth"]["applies"] is False
-    assert "does not mark" in record.summary["audits"]["truth"]["why"]
+    assert "does not plant" in record.summary["audits"]["truth"]["why"]
 
 
 def test_nothing_to_audit_is_said(model):

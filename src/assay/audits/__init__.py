@@ -5,7 +5,14 @@ from __future__ import annotations
 from assay.audits.adversary import Adversary
 from assay.audits.agreement import Agreement
 from assay.audits.cases import Audit
+from assay.audits.consistency import Consistency
+from assay.audits.erasure import Erasure
 from assay.audits.permutation import Permutation
+from assay.audits.plausibility import Plausibility
+from assay.audits.roar import Roar
+from assay.audits.sanity import Sanity
+from assay.audits.shortcut import Shortcut
+from assay.audits.stability import Stability
 from assay.audits.truth import Truth
 
 AUDITS: dict[str, Audit] = {
@@ -13,6 +20,13 @@ AUDITS: dict[str, Audit] = {
     "permutation": Permutation(),
     "adversary": Adversary(),
     "truth": Truth(),
+    "erasure": Erasure(),
+    "plausibility": Plausibility(),
+    "consistency": Consistency(),
+    "shortcut": Shortcut(),
+    "sanity": Sanity(),
+    "stability": Stability(),
+    "roar": Roar(),
 }
 
 USUAL_AUDITS = ("agreement", "permutation", "adversary", "truth")

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import json
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from assay.audits.cases import Audit
 from assay.data.batches import Tokenised
 from assay.data.examples import Corpus
 from assay.data.text import TextOptions
+from assay.errors import AssayError
+from assay.files import write_text
+from assay.models.checkpoints import Checkpoint
 from assay.models.classifier import Architecture
-from assay.models.recipes import Recipe, fingerprint, train
+from assay.models.recipes import CHECKPOINT, Recipe, fingerprint, train
 from assay.models.store import Trained
 from assay.models.training import Training
 from assay.types import Explainer
 
-RETRAINED = "retrained"
+RETRAINED, RESULT = "retrained", "result.json"
 
 
 @dataclass(frozen=True)
@@ -54,6 +58,27 @@ class Bench:
             recipe = replace(recipe, training=replace(recipe.training, seed=seed))
         folder = None if self.folder is None else self.folder / RETRAINED / name
         return train(corpus, recipe, folder, str(self.model.device))
+
+    def kept(self, name: str, identity: dict[str, Any], work: Callable[[Checkpoint | None], Any]) -> Any:
+        """What the work gives, as JSON can hold it; kept under its name, so that it is done once.
+
+        The work is handed a checkpoint to go on from; the identity is all that decides what it gives.
+        """
+        if self.folder is None:
+            return work(None)
+        place = self.folder / RETRAINED / name / RESULT
+        if place.exists():
+            found = json.loads(place.read_text(encoding="utf-8"))
+            if found["identity"] != json.loads(json.dumps(identity)):
+                raise AssayError(
+                    f"{place.parent} was made with other options, model or data; remove it, and try again."
+                )
+            return found["result"]
+        checkpoint = Checkpoint(place.parent / CHECKPOINT, identity)
+        result = work(checkpoint)
+        write_text(place, json.dumps({"identity": identity, "result": result}) + "\n")
+        checkpoint.path.unlink(missing_ok=True)
+        return result
 
     def clear(self) -> None:
         """Removes the models that were trained for the audits, once these are done."""

@@ -8,9 +8,11 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from assay.metrics import bootstrap
+from assay.metrics.paired import signed_rank
 from assay.records import Finding
 
 SIGNIFICANT = 0.05
+WHOLE = ("overlap", "sign")  # of pairs: too many to be told for each class
 
 
 def summarise(
@@ -20,15 +22,20 @@ def summarise(
     predicted: Int[np.ndarray, " N"],
     classes: Sequence[str],
 ) -> list[Finding]:
-    """One finding for each measure that exists for some example, over all examples and for each predicted class."""
+    """One finding for each measure that exists for some example, over all examples and for each predicted class.
+
+    Measures at one of several thresholds ("name@threshold") and those in WHOLE are told over all examples alone. A gain
+    ("name_gain") has the p-value of a paired test against 0.
+    """
     named = [name for name in measures if not name.startswith("p:")]
-    values = np.stack([measures[name] for name in named], axis=1)
-    groups = {"all": np.ones(len(predicted), dtype=bool)}
-    groups |= {name: predicted == label for label, name in enumerate(classes)}
+    groups = {"all": (named, np.ones(len(predicted), dtype=bool))}
+    by_class = [name for name in named if not _whole(name)]
+    groups |= {name: (by_class, predicted == label) for label, name in enumerate(classes) if by_class}
     findings: list[Finding] = []
-    for group, chosen in groups.items():
-        interval = bootstrap.means(values[chosen])
-        for place, name in enumerate(named):
+    for group, (names, chosen) in groups.items():
+        values = np.stack([measures[name][chosen] for name in names], axis=1)
+        interval = bootstrap.means(values)
+        for place, name in enumerate(names):
             measure, _, subject = name.partition(":")
             if interval.n[place] == 0:  # nothing was found
                 continue
@@ -45,10 +52,16 @@ def summarise(
                     n=int(interval.n[place]),
                     undefined=int(chosen.sum() - interval.n[place]),
                     significant=_significant(measures.get(f"p:{subject}"), chosen),
+                    p_value=signed_rank(values[:, place]) if measure.endswith("_gain") else None,
                     kind=kind,
                 )
             )
     return findings
+
+
+def _whole(name: str) -> bool:
+    measure, _, _ = name.partition(":")
+    return "@" in measure or measure in WHOLE
 
 
 def _significant(p: Float[np.ndarray, " N"] | None, chosen: np.ndarray) -> float | None:

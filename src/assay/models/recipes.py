@@ -75,18 +75,40 @@ def train(corpus: Corpus, recipe: Recipe, folder: Path | None = None, device: st
     return model
 
 
+def refit(
+    model: Trained,
+    recipe: Recipe,
+    train_rows: Sequence[Tokenised],
+    dev_rows: Sequence[Tokenised],
+    checkpoint: Checkpoint | None = None,
+) -> Trained:
+    """A model made anew by the recipe from rows in the words of `model`; it is not stored.
+
+    With a checkpoint, an interrupted training goes on.
+    """
+    network = initialise(recipe, model.tokeniser, len(model.classes)).to(model.device)
+    state = fit(network, train_rows, dev_rows, recipe.training, checkpoint)
+    return Trained(network, model.tokeniser, model.classes, {"recipe": asdict(recipe)} | _course(state))
+
+
 def initialise(recipe: Recipe, tokeniser: Tokeniser, classes: int) -> Classifier:
-    """An untrained network, the same for the same seed."""
+    """An untrained network, the same for the same seed, with the vectors that the recipe names."""
     words = tokeniser.vocabulary
+    network = drawn(recipe.architecture, len(words), classes, recipe.training.seed)
+    if recipe.architecture.vectors == "glove":
+        _take_vectors(network, words)
+    network.embedding.weight.requires_grad_(not recipe.architecture.frozen)
+    return network
+
+
+def drawn(architecture: Architecture, words: int, classes: int, seed: int) -> Classifier:
+    """A network in which every weight is random, but for the padding's embedding, which is 0."""
     with torch.random.fork_rng():
-        torch.manual_seed(recipe.training.seed)
-        network = Classifier(recipe.architecture, len(words), classes)
+        torch.manual_seed(seed)
+        network = Classifier(architecture, words, classes)
         nn.init.normal_(network.embedding.weight, std=0.1)
-        if recipe.architecture.vectors == "glove":
-            _take_vectors(network, words)
     with torch.no_grad():
         network.embedding.weight[0] = 0
-    network.embedding.weight.requires_grad_(not recipe.architecture.frozen)
     return network
 
 

@@ -1,0 +1,157 @@
+"""Does the prediction change when the words an explanation names are taken away?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int
+
+from assay.audits.cases import Answer, Case, numpy
+from assay.explainers.random import Random
+from assay.metrics import erasure
+from assay.models.erasure import version_probabilities
+from assay.types import TokenModel
+
+CHANCE = "chance"
+FIRST_SHUFFLE = 1 << 32  # seeds of random rankings start here, far from those of any explainer
+GAINS = {"comprehensiveness": True, "sufficiency": False, "flip": False, "morf": False}
+"""The measures that are compared with chance, and whether a high value is the good one."""
+
+
+@dataclass(frozen=True)
+class Curves:
+    """What the model answers for R rankings as more and more tokens are taken away, G points from none to all.
+
+    `without` the highest tokens, with `only` the highest, and with the highest `masked` where the model has a mask.
+    """
+
+    predicted: Int[np.ndarray, " B"]
+    points: Int[np.ndarray, "B G"]
+    without: Float[np.ndarray, "B R G C"]
+    only: Float[np.ndarray, "B R G C"]
+    masked: Float[np.ndarray, "B R G C"] | None
+
+    @property
+    def share(self) -> Float[np.ndarray, "B 1 G"]:
+        """The share of tokens at each point."""
+        return np.asarray(self.points / self.points[:, -1:])[:, None]
+
+    def chosen(self, answers: Float[np.ndarray, "B R G C"], others: bool = False) -> Float[np.ndarray, "B R G"]:
+        """The probability of the class that is predicted for the whole text, or of all others together."""
+        wanted = (np.arange(answers.shape[-1]) == self.predicted[:, None]) != others
+        return np.asarray((answers * wanted[:, None, None]).sum(-1))
+
+    def at(self, values: Float[np.ndarray, "B R G"], sizes: Int[np.ndarray, "B K"]) -> Float[np.ndarray, "B R K"]:
+        """The values at these numbers of tokens."""
+        places = (self.points[:, :, None] == sizes[:, None]).argmax(1)
+        return np.take_along_axis(values, places[:, None], -1)
+
+    def flips(self, answers: Float[np.ndarray, "B R G C"]) -> tuple[Float[np.ndarray, "B R"], Bool[np.ndarray, "B R"]]:
+        """The share of tokens at which the decision first changes, and whether it does."""
+        return erasure.first_flip(answers.argmax(-1) != self.predicted[:, None, None], self.share)
+
+
+@dataclass(frozen=True)
+class Erasure:
+    """Comprehensiveness, sufficiency, log-odds, decision flips, MoRF and LeRF areas, beside those of random rankings.
+
+    Tokens are ranked by their scores as they are, the highest first; of equal scores the earlier token comes first.
+    p is the probability of the predicted class, and words are taken away as `removal` says. Comprehensiveness is the
+    drop of p without the highest ceil(threshold × tokens), sufficiency that with only those; both are means over the
+    thresholds (`metrics.erasure.aopc` names the variants). The areas are those under p as tokens go, by share of
+    tokens, and flips the share at which the decision first changes: both are read after every token in texts of up to
+    `prefixes` tokens, else after as many evenly spread numbers of them, and those of the thresholds; a flip is then
+    rounded up to the next of these. Random rankings, `shuffles` a text, depend on the text and the seed alone; a gain
+    is the difference from their mean, positive where the explainer is better.
+    """
+
+    thresholds: tuple[float, ...] = erasure.THRESHOLDS
+    removal: str = "delete"
+    shuffles: int = 10
+    prefixes: int = 32
+    seed: int = 0
+    paper: str = "DeYoung et al. (2020), section 4.2; Samek et al. (2017); Serrano and Smith (2019)"
+
+    def kind(self, classes: int) -> str:
+        return "sample"
+
+    def unfit(self, case: Case) -> str | None:
+        return None
+
+    def __call__(self, case: Case) -> Answer:
+        rankings = [*case.scores.values(), *self._shuffled(case)]
+        mask = case.batch.mask.cpu().numpy()
+        missing = np.stack([(np.isnan(numpy(scores)) & mask).any(-1) for scores in rankings], 1)
+        ranks = np.stack([erasure.ranks(numpy(scores), mask) for scores in rankings], 1)
+        measures = self._measures(self._read(case, ranks))
+        found = {name: np.where(missing, np.nan, values) for name, values in measures.items()}
+        return Answer(_named(found, list(case.scores)))
+
+    def _shuffled(self, case: Case) -> list[torch.Tensor]:
+        first = FIRST_SHUFFLE + self.seed * self.shuffles
+        seeds = range(first, first + self.shuffles)
+        return [Random(seed)(case.model, case.batch, case.predicted) for seed in seeds]
+
+    def _read(self, case: Case, ranks: Int[np.ndarray, "B R T"]) -> Curves:
+        points = erasure.grid(case.batch.lengths.cpu().numpy(), self.thresholds, self.prefixes)
+        top = ranks[:, :, None] < points[:, None, :, None]
+        both = _answers(case, np.concatenate([~top, top], 1), self.removal)
+        return Curves(
+            predicted=case.predicted.cpu().numpy(),
+            points=points,
+            without=both[:, : ranks.shape[1]],
+            only=both[:, ranks.shape[1] :],
+            masked=_answers(case, ~top, "mask") if isinstance(case.model, TokenModel) else None,
+        )
+
+    def _measures(self, curves: Curves) -> dict[str, Float[np.ndarray, "B R"]]:
+        """Every measure of every ranking."""
+        sizes = erasure.sizes(curves.points[:, -1], self.thresholds)
+        without, only = curves.chosen(curves.without), curves.chosen(curves.only)
+        whole, empty = without[..., 0], without[..., -1]
+        odds = erasure.log_odds(without, curves.chosen(curves.without, others=True))
+        flip, flipped = curves.flips(curves.without)
+        measures = {
+            "log_odds": erasure.aopc(odds[..., :1] - curves.at(odds, sizes)),
+            "flip": flip,
+            "flipped": flipped.astype(np.float64),
+            "morf": erasure.area(without, curves.share),
+            "lerf": erasure.area(only, curves.share),  # read from its end: the share that is left, not that removed
+        }
+        if curves.masked is not None:
+            measures["flip_mask"], _ = curves.flips(curves.masked)
+        for name, values in (("comprehensiveness", without), ("sufficiency", only)):
+            drops = whole[..., None] - curves.at(values, sizes)
+            measures[name] = erasure.aopc(drops)
+            measures[f"{name}_normalised"] = erasure.normalised(measures[name], whole, empty)
+            measures |= {f"{name}@{share:g}": drops[..., place] for place, share in enumerate(self.thresholds)}
+        return measures
+
+
+def _answers(case: Case, kept: Bool[np.ndarray, "B R G T"], removal: str) -> Float[np.ndarray, "B R G C"]:
+    """The probabilities when these tokens are left; what several rankings leave of a text is read once."""
+    kept = kept & case.batch.mask.cpu().numpy()[:, None, None]
+    example = np.arange(len(kept)).repeat(kept.shape[1] * kept.shape[2])
+    versions = kept.reshape(len(example), -1)
+    bits = np.concatenate([example[:, None].view(np.uint8), np.packbits(versions, axis=-1)], 1)
+    keys = np.ascontiguousarray(bits).view(f"V{bits.shape[1]}")[:, 0]
+    _, first, place = np.unique(keys, return_index=True, return_inverse=True)
+    whose, left = (torch.from_numpy(values[first]).to(case.batch.ids.device) for values in (example, versions))
+    read = version_probabilities(case.model, case.batch, whose, left, removal)
+    return numpy(read)[place].reshape(*kept.shape[:3], -1)
+
+
+def _named(measures: dict[str, Float[np.ndarray, "B R"]], names: Sequence[str]) -> dict[str, Float[np.ndarray, " B"]]:
+    """One column for each measure and explainer, for the mean of the random rankings, and for the gains over it."""
+    columns: dict[str, np.ndarray] = {}
+    for measure, values in measures.items():
+        own, chance = values[:, : len(names)], values[:, len(names) :].mean(-1)
+        columns |= {f"{measure}:{name}": own[:, place] for place, name in enumerate(names)}
+        columns[f"{measure}:{CHANCE}"] = chance
+        if measure in GAINS:
+            gains = own - chance[:, None] if GAINS[measure] else chance[:, None] - own
+            columns |= {f"{measure}_gain:{name}": gains[:, place] for place, name in enumerate(names)}
+    return columns

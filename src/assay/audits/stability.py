@@ -1,0 +1,99 @@
+"""Does the explanation hold still when nothing that matters changes?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from assay.audits.bench import Bench
+from assay.audits.cases import Answer, Case, numpy
+from assay.audits.twins import explained_on, likeness, mean_defined, without_twins
+from assay.intervene.parameters import nudged
+from assay.metrics.divergence import tvd
+from assay.models.classifier import Classifier
+
+Numbers = dict[str, Float[np.ndarray, " B"]]
+
+
+@dataclass(frozen=True)
+class Stability:
+    """How alike the scores are when every embedding is moved a little, and when the model is trained from another seed.
+
+    `steadiness` and `seeds` are Kendall's τ-b of absolute scores, `change` is the length of the change of the scores
+    over their own; `moved` is how far the answer itself went. With `seeds` at 0 no other model is trained.
+    """
+
+    share: float = 0.01  # of the distance usual between embeddings
+    draws: int = 2
+    seeds: int = 2
+    seed: int = 0
+    # differs from Yeh et al. (2019): the mean over draws, not the largest; a maximum of few draws is no bound
+    paper: str = "Alvarez-Melis and Jaakkola (2018), robustness; Yeh et al. (2019), sensitivity"
+    moved: Sequence[Classifier] = field(default=(), compare=False, repr=False)
+    siblings: Sequence[Classifier] = field(default=(), compare=False, repr=False)
+
+    def kind(self, classes: int) -> str:
+        return "sample"
+
+    def unfit(self, case: Case) -> str | None:
+        return without_twins(case)
+
+    def prepared(self, bench: Bench) -> Stability:
+        """The audit with all other models at hand."""
+        ready = replace(self, moved=self._moved(bench.model.network))
+        recipe = bench.recipe()
+        if bench.lacks() is not None or bench.corpus is None or recipe is None:
+            return ready
+        others = [recipe.training.seed + step for step in range(1, self.seeds + 1)]
+        return replace(ready, siblings=[bench.train(bench.corpus, f"seed-{each}", each).network for each in others])
+
+    def __call__(self, case: Case) -> Answer:
+        assert isinstance(case.model, Classifier)
+        moved = self.moved or self._moved(case.model)
+        distances = [tvd(_answers(other, case), numpy(case.probabilities)) for other in moved]
+        measures = {"moved:model": mean_defined(distances)}
+        for name in case.explainers:
+            measures |= _held(case, name, moved)
+        if self.siblings:
+            measures |= _across(case, self.siblings)
+        return Answer(measures)
+
+    def _moved(self, model: Classifier) -> list[Classifier]:
+        return [nudged(model, self.share, self.seed * self.draws + draw) for draw in range(self.draws)]
+
+
+def _held(case: Case, name: str, others: Sequence[Classifier]) -> Numbers:
+    """How little an explanation changes with the embeddings."""
+    changed = [explained_on(other, case, name) for other in others]
+    return {
+        f"steadiness:{name}": mean_defined([likeness(case, name, scores) for scores in changed]),
+        f"change:{name}": mean_defined([_change(case.scores[name], scores) for scores in changed]),
+    }
+
+
+def _change(before: Float[Tensor, "B T"], after: Float[Tensor, "B T"]) -> Float[np.ndarray, " B"]:
+    """‖after − before‖ / ‖before‖; nan where all scores were 0."""
+    length = before.double().norm(dim=-1)
+    change = (after.double() - before.double()).norm(dim=-1)
+    return numpy(torch.where(length > 0, change / length, torch.nan))
+
+
+def _across(case: Case, siblings: Sequence[Classifier]) -> Numbers:
+    """How alike explanations are on models from other seeds, over those that predict the same class."""
+    agree = [_answers(sibling, case).argmax(-1) == case.predicted.cpu().numpy() for sibling in siblings]
+    measures = {}
+    for name in case.explainers:
+        taus = [likeness(case, name, explained_on(sibling, case, name)) for sibling in siblings]
+        alike = [np.where(same, tau, np.nan) for same, tau in zip(agree, taus, strict=True)]
+        measures[f"seeds:{name}"] = mean_defined(alike)
+    return measures
+
+
+@torch.no_grad()
+def _answers(network: Classifier, case: Case) -> Float[np.ndarray, "B C"]:
+    return numpy(network(network.embed(case.batch), case.batch).probabilities)

@@ -1,0 +1,47 @@
+"""Copies of a model whose parameters are others: drawn anew, or moved a little."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+
+import torch
+
+from assay.errors import unknown
+from assay.models.classifier import Classifier
+from assay.models.recipes import drawn
+
+CASCADE = ("decoder", "alignment", "encoder", "embedding")
+"""The parts of a classifier from its output downward: the order of Adebayo et al. (2018)."""
+
+
+def randomised(model: Classifier, parts: Sequence[str], seed: int) -> Classifier:
+    """A copy in which the named parts are as in a network before any training; Adebayo et al. (2018).
+
+    With the same seed a part is drawn alike whatever other parts are. Word vectors that a model started from are drawn
+    too: what they tell of words is learnt as well.
+    """
+    other = copy.deepcopy(model)
+    fresh = drawn(model.architecture, len(model.vectors), model.decoder.out_features, seed)
+    for part in parts:
+        if part not in CASCADE:
+            raise unknown("part of a model", part, CASCADE)
+        getattr(other, part).load_state_dict(getattr(fresh, part).state_dict())
+    return other
+
+
+@torch.no_grad()
+def nudged(model: Classifier, share: float, seed: int) -> Classifier:
+    """A copy in which each embedding is moved in a random direction, by a share of the distance usual between them.
+
+    That distance is the root mean square of how far words lie from their mean; the padding's embedding stays. All that
+    reads the table sees the same change, baselines included, so any explainer can be put to it.
+    """
+    other = copy.deepcopy(model)
+    table = other.embedding.weight
+    words = table[model.ordinary :]
+    spread = (words - words.mean(0)).square().sum(-1).mean().sqrt()
+    directions = torch.randn(table.shape, generator=torch.Generator().manual_seed(seed))
+    directions = (directions / directions.norm(dim=-1, keepdim=True)).to(table)
+    table[1:] += share * spread * directions[1:]
+    return other

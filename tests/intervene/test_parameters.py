@@ -1,0 +1,95 @@
+"""Copies with other parameters: only what was named is another, and the original stays."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from assay.data.text import TextOptions, Tokeniser
+from assay.errors import AssayError
+from assay.intervene.parameters import CASCADE, nudged, randomised
+from assay.models.classifier import Architecture, Classifier
+from assay.models.encoders import ENCODERS
+from assay.models.recipes import Recipe, initialise
+from assay.models.training import Training
+from tests import builders
+
+
+def weights(model: Classifier) -> dict[str, torch.Tensor]:
+    return {name: tensor.clone() for name, tensor in model.state_dict().items()}
+
+
+def changed(one: Classifier, other: Classifier) -> set[str]:
+    """The parts in which two models differ."""
+    mine, theirs = one.state_dict(), other.state_dict()
+    return {name.partition(".")[0] for name in mine if not torch.equal(mine[name], theirs[name])}
+
+
+@pytest.mark.parametrize("encoder", ENCODERS)
+@pytest.mark.parametrize("depth", [1, 2, 3, 4])
+def test_only_the_named_parts_are_drawn_anew(encoder, depth):
+    model = builders.model(encoder=encoder)
+    before = weights(model)
+    assert changed(model, randomised(model, CASCADE[:depth], seed=3)) == set(CASCADE[:depth])
+    assert all(torch.equal(before[name], tensor) for name, tensor in model.state_dict().items())
+
+
+def test_the_cascade_names_every_part():
+    assert {name for name, _ in builders.model().named_children()} == set(CASCADE)
+
+
+def test_all_parts_together_are_a_model_before_training():
+    architecture = Architecture(embedding=6, hidden=8, alignment_size=5)
+    tokeniser = Tokeniser.fit(["one two three four five"], TextOptions(min_count=1))
+    torch.manual_seed(1)
+    model = Classifier(architecture, len(tokeniser.vocabulary), 3)
+    fresh = initialise(Recipe(architecture, training=Training(seed=7)), tokeniser, 3)
+    assert changed(randomised(model, CASCADE, seed=7), fresh) == set()
+    assert (fresh.vectors[0] == 0).all()
+    assert float(fresh.vectors[1:].detach().std()) == pytest.approx(0.1, rel=0.5)
+
+
+def test_a_part_is_drawn_alike_at_every_depth_and_otherwise_by_another_seed():
+    model = builders.model()
+    one, two = randomised(model, CASCADE[:1], seed=3), randomised(model, CASCADE, seed=3)
+    assert torch.equal(one.decoder.weight, two.decoder.weight)
+    assert not torch.equal(one.decoder.weight, randomised(model, CASCADE[:1], seed=4).decoder.weight)
+
+
+@pytest.mark.parametrize("change", [lambda m: randomised(m, CASCADE, 0), lambda m: nudged(m, 0.1, 0)])
+def test_precision_and_mode_stay_and_so_does_the_state_of_chance(change):
+    model, training = builders.model(dtype=torch.bfloat16), builders.model().train()
+    before = torch.random.get_rng_state()
+    other = change(model)
+    assert {parameter.dtype for parameter in other.parameters()} == {torch.bfloat16}
+    assert not other.training
+    assert change(training).training
+    assert torch.equal(torch.random.get_rng_state(), before)
+
+
+def test_an_unknown_part_is_named():
+    with pytest.raises(AssayError, match="Unknown part of a model 'decodr'; did you mean 'decoder'"):
+        randomised(builders.model(), ("decodr",), 0)
+
+
+def test_embeddings_move_by_the_share_of_their_spread_and_nothing_else_does():
+    model = builders.model()
+    with torch.no_grad():
+        model.embedding.weight[0] = 0
+    before = weights(model)
+    other = nudged(model, 0.05, seed=2)
+    table = before["embedding.weight"].double().numpy()
+    words = table[4:]
+    spread = (((words - words.mean(0)) ** 2).sum(1).mean()) ** 0.5
+    moves = ((other.embedding.weight.detach().numpy() - table) ** 2).sum(1) ** 0.5
+    assert moves[0] == 0
+    assert moves[1:] == pytest.approx(0.05 * spread)
+    assert changed(model, other) == {"embedding"}
+    assert all(torch.equal(before[name], tensor) for name, tensor in model.state_dict().items())
+
+
+def test_the_seed_decides_the_direction():
+    model = builders.model()
+    one, again, other = (nudged(model, 0.05, seed).embedding.weight for seed in (1, 1, 2))
+    assert torch.equal(one, again)
+    assert not torch.equal(one, other)
