@@ -2,55 +2,62 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass
 from typing import cast
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from assay.explainers.needs import demand, no_table
 from assay.metrics.divergence import tvd
 from assay.models.classifier import Classifier
 from assay.models.deletions import deletion_logits, shares_work
+from assay.models.erasure import filler, version_probabilities
 from assay.types import Batch, Model
 
-TOKENS = 32_768  # read at once
-PAIRS = {"cpu": 1 << 16, "cuda": 1 << 22}  # of a deleted and a remaining token, held at once: caches are small
+PAIRS = {"cpu": 1 << 16, "cuda": 1 << 22}  # of a removed and a remaining token, held at once: caches are small
 
 
 @torch.no_grad()
 def leave_one_out(model: Model, batch: Batch, target: Int[Tensor, " B"]) -> Float[Tensor, "B T"]:
     """The total variation distance between the answers with and without each token (Jain and Wallace, 2019)."""
-    x = model.embed(batch)
-    whole = model(x, batch).probabilities
-    without = _shared(model, x, batch) if shares_work(model) else _each(model, x, batch)
-    return tvd(without.softmax(-1), whole[:, None].to(without)).float() * batch.mask
+    whole = model(model.embed(batch), batch).probabilities
+    return tvd(removed_probabilities(model, batch), whole[:, None]).float() * batch.mask
 
 
-def _shared(model: Model, x: Float[Tensor, "B T D"], batch: Batch) -> Float[Tensor, "B T C"]:
+@dataclass(frozen=True)
+class Occlusion:
+    """p(class | text) − p(class | text without the token), signed (Zeiler and Fergus, 2014; Li et al., 2016)."""
+
+    removal: str = "delete"
+
+    def unfit(self, model: Model) -> str | None:
+        return None if self.removal == "delete" else no_table(model)
+
+    @torch.no_grad()
+    def __call__(self, model: Model, batch: Batch, target: Int[Tensor, " B"]) -> Float[Tensor, "B T"]:
+        demand(self.unfit(model))
+        whole = model(model.embed(batch), batch).probabilities
+        drops = whole[:, None] - removed_probabilities(model, batch, self.removal)
+        return drops.gather(2, target[:, None, None].expand(*batch.ids.shape, 1)).squeeze(2).float() * batch.mask
+
+
+@torch.no_grad()
+def removed_probabilities(model: Model, batch: Batch, removal: str = "delete") -> Float[Tensor, "B T C"]:
+    """The probabilities of each text without its t-th token; those on padding mean nothing."""
+    if shares_work(model):
+        logits = _shared(cast(Classifier, model), batch, removal)
+        return (logits.float() if logits.dtype.itemsize < 4 else logits).softmax(-1)
+    example, removed = batch.mask.nonzero(as_tuple=True)
+    kept = torch.arange(batch.ids.shape[1], device=removed.device) != removed[:, None]
+    found = version_probabilities(model, batch, example, kept, removal)
+    return found.new_zeros(*batch.ids.shape, found.shape[-1]).index_put((example, removed), found)
+
+
+def _shared(model: Classifier, batch: Batch, removal: str) -> Float[Tensor, "B T C"]:
     """As few rows at a time as keep the square of the length within bounds."""
+    x, blank = model.embed(batch), filler(model, batch, removal)
     rows = max(1, PAIRS.get(x.device.type, 1 << 20) // batch.ids.shape[1] ** 2)
     parts = [slice(start, start + rows) for start in range(0, len(batch), rows)]
-    return torch.cat([deletion_logits(cast(Classifier, model), x[part], batch[part]).float() for part in parts])
-
-
-def _each(model: Model, x: Float[Tensor, "B T D"], batch: Batch) -> Float[Tensor, "B T C"]:
-    """Every text without every token, read from the start, as many at once as memory allows."""
-    tokens = x.shape[1]
-    places = torch.arange(tokens, device=x.device)
-    width = max(1, tokens - 1)
-    kept = (places[:width] + (places[:width] >= places[:, None])).clamp(max=tokens - 1)  # [T, T-1]
-    example, deleted = batch.mask.nonzero(as_tuple=True)
-    rows = max(1, TOKENS // width)
-    answers: list[Tensor] = []
-    for start in range(0, len(example), rows):
-        chosen, order = example[start : start + rows], kept[deleted[start : start + rows]]
-        shorter = replace(
-            batch[chosen],
-            ids=batch.ids[chosen[:, None], order],
-            mask=places[:width] < batch.lengths[chosen, None] - 1,
-            truth=None,
-        )
-        answers.append(model(x[chosen[:, None], order], shorter).logits.float())
-    logits = torch.cat(answers)
-    return logits.new_zeros(len(batch), tokens, logits.shape[-1]).index_put((example, deleted), logits)
+    return torch.cat([deletion_logits(model, x[part], batch[part], blank) for part in parts])

@@ -14,7 +14,7 @@ from assay.types import BLANKS, Batch, Model, TokenModel
 REMOVALS = ("delete", *BLANKS)
 """A removed token is deleted and the rest moves together, or its embedding gives way to a blank one."""
 
-TOKENS = {"cpu": 4096, "cuda": 32_768}  # read at once: small caches want little, and like lengths pad less
+TOKENS = {"cpu": 4096, "cuda": 131_072}  # read at once: small caches want little, and like lengths pad less
 
 
 def baseline(model: Model, batch: Batch, name: str) -> Float[Tensor, "B T D"]:

@@ -59,7 +59,7 @@ def train(corpus: Corpus, recipe: Recipe, folder: Path | None = None, device: st
     train_rows, skipped = tokenise(corpus.train, tokeniser, recipe.text.longest)
     dev_rows, _ = tokenise(corpus.dev, tokeniser, recipe.text.longest)
     if any(row.query is not None for row in train_rows):
-        raise AssayError(f"{corpus.name!r} pairs each text with a question, and no model here reads two texts yet.")
+        raise AssayError(f"{corpus.name!r} pairs each text with a question; add --joined to read both as one text.")
     check_classes(train_rows, corpus.classes)
     if not dev_rows:
         raise AssayError(f"The dev split of {corpus.name!r} has no usable text, so training could not stop early.")
