@@ -74,7 +74,7 @@ class Output:
     """A model's answer: logits, and the attention weights that were used, one tensor a layer."""
 
     logits: Float[Tensor, "B C"]
-    attention: tuple[Float[Tensor, "B *Q T"], ...]
+    attention: tuple[Float[Tensor, "B ..."], ...]
 
     @property
     def probabilities(self) -> Float[Tensor, "B C"]:

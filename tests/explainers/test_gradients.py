@@ -1,12 +1,17 @@
-"""Gradients against finite differences and a closed form."""
+"""Gradients against finite differences, closed forms and an integral over the noise."""
 
 from __future__ import annotations
 
+import math
+
+import numpy as np
 import pytest
 import torch
 
-from assay.explainers.gradients import gradient, gradient_norm, input_x_gradient
+from assay.errors import AssayError
+from assay.explainers.gradients import SmoothGrad, gradient, gradient_norm, input_x_gradient
 from assay.models.encoders import ENCODERS
+from assay.types import Output
 from tests import builders
 
 
@@ -61,3 +66,63 @@ def test_the_sign_tells_for_and_against():
     model, batch = builders.model(), builders.batch()
     for_one, for_zero = (input_x_gradient(model, batch, torch.full((4,), label)) for label in (1, 0))
     torch.testing.assert_close(for_one, -for_zero)
+
+
+class Logistic:
+    """p = σ(k Σ e): one steep direction; it keeps the embeddings that it was asked about."""
+
+    def __init__(self, steepness=1.0):
+        self.steepness = steepness
+        self.asked = []
+
+    def embed(self, batch):
+        return torch.stack([batch.ids / 20 - 1, -batch.ids / 40], dim=-1).double()
+
+    def __call__(self, x, batch, edit=None):
+        self.asked.append(x.detach())
+        score = self.steepness * (x * batch.mask[..., None]).sum((1, 2))
+        return Output(torch.stack([torch.zeros_like(score), score], dim=-1), ())
+
+
+def test_smoothgrad_without_noise_is_the_norm_of_the_gradient():
+    model, batch = builders.model(), builders.batch()
+    torch.testing.assert_close(
+        SmoothGrad(samples=2, noise=0.0)(model, batch, batch.labels), gradient_norm(model, batch, batch.labels)
+    )
+
+
+def test_smoothgrad_tends_to_the_gradient_integrated_over_normal_noise():
+    model, batch = Logistic(2.0), builders.batch((3, 1))
+    x = model.embed(batch)
+    found = SmoothGrad(samples=500, noise=0.4)(model, batch, torch.ones(2).long())
+    points, weights = np.polynomial.hermite_e.hermegauss(60)
+    for row, count in enumerate((3, 1)):
+        text = x[row, :count].numpy()
+        deviation = 0.4 * (text.max() - text.min()) * math.sqrt(text.size)  # of the sum over all coordinates
+        chance = 1 / (1 + np.exp(-2 * (text.sum() + deviation * points)))
+        slope = 2 * (weights * chance * (1 - chance)).sum() / weights.sum()
+        expected = torch.full((count,), slope * math.sqrt(2))
+        torch.testing.assert_close(found[row, :count], expected, atol=0, rtol=0.08)
+
+
+def test_the_noise_is_standard_normal_and_fresh_for_each_sample_and_seed():
+    batch = builders.batch((400,))
+    x = Logistic().embed(batch)
+    drawn = []
+    for seed in (0, 1):
+        model = Logistic()
+        SmoothGrad(samples=8, noise=0.5, seed=seed)(model, batch, torch.ones(1).long())
+        drawn += [(asked - x).flatten() / (0.5 * (x.max() - x.min())) for asked in model.asked]
+    noise = torch.stack(drawn)  # [samples of both seeds, coordinates]
+    assert noise.mean().abs() < 0.03
+    assert (noise.var() - 1).abs() < 0.05
+    assert ((noise**4).mean() - 3).abs() < 0.3
+    related = torch.corrcoef(noise) - torch.eye(16)
+    assert related.abs().max() < 0.15
+    neighbours = torch.corrcoef(torch.stack([noise[:, :-1].flatten(), noise[:, 1:].flatten()]))[0, 1]
+    assert neighbours.abs() < 0.03
+
+
+def test_smoothgrad_refuses_to_draw_nothing():
+    with pytest.raises(AssayError, match="at least one sample"):
+        SmoothGrad(samples=0)

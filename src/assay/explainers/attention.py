@@ -1,16 +1,115 @@
-"""Attention weights as they are."""
+"""Attention weights as they are, and the slopes of the answer at the weights and states that the decoder reads."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from assay.types import Batch, Model
+from assay import costs
+from assay.explainers.needs import demand, no_pooling
+from assay.types import Batch, Model, PooledModel, token_logits
+
+Scores = Float[Tensor, "B T"]
+Target = Int[Tensor, " B"]
 
 
 @torch.no_grad()
-def attention(model: Model, batch: Batch, target: Int[Tensor, " B"]) -> Float[Tensor, "B T"]:
+def attention(model: Model, batch: Batch, target: Target) -> Scores:
     """The weights of the last attention layer, whatever the class."""
     weights: Tensor = model(model.embed(batch), batch).attention[-1]
     return weights.float()
+
+
+@dataclass(frozen=True)
+class AttentionGradient:
+    """∂p/∂α_t with the states held fixed, signed: positive speaks for the class (Serrano and Smith, 2019)."""
+
+    def unfit(self, model: Model) -> str | None:
+        return no_pooling(model)
+
+    def __call__(self, model: Model, batch: Batch, target: Target) -> Scores:
+        _, slope = _weight_slope(_pooled(model), batch, target)
+        return slope.float()
+
+
+@dataclass(frozen=True)
+class AttentionXGradient:
+    """α_t · ∂p/∂α_t with the states held fixed, signed: positive speaks for the class (Serrano and Smith, 2019)."""
+
+    def unfit(self, model: Model) -> str | None:
+        return no_pooling(model)
+
+    def __call__(self, model: Model, batch: Batch, target: Target) -> Scores:
+        weights, slope = _weight_slope(_pooled(model), batch, target)
+        return (weights * slope).float()
+
+
+@dataclass(frozen=True)
+class AttentionXValue:
+    """‖α_t · v_t‖₂, the norm of what the decoder adds up for a token, whatever the class (Kobayashi et al., 2020).
+
+    The value v_t is what the linear decoder makes of the state alone, its logits without the bias, less their mean
+    over classes: a state that moves all logits alike moves no probability.
+    """
+
+    def unfit(self, model: Model) -> str | None:
+        return no_pooling(model)
+
+    @torch.no_grad()
+    def __call__(self, model: Model, batch: Batch, target: Target) -> Scores:
+        model = _pooled(model)
+        states, weights = _read(model, batch)
+        values = token_logits(model, states) - token_logits(model, torch.zeros_like(states[:1, :1]))
+        values = values.float() - values.float().mean(-1, keepdim=True)
+        norms: Tensor = torch.linalg.vector_norm(values, dim=-1)
+        return weights.float() * norms
+
+
+@dataclass(frozen=True)
+class StateGradient:
+    """‖∂p/∂h_t‖₂ for the encoder's state of each token, which both the attention and the decoder read."""
+
+    def unfit(self, model: Model) -> str | None:
+        return no_pooling(model)
+
+    def __call__(self, model: Model, batch: Batch, target: Target) -> Scores:
+        model = _pooled(model)
+        states, _ = _read(model, batch)
+        with torch.enable_grad():
+            states = states.requires_grad_()
+            (slope,) = torch.autograd.grad(_chosen(model.decode(states, model.attend(states, batch)), target), states)
+        costs.add(backward=len(batch))
+        norms: Tensor = torch.linalg.vector_norm(slope.float(), dim=-1)
+        return norms * batch.mask
+
+
+def _pooled(model: Model) -> PooledModel:
+    demand(no_pooling(model))
+    assert isinstance(model, PooledModel)
+    return model
+
+
+@torch.no_grad()
+def _read(model: PooledModel, batch: Batch) -> tuple[Float[Tensor, "B T M"], Scores]:
+    """The states of a text and the weights they get."""
+    states = model.states(model.embed(batch), batch)
+    costs.add(forward=len(batch))
+    return states, model.attend(states, batch)
+
+
+def _weight_slope(model: PooledModel, batch: Batch, target: Target) -> tuple[Scores, Scores]:
+    """The weights and the probability's gradient there, each weight free of the others; 0 on padding."""
+    states, weights = _read(model, batch)
+    with torch.enable_grad():
+        weights = weights.requires_grad_()
+        (slope,) = torch.autograd.grad(_chosen(model.decode(states, weights), target), weights)
+    costs.add(backward=len(batch))
+    return weights.detach(), slope * batch.mask
+
+
+def _chosen(logits: Float[Tensor, "B C"], target: Target) -> Float[Tensor, ""]:
+    wide = logits.float() if logits.dtype.itemsize < 4 else logits
+    return wide.softmax(-1).gather(1, target[:, None]).sum()

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
+
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from assay.errors import AssayError
+from assay.explainers.random import mixed
 from assay.types import Batch, Edit, Model
 
 Scores = Float[Tensor, "B T"]
@@ -30,6 +35,45 @@ def input_x_gradient(model: Model, batch: Batch, target: Target) -> Scores:
     return (x * slope).sum(-1)
 
 
+@dataclass(frozen=True)
+class SmoothGrad:
+    """‖mean of ∂p/∂e_t over noisy copies of the text‖₂ (Smilkov et al., 2017).
+
+    The noise is normal; its deviation is a share of the range between the text's lowest and highest coordinate. It
+    depends on the text and the seed alone.
+    """
+
+    samples: int = 16
+    noise: float = 0.1
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.samples < 1 or self.noise < 0:
+            raise AssayError("SmoothGrad takes at least one sample and a share of noise from 0 on.")
+
+    def __call__(self, model: Model, batch: Batch, target: Target) -> Scores:
+        x = model.embed(batch).detach()
+        deviation = self.noise * _spread(x, batch.mask)[:, None, None]
+        total = torch.zeros_like(x, dtype=torch.float32)
+        for sample in range(self.samples):
+            noisy = x + deviation * _normal(batch, x.shape[-1], self.seed, sample).to(x)
+            total += slopes(model, noisy, batch, target)[1].float()
+        norms: Tensor = torch.linalg.vector_norm(total / self.samples, dim=-1)
+        return norms
+
+
+def slopes(
+    model: Model, x: Float[Tensor, "B T D"], batch: Batch, target: Target, edit: Edit | None = None
+) -> tuple[Float[Tensor, " B"], Float[Tensor, "B T D"]]:
+    """The probability of each example's class for these embeddings, and its gradient there; 0 on padding."""
+    # cuDNN's recurrent kernels refuse a backward pass outside training mode.
+    with torch.enable_grad(), torch.backends.cudnn.flags(enabled=False):
+        x = x.detach().requires_grad_()
+        chosen = model(x, batch, edit).probabilities.gather(1, target[:, None])[:, 0]
+        (slope,) = torch.autograd.grad(chosen.sum(), x)
+    return chosen.detach(), slope * batch.mask[..., None]
+
+
 def _held(weights: Float[Tensor, "B *Q T"], mask: Bool[Tensor, "B T"]) -> Float[Tensor, "B *Q T"]:
     return weights.detach()
 
@@ -38,10 +82,24 @@ def _slope(
     model: Model, batch: Batch, target: Target, edit: Edit | None = None
 ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B T D"]]:
     """The embeddings and the probability's gradient there; 0 on padding."""
-    # cuDNN's recurrent kernels refuse a backward pass outside training mode.
-    with torch.enable_grad(), torch.backends.cudnn.flags(enabled=False):
-        x = model.embed(batch).detach().requires_grad_()
-        chosen = model(x, batch, edit).probabilities.gather(1, target[:, None]).sum()
-        (slope,) = torch.autograd.grad(chosen, x)
-    visible = batch.mask[..., None]
-    return (x.detach() * visible).float(), (slope * visible).float()
+    x = model.embed(batch).detach()
+    _, slope = slopes(model, x, batch, target, edit)
+    return (x * batch.mask[..., None]).float(), slope.float()
+
+
+def _spread(x: Float[Tensor, "B T D"], mask: Bool[Tensor, "B T"]) -> Float[Tensor, " B"]:
+    """The range of the coordinates of each text."""
+    hidden = ~mask[..., None]
+    highest = x.masked_fill(hidden, -torch.inf).amax((1, 2))
+    lowest = x.masked_fill(hidden, torch.inf).amin((1, 2))
+    return torch.where(mask.any(-1), highest - lowest, 0)
+
+
+def _normal(batch: Batch, size: int, seed: int, sample: int) -> Float[Tensor, "B T D"]:
+    """Standard normal numbers for each coordinate of each token (Box and Muller, 1958)."""
+    places, coordinates = (torch.arange(1, count + 1, device=batch.ids.device) for count in (batch.ids.shape[1], size))
+    words = mixed(batch.ids + mixed(places)) * batch.mask
+    text = mixed(mixed(words.sum(-1, keepdim=True) + seed) + sample)
+    bits = mixed(mixed(text + mixed(places))[..., None] + mixed(coordinates))
+    one, other = (((bits >> shift) & 0xFFFFFF).float() / (1 << 24) for shift in (0, 24))
+    return (-2 * (1 - one).log()).sqrt() * (2 * math.pi * other).cos()
