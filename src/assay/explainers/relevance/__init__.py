@@ -1,0 +1,7 @@
+"""Relevance propagation: gradient × input with other local multipliers, the values being the model's own."""
+
+from __future__ import annotations
+
+from assay.explainers.relevance.methods import AttnLrp, DeepLift, Lrp, Shares
+
+__all__ = ["AttnLrp", "DeepLift", "Lrp", "Shares"]

@@ -1,0 +1,155 @@
+"""Explainers that propagate relevance from the explained class back to the embeddings.
+
+What is explained is the target's logit minus the mean of the others. A logit alone is known up to a number that all
+classes share and that the softmax does not see; with two classes, half of it could be such a number.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from assay import costs
+from assay.errors import AssayError
+from assay.explainers.needs import demand
+from assay.explainers.relevance.reading import Reading
+from assay.explainers.relevance.rules import Rules, attention_aware, epsilon
+from assay.explainers.relevance.secants import DEEPLIFT
+from assay.models.classifier import Classifier
+from assay.models.erasure import baseline
+from assay.types import Attribution, Batch, Model
+
+Scores = Float[Tensor, "B T"]
+Target = Int[Tensor, " B"]
+
+FLOOR = 0.01  # less than this counts as this much when a gap is related to it
+
+
+@dataclass(frozen=True)
+class Shares:
+    """Who got which part of what is explained, for each text; the parts sum to it where a method conserves."""
+
+    tokens: Float[Tensor, "B T"]
+    biases: Float[Tensor, " B"]
+    positions: Float[Tensor, " B"]
+    markers: Float[Tensor, " B"]
+    explained: Float[Tensor, " B"]
+
+    @property
+    def gap(self) -> Float[Tensor, " B"]:
+        """How far the sum of the parts is from what is explained, as a fraction of it."""
+        parts = self.tokens.sum(-1) + self.biases + self.positions + self.markers
+        return (parts - self.explained).abs() / self.explained.abs().clamp(min=FLOOR)
+
+
+def contrast(logits: Float[Tensor, "B C"], target: Target) -> Float[Tensor, " B"]:
+    """The target's logit minus the mean of the others."""
+    chosen = logits.gather(1, target[:, None]).squeeze(1)
+    return chosen - (logits.sum(-1) - chosen) / max(1, logits.shape[1] - 1)
+
+
+class Propagation(ABC):
+    """What the explainers below share: the scores are the tokens' shares, and the gap is known."""
+
+    @abstractmethod
+    def shares(self, model: Model, batch: Batch, target: Target) -> Shares:
+        """The parts of tokens, biases, positions and markers."""
+
+    def unfit(self, model: Model) -> str | None:
+        return no_rules(model)
+
+    def attribute(self, model: Model, batch: Batch, target: Target) -> Attribution:
+        shares = self.shares(model, batch, target)
+        return Attribution(shares.tokens.float(), {"gap": shares.gap.float()})
+
+    def __call__(self, model: Model, batch: Batch, target: Target) -> Scores:
+        return self.attribute(model, batch, target).scores
+
+
+@dataclass(frozen=True)
+class Lrp(Propagation):
+    """A token's part of the logit by layer-wise relevance propagation, gates and attention held (Arras et al., 2017).
+
+    Without a stabiliser ε the parts of tokens, biases, positions and markers sum to what is explained.
+    """
+
+    # differs from Arras et al. (2017), who take ε = 0.001: they divide by sums, we multiply with ratios within [0, 1].
+    epsilon: float = 0.0
+
+    def __post_init__(self) -> None:
+        _check(self.epsilon)
+
+    def shares(self, model: Model, batch: Batch, target: Target) -> Shares:
+        return propagated(model, batch, target, epsilon(self.epsilon))
+
+
+@dataclass(frozen=True)
+class AttnLrp(Propagation):
+    """A token's part of the logit by relevance propagation through attention weights too (Achtibat et al., 2024).
+
+    The rule for the softmax does not conserve relevance, so the parts need not sum to what is explained.
+    """
+
+    epsilon: float = 0.0
+
+    def __post_init__(self) -> None:
+        _check(self.epsilon)
+
+    def shares(self, model: Model, batch: Batch, target: Target) -> Shares:
+        return propagated(model, batch, target, attention_aware(self.epsilon))
+
+
+@dataclass(frozen=True)
+class DeepLift(Propagation):
+    """A token's part of the logit's difference from a text of blanks, without remainder (Shrikumar et al., 2017).
+
+    The baseline is one of BLANKS. Products, softmax and layer norm are taken apart into steps that leave nothing over.
+    """
+
+    baseline: str = "zero"
+
+    def shares(self, model: Model, batch: Batch, target: Target) -> Shares:
+        return propagated(model, batch, target, DEEPLIFT, self.baseline)
+
+
+def no_rules(model: Model) -> str | None:
+    return None if isinstance(model, Classifier) else "relevance is known for assay's own classifiers only"
+
+
+def propagated(model: Model, batch: Batch, target: Target, rules: Rules, blank: str | None = None) -> Shares:
+    """Gradient × input under these rules; those that compare have a text of blanks beside each text."""
+    demand(no_rules(model))
+    assert isinstance(model, Classifier)
+    x, mask = model.embed(batch).detach(), batch.mask
+    if blank is not None:
+        x, mask = torch.cat([x, baseline(model, batch, blank)]), torch.cat([mask, mask])
+    longer, encoded = model.surrounded(x, mask) if model.architecture.markers else (x, mask)
+    wide = torch.promote_types(x.dtype, torch.float32)
+    leaves = [longer.detach().to(wide), *torch.ones(2, len(x), dtype=wide, device=x.device)]
+    with torch.enable_grad():
+        places, biases, positions = (leaf.requires_grad_() for leaf in leaves)
+        logits = Reading(rules, biases, positions).logits(model, places, encoded, mask)
+        margins = contrast(logits, target if blank is None else target.repeat(2))
+        slopes = torch.autograd.grad(margins[: len(batch)].sum(), leaves, materialize_grads=True)
+    costs.add(forward=len(x), backward=len(batch))
+    found, to_biases, to_positions = (
+        slope[: len(batch)] * _moved(leaf.detach(), len(batch)) for slope, leaf in zip(slopes, leaves, strict=True)
+    )
+    found = found.sum(-1)
+    tokens = (found[:, 1:-1] if model.architecture.markers else found) * batch.mask
+    to_markers = found.sum(-1) - tokens.sum(-1)
+    return Shares(tokens, to_biases, to_positions, to_markers, _moved(margins.detach(), len(batch)))
+
+
+def _moved(rows: Float[Tensor, "R ..."], texts: int) -> Float[Tensor, "B ..."]:
+    """How far the texts' rows are from those of their baselines, if there are any behind them, or else from 0."""
+    return rows if len(rows) == texts else rows[:texts] - rows[texts:]
+
+
+def _check(stabiliser: float) -> None:
+    if stabiliser < 0:
+        raise AssayError(f"The stabiliser of relevance propagation is a number from 0, not {stabiliser}.")

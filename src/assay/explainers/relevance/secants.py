@@ -1,0 +1,95 @@
+"""DeepLIFT's rules: differences from a baseline in place of derivatives, without a remainder at any step.
+
+The rows of a batch are texts and then, in the same order, their baselines: every rule looks at both halves. Only the
+texts' half is explained, so that what the rules say of the baselines' half is never used.
+"""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from assay.explainers.relevance.rules import SIGMOID, Function, Rules, straight, whole
+from assay.models.attention import softmax
+
+Pairs = Float[Tensor, "R *N"]
+
+
+def secant(function: Function, x: Pairs, value: Pairs) -> Pairs:
+    """(φ(x) - φ(y)) / (x - y) for a text's x and its baseline's y (Shrikumar et al., 2017: the rescale rule)."""
+    here, there = x.chunk(2)
+    step = here - there
+    # Where rounding would spoil the quotient, the derivative half way is nearer: it is off by step² / 24.
+    least = (24 * torch.finfo(x.dtype).eps) ** (1 / 3) if function.smooth else 0.0
+    near = step.abs() <= least
+    quotient = (value.chunk(2)[0] - value.chunk(2)[1]) / torch.where(near, 1.0, step)
+    return _both(torch.where(near, function.slope((here + there) / 2), quotient))
+
+
+def opening(x: Pairs, value: Pairs) -> Pairs:
+    return secant(SIGMOID, x, value)
+
+
+def half_sums(left: Pairs, right: Pairs) -> tuple[Pairs, Pairs]:
+    """Δ(ab) = Δa (b + b')/2 + Δb (a + a')/2."""
+    return _middle(right), _middle(left)
+
+
+def half_sums_of_matrices(
+    left: Float[Tensor, "R *N S K"], right: Float[Tensor, "R *N K T"]
+) -> Float[Tensor, "R *N S T"]:
+    return straight(left @ right, left @ _middle(right.detach()) + _middle(left.detach()) @ right)
+
+
+def log_means(scores: Float[Tensor, "R *N T"], mask: Bool[Tensor, "R *N T"]) -> Float[Tensor, "R *N T"]:
+    """The softmax as exp(s - log Σ exp(s)), each step by its secant.
+
+    With L(a, b) = (a - b) / (log a - log b), the logarithmic mean of a text's number and its baseline's,
+    Δp_i = L(p_i, p'_i) (Δs_i - Σ_j w_j Δs_j), where w_j = L(exp s_j, exp s'_j) / L(Σ exp s, Σ exp s').
+    """
+    # differs from the product exp(s) · 1/Σ, whose half sums hold terms as large as the ratio of the two sums: they
+    # cancel between tokens only. Here every factor stays between a text's number and its baseline's.
+    shown = scores.detach().masked_fill(~mask, torch.finfo(scores.dtype).min)
+    sums = shown.logsumexp(-1, keepdim=True)
+    share = _both(_log_means(shown, sums) * mask.chunk(2)[0])
+    slope = _both(_log_means(shown - sums, torch.zeros_like(sums)) * mask.chunk(2)[0])
+    return straight(softmax(shown, mask), slope * (scores - (share * scores).sum(-1, keepdim=True)))
+
+
+def _log_means(logarithms: Tensor, scale: Tensor) -> Tensor:
+    """L(exp a, exp b) / L(exp c, exp d) for the two halves a, b and c, d of the logarithms and of their scale."""
+    (one, other), (over, under) = logarithms.chunk(2), scale.chunk(2)
+    size = (torch.maximum(one, other) - torch.maximum(over, under)).exp()
+    return size * _damped(one - other) / _damped(over - under)
+
+
+def _damped(step: Tensor) -> Tensor:
+    """(1 - exp(-|d|)) / |d|, and 1 at 0."""
+    size = step.abs()
+    return torch.where(size == 0, 1.0, -torch.expm1(-size) / torch.where(size == 0, 1.0, size))
+
+
+def standard(x: Float[Tensor, "R *N M"], floor: float) -> Float[Tensor, "R *N M"]:
+    """A layer norm as centre, square, mean, inverse root and product."""
+    centred = x - x.mean(-1, keepdim=True)
+    middle = _middle(centred.detach())
+    square = straight(centred.square(), 2 * middle * centred)
+    variance = square.mean(-1, keepdim=True) + floor
+    scale = variance.detach().rsqrt()
+    one, other = scale.chunk(2)
+    slope = _both(-(one * other).square() / (one + other))  # the secant of the inverse root, without a difference
+    return straight(centred * scale, centred * _middle(scale) + middle * (variance * slope))
+
+
+def _both(half: Tensor) -> Tensor:
+    return torch.cat([half, half])
+
+
+def _middle(x: Tensor) -> Tensor:
+    """The mean of a text's numbers and its baseline's, for both halves."""
+    here, there = x.chunk(2)
+    return _both((here + there) / 2)
+
+
+DEEPLIFT = Rules(whole, secant, opening, half_sums, half_sums_of_matrices, log_means, standard)

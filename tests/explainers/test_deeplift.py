@@ -1,0 +1,137 @@
+"""DeepLIFT against its own promise, captum where captum keeps it, and the gradient in the limit."""
+
+from __future__ import annotations
+
+import captum.attr
+import pytest
+import torch
+from torch import nn
+
+from assay import costs
+from assay.errors import AssayError
+from assay.explainers.relevance import DeepLift, methods
+from assay.explainers.relevance.reading import Reading
+from assay.explainers.relevance.rules import GRADIENT, RELU, TANH
+from assay.explainers.relevance.secants import DEEPLIFT, log_means, secant
+from assay.models.encoders import ENCODERS
+from assay.types import BLANKS
+from tests import builders
+
+TARGET = torch.tensor([0, 1, 2, 1])
+CLOSE = {"atol": 1e-12, "rtol": 1e-9}
+
+
+@pytest.mark.parametrize("encoder", ENCODERS)
+@pytest.mark.parametrize("baseline", BLANKS)
+@pytest.mark.parametrize("markers", [False, True])
+def test_the_parts_sum_to_the_difference_from_the_baseline(encoder, baseline, markers):
+    model, batch = builders.model(encoder=encoder, markers=markers, classes=3), builders.batch()
+    shares = DeepLift(baseline).shares(model, batch, TARGET)
+    with torch.no_grad():
+        text, blank = (
+            model(x, batch).logits for x in (model.embed(batch), model.blank(baseline).expand(*batch.ids.shape, -1))
+        )
+    expected = methods.contrast(text - blank, TARGET)
+    torch.testing.assert_close(shares.tokens.sum(-1), expected, atol=1e-10, rtol=1e-9)
+    assert (shares.gap < 1e-9).all()
+    assert (shares.tokens[3] != 0).all()
+
+
+@pytest.mark.parametrize("encoder", ENCODERS)
+def test_a_near_baseline_gives_the_gradient(encoder, monkeypatch):
+    model, batch = builders.model(encoder=encoder, classes=3), builders.batch()
+    step = 1e-4 * torch.randn(*batch.ids.shape, 6, dtype=torch.float64)
+    monkeypatch.setattr(methods, "baseline", lambda *_: model.embed(batch).detach() - step)
+    found = DeepLift().shares(model, batch, TARGET).tokens
+    x = model.embed(batch).detach().requires_grad_()
+    (slope,) = torch.autograd.grad(methods.contrast(model(x, batch).logits, TARGET).sum(), x)
+    torch.testing.assert_close(found * 1e4, (slope * step).sum(-1) * batch.mask * 1e4, atol=2e-3, rtol=1e-2)
+
+
+@pytest.mark.parametrize("encoder", ENCODERS)
+def test_a_text_of_blanks_differs_in_nothing(encoder):
+    model, batch = builders.model(encoder=encoder), builders.batch()
+    batch.ids[batch.mask] = 1  # the unknown word
+    shares = DeepLift("mask").shares(model, batch, batch.labels)
+    assert (shares.tokens == 0).all()
+    assert (shares.gap == 0).all()
+
+
+def test_the_average_encoder_with_even_attention_equals_captum():
+    model, batch = builders.model(encoder="average", alignment="dot"), builders.batch((6,))
+    with torch.no_grad():
+        model.alignment.project.weight.zero_()
+    network = nn.Sequential(model.encoder.projection, nn.ReLU(), Mean(), model.decoder)
+    x = model.embed(batch).detach().requires_grad_()
+    blank = model.blank("mean").expand_as(x)
+    with pytest.warns(UserWarning, match="Setting forward"):
+        one, other = (captum.attr.DeepLift(network).attribute(x, blank, target=label) for label in (0, 1))
+    found = DeepLift("mean").shares(model, batch, torch.tensor([0])).tokens
+    torch.testing.assert_close(found, (one - other).sum(-1).detach(), **CLOSE)
+
+
+class Mean(nn.Module):
+    def forward(self, states):
+        return states.mean(1)
+
+
+def test_a_network_of_tanh_and_relu_equals_captum():
+    torch.manual_seed(0)
+    network = nn.Sequential(nn.Linear(5, 7), nn.Tanh(), nn.Linear(7, 6), nn.ReLU(), nn.Linear(6, 2)).double()
+    x, blank = torch.randn(2, 4, 5, dtype=torch.float64, requires_grad=True)
+    with pytest.warns(UserWarning, match="Setting forward"):
+        expected = captum.attr.DeepLift(network).attribute(x, blank, target=1)
+    leaf, one = torch.cat([x, blank]).detach().requires_grad_(), torch.ones(8, dtype=torch.float64)
+    reading = Reading(DEEPLIFT, one, one)
+    below = reading.unary(RELU, reading.linear(network[2], reading.unary(TANH, reading.linear(network[0], leaf))))
+    (slope,) = torch.autograd.grad(reading.linear(network[4], below)[:4, 1].sum(), leaf)
+    torch.testing.assert_close(slope[:4] * (x - blank).detach(), expected.detach(), **CLOSE)
+
+
+@pytest.mark.parametrize("size", [1e-9, 1.0, 30.0, 300.0])
+def test_softmax_leaves_nothing_over_and_stays_within_bounds(size):
+    torch.manual_seed(0)
+    scores = size * torch.randn(8, 6, dtype=torch.float64)
+    scores[4:, :2] = scores[:4, :2]  # some do not change
+    mask = torch.tensor([True] * 5 + [False]).expand(8, 6)
+    leaf = scores.clone().requires_grad_()
+    weights = log_means(leaf, mask)
+    torch.testing.assert_close(weights.detach(), scores.masked_fill(~mask, -torch.inf).softmax(-1), **CLOSE)
+    for place in range(5):
+        (slope,) = torch.autograd.grad(weights[:4, place].sum(), leaf, retain_graph=True)
+        parts = slope[:4] * (scores[:4] - scores[4:])
+        difference = (weights[:4] - weights[4:]).detach()[:, place]
+        torch.testing.assert_close(parts.sum(-1), difference, atol=1e-14 * (1 + size), rtol=1e-9)
+        assert (slope.abs() <= 1).all()
+        assert (slope[:, 5] == 0).all()
+
+
+def test_secants_near_and_far_are_exact():
+    x = torch.tensor([1.0, 1.0, 0.3, -2.0], dtype=torch.float64)
+    y = torch.tensor([1.0, 1.0 - 1e-9, 0.1, 3.0], dtype=torch.float64)
+    both = torch.cat([x, y])
+    exact = torch.where(x == y, 1.0, (x - y).tanh() / torch.where(x == y, 1.0, x - y)) * (1 - x.tanh() * y.tanh())
+    torch.testing.assert_close(secant(TANH, both, both.tanh())[:4], exact, atol=0, rtol=1e-9)
+    across = torch.tensor([1e-7, -1e-7, 2.0, -3.0], dtype=torch.float64)
+    torch.testing.assert_close(secant(RELU, across, across.relu())[:2], torch.tensor([1.0, 0.0]).double())
+    across = torch.tensor([1e-7, -3e-7], dtype=torch.float64)
+    torch.testing.assert_close(secant(RELU, across, across.relu())[:1], torch.tensor([0.25]).double())
+
+
+def test_true_derivatives_and_differences_are_not_the_same():
+    model, batch = builders.model(), builders.batch()
+    gradient = methods.propagated(model, batch, batch.labels, GRADIENT).tokens
+    assert (DeepLift().shares(model, batch, batch.labels).tokens - gradient).abs().max() > 1e-3
+
+
+def test_two_passes_forward_and_one_back_are_counted():
+    model, batch = builders.model(), builders.batch()
+    with costs.measured() as cost:
+        DeepLift()(model, batch, batch.labels)
+    assert (cost.forward, cost.backward) == (8, 4)
+
+
+def test_a_baseline_that_nobody_knows_is_refused():
+    batch = builders.batch()
+    with pytest.raises(AssayError, match="baseline"):
+        DeepLift("nothing")(builders.model(), batch, batch.labels)
