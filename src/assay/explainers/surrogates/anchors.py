@@ -1,0 +1,186 @@
+"""Anchors: the fewest tokens that hold the decision, whatever happens to the others."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from assay.errors import AssayError
+from assay.explainers.needs import demand
+from assay.explainers.random import mixed
+from assay.explainers.surrogates import bounds
+from assay.explainers.surrogates.coalitions import by_length, keys, unfit, uniform
+from assay.models.erasure import kept_probabilities
+from assay.types import Attribution, Batch, Model
+
+ROUNDS = 3  # in which the two rules that are hardest to tell apart are tried again
+LOOKS = (2, 4)  # times `samples`: when a rule on trial is judged
+LEAST = 0.01  # the score of a token of the rule that added less than this
+SHADE = 0.001  # what the probability counts beside the decision: among rules that seem equal, it chooses
+
+
+@dataclass(frozen=True)
+class Rules:
+    """A rule for each text: "while the `kept` tokens stand, the class stays" with this precision and coverage."""
+
+    kept: Bool[Tensor, "B T"]
+    precision: Float[Tensor, " B"]
+    lower_bound: Float[Tensor, " B"]
+    coverage: Float[Tensor, " B"]
+
+
+@dataclass(frozen=True)
+class Anchors:
+    """What the token adds to the precision of the smallest rule that holds the decision (Ribeiro et al., 2018); else 0.
+
+    A rule is a set of tokens. Its precision is the probability that the model gives the target class to the text in
+    which they are kept and each other token is removed with probability ½; its coverage, the share of all such texts
+    that the rule speaks of, is ½ to the power of its size. Rules grow by a token at a time, `beam` of them side by
+    side, chosen by KL-LUCB; when the best one looks precise enough, it is put on trial with samples of its own, and is
+    accepted if its precision is at least `precision` with the given `confidence`, all trials of a text together. If no
+    rule of up to `longest` tokens is, the last one is returned, and its lower bound says so.
+    """
+
+    precision: float = 0.95
+    confidence: float = 0.9
+    beam: int = 2
+    longest: int = 6
+    samples: int = 64
+    removal: str = "mask"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not (0 < self.precision < 1 and 0 < self.confidence < 1):
+            raise AssayError("Precision and confidence of anchors lie between 0 and 1, such as 0.95 and 0.9.")
+        if min(self.beam, self.longest, self.samples) < 1:
+            raise AssayError("Beam, longest and samples of anchors are whole numbers from 1.")
+
+    def unfit(self, model: Model) -> str | None:
+        return unfit(model, self.removal)
+
+    def __call__(self, model: Model, batch: Batch, target: Int[Tensor, " B"]) -> Float[Tensor, "B T"]:
+        return self.attribute(model, batch, target).scores
+
+    def rules(self, model: Model, batch: Batch, target: Int[Tensor, " B"]) -> Rules:
+        """The rule found for each text."""
+        found = self.attribute(model, batch, target)
+        numbers = found.numbers
+        return Rules(found.scores > 0, numbers["precision"], numbers["lower_bound"], numbers["coverage"])
+
+    def attribute(self, model: Model, batch: Batch, target: Int[Tensor, " B"]) -> Attribution:
+        """The gains, with the rule's precision as its trial showed it, the lower bound, its size and its coverage."""
+        # differs from Ribeiro et al. (2018): a rule has at least one token, all tokens are removed alike (they draw
+        # other words by a language model), and the accepted rule was tried with samples that did not choose it.
+        demand(self.unfit(model))
+        return by_length(self._explain, model, batch, target)
+
+    def _explain(self, model: Model, batch: Batch, target: Int[Tensor, " B"]) -> Attribution:
+        gains = torch.zeros(batch.ids.shape, dtype=torch.float64, device=batch.ids.device)
+        numbers = gains.new_zeros(len(batch), 2)  # precision and lower bound
+        rows, beam = torch.arange(len(batch), device=gains.device), gains[:, None]
+        last = min(self.longest, batch.ids.shape[1])
+        for size in range(1, last + 1):
+            trial = Trial(self, model, batch[rows], target[rows], size)
+            beam, seeming = trial.grown(beam)
+            shown = trial.judged(beam[:, 0] > 0, (seeming >= self.precision) | (size == last))
+            done = (shown[:, 1] >= self.precision) | (size == last)
+            gains[rows[done]], numbers[rows[done]] = beam[done, 0], shown[done]
+            rows, beam = rows[~done], beam[~done]
+            if not len(rows):
+                break
+        sizes = (gains > 0).sum(-1).double()
+        found = {"precision": numbers[:, 0], "lower_bound": numbers[:, 1], "size": sizes, "coverage": 0.5**sizes}
+        return Attribution(gains, found)
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Rules of one size for texts of one length; a rule is written as the gains of its tokens, 0 for the others."""
+
+    options: Anchors
+    model: Model
+    batch: Batch
+    target: Int[Tensor, " B"]
+    size: int
+
+    def grown(self, beam: Float[Tensor, "B W T"]) -> tuple[Float[Tensor, "B V T"], Float[Tensor, " B"]]:
+        """The best rules that are one token longer, the very best first, and the precision that one seems to have."""
+        rules, tokens = beam > 0, beam.shape[-1]
+        every = torch.arange(len(beam), device=beam.device)
+        kept, answers = self._sampled(every, rules, self.options.samples, 0)
+        held = self._held(answers)
+        # A sample of a rule that happens to keep another token is a sample of the rule with that token, too.
+        hits, tries = (counted.sum(2).flatten(1) for counted in (kept * held[..., None], kept.double()))
+        added = torch.eye(tokens, dtype=torch.bool, device=beam.device)
+        longer = (rules[:, :, None] | added).flatten(1, 2)
+        known = rules.flatten(1) | _repeated(longer)
+        for number in range(1, ROUNDS + 1):
+            arms = self.hardest(hits, tries, known, number)
+            _, again = self._sampled(every, longer[every[:, None], arms], max(1, self.options.samples // 4), number)
+            hits = hits.scatter_add(1, arms, self._held(again).sum(-1))
+            tries = tries.scatter_add(1, arms, torch.full_like(again[:, :, 0, 0], again.shape[2]).double())
+        rates = (hits / tries.clamp(min=1)).masked_fill(known, -1)
+        best = rates.argsort(dim=-1, descending=True, stable=True)[:, : self.options.beam]
+        rates, parents, token = rates.gather(1, best), best // tokens, added[best % tokens]
+        gain = (rates - held.mean(-1).gather(1, parents)).clamp(min=LEAST)[..., None] * token
+        grown = beam[every[:, None], parents]
+        return torch.where(grown > 0, grown, gain), rates[:, 0]
+
+    def hardest(
+        self, hits: Float[Tensor, "B A"], tries: Float[Tensor, "B A"], known: Bool[Tensor, "B A"], number: int
+    ) -> Int[Tensor, "B 2"]:
+        """KL-LUCB's choice: the worst that may be among the rules that lead, the best that may be among the others."""
+        rates = (hits / tries.clamp(min=1)).clamp(max=1)  # rounding may take it further
+        level = bounds.exploration(hits.shape[1], number, self.options.confidence)
+        order = rates.masked_fill(known, -1).argsort(dim=-1, descending=True, stable=True)
+        leading = torch.zeros_like(known).scatter(1, order[:, : self.options.beam], True)
+        weakest = bounds.lower(rates, tries, level).masked_fill(~leading | known, torch.inf).argmin(-1)
+        strongest = bounds.upper(rates, tries, level).masked_fill(leading | known, -torch.inf).argmax(-1)
+        return torch.stack([weakest, strongest], dim=-1)
+
+    def judged(self, rules: Bool[Tensor, "B T"], chosen: Bool[Tensor, " B"]) -> Float[Tensor, "B 2"]:
+        """Precision and lower bound of the chosen texts' rules, by samples of their own; 0 for the other texts."""
+        # The chance of an error is shared out: δ / s(s + 1) to the size s, in equal parts to the looks.
+        level = math.log(len(LOOKS) * self.size * (self.size + 1) / (1 - self.options.confidence))
+        shown = torch.zeros(len(rules), 2, dtype=torch.float64, device=rules.device)
+        rows, read = chosen.nonzero()[:, 0], 0
+        hits = shown.new_zeros(len(rows))
+        for number, times in enumerate(LOOKS, ROUNDS + 1):
+            if not len(rows):
+                break
+            _, answers = self._sampled(rows, rules[rows, None], times * self.options.samples - read, number)
+            read = times * self.options.samples
+            hits = hits + (answers.argmax(-1) == self.target[rows, None, None]).sum((1, 2))
+            rates = hits / read
+            low = bounds.lower(rates, torch.full_like(rates, read), level)
+            shown[rows] = torch.stack([rates, low], dim=-1)
+            open_still = (low < self.options.precision) & (rates >= self.options.precision)
+            rows, hits = rows[open_still], hits[open_still]
+        return shown
+
+    def _held(self, answers: Float[Tensor, "B R S C"]) -> Float[Tensor, "B R S"]:
+        """1 where the target wins, else 0, with a shade of its probability; KL bounds hold for any number in [0, 1]."""
+        target = self.target[:, None, None]
+        chance = answers.gather(-1, target[..., None].expand(*answers.shape[:3], 1))[..., 0].double()
+        return (1 - SHADE) * (answers.argmax(-1) == target) + SHADE * chance
+
+    def _sampled(
+        self, rows: Int[Tensor, " N"], rules: Bool[Tensor, "N R T"], count: int, step: int
+    ) -> tuple[Bool[Tensor, "N R S T"], Float[Tensor, "N R S C"]]:
+        """Random versions of some texts under each of their rules, and what the model answers."""
+        batch = self.batch[rows]
+        texts = mixed(keys(batch, self.options.seed) + 100 * self.size + step)
+        kept = rules[:, :, None] | (uniform(texts, rules.shape[1], count, rules.shape[2]) < 0.5)
+        answers = kept_probabilities(self.model, batch, kept.flatten(1, 2), self.options.removal)
+        return kept, answers.reshape(*kept.shape[:3], -1)
+
+
+def _repeated(rules: Bool[Tensor, "B A T"]) -> Bool[Tensor, "B A"]:
+    """Whether the same rule stands further up."""
+    codes = mixed(torch.arange(1, rules.shape[-1] + 1, device=rules.device))
+    sums = (rules * codes).sum(-1)
+    return (sums[:, :, None] == sums[:, None]).tril(-1).any(-1)

@@ -1,0 +1,91 @@
+"""Sets of tokens: how they are drawn, and what a model answers when only such a set is left."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from assay.explainers.needs import no_table
+from assay.explainers.random import mixed
+from assay.models.erasure import kept_probabilities
+from assay.types import Attribution, Batch, Model
+
+TOKENS = 2048  # of texts that are explained together; each of them is read some hundred times
+BITS = 53  # of a random number: all that a double holds
+
+Explain = Callable[[Model, Batch, Int[Tensor, " B"]], Attribution]
+
+
+def by_length(explain: Explain, model: Model, batch: Batch, target: Int[Tensor, " B"]) -> Attribution:
+    """What `explain` says of every text, given those of one length together and without padding.
+
+    So nothing below has to know of padding, no text is read more often because a longer one stands beside it, and
+    texts of one length share the plan of what is read.
+    """
+    scores = torch.zeros(batch.ids.shape, device=batch.ids.device)
+    numbers: dict[str, Tensor] = {}
+    errors: Tensor | None = None
+    for rows, length in _alike(batch):
+        found = explain(model, _trimmed(batch[rows], length), target[rows])
+        scores[rows, :length] = found.scores.float()
+        for name, values in found.numbers.items():
+            numbers.setdefault(name, scores.new_zeros(len(batch)))[rows] = values.float()
+        if found.errors is not None:
+            errors = torch.zeros_like(scores) if errors is None else errors
+            errors[rows, :length] = found.errors.float()
+    return Attribution(scores, numbers, errors)
+
+
+def _alike(batch: Batch) -> Iterator[tuple[Int[Tensor, " N"], int]]:
+    """Rows of one length, with that length; an empty text has nothing to explain."""
+    for length in sorted(set(batch.lengths.tolist())):
+        rows = (batch.lengths == length).nonzero()[:, 0]
+        for part in rows.split(max(1, TOKENS // max(1, length))) if length else ():
+            yield part, length
+
+
+def _trimmed(batch: Batch, length: int) -> Batch:
+    sentences = None if batch.sentences is None else batch.sentences[:, :length]
+    return replace(batch, ids=batch.ids[:, :length], mask=batch.mask[:, :length], truth=None, sentences=sentences)
+
+
+def unfit(model: Model, removal: str) -> str | None:
+    """Why tokens cannot be removed from this model's texts in this way, or None."""
+    return None if removal == "delete" else no_table(model)
+
+
+def worth(
+    model: Model, batch: Batch, target: Int[Tensor, " B"], kept: Bool[Tensor, "B N T"], removal: str
+) -> Float[Tensor, "B N"]:
+    """v(S) = p(target | only the tokens S are left) for N sets of each text, in double precision."""
+    answers = kept_probabilities(model, batch, kept, removal)
+    return answers.gather(2, target[:, None, None].expand(-1, kept.shape[1], 1))[..., 0].double()
+
+
+def keys(batch: Batch, seed: int) -> Int[Tensor, " B"]:
+    """A number for each text that depends on its words, their order and the seed alone."""
+    places = torch.arange(batch.ids.shape[1], device=batch.ids.device)
+    words = mixed(batch.ids + mixed(places + 1)) * batch.mask
+    return mixed(mixed(words.sum(-1) + seed) + 1)
+
+
+def uniform(keys: Int[Tensor, " B"], *shape: int) -> Float[Tensor, "B ..."]:
+    """Random numbers from [0, 1) for each key; the first ones do not depend on how many are drawn."""
+    counters = torch.arange(torch.Size(shape).numel(), device=keys.device)
+    bits = mixed(keys[:, None] + mixed(counters + 1)) & ((1 << BITS) - 1)
+    return (bits.double() / (1 << BITS)).reshape(len(keys), *shape)
+
+
+def permutations(keys: Int[Tensor, " B"], count: int, tokens: int) -> Int[Tensor, "B N T"]:
+    """Random orders of the tokens: the rank of each token in each of them."""
+    return uniform(keys, count, tokens).argsort(-1)
+
+
+def every(tokens: int, device: torch.device) -> Bool[Tensor, "N T"]:
+    """All sets of tokens; token t is in set n if bit t of n is set."""
+    places = torch.arange(tokens, device=device)
+    return (torch.arange(1 << tokens, device=device)[:, None] >> places & 1).bool()
