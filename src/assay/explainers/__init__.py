@@ -2,20 +2,59 @@
 
 from __future__ import annotations
 
-from assay.explainers.attention import attention
-from assay.explainers.gradients import gradient, gradient_norm, input_x_gradient
-from assay.explainers.occlusion import leave_one_out
+from assay.explainers.attention import AttentionGradient, AttentionXGradient, AttentionXValue, StateGradient, attention
+from assay.explainers.counterfactuals import Counterfactual
+from assay.explainers.gradients import SmoothGrad, gradient, gradient_norm, input_x_gradient
+from assay.explainers.integrated import IntegratedGradients
+from assay.explainers.layers import Chefer, Flow, Rollout
+from assay.explainers.occlusion import Occlusion, leave_one_out
 from assay.explainers.random import Random
+from assay.explainers.reduction import InputReduction
+from assay.explainers.relevance import AttnLrp, DeepLift, Lrp
+from assay.explainers.spans import SentenceOcclusion, SpanOcclusion
+from assay.explainers.surrogates.anchors import Anchors
+from assay.explainers.surrogates.linear import KernelShap, Lime
+from assay.explainers.surrogates.owen import Owen
+from assay.explainers.surrogates.shapley import Shapley
 from assay.types import Explainer
 
 EXPLAINERS: dict[str, Explainer] = {
     "attention": attention,
+    "attention_gradient": AttentionGradient(),
+    "attention_x_gradient": AttentionXGradient(),
+    "attention_x_value": AttentionXValue(),
+    "rollout": Rollout(),
+    "flow": Flow(),
+    "chefer": Chefer(),
     "gradient": gradient,
     "gradient_norm": gradient_norm,
     "input_x_gradient": input_x_gradient,
+    "integrated_gradients": IntegratedGradients(),
+    "smoothgrad": SmoothGrad(),
+    "state_gradient": StateGradient(),
     "leave_one_out": leave_one_out,
+    "occlusion": Occlusion(),
+    "occlusion_zero": Occlusion("zero"),
+    "occlusion_pad": Occlusion("pad"),
+    "occlusion_mask": Occlusion("mask"),
+    "occlusion_mean": Occlusion("mean"),
+    "occlusion_span": SpanOcclusion(),
+    "occlusion_sentence": SentenceOcclusion(),
+    "input_reduction": InputReduction(),
+    "counterfactual": Counterfactual(),
+    "lrp": Lrp(),
+    "attnlrp": AttnLrp(),
+    "deeplift": DeepLift(),
+    "lime": Lime(),
+    "kernel_shap": KernelShap(),
+    "shapley": Shapley(),
+    "owen": Owen(),
+    "anchors": Anchors(),
     "random": Random(),
 }
 
-USUAL = ("attention", "gradient", "gradient_norm", "input_x_gradient", "leave_one_out", "random")
+USUAL = (
+    *("attention", "attention_x_gradient", "gradient", "gradient_norm", "input_x_gradient"),
+    *("integrated_gradients", "lrp", "leave_one_out", "random"),
+)
 """What is used where nothing else is asked for: cheap enough for every text of a corpus."""

@@ -1,0 +1,184 @@
+"""Which other words would have turned the decision."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import cast
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from assay.errors import AssayError
+from assay.explainers.needs import demand, no_table
+from assay.types import Attribution, Batch, Model, TokenModel
+
+TOKENS = {"cpu": 4096, "cuda": 32_768}  # read at once
+GAINS = 1 << 24  # of a word at a place, held at once
+
+Target = Int[Tensor, " B"]
+
+
+@dataclass(frozen=True)
+class Flips:
+    """The texts nearest to each example that the model decides otherwise; of the K rows the first `count` hold one.
+
+    `swapped` marks the places where such a text has another word, `probability` is that of the class it had. Those that
+    leave this class furthest behind come first.
+    """
+
+    ids: Int[Tensor, "B K T"]
+    swapped: Bool[Tensor, "B K T"]
+    probability: Float[Tensor, "B K"]
+    count: Int[Tensor, " B"]
+
+    @property
+    def swaps(self) -> Float[Tensor, " B"]:
+        """The number of other words, or nan where no text was found."""
+        return self.swapped[:, 0].sum(-1).float().where(self.count > 0, torch.nan)
+
+
+@dataclass(frozen=True)
+class Counterfactual:
+    """The share of the smallest word swaps found that turn the decision and touch the token (Ebrahimi et al., 2018).
+
+    HotFlip: the gradient of the class's lead over the next one estimates what each other word would do at each place.
+    For each of `beam` texts the `candidates` most promising swaps are read, and the best one at each of as many
+    places; the texts with the smallest lead are gone on with, up to so many `swaps`. Every flip is one that the model
+    really makes, but it is a search: the number of swaps is an upper bound on the smallest. Nothing need be swapped
+    where the decision is another from the start.
+    """
+
+    swaps: int = 3
+    beam: int = 5
+    candidates: int = 20
+
+    def unfit(self, model: Model) -> str | None:
+        return no_table(model)
+
+    def __call__(self, model: Model, batch: Batch, target: Target) -> Float[Tensor, "B T"]:
+        return self.attribute(model, batch, target).scores
+
+    def attribute(self, model: Model, batch: Batch, target: Target) -> Attribution:
+        """The scores, with whether the decision was turned, and the number of swaps that it took."""
+        found = self.find(model, batch, target)
+        scores = found.swapped.sum(1) / found.count.clamp(min=1)[:, None]
+        return Attribution(scores, {"swaps": found.swaps, "flipped": (found.count > 0).float()})
+
+    def find(self, model: Model, batch: Batch, target: Target) -> Flips:
+        """The smallest flips away from the class that the search finds."""
+        demand(self.unfit(model))
+        if min(self.swaps, self.beam, self.candidates) < 1:
+            raise AssayError("Counterfactuals need at least one swap, one text to follow and one candidate.")
+        example, texts = torch.arange(len(batch), device=batch.ids.device), batch.ids
+        logits = _read(model, batch)
+        turned = _lead(logits, target) < 0
+        flips = [(example[turned], texts[turned], logits[turned])]
+        for _ in range(self.swaps):
+            going = ~turned[example]
+            example, texts = self._neighbours(cast(TokenModel, model), batch, target, example[going], texts[going])
+            if not len(example):
+                break
+            logits = _read(model, _with(batch, example, texts))
+            lead = _lead(logits, target[example])
+            flips.append((example[lead < 0], texts[lead < 0], logits[lead < 0]))
+            turned = turned.index_fill(0, example[lead < 0], True)
+            order, rank = _ranked(example, lead)
+            followed = order[rank < self.beam]
+            example, texts = example[followed], texts[followed]
+        return _together(batch, target, *(torch.cat(part) for part in zip(*flips, strict=True)))
+
+    def _neighbours(
+        self, model: TokenModel, batch: Batch, target: Target, example: Int[Tensor, " N"], texts: Int[Tensor, "N T"]
+    ) -> tuple[Int[Tensor, " M"], Int[Tensor, "M T"]]:
+        """The most promising texts with one more swap, each once."""
+        table = _wide(model.vectors.detach())
+        at_once = max(1, min(_rows(texts), GAINS // (texts.shape[1] * len(table))))
+        found = [torch.cat([example[:0, None], texts[:0]], dim=1)]
+        for start in range(0, len(example), at_once):
+            rows, old = example[start : start + at_once], texts[start : start + at_once]
+            x, slope = _slope(model, _with(batch, rows, old), target[rows])
+            gains = (slope * x).sum(-1, keepdim=True) - slope @ table.T  # [n, T, V]
+            gains[..., : model.ordinary] = -torch.inf
+            gains.scatter_(2, old[..., None], -torch.inf)
+            gains.masked_fill_(~(batch.mask[rows] & (old == batch.ids[rows]))[..., None], -torch.inf)  # once a place
+            best, place, word = _promising(gains, self.candidates)
+            new = old[:, None].repeat(1, best.shape[1], 1).scatter(2, place[..., None], word[..., None])
+            real = best > -torch.inf
+            found.append(torch.cat([rows[:, None].expand_as(real)[real][:, None], new[real]], dim=1))
+        each: Tensor = torch.unique(torch.cat(found), dim=0)
+        return each[:, 0], each[:, 1:]
+
+
+def _promising(
+    gains: Float[Tensor, "N T V"], candidates: int
+) -> tuple[Float[Tensor, "N S"], Int[Tensor, "N S"], Int[Tensor, "N S"]]:
+    """The highest gains with place and word: so many of all, and the best word's at so many places."""
+    # differs from Ebrahimi et al. (2018): the highest gains alone are often those of many words at one place.
+    overall, order = gains.flatten(1).topk(min(candidates, gains[0].numel()))
+    each, word = gains.max(-1)
+    highest, place = each.topk(min(candidates, each.shape[1]))
+    words = gains.shape[2]
+    return (
+        torch.cat([overall, highest], dim=1),
+        torch.cat([order // words, place], dim=1),
+        torch.cat([order % words, word.gather(1, place)], dim=1),
+    )
+
+
+def _slope(model: Model, batch: Batch, target: Target) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B T D"]]:
+    """The embeddings, and the gradient of the class's lead there."""
+    # cuDNN's recurrent kernels refuse a backward pass outside training mode.
+    with torch.enable_grad(), torch.backends.cudnn.flags(enabled=False):
+        x = model.embed(batch).detach().requires_grad_()
+        (slope,) = torch.autograd.grad(_lead(model(x, batch).logits, target).sum(), x)
+    return _wide(x.detach()), _wide(slope)
+
+
+def _lead(logits: Float[Tensor, "N C"], target: Int[Tensor, " N"]) -> Float[Tensor, " N"]:
+    """How far the class's logit is above the highest other one."""
+    chosen = target[:, None]
+    return logits.gather(1, chosen).squeeze(1) - logits.scatter(1, chosen, -torch.inf).amax(-1)
+
+
+@torch.no_grad()
+def _read(model: Model, batch: Batch) -> Float[Tensor, "B C"]:
+    """The logits of as many texts at once as TOKENS allows."""
+    pieces = [batch[start : start + _rows(batch.ids)] for start in range(0, len(batch), _rows(batch.ids))]
+    return torch.cat([_wide(model(model.embed(piece), piece).logits) for piece in pieces])
+
+
+def _rows(texts: Int[Tensor, "N T"]) -> int:
+    return max(1, TOKENS.get(texts.device.type, 32_768) // texts.shape[1])
+
+
+def _with(batch: Batch, example: Int[Tensor, " N"], texts: Int[Tensor, "N T"]) -> Batch:
+    """The examples with other words."""
+    return replace(batch[example], ids=texts, truth=None)
+
+
+def _wide(numbers: Float[Tensor, "*N"]) -> Float[Tensor, "*N"]:
+    return numbers.float() if numbers.dtype.itemsize < 4 else numbers
+
+
+def _ranked(example: Int[Tensor, " N"], values: Float[Tensor, " N"]) -> tuple[Int[Tensor, " N"], Int[Tensor, " N"]]:
+    """The order by example and value, and in this order the rank of each among those of its example."""
+    order = values.argsort(stable=True)
+    order = order[example[order].argsort(stable=True)]
+    counts = example.bincount()
+    places = torch.arange(len(example), device=example.device)
+    return order, places - (counts.cumsum(0) - counts)[example[order]]
+
+
+def _together(
+    batch: Batch, target: Target, example: Int[Tensor, " N"], texts: Int[Tensor, "N T"], logits: Float[Tensor, "N C"]
+) -> Flips:
+    """The flips of each example side by side, those that leave the class furthest behind first."""
+    count = example.bincount(minlength=len(batch))
+    most = max(1, int(count.max()))
+    order, rank = _ranked(example, _lead(logits, target[example]))
+    row = example[order]
+    ids = batch.ids[:, None].repeat(1, most, 1).index_put((row, rank), texts[order])
+    left = logits.softmax(-1)[order].gather(1, target[row, None]).squeeze(1)
+    probability = logits.new_full((len(batch), most), torch.nan).index_put((row, rank), left)
+    return Flips(ids, ids != batch.ids[:, None], probability, count)
