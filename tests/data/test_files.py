@@ -332,7 +332,7 @@ def test_identical_texts_never_cross_splits(texts: list[str], seed: int) -> None
     for one, other in ((0, 1), (0, 2), (1, 2)):
         assert not {example.text for example in parts[one]} & {example.text for example in parts[other]}
     assert parts[2]
-    assert parts[1] or len(set(texts)) == 1
+    assert parts[1] or not parts[0]  # a few texts may all fall to the test
 
 
 def test_fractions_are_spread_evenly() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from assay.data import reviews, topics
+from assay.data import evidence, reviews, topics
 from assay.data.examples import Corpus
 from assay.data.files import Columns, read_file
 from assay.data.sources import MEGABYTE, SOURCES, cached, local_copy
@@ -90,13 +90,43 @@ CORPORA: dict[str, Entry] = {
         "non-commercial use",
         topics.AGNEWS,
     ),
+    "hatexplain": Entry(
+        evidence.hatexplain,
+        "Posts with the words that people marked as the reason (Mathew et al. 2021). They hold slurs and hate speech",
+        evidence.ATTITUDES,
+        "19,229 posts",
+        "MIT",
+        (evidence.HATEXPLAIN,),
+    ),
+    "movies": Entry(
+        evidence.movies,
+        "Film reviews with the phrases that people marked as the reason (Zaidan and Eisner 2008; DeYoung et al. 2020)",
+        evidence.SENTIMENTS,
+        "1,999 reviews",
+        "none stated; for research",
+        evidence.MOVIES,
+    ),
+    "esnli": Entry(
+        evidence.esnli,
+        "Pairs of sentences as one text; the test pairs with marked words (Bowman et al. 2015; Camburu et al. 2018)",
+        evidence.RELATIONS,
+        "40,468 pairs",
+        "CC BY-SA 4.0; marked words: MIT",
+        (*evidence.SNLI, evidence.HIGHLIGHTS),
+    ),
 }
 
 
-def corpus(name: str, seed: int = 0, columns: Columns | None = None) -> Corpus:
-    """The corpus of that name, or in the file of that path; the seed decides what is generated or split."""
+def corpus(name: str, seed: int = 0, columns: Columns | None = None, joined: bool = False) -> Corpus:
+    """The corpus of that name, or in the file of that path; the seed decides what is generated or split.
+
+    Pairs may be had `joined`, the question before the text, for models that read one text.
+    """
+    from assay.data import joined as pairs
     from assay.data.planted import PLANTED
 
+    if joined:
+        return pairs.joined(corpus(name, seed, columns))
     if name in CORPORA:
         return CORPORA[name].load()
     if name in PLANTED:

@@ -19,6 +19,7 @@ class Example:
     evidence: tuple[Span, ...] | None = None
     query: str | None = None
     planted: bool = False
+    query_evidence: tuple[Span, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -6,24 +6,21 @@ from random import Random
 
 from assay.data.examples import Corpus, Example
 from assay.data.planted.lexicon import NEUTRAL
-from assay.data.planted.writing import example, expand, plant, spell
+from assay.data.planted.writing import example, expand, plant
 
 CLASSES = ("contradiction", "entailment", "neutral")
 CONTRADICTION, ENTAILMENT, UNDECIDED = range(3)
 
 # Word: what is just above it. Roots have no entry.
-NUMBERS = dict.fromkeys(("two", "three", "four", "five"), "some")
+# Every root has equally many words below it, so that no root is the likelier one.
+NUMBERS = {"two": "few", "three": "few", "fifty": "many", "sixty": "many"}
 KINDS = {
     "dogs": "animals", "poodles": "dogs", "beagles": "dogs",
     "cats": "animals", "kittens": "cats", "tabbies": "cats",
-    "birds": "animals", "sparrows": "birds", "ravens": "birds",
     "children": "people", "boys": "children", "girls": "children",
+    "adults": "people", "men": "adults", "women": "adults",
 }  # fmt: skip
-ACTIONS = {
-    "running": "moving", "sprinting": "running", "jogging": "running",
-    "walking": "moving", "strolling": "walking", "marching": "walking",
-    "sleeping": "resting", "napping": "sleeping", "dozing": "sleeping",
-}  # fmt: skip
+ACTIONS = {"running": "moving", "walking": "moving", "sleeping": "resting", "sitting": "resting"}
 TAXONOMIES = (NUMBERS, KINDS, ACTIONS)
 
 FRAMES = (
@@ -49,37 +46,39 @@ def leaves(above: dict[str, str]) -> list[str]:
     return [word for word in above if word not in above.values()]
 
 
-def below_root(random: Random, leaf: str, above: dict[str, str]) -> str:
-    """The leaf or a word between it and the root."""
-    return random.choice(lineage(leaf, above)[:-1])
-
-
 def write(random: Random, turn: int) -> tuple[Example, ...]:
     """One pair with the label whose turn it is.
 
-    The premise is general in one respect, the hypothesis specific in one, whatever the label: only together
-    do they tell it.
+    Whatever the label, the premise is general in one respect and the hypothesis specific in one, and one of the two
+    may be so in another respect as well: only together do they tell the label.
     """
     label = turn % 3
-    precise = random.randrange(3)
-    vague = precise if label == UNDECIDED else random.choice([part for part in range(3) if part != precise])
-    premise = [random.choice(leaves(above)) for above in TAXONOMIES]
-    hypothesis = [lineage(word, above)[-1] for word, above in zip(premise, TAXONOMIES, strict=True)]
-    claimed, above = premise[precise], TAXONOMIES[precise]
+    precise, other, spare = random.sample(range(3), 3)
+    general, specific = {precise if label == UNDECIDED else other}, {precise}
+    random.choice((general, specific, set[int]())).add(spare)
+    scene = [random.choice(leaves(above)) for above in TAXONOMIES]
+    claim = list(scene)
+    deciding = {ENTAILMENT: range(3), UNDECIDED: (precise,), CONTRADICTION: (random.randrange(3),)}[label]
     if label == CONTRADICTION:
-        claimed = random.choice([leaf for leaf in leaves(above) if apart(leaf, claimed, above)])
-    premise[vague] = hypothesis[vague]
-    hypothesis[precise] = below_root(random, claimed, above)
-    deciding = range(3) if label == ENTAILMENT else (precise,)
+        (respect,) = deciding
+        claim[respect] = excluded(random, scene[respect], TAXONOMIES[respect], respect in specific)
+    premise = [lineage(word, TAXONOMIES[at])[-1] if at in general else word for at, word in enumerate(scene)]
+    hypothesis = [
+        random.choice(lineage(word, above)[:-1]) if at in specific else lineage(word, above)[-1]
+        for at, (word, above) in enumerate(zip(claim, TAXONOMIES, strict=True))
+    ]
     frame = expand(random, random.choice(FRAMES) + ".", {**NEUTRAL, "scene": SCENES, "trait": TRAITS})
     for part, word in enumerate(premise):
         frame = frame.replace(str(part), f"[{word}]" if part in deciding else word)
-    return (example(frame, label, spell("{} {} were {}.".format(*hypothesis))),)
+    asked = [f"[{word}]" if part in deciding else word for part, word in enumerate(hypothesis)]
+    return (example(frame, label, "{} {} were {}.".format(*asked)),)
 
 
-def apart(one: str, other: str, above: dict[str, str]) -> bool:
-    """Whether two leaves share nothing but their root."""
-    return not set(lineage(one, above)[:-1]) & set(lineage(other, above)[:-1])
+def excluded(random: Random, leaf: str, above: dict[str, str], specific: bool) -> str:
+    """A leaf that shares nothing with this one but the root, and not even that where only the root will be named."""
+    line = lineage(leaf, above)
+    shared = set(line[:-1] if specific else line)
+    return random.choice([other for other in leaves(above) if not shared & set(lineage(other, above))])
 
 
 def entail(seed: int) -> Corpus:
@@ -87,7 +86,7 @@ def entail(seed: int) -> Corpus:
 
     In each respect the word of the hypothesis is the premise's own or above it (it follows), below it (it is
     open) or neither (it is excluded). One excluded respect makes a contradiction, else one open respect makes
-    it neutral, else it is an entailment. The evidence is the premise's word in the excluded or open respect,
-    and all three words for an entailment. Neither text alone tells the label.
+    it neutral, else it is an entailment. The evidence is the word in the excluded or open respect, and all three
+    words for an entailment, in the premise and in the hypothesis. Neither text alone tells the label.
     """
     return plant("planted:entail", CLASSES, seed, write)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from random import Random
 
 from assay.data.examples import Corpus, Example
@@ -50,7 +51,9 @@ def belongings(story: list[Event]) -> list[Question]:
         grip = last(story, ("take", "drop"), thing=thing)
         until = grip if story[grip].kind == "drop" else len(story)
         move = last(story[:until], ("move",), story[grip].name)
-        questions.append(Question(f"Where is the {thing}?", story[move].place, (grip, move)))
+        question = Question(f"Where is the {thing}?", story[move].place, (grip, move))
+        if all(question.answer not in stops(without(story, fact), thing)[-1] for fact in question.support):
+            questions.append(question)
     return questions
 
 
@@ -66,7 +69,11 @@ def journeys(story: list[Event]) -> list[Question]:
             grip = last(story[:arrival], ("take",), thing=thing)
             start = last(story[:arrival], ("move",), story[arrival].name)
             wording = f"Where was the {thing} before it came to the {{}}?"
-            questions.append(Question(wording, story[start].place, (grip, start, arrival), place))
+            question = Question(wording, story[start].place, (grip, start, arrival), place)
+            if others_came(story, question) and all(
+                question.answer not in before(stops(without(story, fact), thing), place) for fact in question.support
+            ):
+                questions.append(question)
     return questions
 
 
@@ -81,6 +88,48 @@ def arrivals(story: list[Event], thing: str) -> list[int]:
         elif event.kind == "move" and event.name == holder:
             path.append(position)
     return path
+
+
+def without(story: list[Event], position: int) -> list[Event]:
+    """The story with one sentence left out."""
+    return story[:position] + story[position + 1 :]
+
+
+def stops(story: list[Event], thing: str) -> list[set[int]]:
+    """The places on a thing's way, as far as the sentences tell; where they contradict each other, all that they tell.
+
+    With a sentence left out, this is what a reader could still find out by another route: a thing that lies
+    where somebody put it down needs no word of how the next person came there.
+    """
+    places: dict[str, int] = {}
+    path: list[set[int]] = [set()]
+    holder = ""
+    for event in story:
+        if event.kind == "move":
+            places[event.name] = event.place
+            if event.name == holder:
+                path.append({event.place})
+        elif event.thing == thing:
+            holder = event.name if event.kind == "take" else ""
+            path[-1] |= {places[event.name]} if event.name in places else set()
+    return path
+
+
+def before(path: list[set[int]], goal: int) -> set[int]:
+    """All places from which a thing came to the goal."""
+    return set[int]().union(*(start for start, end in pairwise(path) if goal in end))
+
+
+def others_came(story: list[Event], question: Question) -> bool:
+    """Whether a move from another place led there too: else one need not know who took the thing."""
+    places: dict[str, int] = {}
+    found = False
+    for event in story:
+        if event.kind == "move":
+            origin = places.get(event.name, question.answer)
+            found = found or (event.place == question.about and origin != question.answer)
+            places[event.name] = event.place
+    return found
 
 
 def write(
@@ -100,15 +149,16 @@ def write(
     told = [tell(random, event, places, position == 0) for position, event in enumerate(story)]
     for position in question.support:
         told[position] = re.sub(r"\w+", r"[\g<0>]", told[position])
-    return (example(" ".join(told), label, question.wording.format(places[question.about])),)
+    asked = re.sub(r"\w+", r"[\g<0>]", question.wording.format(places[question.about]))
+    return (example(" ".join(told), label, asked),)
 
 
 def facts1(seed: int) -> Corpus:
     """Stories of moving people; "Where is Ada?" has one supporting sentence, Ada's last move.
 
-    The classes are the places; the evidence is every word of the supporting sentences. (The three tasks
-    follow the idea of one, two and three supporting facts of Weston et al. 2015, with our own world and
-    words.)
+    The classes are the places; the evidence is every word of the question and of the supporting sentences.
+    Without one of these the story gives another answer or none. (The three tasks follow the idea of one, two
+    and three supporting facts of Weston et al. 2015, with our own world and words.)
     """
     return plant("planted:facts1", PLACES, seed, partial(write, whereabouts, (4, 7)))
 
@@ -119,14 +169,14 @@ def facts2(seed: int) -> Corpus:
     They are the last one in which somebody takes or puts down the thing, and this person's last move (before
     putting it down, if so). A thing moves with the person who holds it. The evidence is every word of both.
     """
-    return plant("planted:facts2", PLACES, seed, partial(write, belongings, (5, 9)))
+    return plant("planted:facts2", PLACES, seed, partial(write, belongings, (4, 6)))
 
 
 def facts3(seed: int) -> Corpus:
     """Stories of people and things; "Where was the flute before it came to the cellar?" needs three facts.
 
     They are the move by which somebody brought the thing there, the move of this person before that, and the
-    sentence in which this person took the thing. It came to the place of the question only once. The evidence
-    is every word of the three.
+    sentence in which this person took the thing. It came to the place of the question only once, but somebody
+    also came there from elsewhere without it. The evidence is every word of the three.
     """
-    return plant("planted:facts3", PLACES, seed, partial(write, journeys, (7, 12)))
+    return plant("planted:facts3", PLACES, seed, partial(write, journeys, (5, 8)))

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from random import Random
 
-from assay.data.examples import Corpus, Example
+from assay.data.examples import Corpus, Example, Span
 
 Grammar = Mapping[str, tuple[str, ...]]
 """The ways to fill each slot; a filling may hold slots itself."""
@@ -36,13 +36,22 @@ def spell(marked: str) -> str:
 
 
 def example(marked: str, label: int, query: str | None = None) -> Example:
-    """The example whose evidence is what stands in [brackets]."""
+    """The example whose evidence is what stands in [brackets]; a query may have some too."""
+    text, evidence = unmarked(spell(marked))
+    if query is None:
+        return Example(text, label, evidence, planted=True)
+    asked, asked_evidence = unmarked(spell(query))
+    return Example(text, label, evidence, asked, planted=True, query_evidence=asked_evidence)
+
+
+def unmarked(marked: str) -> tuple[str, tuple[Span, ...]]:
+    """The text without brackets, and where the words in brackets stand."""
     text, spans = "", []
-    for position, piece in enumerate(re.split(r"[\[\]]", spell(marked))):
+    for position, piece in enumerate(re.split(r"[\[\]]", marked)):
         if position % 2:
             spans.append((len(text), len(text) + len(piece)))
         text += piece
-    return Example(text, label, tuple(spans), query, planted=True)
+    return text, tuple(spans)
 
 
 def plant(name: str, classes: tuple[str, ...], seed: int, write: Write, write_test: Write | None = None) -> Corpus:
