@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +46,7 @@ class Record:
     instances: pa.Table
     examples: pa.Table
 
-    @property
+    @cached_property
     def findings(self) -> list[Finding]:
         return [Finding(**row) for row in self.summary["findings"]]
 

@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 from assay.records import Record
 from assay.report.page import write
 from assay.report.verdicts import headline
-from tests.report.synthetic import synthetic_record
+from tests.report.synthetic import FAITHFUL, MANY, synthetic_record
 
 pytestmark = pytest.mark.browser
 CHROMIUM = shutil.which("chromium")
@@ -40,6 +40,14 @@ def record() -> Record:
 def address(record: Record, tmp_path_factory: pytest.TempPathFactory) -> str:
     path = tmp_path_factory.mktemp("report") / "report.html"
     write(record, path)
+    return path.as_uri()
+
+
+@pytest.fixture(scope="module")
+def crowd(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The page of thirty explainers and every audit that planted evidence allows."""
+    path = tmp_path_factory.mktemp("crowd") / "report.html"
+    write(synthetic_record(count=16, explainers=MANY, audits=FAITHFUL), path)
     return path.as_uri()
 
 
@@ -79,12 +87,15 @@ def test_it_opens_from_disk_without_a_request_or_an_error(page: Page, address: s
     assert faults == []
 
 
+@pytest.mark.parametrize("which", ["address", "crowd"])
 @pytest.mark.parametrize("size", SIZES, ids=str)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_nothing_sticks_out_at_the_side(browser: Browser, address: str, size: tuple[int, int], scheme: str) -> None:
+def test_nothing_sticks_out_at_the_side(
+    browser: Browser, which: str, size: tuple[int, int], scheme: str, request: pytest.FixtureRequest
+) -> None:
     width, height = size
     page = browser.new_page(viewport={"width": width, "height": height}, color_scheme=scheme)
-    page.goto(address)
+    page.goto(request.getfixturevalue(which))
     page.evaluate("document.querySelectorAll('details').forEach(part => part.open = true)")
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     wide = page.evaluate(
@@ -95,9 +106,57 @@ def test_nothing_sticks_out_at_the_side(browser: Browser, address: str, size: tu
     page.close()
 
 
+@pytest.mark.parametrize("part", [".board", ".matrix .scroll"])
+def test_names_stay_in_sight_while_a_table_scrolls_in_its_box(browser: Browser, crowd: str, part: str) -> None:
+    page = browser.new_page(viewport={"width": 375, "height": 800})
+    page.goto(crowd)
+    box = page.locator(part).first
+    name, number = box.locator("tbody th").first, box.locator("tbody td").nth(3)
+    before, started = name.bounding_box(), number.bounding_box()
+    assert box.evaluate("part => part.scrollWidth > part.clientWidth")
+    box.evaluate("part => { part.scrollLeft = 120 }")
+    after, ended = name.bounding_box(), number.bounding_box()
+    assert before and after and started and ended
+    assert after["x"] == pytest.approx(before["x"], abs=1)
+    assert ended["x"] == pytest.approx(started["x"] - 120, abs=1)
+    assert 100 < after["width"] < 375 / 2
+    assert page.evaluate("document.documentElement.scrollWidth") <= 375
+    page.close()
+
+
+def test_the_whole_leaderboard_is_in_sight_on_a_desk(browser: Browser, crowd: str) -> None:
+    page = browser.new_page(viewport={"width": 1280, "height": 900})
+    page.goto(crowd)
+    assert page.locator(".board tbody tr").count() == 31
+    assert page.locator(".board").evaluate("part => part.scrollWidth <= part.clientWidth")
+    page.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_numbers_can_be_read_on_the_darkest_shade_of_a_square(browser: Browser, crowd: str, scheme: str) -> None:
+    page = browser.new_page(color_scheme=scheme)
+    page.goto(crowd)
+    ratios = page.locator(".matrix .p8, .matrix .p4, .matrix .p1").evaluate_all(
+        """cells => cells.map(cell => {
+            const parts = text => text.match(/[\\d.]+/g).map(Number);
+            const [r, g, b, a] = parts(getComputedStyle(cell).backgroundColor);
+            const ground = parts(getComputedStyle(document.body).backgroundColor);
+            const mixed = [r, g, b].map((part, place) => part * a + ground[place] * (1 - a));
+            const light = colour => colour.slice(0, 3).map(part => part / 255)
+                .map(part => part <= .04045 ? part / 12.92 : ((part + .055) / 1.055) ** 2.4)
+                .reduce((sum, part, place) => sum + part * [.2126, .7152, .0722][place], 0);
+            const [low, high] = [light(mixed), light(parts(getComputedStyle(cell).color))].sort((x, y) => x - y);
+            return (high + .05) / (low + .05);
+        })"""
+    )
+    assert ratios
+    assert min(ratios) >= 4.5
+    page.close()
+
+
 def test_details_open_without_a_script(page: Page, address: str) -> None:
     page.goto(address)
-    table = page.locator("#audit-1 .scroll")
+    table = page.locator("#audit-1 details .scroll")
     assert not table.is_visible()
     page.locator("#audit-1 summary").click()
     assert table.is_visible()

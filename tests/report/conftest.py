@@ -35,5 +35,23 @@ def planted(make: Callable[..., Record]) -> Record:
 
 
 @pytest.fixture(scope="session")
+def contest(make: Callable[..., Record]) -> Record:
+    """A record of few explainers and every audit that planted evidence allows."""
+    return make(count=80, audits=synthetic.FAITHFUL)
+
+
+@pytest.fixture(scope="session")
+def human(make: Callable[..., Record]) -> Record:
+    """A record with evidence that people marked."""
+    return make(count=60, audits=("agreement", "erasure", "plausibility"))
+
+
+@pytest.fixture(scope="session")
+def crowd(make: Callable[..., Record]) -> Record:
+    """A record of thirty explainers."""
+    return make(count=24, explainers=synthetic.MANY, audits=synthetic.FAITHFUL)
+
+
+@pytest.fixture(scope="session")
 def page(record: Record) -> str:
     return render(record)

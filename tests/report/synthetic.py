@@ -10,6 +10,9 @@ import numpy as np
 import pyarrow as pa
 
 from assay.records import Finding, Record, finding_rows
+from tests.report.invented import EXPLAINERS, FAITHFUL, MANY, NEW, SIGNED, agreements, all_scores, found
+
+__all__ = ["FAITHFUL", "MANY", "SIGNED", "changed", "synthetic_record"]
 
 OPENINGS = ["the film", "this story", "her second novel", "the last act", "their new play", "a quiet comedy"]
 MIDDLES = [
@@ -37,21 +40,6 @@ HOSTILE = [
     "line one\n  indented\tline two  with   gaps",
     "{{ 7 * 7 }} {% raw %} ${x} </style><img src=x onerror=alert(2)>",
 ]
-EXPLAINERS = {
-    "attention": "The weights of the attention layer.",
-    "gradient": "Gradient times input with attention held fixed, absolute.",
-    "gradient_norm": "Length of the gradient at each embedding.",
-    "input_x_gradient": "Gradient times input, signed.",
-    "leave_one_out": "How far the prediction moves when the token is deleted.",
-    "random": "Scores drawn at random.",
-}
-NOISE = {
-    "attention": 2.2,
-    "gradient": 0.35,
-    "gradient_norm": 0.8,
-    "input_x_gradient": 1.1,
-    "leave_one_out": 0.0,
-}
 SHARED = ("example", "audit", "label", "predicted", "probability", "length")
 AUDITS = {
     "agreement": (
@@ -67,6 +55,13 @@ AUDITS = {
         "Jain and Wallace (2019), section 4.2.2",
     ),
     "truth": ("Do the scores find the evidence that is known?", "DeYoung et al. (2020)"),
+    "erasure": ("Does the prediction change when the words are taken away?", "DeYoung et al. (2020)"),
+    "plausibility": ("Do the explanations mark the words that people mark?", "DeYoung et al. (2020)"),
+    "sanity": ("Does the explanation notice when the model is another one?", "Adebayo et al. (2018)"),
+    "stability": ("Does the explanation hold still?", "Alvarez-Melis and Jaakkola (2018)"),
+    "consistency": ("Where do the explanations contradict each other?", "Krishna et al. (2022)"),
+    "roar": ("Does a model without the words get worse?", "Hooker et al. (2019)"),
+    "shortcut": ("Where a word that means nothing decides, is it shown?", "Bastings et al. (2022)"),
 }
 
 
@@ -132,12 +127,13 @@ def _example(
     base = draw.exponential(0.1, size)
     truth = np.zeros(size, dtype=bool)
     truth[draw.choice(size, min(2, size), replace=False)] = True
-    base = base + truth * (0.4 if "truth" in audits else 0.0)
+    known = "truth" in audits or "plausibility" in audits
+    base = base + truth * (0.4 if known else 0.0)
     label = int(draw.integers(len(classes)))
     predicted = label if draw.random() < 0.83 else int(draw.integers(len(classes)))
     sure = float(draw.uniform(0.6, 0.99))
     rest = (1 - sure) / max(len(classes) - 1, 1)
-    scores = {f"score:{name}": _scores(draw, name, base).tolist() for name in explainers}
+    scores = {f"score:{name}": values.tolist() for name, values in all_scores(draw, base, explainers).items()}
     furthest = np.roll(scores.get("score:attention", base), 1 + size // 2)
     attacked = "adversary" in audits
     return {
@@ -148,22 +144,13 @@ def _example(
         "label": label,
         "predicted": predicted,
         "probabilities": [sure if c == predicted else rest for c in range(len(classes))],
-        "truth": truth.tolist() if "truth" in audits else None,
+        "truth": truth.tolist() if known else None,
         "query": None,
         **scores,
         "adversary": furthest.tolist() if attacked else None,
         "adversary_jsd": float(draw.beta(9, 2) * math.log(2)) if attacked else None,
         "adversary_tvd": float(draw.uniform(0, 0.01)) if attacked else None,
     }
-
-
-def _scores(draw: np.random.Generator, name: str, base: np.ndarray) -> np.ndarray:
-    if name == "random":
-        return draw.random(len(base))
-    noisy = base * np.exp(NOISE[name] * draw.normal(size=len(base)))
-    if name == "attention":
-        return noisy / noisy.sum()
-    return noisy * draw.choice([1, 1, -1], len(base)) if name == "input_x_gradient" else noisy
 
 
 def _instances(
@@ -174,7 +161,7 @@ def _instances(
     scores = {name: np.abs(np.array(example[f"score:{name}"])) for name in explainers}
     peak = {"max_attention": float(scores["attention"].max()) if "attention" in scores else None}
     measures: dict[str, dict[str, Any]] = {
-        "agreement": _agreements(scores),
+        "agreement": agreements(scores),
         "permutation": {"median_tvd": float(draw.beta(1.2, 25)), **peak},
         "adversary": {
             "jsd": example["adversary_jsd"],
@@ -185,30 +172,11 @@ def _instances(
         "truth": {},
     }
     if "truth" in audits:
-        found = {name: _found(values, np.array(example["truth"])) for name, values in scores.items()}
-        measures["truth"] = {f"auprc:{n}": p for n, (p, _) in found.items()}
-        measures["truth"] |= {f"precision:{n}": p for n, (_, p) in found.items()}
+        hits = {name: found(values, np.array(example["truth"])) for name, values in scores.items()}
+        measures["truth"] = {f"auprc:{n}": p for n, (p, _) in hits.items()}
+        measures["truth"] |= {f"precision:{n}": p for n, (_, p) in hits.items()}
+    measures |= {audit: NEW[audit](draw, example, explainers) for audit in audits if audit in NEW}
     return [{**shared, "audit": audit, **measures[audit]} for audit in audits]
-
-
-def _agreements(scores: dict[str, np.ndarray]) -> dict[str, float]:
-    """Kendall's τ as the mean product of the signs of all pairwise differences, p from the normal law."""
-    names, row = list(scores), {}
-    for place, one in enumerate(names):
-        for other in names[place + 1 :]:
-            x, y = scores[one], scores[other]
-            size = len(x)
-            signs = np.sign(x[:, None] - x) * np.sign(y[:, None] - y)
-            tau = float(signs.sum() / (size * (size - 1))) if size > 1 else math.nan
-            z = abs(tau) * 3 * math.sqrt(size * (size - 1)) / math.sqrt(2 * (2 * size + 5))
-            row |= {f"tau:{one}~{other}": tau, f"p:{one}~{other}": math.erfc(z / math.sqrt(2))}
-    return row
-
-
-def _found(scores: np.ndarray, truth: np.ndarray) -> tuple[float, float]:
-    hits = truth[np.argsort(-scores)]
-    precisions = np.cumsum(hits) / np.arange(1, len(hits) + 1)
-    return float(precisions[hits].mean()), float(precisions[hits.sum() - 1])
 
 
 def _schema(instances: list[dict[str, Any]]) -> pa.Schema:
@@ -244,10 +212,24 @@ def _findings(audit: str, instances: list[dict[str, Any]], classes: tuple[str, .
                     len(values),
                     undefined=len(mine) - len(values),
                     significant=float(np.mean(np.array(p) <= 0.05)) if p else None,
+                    p_value=_p_value(values) if measure.endswith("_gain") else None,
                     kind=kind if audit == "adversary" else "sample",
                 )
             )
     return findings
+
+
+def _p_value(values: np.ndarray) -> float:
+    """That of a sign test in its normal limit, which is enough to be shown."""
+    ups, downs = int((values > 0).sum()), int((values < 0).sum())
+    return math.erfc(abs(ups - downs) / math.sqrt(2 * max(ups + downs, 1)))
+
+
+def _own(explainers: tuple[str, ...], texts: int) -> list[Finding]:
+    """What some explainers say of themselves."""
+    told = {"integrated_gradients": ("gap", 4.2e-05), "lime": ("standard_error", 0.013), "anchors": ("precision", 0.97)}
+    known = [(name, *told[name]) for name in explainers if name in told]
+    return [Finding("explainers", n, m, "all", v, 0.9 * v, 1.1 * v, v / 2, texts, kind="exact") for n, m, v in known]
 
 
 def _summary(
@@ -276,6 +258,7 @@ def _summary(
         }
         | {
             "audited": len(examples),
+            "planted": "plausibility" not in audits,
             "skipped": {"empty text": 2, "longer than 5,000 tokens": 1},
             "licence": "CC0",
         },
@@ -288,7 +271,8 @@ def _summary(
             "epochs": 8,
             "best_dev": 0.85,
         },
-        "explainers": {name: EXPLAINERS[name] for name in explainers},
+        "explainers": {name: EXPLAINERS.get(name, f"Made up for {name}.") for name in explainers},
+        "explainer_seconds": {name: 0.4 + 1.7 * place for place, name in enumerate(explainers)},
         "audits": {
             name: {
                 "question": AUDITS[name][0],
@@ -300,5 +284,15 @@ def _summary(
             | {"kind": kind if name == "adversary" else "sample"}
             for name in audits
         },
-        "findings": finding_rows(findings),
+        "findings": finding_rows(findings + _own(explainers, len(examples))),
+    } | _costs(explainers)
+
+
+def _costs(explainers: tuple[str, ...]) -> dict[str, Any]:
+    """What older records do not hold."""
+    passes = {
+        name: {"forward": 1.0 + 2.5 * place, "backward": float(place % 2)} for place, name in enumerate(explainers)
     }
+    layers = "the model has no stack of self-attention layers"
+    left_out = {"rollout": layers, "flow": layers, "hotflip": "the model has no table of embeddings"}
+    return {"explainer_cost": passes, "left_out": left_out}

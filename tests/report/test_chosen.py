@@ -5,16 +5,51 @@ from dataclasses import replace
 
 from assay.records import Record
 from assay.report.chosen import choose
+from assay.report.examples import groups
 
 
 def test_extremes_are_the_lowest_and_the_highest(record: Record) -> None:
     rows = [row for row in record.audit_rows("agreement").to_pylist() if row["length"] >= 5]
     ordered = sorted(rows, key=lambda row: row["tau:attention~leave_one_out"])
-    low, high, _ = choose(record)
+    low, high, _, _ = choose(record)
     taus = {row["example"]: row["tau:attention~leave_one_out"] for row in rows}
-    assert [taus[row] for row in low.rows] == [row["tau:attention~leave_one_out"] for row in ordered[:8]]
-    assert [taus[row] for row in high.rows] == [row["tau:attention~leave_one_out"] for row in ordered[:-9:-1]]
+    assert [taus[row] for row in low.rows] == [row["tau:attention~leave_one_out"] for row in ordered[:6]]
+    assert [taus[row] for row in high.rows] == [row["tau:attention~leave_one_out"] for row in ordered[:-7:-1]]
     assert "lowest τ of attention with leave_one_out" in low.rule
+
+
+def test_the_most_disputed_have_the_lowest_mean_over_all_pairs_but_those_with_random_scores(record: Record) -> None:
+    low, high, disputed, _ = choose(record)
+    pairs = [n for n in record.instances.column_names if n.startswith("tau:") and "random" not in n]
+    rows = [row for row in record.audit_rows("agreement").to_pylist() if row["length"] >= 5]
+    means = {row["example"]: sum(row[pair] for pair in pairs) / len(pairs) for row in rows}
+    left = [example for example in sorted(means, key=lambda e: means[e]) if example not in (*low.rows, *high.rows)]
+    assert disputed.title == "Most disputed"
+    assert list(disputed.rows) == left[:6]
+    assert "lowest mean τ over the 10 pairs of explainers" in disputed.rule
+
+
+def test_two_explainers_have_no_dispute_of_their_own(make: Callable[..., Record]) -> None:
+    groups = choose(make(count=60, explainers=("attention", "gradient", "random")))
+    assert [group.title for group in groups] == ["Strongest disagreement", "Best agreement", "At random"]
+
+
+def test_with_many_explainers_fewer_examples_are_shown(crowd: Record, record: Record) -> None:
+    few, many = ([len(examples) for _, examples in groups(each)] for each in (record, crowd))
+    assert (few, many) == ([6, 6, 6, 6], [2, 2, 2, 2])
+
+
+def test_of_many_explainers_the_best_come_first_and_the_rest_on_demand(crowd: Record) -> None:
+    order = list(reversed(crowd.summary["explainers"]))
+    for _, examples in groups(crowd, order):
+        for shown in examples:
+            assert [strip.name for strip in shown.strips] == [*order[:8], "deciding words"]
+            assert [strip.name for strip in shown.rest] == order[8:]
+
+
+def test_what_people_marked_is_not_called_deciding(human: Record, planted: Record) -> None:
+    for record, name in ((human, "words marked by people"), (planted, "deciding words")):
+        assert {examples[0].strips[-1].name for _, examples in groups(record)} == {name}
 
 
 def test_no_example_is_shown_twice_and_no_more_than_24(record: Record) -> None:

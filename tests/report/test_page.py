@@ -5,7 +5,6 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import replace
-from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
@@ -14,45 +13,10 @@ from assay.records import Record
 from assay.report.page import render, write
 from assay.report.verdicts import headline, verdicts
 from assay.report.writing import interval, number
+from tests.report.parsed import Page, words
+from tests.report.synthetic import FAITHFUL
 
 HOSTILE_CLASSES = ("<script>alert(3)</script>", '"><img src=x onerror=alert(4)>')
-VOID = {"meta", "link", "br", "img", "hr", "input"}
-
-
-class Page(HTMLParser):
-    """Elements with their attributes and full text, in order of their start tags."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__(convert_charrefs=True)
-        self.elements: list[tuple[str, dict[str, str | None], list[str]]] = []
-        self.open: list[int] = []
-        self.feed(text)
-        self.close()
-        assert not self.open, "every element is closed"
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.elements.append((tag, dict(attrs), []))
-        if tag not in VOID:
-            self.open.append(len(self.elements) - 1)
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.elements.append((tag, dict(attrs), []))
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.elements[self.open.pop()][0] == tag
-
-    def handle_data(self, data: str) -> None:
-        for place in self.open:
-            self.elements[place][2].append(data)
-
-    def texts(self, tag: str, name: str | None = None) -> list[str]:
-        """The full texts of the elements with this tag and class."""
-        found = [e for e in self.elements if e[0] == tag and (name is None or name in (e[1].get("class") or ""))]
-        return ["".join(texts).strip() for _, _, texts in found]
-
-
-def words(text: str) -> str:
-    return " ".join(text.split())
 
 
 def test_the_verdict_comes_first_with_the_numbers_of_the_findings(record: Record, page: str) -> None:
@@ -170,6 +134,9 @@ def test_a_short_page_is_small(page: str) -> None:
         {"explainers": ("gradient", "random")},
         {"explainers": ("random",)},
         {"classes": ("only",)},
+        {"audits": FAITHFUL, "explainers": ("attention",)},
+        {"audits": ("erasure",), "explainers": ("random",)},
+        {"audits": ("sanity", "stability"), "explainers": ("gradient", "leave_one_out")},
         {"classes": tuple(f"class {place}" for place in range(12))},
         {"count": 1},
         {"count": 2, "audits": ("agreement", "truth")},
@@ -239,7 +206,10 @@ def test_a_page_is_written_whole_or_not_at_all(record: Record, tmp_path: Path, m
 def test_verdicts_need_neither_torch_nor_a_drawing_library() -> None:
     code = (
         "import sys\n"
-        "for name in ('torch', 'altair', 'jinja2', 'vl_convert'): sys.modules[name] = None\n"
+        "class Absent:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name in ('torch', 'altair', 'jinja2', 'vl_convert'): raise ImportError(name)\n"
+        "sys.meta_path.insert(0, Absent())\n"
         "import assay.report.page, assay.report.tables, assay.report.heatmaps\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

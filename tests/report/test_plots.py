@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -13,6 +14,10 @@ from assay.records import Record
 from assay.report import plots
 from assay.report.bins import classes, column, histogram, quarters
 from assay.report.canvas import CLASS_COLOURS, GRADE_COLOURS, finish, layers, save, sheet, svg
+from assay.report.measures import MOST
+from assay.report.sections import captions
+from assay.report.writing import number, significance
+from tests.report.synthetic import FAITHFUL
 
 SOURCES = {
     "verdict": "agreement",
@@ -22,7 +27,16 @@ SOURCES = {
     "adversary": "adversary",
     "adversary_by_attention": "adversary",
     "truth": "truth",
+    "erasure": "erasure",
+    "erasure_by_share": "erasure",
+    "roar": "roar",
+    "roar_by_share": "roar",
+    "shortcut": "shortcut",
+    "sanity": "sanity",
+    "stability": "stability",
+    "plausibility": "plausibility",
 }
+AUDITS = ("permutation", "adversary", "plausibility", *FAITHFUL)
 TAU = "tau:attention~gradient"
 
 
@@ -86,18 +100,29 @@ def test_values_that_are_no_numbers_are_left_out(record: Record) -> None:
     assert len(data.values) == 150
 
 
-@pytest.mark.parametrize("name", plots.FIGURES)
-def test_a_figure_is_there_when_its_audit_is_and_only_then(
-    name: str, planted: Record, make: Callable[..., Record]
-) -> None:
-    assert plots.FIGURES[name](planted) is not None
-    others = tuple(audit for audit in ("agreement", "permutation", "adversary") if audit != SOURCES[name])
-    assert plots.FIGURES[name](make(count=12, audits=others)) is None
+@pytest.fixture(scope="module")
+def every(make: Callable[..., Record]) -> Record:
+    """A record of all audits, which no corpus allows at once."""
+    return make(count=30, audits=AUDITS)
 
 
 @pytest.mark.parametrize("name", plots.FIGURES)
-def test_svg_names_itself_scales_and_fetches_nothing(name: str, planted: Record) -> None:
-    figure = plots.FIGURES[name](planted)
+def test_a_figure_is_there_when_its_audit_is_and_only_then(name: str, every: Record) -> None:
+    assert plots.FIGURES[name](every) is not None
+    left = {SOURCES[name], "truth"} if name == "verdict" else {SOURCES[name]}
+    assert plots.FIGURES[name](without(every, left)) is None
+
+
+def without(record: Record, audits: set[str]) -> Record:
+    """The record as it would be if some audits had not been run."""
+    findings = [row for row in record.summary["findings"] if row["audit"] not in audits]
+    kept = [audit not in audits for audit in record.instances["audit"].to_pylist()]
+    return replace(record, summary=record.summary | {"findings": findings}, instances=record.instances.filter(kept))
+
+
+@pytest.mark.parametrize("name", plots.FIGURES)
+def test_svg_names_itself_scales_and_fetches_nothing(name: str, every: Record) -> None:
+    figure = plots.FIGURES[name](every)
     assert figure is not None
     text = svg(figure)
     root = ElementTree.fromstring(text)
@@ -112,14 +137,68 @@ def test_svg_names_itself_scales_and_fetches_nothing(name: str, planted: Record)
     assert len(text) < 60_000
 
 
-def test_figures_of_one_page_share_no_id_and_stay_the_same(planted: Record) -> None:
+def test_figures_of_one_page_share_no_id_and_stay_the_same(every: Record) -> None:
     def drawn() -> list[str]:
-        return [svg(figure) for draw in plots.FIGURES.values() if (figure := draw(planted)) is not None]
+        return [svg(figure) for draw in plots.FIGURES.values() if (figure := draw(every)) is not None]
 
     first = drawn()
     names = [name for text in first for name in re.findall(r'\bid="([^"]+)"', text)]
     assert len(names) == len(set(names)) >= len(first)
     assert first == drawn()
+
+
+def shown(figure: object) -> list[str]:
+    """All words of a figure."""
+    root = ElementTree.fromstring(svg(figure))  # type: ignore[arg-type]
+    return [node.text or "" for node in root.iter() if node.tag.endswith("}text")]
+
+
+def test_dots_stand_in_the_order_of_the_means_with_their_numbers(every: Record) -> None:
+    found = [f for f in every.findings if (f.audit, f.measure, f.group) == ("erasure", "comprehensiveness_gain", "all")]
+    found.sort(key=lambda f: -f.mean)
+    words = shown(plots.FIGURES["erasure"](every))
+    assert [word for word in words if word in {f.subject for f in found}] == [f.subject for f in found]
+    labels = [f"{number(f.mean, 2)}  {significance(f.p_value)}" for f in found]
+    assert [word for word in words if " p " in word] == labels
+
+
+def test_a_figure_of_many_explainers_holds_only_the_best_and_says_so(crowd: Record) -> None:
+    names = set(crowd.summary["explainers"])
+    drawn = [word for word in shown(plots.FIGURES["stability"](crowd)) if word in names or word.endswith("…")]
+    assert len(drawn) == MOST == 15
+    assert "the best 15 of 30 explainers" in captions(crowd)["stability"]
+    assert "least noticing 15" in captions(crowd)["sanity"]
+    few = dict(list(crowd.summary["explainers"].items())[:15])
+    some = replace(crowd, summary=crowd.summary | {"explainers": few})
+    assert all("15 of" not in caption for caption in captions(some).values())
+    assert (
+        len([word for word in shown(plots.FIGURES["verdict"](crowd)) if word.endswith(("pass", "warn", "fail"))]) > 15
+    )
+
+
+def test_curves_show_few_lines_beside_chance(crowd: Record) -> None:
+    found = [f for f in crowd.findings if (f.audit, f.measure, f.group) == ("erasure", "comprehensiveness", "all")]
+    ordered = sorted((f for f in found if f.subject not in ("random", "chance")), key=lambda f: -f.mean)
+    words = shown(plots.FIGURES["erasure_by_share"](crowd))
+    assert [word for word in words if word in crowd.summary["explainers"]] == [
+        "random",
+        *(f.subject for f in ordered[:5]),
+    ]
+    assert [word for word in words if word.endswith(" %")] == ["1 %", "5 %", "10 %", "20 %", "50 %"]
+    retrained = shown(plots.FIGURES["roar_by_share"](crowd))
+    assert [word for word in retrained if word.endswith(" %")] == ["0 %", "10 %", "30 %", "50 %"]
+
+
+def test_without_words_taken_away_all_lines_start_where_chance_does(crowd: Record) -> None:
+    figure = plots.FIGURES["roar_by_share"](crowd)
+    assert figure is not None
+    drawn = figure.to_dict()
+    held = [*drawn.get("datasets", {}).values(), *(layer["data"].get("values", []) for layer in drawn["layer"])]
+    rows = [row for each in held for row in each if row["share"] == "0 %"]
+    start = crowd.finding("roar", "chance", "accuracy@0")
+    assert start is not None
+    assert {row["mean"] for row in rows} == {start.mean}
+    assert len({row["name"] for row in rows}) == 6
 
 
 def test_what_a_figure_refers_to_is_its_own() -> None:

@@ -4,12 +4,14 @@ import io
 from collections.abc import Callable
 from dataclasses import replace
 
+import pytest
 from rich.console import Console
 
 from assay.records import Record
+from assay.report.measures import label
 from assay.report.tables import agreement_rows, measure_rows, verdict_table
 from assay.report.verdicts import verdicts
-from assay.report.writing import count, interval, number
+from assay.report.writing import count, figures, interval, number, significance
 
 
 def printed(record: Record, width: int = 100) -> str:
@@ -21,6 +23,7 @@ def printed(record: Record, width: int = 100) -> str:
 
 def test_numbers_have_a_real_minus_and_a_dash_where_there_is_none() -> None:
     assert number(-0.12345) == "−0.123"
+    assert number(-0.0001) == number(-0.0) == "0.000"
     assert number(None) == number(float("nan")) == "–"
     assert interval(-0.5, 0.25) == "−0.500 to 0.250"
     assert count(1234567) == "1,234,567"
@@ -36,6 +39,58 @@ def test_the_terminal_table_fits_and_says_in_words_what_colour_says(record: Reco
         assert number(verdict.effect) in line
         assert interval(verdict.low, verdict.high) in line
         assert " ".join(verdict.sentence.split()) in " ".join(shown.split())
+
+
+def test_of_many_explainers_only_that_of_the_headline_is_put_into_words(crowd: Record) -> None:
+    shown = printed(crowd)
+    assert max(map(len, shown.splitlines())) <= 100
+    for verdict in verdicts(crowd):
+        assert (f"{verdict.name}: " in shown) == (verdict.name == "attention")
+
+
+def test_p_values_are_written_as_people_do() -> None:
+    assert [significance(p) for p in (None, float("nan"), 0.0004, 0.001, 0.0456, 1.0)] == [
+        "",
+        "",
+        "p < 0.001",
+        "p = 0.001",
+        "p = 0.046",
+        "p = 1.000",
+    ]
+
+
+def test_numbers_of_any_size_keep_three_figures() -> None:
+    assert [figures(value) for value in (0.0123456, 4.2e-5, -3.0e12, 250.0, float("nan"))] == [
+        "0.0123",
+        "4.2 × 10⁻⁵",
+        "−3 × 10¹²",
+        "250",
+        "–",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("measure", "words"),
+    [
+        ("comprehensiveness@0.05", "comprehensiveness at 5 %"),
+        ("comprehensiveness_gain", "comprehensiveness, gain over chance"),
+        ("fall_gain", "accuracy lost beyond random removal"),
+        ("similarity_encoder", "τ after randomising from the decoder down to the encoder"),
+        ("token_f1", "token F1"),
+        ("my_own", "my own"),
+    ],
+)
+def test_measures_have_names_that_can_be_read(measure: str, words: str) -> None:
+    assert label(measure) == words
+
+
+def test_the_paired_test_stands_beside_gains_only(contest: Record) -> None:
+    grid = measure_rows(contest, "erasure")
+    place = grid.columns.index("paired test")
+    for row, f in zip(grid.rows, (f for f in contest.findings if f.audit == "erasure"), strict=True):
+        assert row[place] == (significance(f.p_value) or "–")
+        assert (row[place] != "–") == f.measure.endswith("_gain")
+    assert "paired test" not in measure_rows(contest, "sanity").columns
 
 
 def test_square_brackets_in_names_are_not_markup(record: Record) -> None:

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 from assay.records import Finding, Record, finding_rows
-from assay.report.verdicts import Verdict, caveats, headline, near_chance, standing, verdicts
-from assay.report.yardsticks import AGREEMENT, JSD_FAR, TRUTH, grade, null
+from assay.report.verdicts import Verdict, caveats, headline, leading, near_chance, standing, tally, verdicts
+from assay.report.yardsticks import AGREEMENT, JSD_FAR, TRUTH, grade, scale
 
 LOO = "attention~leave_one_out"
 
@@ -51,7 +51,7 @@ def test_every_explainer_gets_the_number_of_its_finding(record: Record) -> None:
 def test_the_null_is_what_random_scores_reach(record: Record) -> None:
     random = next(f for f in record.findings if f.subject == "leave_one_out~random" and f.group == "all")
     assert named(record, "attention").null == random.mean
-    assert null(record) == (random.mean, random.high)
+    assert (scale(record).null, scale(record).null_high) == (random.mean, random.high)
 
 
 def test_without_random_scores_the_null_of_tau_is_zero(make: Callable[..., Record]) -> None:
@@ -69,7 +69,7 @@ def test_without_random_scores_the_null_of_truth_is_that_of_all_rankings(make: C
         orders = list(itertools.permutations(truth))
         hits = [[k for k, flag in enumerate(order, 1) if flag] for order in orders]
         by_hand.append(np.mean([np.mean([i / k for i, k in enumerate(places, 1)]) for places in hits]))
-    assert null(small)[0] == pytest.approx(np.mean(by_hand))
+    assert scale(small).null == pytest.approx(np.mean(by_hand))
 
 
 def test_truth_beats_agreement(planted: Record) -> None:
@@ -199,8 +199,44 @@ def test_what_was_not_run_is_not_graded_and_says_why(make: Callable[..., Record]
     assert "leave_one_out" in named(alone, "attention").sentence
     unheard = make(count=40, audits=("permutation",))
     assert "“agreement” was not run" in named(unheard, "gradient").sentence
-    absent = make(count=40, explainers=("gradient", "leave_one_out"), audits=("agreement",))
-    assert headline(absent).startswith("This run cannot say")
+    silent = make(count=40, explainers=("gradient", "random"))
+    assert headline(silent) == "This run cannot say whether a heatmap may be shown: no explainer was put to a test."
+
+
+def test_without_attention_the_headline_is_about_the_best(make: Callable[..., Record]) -> None:
+    names = ("gradient", "gradient_norm", "input_x_gradient", "leave_one_out", "random")
+    record = make(count=60, explainers=names, audits=("agreement",))
+    effects = {verdict.name: verdict.effect or 0.0 for verdict in verdicts(record) if verdict.name != "random"}
+    best = max(effects, key=lambda name: effects[name])
+    assert leading(record) == best == "gradient"
+    assert standing(record) == named(record, best).grade == "pass"
+    assert headline(record).startswith("The heatmap of gradient, the best of 3, may be shown as a reason")
+    model = record.summary["model"] | {"test": {"accuracy": 0.5, "auc": 0.5}}
+    poor = replace(record, summary=record.summary | {"model": model})
+    assert standing(poor) == "warn"
+    assert headline(poor).endswith("but the model itself is hardly better than chance.")
+
+
+def test_random_scores_are_never_the_headline(make: Callable[..., Record], changed: Callable[..., Record]) -> None:
+    record = make(count=40, explainers=("gradient", "leave_one_out", "random"), audits=("agreement",))
+    poor = changed(record, "agreement", "gradient~leave_one_out", "tau", mean=-0.5, low=-0.6, high=-0.4)
+    assert leading(poor) == "gradient"
+    assert standing(poor) == "fail"
+
+
+def test_what_is_known_of_attention_does_not_speak_against_another(make: Callable[..., Record]) -> None:
+    record = make(count=60, explainers=("gradient", "leave_one_out"), audits=("agreement", "adversary"))
+    far = Finding("adversary", "attention", "jsd", "all", 0.68, 0.67, 0.69, 0.01, 60)
+    rows = [row for row in record.summary["findings"] if row["audit"] != "adversary"] + finding_rows([far])
+    assert standing(replace(record, summary=record.summary | {"findings": rows})) == "pass"
+
+
+def test_grades_are_counted(make: Callable[..., Record], record: Record) -> None:
+    given = [verdict.grade for verdict in verdicts(record)]
+    assert [given.count(grade) for grade in ("pass", "warn", "fail")] == [1, 2, 1]
+    told = "Of 4 graded explainers 1 may be shown, 2 with a warning only, and 1 should not be shown."
+    assert tally(record) == told
+    assert tally(make(count=40, explainers=("attention", "leave_one_out"))) is None
 
 
 def test_without_a_grade_other_findings_can_still_warn(

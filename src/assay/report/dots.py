@@ -2,96 +2,130 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
 
 import altair as alt
 
-from assay.records import Record
-from assay.report.canvas import CLASS_COLOURS, GRADE_COLOURS, INK, Figure, Rows, finish, layers, sheet
-from assay.report.verdicts import verdicts
-from assay.report.writing import number
-from assay.report.yardsticks import NULL, TRUTH, null, yardstick
+from assay.records import Finding, Record
+from assay.report.canvas import CLASS_COLOURS, INK, Figure, Rows, finish, layers, sheet
+from assay.report.measures import CHANCE, MOST
+from assay.report.writing import number, significance
+from assay.report.yardsticks import NULL
 
 WIDTH = 250
-SHAPES = {"pass": "circle", "warn": "triangle-up", "fail": "diamond", "reference": "square"}
-MEASURES = {"auprc": "AUPRC", "precision": "precision at the number of deciding words"}
+NARROW = 200  # where numbers stand beside the dots
+SHAPES = ("circle", "diamond", "triangle-up", "square", "cross", "triangle-down")
 
 
-def verdict(record: Record) -> Figure | None:
-    """All explainers on one scale: effect with 95 % interval, the null, and the limits of the grades."""
-    graded = [v for v in verdicts(record) if v.effect is not None]
-    rows: Rows = [
-        {"name": v.name, "mean": v.effect, "low": v.low, "high": v.high, "grade": v.grade}
-        | {"label": f"{number(v.effect, 2)}  {'null' if v.name == NULL else v.grade}"}
-        for v in graded
+@dataclass(frozen=True)
+class Dots:
+    """What one figure shows: the measures of an audit with their names in the legend.
+
+    Of two the first gives the order, from high to low; of more, their mean. `null` is where the dashed line stands;
+    without it, where random scores are.
+    """
+
+    audit: str
+    measures: Mapping[str, str]
+    title: str
+    null: float | None = None
+
+
+TRUTH = Dots("truth", {"auprc": "AUPRC", "precision": "precision at the number of deciding words"}, "")
+ERASURE = Dots("erasure", {"comprehensiveness_gain": ""}, "probability lost beyond random words", null=0.0)
+ROAR = Dots("roar", {"fall_gain": ""}, "accuracy lost beyond random words", null=0.0)
+SHORTCUT = Dots("shortcut", {"shown": ""}, "how well the shortcut is shown")
+STEADINESS = Dots("stability", {"steadiness": ""}, "τ before and after tiny changes")
+PLAUSIBILITY = Dots("plausibility", {"auprc": "AUPRC", "token_f1": "token F1"}, "match with what people marked")
+SANITY = Dots(
+    "sanity",
+    {
+        "similarity_decoder": "decoder randomised",
+        "similarity_alignment": "and alignment",
+        "similarity_encoder": "and encoder",
+        "similarity_embedding": "and embedding",
+        "similarity_labels": "random labels",
+    },
+    "τ with the explanation of the randomised model",
+    null=1.0,
+)
+
+
+def draw(record: Record, spec: Dots) -> Figure | None:
+    """Mean and 95 % interval of each explainer, the highest at the top; None where the audit gave no such number."""
+    found = [
+        f
+        for f in record.findings
+        if f.audit == spec.audit and f.measure in spec.measures and f.group == "all" and f.n > 0 and f.subject != CHANCE
     ]
-    if not rows:
+    if not found:
         return None
-    lowest = min(v.low for v in graded if v.low is not None)
-    domain = (min(0.0, math.floor(10 * lowest) / 10), 1.0)
-    colour = alt.Color("grade:N", legend=None, scale=_scale(GRADE_COLOURS))
-    shape = alt.Shape("grade:N", legend=None, scale=_scale(SHAPES))
-    rule = yardstick(record)
-    title = f"{rule.symbol} with {'the deciding words' if rule is TRUTH else 'leave-one-out'}"
-    shared = sheet(rows).encode(y=_names())
-    ticks = alt.Axis(values=[place / 5 for place in range(-5, 6)], format=".1f")
-    spans = shared.mark_rule(strokeWidth=4, opacity=0.5, strokeCap="round").encode(
-        x=alt.X("low:Q", scale=alt.Scale(domain=domain, nice=False), title=title, axis=ticks),
-        x2="high:Q",
-        color=colour,
-    )
-    dots = shared.mark_point(filled=True, size=120, opacity=1).encode(x="mean:Q", color=colour, shape=shape)
-    words = shared.mark_text(align="left", fontSize=12, color=INK).encode(x=alt.value(WIDTH + 12), text="label:N")
-    figure = layers(*_limits(record, domain), spans, dots, words).properties(width=WIDTH, height=30 * len(rows))
-    told = ", ".join(f"{row['name']} {row['label']}" for row in rows)
-    return finish(figure, f"{title}, mean and 95 % interval of each explainer: {told}.")
+    rows = [_row(f, spec) for name in _ordered(found, spec)[:MOST] for f in found if f.subject == name]
+    title = spec.title or "mean and 95 % interval"
+    marks = _labelled(rows, title) if len(spec.measures) == 1 else _mixed(rows, spec, title)
+    lines = [sheet([{"x": x}]).mark_rule(color=INK, strokeDash=[4, 3]).encode(x="x:Q") for x in _null(found, spec)]
+    told = ", ".join(f"{row['name']} {row['kind']} {number(row['mean'], 2)}" for row in rows)
+    width = NARROW if len(spec.measures) == 1 else WIDTH
+    figure = layers(*lines, *marks).properties(width=width, height=alt.Step(16 if len(spec.measures) == 2 else 22))
+    return finish(figure, f"{title}, mean of each explainer: {told}.")
 
 
-def truth(record: Record) -> Figure | None:
-    """How well each explainer finds the words that are known to decide."""
-    found = [f for f in record.findings if f.audit == "truth" and f.group == "all" and f.n > 0]
-    rows: Rows = [
-        {"name": f.subject, "mean": f.mean, "low": f.low, "high": f.high, "measure": MEASURES[f.measure]}
-        for f in found
-        if f.measure in MEASURES
+def names() -> alt.Y:
+    """The explainers down the left side, in the order of the rows."""
+    return alt.Y("name:N", sort=None, title=None, axis=alt.Axis(labelFontSize=12, labelLimit=165, grid=False))
+
+
+def _ordered(found: list[Finding], spec: Dots) -> list[str]:
+    """All subjects, the highest first by the mean over the measures that a figure orders by."""
+    leading = [next(iter(spec.measures))] if len(spec.measures) == 2 else list(spec.measures)
+    means: dict[str, list[float]] = {f.subject: [] for f in found}
+    for finding in found:
+        if finding.measure in leading:
+            means[finding.subject].append(finding.mean)
+    known = [name for name, values in means.items() if values]
+    return sorted(known, key=lambda name: sum(means[name]) / len(means[name]), reverse=True)
+
+
+def _row(finding: Finding, spec: Dots) -> dict[str, Any]:
+    words = f"{number(finding.mean, 2)}  {significance(getattr(finding, 'p_value', None))}"
+    ends = {"mean": finding.mean, "low": finding.low, "high": finding.high}
+    return {"name": finding.subject, "kind": spec.measures[finding.measure], "label": words} | ends
+
+
+def _null(found: list[Finding], spec: Dots) -> list[float]:
+    if spec.null is not None:
+        return [spec.null]
+    leading = next(iter(spec.measures))
+    return [f.mean for f in found if f.subject == NULL and f.measure == leading]
+
+
+def _labelled(rows: Rows, title: str) -> list[alt.Chart]:
+    """One dot with its bar a line, and the number beside it."""
+    shared = sheet(rows).encode(y=names())
+    x, colour = alt.X("low:Q", title=title, axis=alt.Axis(tickCount=4)), CLASS_COLOURS[0]
+    return [
+        shared.mark_rule(strokeWidth=4, opacity=0.5, color=colour).encode(x=x, x2="high:Q"),
+        shared.mark_point(filled=True, size=90, opacity=1, color=colour).encode(x="mean:Q"),
+        shared.mark_text(align="left", fontSize=12, color=INK).encode(x=alt.value(NARROW + 10), text="label:N"),
     ]
-    if not rows:
-        return None
-    order = list(MEASURES.values())
+
+
+def _mixed(rows: Rows, spec: Dots, title: str) -> list[alt.Chart]:
+    """Two measures below each other with their bars, or more of them as dots on one line."""
+    kinds = [words for words in spec.measures.values() if any(row["kind"] == words for row in rows)]
+    legend = alt.Legend(columns=1 if len(kinds) == 2 else 2)
     shared = sheet(rows).encode(
-        y=_names(),
-        yOffset=alt.YOffset("measure:N", sort=order),
-        color=alt.Color("measure:N", scale=alt.Scale(domain=order, range=list(CLASS_COLOURS[:2]))),
+        y=names(),
+        color=alt.Color(
+            "kind:N", legend=legend, scale=alt.Scale(domain=kinds, range=list(CLASS_COLOURS[: len(kinds)]))
+        ),
     )
-    spans = shared.mark_rule(strokeWidth=4, opacity=0.5).encode(
-        x=alt.X("low:Q", scale=alt.Scale(domain=(0, 1)), title="mean and 95 % interval"), x2="high:Q"
-    )
-    dots = shared.mark_point(filled=True, size=80, opacity=1).encode(
-        x="mean:Q", shape=alt.Shape("measure:N", scale=alt.Scale(domain=order, range=["circle", "diamond"]))
-    )
-    figure = layers(spans, dots).properties(width=WIDTH, height=alt.Step(16))
-    return finish(figure, "AUPRC and precision of each explainer on the deciding words, with 95 % intervals.")
-
-
-def _names() -> alt.Y:
-    return alt.Y("name:N", sort=None, title=None, axis=alt.Axis(labelFontSize=13, labelLimit=0, grid=False))
-
-
-def _scale(values: dict[str, str]) -> alt.Scale:
-    return alt.Scale(domain=list(values), range=list(values.values()))
-
-
-def _limits(record: Record, domain: tuple[float, float]) -> list[alt.Chart]:
-    """The zones of fail and pass as pale grounds with their names on top, and the null as a dashed line."""
-    rule, (chance, _) = yardstick(record), null(record)
-    zones: Rows = [
-        {"from": domain[0], "to": rule.fails, "zone": "fail", "name": f"fails below {rule.fails:g}"},
-        {"from": rule.passes, "to": domain[1], "zone": "pass", "name": f"passes from {rule.passes:g}"},
-    ]
-    shared = sheet(zones)
-    grounds = shared.mark_rect(opacity=0.1).encode(x="from:Q", x2="to:Q", color=alt.Color("zone:N", legend=None))
-    names = shared.mark_text(align="left", baseline="bottom", dx=2, dy=-5, fontSize=11, color=INK).encode(
-        x="from:Q", y=alt.value(0), text="name:N"
-    )
-    line = sheet([{"x": chance}]).mark_rule(color=INK, strokeDash=[4, 3]).encode(x="x:Q")
-    return [grounds, names, line]
+    shape = alt.Shape("kind:N", legend=legend, scale=alt.Scale(domain=kinds, range=list(SHAPES[: len(kinds)])))
+    dots = shared.mark_point(filled=True, size=80, opacity=1).encode(x=alt.X("mean:Q", title=title), shape=shape)
+    if len(spec.measures) > 2:
+        return [dots]
+    shared = shared.encode(yOffset=alt.YOffset("kind:N", sort=kinds))
+    bars = shared.mark_rule(strokeWidth=4, opacity=0.5).encode(x=alt.X("low:Q", title=title), x2="high:Q")
+    return [bars, dots.encode(yOffset=alt.YOffset("kind:N", sort=kinds))]

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
 
 from assay.records import Record
 from assay.report import heatmaps
-from assay.report.chosen import Choice, choose
+from assay.report.chosen import MOST, Choice, choose
 from assay.report.writing import number
 
 CELLS = 6000
 """Tokens in all heatmaps together; longer texts are cut so far that a page stays well below 1 MB."""
+
+MANY, FIRST = 12, 8
+"""With more explainers than MANY, only the FIRST are shown at once."""
+
+KNOWN = "known"
+LEAST = 20  # tokens of a text that are always shown
 
 
 @dataclass(frozen=True)
@@ -28,7 +34,10 @@ class Strip:
 
 @dataclass(frozen=True)
 class Shown:
-    """One example as the page shows it; `pair` is observed attention beside the furthest equivalent one."""
+    """One example as the page shows it; `pair` is observed attention beside the furthest equivalent one.
+
+    Of many explainers the first ones are shown at once, the `rest` only when asked for.
+    """
 
     number: int
     label: str
@@ -39,24 +48,34 @@ class Shown:
     query: str | None
     pair: tuple[Strip, ...]
     strips: tuple[Strip, ...]
+    rest: tuple[Strip, ...] = ()
 
 
-def groups(record: Record) -> list[tuple[Choice, list[Shown]]]:
-    """Each group of chosen examples with what is shown of them."""
-    choices = choose(record)
+def groups(record: Record, order: Sequence[str] = ()) -> list[tuple[Choice, list[Shown]]]:
+    """Each group of chosen examples with what is shown of them; many explainers come in this order."""
+    choices = choose(record, _most(record))
     places = pa.array([row for choice in choices for row in choice.rows], pa.int64())
     rows = record.examples.take(places).to_pylist()
     size = _window(record, rows)
-    shown = iter([_shown(record, row, size) for row in rows])
+    shown = iter([_shortened(_shown(record, row, size), order) for row in rows])
     return [(choice, [next(shown) for _ in choice.rows]) for choice in choices]
 
 
 def _window(record: Record, rows: list[dict[str, Any]]) -> int:
     """The most tokens of a text, at most 150, so that all heatmaps together hold no more than CELLS."""
-    strips = sum(name.startswith("score:") for name in record.examples.column_names) + 2
-    lengths = [len(row["starts"]) for row in rows]
-    sizes = range(heatmaps.WINDOW, 20, -1)
-    return next((size for size in sizes if strips * sum(min(n, size) for n in lengths) <= CELLS), 20)
+    strips, lengths = _strips(record), [len(row["starts"]) for row in rows]
+    sizes = range(heatmaps.WINDOW, LEAST, -1)
+    return next((size for size in sizes if strips * sum(min(n, size) for n in lengths) <= CELLS), LEAST)
+
+
+def _most(record: Record) -> int:
+    """How many examples there is room for; with many explainers they are fewer, but never fewer than two a group."""
+    return min(MOST, max(8, CELLS // (_strips(record) * LEAST)))
+
+
+def _strips(record: Record) -> int:
+    """How often a text is written: once for each explainer, for the furthest attention, and for what is known."""
+    return len([name for name in record.examples.column_names if name.startswith("score:")]) + 2
 
 
 def _shown(record: Record, row: dict[str, Any], size: int) -> Shown:
@@ -68,7 +87,7 @@ def _shown(record: Record, row: dict[str, Any], size: int) -> Shown:
     strips = [Strip(name, "", heatmaps.row(tokens, values, part)) for name, values in scores.items()]
     pair = _pair(row, tokens, strips, part)
     if row.get("truth"):
-        strips.append(Strip("deciding words", "known", heatmaps.marked(tokens, row["truth"], part)))
+        strips.append(Strip(*_evidence(record), heatmaps.marked(tokens, row["truth"], part)))
     return Shown(
         number=row["example"],
         label=classes[row["label"]],
@@ -80,6 +99,21 @@ def _shown(record: Record, row: dict[str, Any], size: int) -> Shown:
         pair=pair,
         strips=tuple(strip for strip in strips if strip not in pair),
     )
+
+
+def _shortened(shown: Shown, order: Sequence[str]) -> Shown:
+    """The example with only the first of many explainers at once, and what is known of the words."""
+    names = [*order, *(strip.name for strip in shown.strips)]
+    known = [strip for strip in shown.strips if strip.remark == KNOWN]
+    others = sorted((strip for strip in shown.strips if strip not in known), key=lambda strip: names.index(strip.name))
+    if len(others) <= MANY:
+        return shown
+    return replace(shown, strips=(*others[:FIRST], *known), rest=tuple(others[FIRST:]))
+
+
+def _evidence(record: Record) -> tuple[str, str]:
+    """Whether the marked words decide by construction, or are what people hold to be the reason."""
+    return ("deciding words" if record.summary["corpus"].get("planted", True) else "words marked by people", KNOWN)
 
 
 def _pair(

@@ -23,8 +23,35 @@ GLOSSARY = {
     "95 % interval": "A range that would hold the true mean in 95 of 100 such audits with other texts of the "
     "same kind, estimated by drawing the audited texts anew (bootstrap).",
     "null": "What the same measure gives for scores that know nothing; an explainer has to beat it.",
+    "comprehensiveness": "How far the probability of the predicted class falls when the highest words (1, 5, 10, 20 "
+    "and 50 % of them; the mean of the five falls) are deleted.",
+    "sufficiency": "How far that probability falls when only the highest words are left; 0 means that they do alone.",
+    "MoRF, LeRF": "Area under that probability while words are deleted, the highest first (MoRF, low is good) or the "
+    "lowest first (LeRF, high is good).",
+    "ROAR": "Remove and retrain: the accuracy of a model that is trained anew on texts without the highest words.",
+    "tied (≈)": "Not clearly worse than the best: the 95 % bootstrap interval of the difference over the same texts "
+    "holds 0.",
+    "passes": "How often the model reads a text forward, and backward for gradients, to explain it once.",
     "significant": "Share of texts whose τ differs from 0 at p ≤ 0.05; it grows with the length of the texts.",
 }
+
+
+NEEDED = {
+    "TVD": ("permutation", "adversary", "stability"),
+    "JSD": ("adversary",),
+    "AUPRC": ("truth", "plausibility"),
+    "comprehensiveness": ("erasure",),
+    "sufficiency": ("erasure",),
+    "MoRF, LeRF": ("erasure",),
+    "ROAR": ("roar",),
+}
+"""The audits that use a word; all others are always explained."""
+
+
+def glossary(record: Record) -> dict[str, str]:
+    """What the words on this page mean."""
+    audits = set(record.summary["audits"])
+    return {word: text for word, text in GLOSSARY.items() if audits & set(NEEDED.get(word, audits)) or not audits}
 
 
 def facts(record: Record) -> list[tuple[str, str]]:
@@ -47,6 +74,14 @@ def facts(record: Record) -> list[tuple[str, str]]:
             "Skipped": ", ".join(skipped) or "none",
         }
     )
+
+
+def left_out(record: Record) -> list[tuple[str, str]]:
+    """The explainers that cannot serve the model, those with the same reason together, as pairs of names and reason."""
+    reasons: dict[str, list[str]] = {}
+    for name, reason in (record.summary.get("left_out") or {}).items():
+        reasons.setdefault(reason, []).append(name)
+    return [(", ".join(names), reason) for reason, names in reasons.items()]
 
 
 def origins(record: Record) -> list[tuple[str, str]]:

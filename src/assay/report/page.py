@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 from assay.files import write_text
 from assay.records import Record
 from assay.report.examples import groups
-from assay.report.facts import GLOSSARY, KINDS, facts, origins
-from assay.report.sections import CAPTIONS, sections
-from assay.report.tables import MARKS
-from assay.report.verdicts import caveats, headline, standing, verdicts
+from assay.report.facts import KINDS, facts, glossary, left_out, origins
+from assay.report.leaderboard import leaderboard
+from assay.report.sections import captions, sections
+from assay.report.tables import MANY, MARKS, TIE, own_rows
+from assay.report.verdicts import ATTENTION, caveats, headline, leading, standing, tally, verdicts
 from assay.report.writing import count, interval, number
 from assay.report.yardsticks import JSD_FAR, SHUFFLE_SMALL, yardstick
 
@@ -34,28 +36,51 @@ def render(record: Record) -> str:
     environment.filters |= {"number": number, "count": count, "html": Markup, "tight": _tight}
     drawn = {name: draw(record) for name, draw in plots.FIGURES.items()}
     page = environment.get_template("report.html.jinja").render(
+        **_judged(record),
+        **_found(record),
         summary=record.summary,
-        headline=headline(record),
-        standing=standing(record),
-        caveats=caveats(record),
-        verdicts=verdicts(record),
-        rule=yardstick(record),
-        sections=sections(record),
-        groups=groups(record),
+        figures={name: Markup(svg(figure)) for name, figure in drawn.items() if figure is not None},
         facts=facts(record),
+        left_out=left_out(record),
         origins=origins(record),
-        glossary=GLOSSARY,
+        glossary=glossary(record),
         kinds=KINDS,
         plan=json.dumps(record.summary.get("plan", {}), indent=2, ensure_ascii=False),
-        figures={name: Markup(svg(figure)) for name, figure in drawn.items() if figure is not None},
-        captions=CAPTIONS,
-        marks=MARKS,
         interval=interval,
-        shuffle_small=SHUFFLE_SMALL,
-        jsd_far=JSD_FAR,
     )
     # a command line may hold bytes that are no text; they must not keep the rest from being written
     return page.encode("utf-8", "replace").decode("utf-8")
+
+
+def _judged(record: Record) -> dict[str, Any]:
+    """What the first section shows."""
+    return {
+        "headline": headline(record),
+        "standing": standing(record),
+        "leading": leading(record),
+        "attention": ATTENTION,
+        "tally": tally(record),
+        "caveats": caveats(record),
+        "verdicts": verdicts(record),
+        "rule": yardstick(record),
+        "marks": MARKS,
+        "shuffle_small": SHUFFLE_SMALL,
+        "jsd_far": JSD_FAR,
+    }
+
+
+def _found(record: Record) -> dict[str, Any]:
+    """What the sections of the audits show."""
+    board = leaderboard(record)
+    return {
+        "board": board,
+        "tie": TIE,
+        "own": own_rows(record),
+        "many": len(record.summary["explainers"]) > MANY,
+        "sections": sections(record),
+        "captions": captions(record),
+        "groups": groups(record, [row.name for row in board.rows] if board else []),
+    }
 
 
 def write(record: Record, path: Path) -> None:

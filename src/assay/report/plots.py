@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import altair as alt
 import numpy as np
@@ -10,9 +11,10 @@ from jaxtyping import Float
 
 from assay.metrics.divergence import MAX_JSD
 from assay.records import Record
+from assay.report import curves, dots
 from assay.report.bins import QUARTERS, Column, classes, column, histogram, quarters
 from assay.report.canvas import CLASS_COLOURS, INK, Figure, finish, layers, save, sheet, svg
-from assay.report.dots import truth, verdict
+from assay.report.grades import verdict
 from assay.report.yardsticks import REFERENCE
 
 __all__ = ["FIGURES", "save", "svg"]
@@ -63,8 +65,25 @@ FIGURES: dict[str, Callable[[Record], Figure | None]] = {
     "permutation": permutation,
     "adversary": adversary,
     "adversary_by_attention": adversary_by_attention,
-    "truth": truth,
+    "truth": partial(dots.draw, spec=dots.TRUTH),
+    "erasure": partial(dots.draw, spec=dots.ERASURE),
+    "erasure_by_share": partial(
+        curves.draw,
+        audit="erasure",
+        measure="comprehensiveness",
+        best="comprehensiveness",
+        title="probability lost without them",
+    ),
+    "roar": partial(dots.draw, spec=dots.ROAR),
+    "roar_by_share": partial(
+        curves.draw, audit="roar", measure="accuracy", best="fall_gain", title="accuracy after retraining without them"
+    ),
+    "shortcut": partial(dots.draw, spec=dots.SHORTCUT),
+    "sanity": partial(dots.draw, spec=dots.SANITY),
+    "stability": partial(dots.draw, spec=dots.STEADINESS),
+    "plausibility": partial(dots.draw, spec=dots.PLAUSIBILITY),
 }
+"""Each takes a record and gives its figure, or None."""
 
 
 def _agreement(record: Record, other: str, shown: str) -> Figure | None:

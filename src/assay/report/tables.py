@@ -3,29 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import accumulate
 
 from rich import box
 from rich.table import Table
 from rich.text import Text
 
 from assay.records import Finding, Record
-from assay.report.verdicts import Verdict, verdicts
-from assay.report.writing import count, interval, number
+from assay.report.leaderboard import Leaderboard, Row, leaderboard
+from assay.report.measures import OWN as SELF
+from assay.report.measures import label
+from assay.report.verdicts import Verdict, leading, verdicts
+from assay.report.writing import count, figures, interval, number, significance
 from assay.report.yardsticks import yardstick
 
 MARKS = {"pass": "✓", "warn": "!", "fail": "✗", "reference": "○", "not applicable": "–"}
 COLOURS = {"pass": "green", "warn": "yellow", "fail": "red", "reference": "cyan", "not applicable": "dim"}
-MEASURES = {
-    "tau": "Kendall τ",
-    "median_tvd": "median output change (TVD)",
-    "max_attention": "largest attention weight",
-    "jsd": "furthest equal-prediction attention (JSD)",
-    "jsd_upper": "certified upper bound (JSD)",
-    "jsd_of_k": "mean of several such attentions (JSD)",
-    "tvd": "its output change (TVD)",
-    "auprc": "AUPRC",
-    "precision": "precision at the number of deciding words",
-}
+WIDTH = 100  # columns of a terminal
+NAME = 26  # of them at most for the name of an explainer
+TIE = "≈"
+OWN = "explainers"  # stands in the place of an audit before what explainers say of themselves
+MANY = 12
+"""From more explainers than this on, tables leave out the predicted classes."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +55,7 @@ def verdict_rows(record: Record) -> Grid:
 
 def agreement_rows(record: Record) -> Grid:
     """A row for each pair and predicted class, as in Table 2 of Jain and Wallace (2019), with interval, n."""
-    found = [f for f in record.findings if f.audit == "agreement"]
+    found = _told(record, "agreement")
     rows = [(f.subject.replace("~", " ~ "), f.group, *_spread(f), number(f.significant), *_size(f)) for f in found]
     columns = ("pair", "predicted class", "mean ± std", "significant", "95 % interval", "n", "undefined")
     return Grid(columns, tuple(rows))
@@ -64,35 +63,119 @@ def agreement_rows(record: Record) -> Grid:
 
 def measure_rows(record: Record, audit: str) -> Grid:
     """A row for each subject, measure and predicted class of an audit."""
-    found = [f for f in record.findings if f.audit == audit]
-    rows = [(f.subject, MEASURES.get(f.measure, f.measure), f.group, *_spread(f), *_size(f), f.kind) for f in found]
-    columns = (
-        "explainer",
-        "measure",
-        "predicted class",
-        "mean ± std",
-        "95 % interval",
-        "n",
-        "undefined",
-        "kind",
-    )
-    return Grid(columns, tuple(rows), first_number=3)
+    found = _told(record, audit)
+    tested = any(f.p_value is not None for f in found)
+    rows = [
+        (
+            f.subject.replace("~", " ~ "),
+            label(f.measure),
+            f.group,
+            *_spread(f),
+            *_size(f),
+            *((significance(f.p_value) or "–",) if tested else ()),
+            f.kind,
+        )
+        for f in found
+    ]
+    tests = ("paired test",) if tested else ()
+    columns = ("explainer", "measure", "predicted class", "mean ± std", "95 % interval", "n", "undefined")
+    return Grid((*columns, *tests, "kind"), tuple(rows), first_number=3)
+
+
+def own_rows(record: Record) -> Grid:
+    """What explainers say of their own scores: a row for each and for each of its numbers."""
+    found = [f for f in record.findings if f.audit == OWN and f.group == "all"]
+    rows = [
+        (
+            f.subject,
+            SELF.get(f.measure, f.measure.replace("_", " ")),
+            figures(f.mean),
+            f"{figures(f.low)} to {figures(f.high)}",
+            count(f.n),
+        )
+        for f in found
+    ]
+    return Grid(("explainer", "number", "mean", "95 % interval", "n"), tuple(rows))
+
+
+def _told(record: Record, audit: str) -> list[Finding]:
+    """The audit's findings; of many explainers only those over all texts, so that a page stays small."""
+    many = len(record.summary["explainers"]) > MANY
+    return [f for f in record.findings if f.audit == audit and (f.group == "all" or not many)]
 
 
 def verdict_table(record: Record) -> Table:
     """The verdict for the terminal: a line for each explainer, then the words; it fits 100 columns.
 
-    A mark and a word say what the colour says.
+    A mark and a word say what the colour says. Of many explainers only the one of the headline gets words.
     """
     grid, found = verdict_rows(record), verdicts(record)
-    words = [Text.assemble((v.name, "bold"), f": {' '.join((v.sentence, *v.more))}") for v in found]
+    told = found if len(found) <= MANY else [v for v in found if v.name == leading(record)]
+    words = [Text.assemble((v.name, "bold"), f": {' '.join((v.sentence, *v.more))}") for v in told]
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, caption=Text("\n").join(words), caption_justify="left")
-    for place, name in enumerate(grid.columns):
+    table.add_column(grid.columns[0], no_wrap=True, overflow="ellipsis", max_width=NAME)
+    for place, name in enumerate(grid.columns[1:], start=1):
         table.add_column(name, justify="right" if place >= grid.first_number else "left", no_wrap=True)
     for verdict, row in zip(found, grid.rows, strict=True):
         cells = [Text(cell) for cell in row]
         table.add_row(cells[0], _badge(verdict), *cells[2:])
     return table
+
+
+def leaderboard_table(record: Record) -> Table | None:
+    """The leaderboard for a terminal of 100 columns: as many measures, from the most telling on, as fit.
+
+    None where no measure of the leaderboard was run.
+    """
+    board = leaderboard(record)
+    if board is None:
+        return None
+    shown = _fitting(board)
+    left = len(board.measures) - shown
+    notes = [
+        f"* best, {TIE} not clearly worse than it (paired bootstrap, 95 %). Ordered {board.order}.",
+        "Passes are forward + backward for each text, seconds in all."
+        + (f" {left} more {'measures stand' if left > 1 else 'measure stands'} in the report." if left else ""),
+    ]
+    caption = Text("\n".join(notes))
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), caption=caption, caption_justify="left")
+    table.add_column("explainer", no_wrap=True, overflow="ellipsis", max_width=NAME)
+    heads = [f"{measure.short} {measure.arrow}" for measure in board.measures[:shown]]
+    for head in ("rank", *heads, *_costs(board)):
+        table.add_column(head, justify="right", no_wrap=True)
+    for row in board.rows:
+        table.add_row(*_line(board, row, shown))
+    if board.apart:
+        table.add_section()
+    for row in board.apart:
+        table.add_row(*_line(board, row, shown), style="dim")
+    return table
+
+
+def _fitting(board: Leaderboard) -> int:
+    """How many measures fit beside name, rank and costs; a column needs its head or a number, and two blanks."""
+    rows = (*board.rows, *board.apart)
+    costs = zip(*(_costs(board, row) for row in rows), strict=True)
+    spent = [min(NAME, max(len(row.name) for row in rows)), 4, *(max(7, *map(len, cost)) for cost in costs)]
+    ends = accumulate(max(7, len(measure.short) + 2) + 2 for measure in board.measures)
+    return max(1, sum(end <= WIDTH - sum(spent) - 2 * len(spent) for end in ends))
+
+
+def _line(board: Leaderboard, row: Row, shown: int) -> list[Text]:
+    cells = [
+        Text(f"{cell.text}{'*' if cell.best else TIE if cell.tied else ' '}", style="bold" if cell.best else "")
+        for cell in row.cells[:shown]
+    ]
+    return [Text(row.name), Text(row.rank), *cells, *map(Text, _costs(board, row))]
+
+
+def _costs(board: Leaderboard, row: Row | None = None) -> list[str]:
+    """A row's costs, or the heads above them; both kinds of passes share a column."""
+    if board.costs[:2] != ("forward", "backward"):
+        return list(board.costs if row is None else row.costs)
+    if row is None:
+        return ["passes", *board.costs[2:]]
+    return [" + ".join(row.costs[:2]).replace("– + –", "–"), *row.costs[2:]]
 
 
 def _badge(verdict: Verdict) -> Text:

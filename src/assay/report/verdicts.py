@@ -8,7 +8,7 @@ import numpy as np
 
 from assay.records import Finding, Record
 from assay.report.attention import doubts, furthest, shuffling
-from assay.report.writing import interval, number
+from assay.report.writing import interval, listed, number
 from assay.report.yardsticks import (
     AGREEMENT,
     AUC_INFORMED,
@@ -18,18 +18,18 @@ from assay.report.yardsticks import (
     REFERENCE,
     TRUTH,
     Grade,
+    Scale,
     Yardstick,
-    effect,
     grade,
-    null,
-    yardstick,
+    scale,
 )
 
 OPENINGS: dict[Grade, str] = {
-    "pass": "The attention heatmap may be shown as a reason for this model’s decisions",
-    "warn": "Show the attention heatmap as a reason for this model’s decisions only with a warning",
-    "fail": "Do not show the attention heatmap as the reason for this model’s decisions",
+    "pass": "The {heatmap} may be shown as a reason for this model’s decisions",
+    "warn": "Show the {heatmap} as a reason for this model’s decisions only with a warning",
+    "fail": "Do not show the {heatmap} as the reason for this model’s decisions",
 }
+ATTENTION = "attention"
 
 
 @dataclass(frozen=True)
@@ -50,26 +50,48 @@ class Verdict:
 
 def verdicts(record: Record) -> list[Verdict]:
     """One verdict for each explainer of the record, in the order of the plan."""
-    return [_verdict(record, name) for name in record.summary["explainers"]]
+    laid = scale(record)
+    return [_verdict(record, name, laid) for name in record.summary["explainers"]]
+
+
+def leading(record: Record) -> str | None:
+    """The explainer of the headline: attention where it was run, else the one with the largest effect, if any."""
+    if ATTENTION in record.summary["explainers"]:
+        return ATTENTION
+    graded = [v for v in verdicts(record) if v.effect is not None and v.name != NULL]
+    return max(graded, key=lambda v: v.effect or 0.0).name if graded else None
 
 
 def standing(record: Record) -> Grade:
-    """Whether the attention heatmap may be shown: attention's grade, lowered by what speaks against it."""
-    given, against = _attention(record), _against(record)
+    """Whether the heatmap of the headline may be shown: its grade, lowered by what speaks against it."""
+    given, against = _leading(record), _against(record)
     if given is None or given.effect is None:
-        return "warn" if against else "not applicable"
+        return "warn" if against and given is not None else "not applicable"
     return "warn" if given.grade == "pass" and against else given.grade
 
 
 def headline(record: Record) -> str:
-    """One sentence on whether the attention heatmap may be shown as the reason for the model's decisions."""
-    given, against, decision = _attention(record), _against(record), standing(record)
+    """One sentence on whether a heatmap may be shown as the reason for the model's decisions."""
+    given, against, decision = _leading(record), _against(record), standing(record)
+    if given is None:
+        return "This run cannot say whether a heatmap may be shown: no explainer was put to a test."
     if decision not in OPENINGS:
         return "This run cannot say whether the attention heatmap may be shown: attention was not put to a test."
-    clause = [] if given is None or given.effect is None else [_clause(record, given)]
-    if given is not None and given.grade == "pass" and against:
-        return f"{OPENINGS[decision]}: {clause[0]}, but {_listed(against)}."
-    return f"{OPENINGS[decision]}: {_listed(clause + against)}."
+    opening = OPENINGS[decision].format(heatmap=_heatmap(record, given.name))
+    clause = [] if given.effect is None else [_clause(record, given)]
+    if given.grade == "pass" and against:
+        return f"{opening}: {clause[0]}, but {listed(against)}."
+    return f"{opening}: {listed(clause + against)}."
+
+
+def tally(record: Record) -> str | None:
+    """How many of the graded explainers pass, are warned of and fail; None where fewer than two are graded."""
+    given = [v.grade for v in verdicts(record) if v.grade in OPENINGS]
+    if len(given) < 2:
+        return None
+    words = {"pass": "may be shown", "warn": "with a warning only", "fail": "should not be shown"}
+    counts = [f"{given.count(grade)} {words[grade]}" for grade in OPENINGS if grade in given]
+    return f"Of {len(given)} graded explainers {listed(counts)}."
 
 
 def caveats(record: Record) -> list[str]:
@@ -80,7 +102,8 @@ def caveats(record: Record) -> list[str]:
             "The model itself is hardly better than always naming the largest class; "
             "an explanation of decisions that are near chance means little, whatever its grade."
         )
-    deciding = [f for f in (effect(record, name) for name in record.summary["explainers"]) if f is not None]
+    effects = scale(record).effects
+    deciding = [effects[name] for name in record.summary["explainers"] if name in effects]
     if deciding and min(f.n for f in deciding) < FEW:
         notes.append(f"Fewer than {FEW} examples stand behind a grade; its interval is itself uncertain.")
     lost = max((f.undefined for f in deciding), default=0)
@@ -100,9 +123,9 @@ def near_chance(record: Record) -> bool:
     return bool(accuracy < largest + NEAR_CHANCE and (auc is None or auc < AUC_INFORMED))
 
 
-def _verdict(record: Record, name: str) -> Verdict:
-    rule, found, (chance, chance_high) = yardstick(record), effect(record, name), null(record)
-    sentences = (shuffling(record), furthest(record)) if name == "attention" else ()
+def _verdict(record: Record, name: str, laid: Scale) -> Verdict:
+    rule, found = laid.rule, laid.effects.get(name)
+    sentences = (shuffling(record), furthest(record)) if name == ATTENTION else ()
     more = tuple(sentence for sentence in sentences if sentence is not None)
     if name == REFERENCE and rule is AGREEMENT:
         sentence = "The yardstick: how far the prediction moves when a word is deleted. Not graded against itself."
@@ -113,8 +136,8 @@ def _verdict(record: Record, name: str) -> Verdict:
     if name == NULL:
         sentence = "Scores drawn at random: what an explainer that knows nothing reaches. The others must beat it."
         return Verdict(name, "reference", *numbers, None, sentence)
-    given = grade(found, chance_high, rule)
-    return Verdict(name, given, *numbers, chance, _sentence(given, found, chance_high, rule), more)
+    given = grade(found, laid.null_high, rule)
+    return Verdict(name, given, *numbers, laid.null, _sentence(given, found, laid), more)
 
 
 def _without_number(name: str, given: Grade, rule: Yardstick, sentence: str, more: tuple[str, ...] = ()) -> Verdict:
@@ -132,8 +155,9 @@ def _why_not(record: Record, rule: Yardstick) -> str:
     return "Not graded: no example has a defined value."
 
 
-def _sentence(given: Grade, found: Finding, chance_high: float, rule: Yardstick) -> str:
-    if found.low <= chance_high:
+def _sentence(given: Grade, found: Finding, laid: Scale) -> str:
+    rule = laid.rule
+    if found.low <= laid.null_high:
         return f"Does not clearly beat scores drawn at random when compared with {rule.against}."
     if rule is TRUTH:
         words = {"pass": "Finds most of", "warn": "Finds some of", "fail": "Misses many of"}[given]
@@ -147,25 +171,32 @@ def _sentence(given: Grade, found: Finding, chance_high: float, rule: Yardstick)
     )
 
 
-def _attention(record: Record) -> Verdict | None:
-    return _verdict(record, "attention") if "attention" in record.summary["explainers"] else None
+def _leading(record: Record) -> Verdict | None:
+    name = leading(record)
+    return None if name is None else _verdict(record, name, scale(record))
+
+
+def _heatmap(record: Record, name: str) -> str:
+    """The heatmap of the headline; one that stands there because no other is better is named as such."""
+    if name == ATTENTION:
+        return "attention heatmap"
+    graded = sum(verdict.grade in OPENINGS for verdict in verdicts(record))
+    return f"heatmap of {name}" + (f", the best of {graded}," if graded > 1 else "")
 
 
 def _against(record: Record) -> list[str]:
-    return doubts(record) + (["the model itself is hardly better than chance"] if near_chance(record) else [])
+    own = doubts(record) if leading(record) == ATTENTION else []
+    return own + (["the model itself is hardly better than chance"] if near_chance(record) else [])
 
 
 def _clause(record: Record, given: Verdict) -> str:
-    rule = yardstick(record)
+    laid = scale(record)
+    rule = laid.rule
     numbers = f"({rule.symbol} {number(given.effect, 2)}, 95 % interval {interval(given.low, given.high, 2)})"
-    if given.low is not None and given.low <= null(record)[1]:
+    if given.low is not None and given.low <= laid.null_high:
         return f"it does not clearly beat random scores {numbers}"
     if rule is TRUTH:
         words = {"pass": "finds most of", "warn": "finds only some of", "fail": "misses many of"}[given.grade]
         return f"it {words} {rule.against} {numbers}"
     words = {"pass": "agrees well", "warn": "agrees only in part", "fail": "agrees only weakly"}[given.grade]
     return f"it {words} with {rule.against} {numbers}"
-
-
-def _listed(clauses: list[str]) -> str:
-    return " and ".join(clauses) if len(clauses) < 3 else f"{', '.join(clauses[:-1])}, and {clauses[-1]}"

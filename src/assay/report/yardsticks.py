@@ -76,21 +76,37 @@ def yardstick(record: Record) -> Yardstick:
     return TRUTH if any(f.audit == "truth" and f.measure == "auprc" for f in record.findings) else AGREEMENT
 
 
-def effect(record: Record, name: str) -> Finding | None:
-    """The finding that decides about an explainer, or None where there is none or it is not a number."""
-    rule = yardstick(record)
-    subjects = [name] if rule is TRUTH else [f"{name}~{REFERENCE}", f"{REFERENCE}~{name}"]
-    found = [record.finding(rule.audit, subject, rule.measure) for subject in subjects]
-    return next((f for f in found if f is not None and f.n > 0 and not math.isnan(f.mean)), None)
+@dataclass(frozen=True)
+class Scale:
+    """A yardstick laid to a record: the finding of each explainer that has one, and what random scores reach."""
+
+    rule: Yardstick
+    effects: dict[str, Finding]
+    null: float
+    null_high: float
 
 
-def null(record: Record) -> tuple[float, float]:
-    """What scores without knowledge reach, and its upper bound: the random explainer's, or else chance."""
-    measured = effect(record, NULL)
-    if measured is not None:
-        return measured.mean, measured.high
-    chance = _random_ranking(record) if yardstick(record) is TRUTH else 0.0
-    return chance, chance
+def scale(record: Record) -> Scale:
+    """The record's yardstick with all numbers on it; the null is the random explainer's, or else chance."""
+    rule, effects = yardstick(record), {}
+    for finding in record.findings:
+        name = _judged(finding, rule)
+        if name is not None and finding.n > 0 and not math.isnan(finding.mean):
+            effects[name] = finding
+    if NULL in effects:
+        return Scale(rule, effects, effects[NULL].mean, effects[NULL].high)
+    chance = _random_ranking(record) if rule is TRUTH else 0.0
+    return Scale(rule, effects, chance, chance)
+
+
+def _judged(finding: Finding, rule: Yardstick) -> str | None:
+    """The explainer that a finding decides about, or None."""
+    if (finding.audit, finding.measure, finding.group) != (rule.audit, rule.measure, "all"):
+        return None
+    one, _, other = finding.subject.partition("~")
+    if rule is TRUTH or other == REFERENCE:
+        return one
+    return other if one == REFERENCE else None
 
 
 def _random_ranking(record: Record) -> float:

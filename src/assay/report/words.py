@@ -1,0 +1,96 @@
+"""What the page says about each audit whatever it found: title, captions, how to read it."""
+
+from __future__ import annotations
+
+TITLES = {
+    "agreement": "Do the explanations agree with each other?",
+    "permutation": "Does it matter which word gets the attention?",
+    "adversary": "Could another heatmap explain the same prediction?",
+    "truth": "Do the explanations find the words that decide?",
+    "erasure": "Does the prediction need the words that are shown?",
+    "plausibility": "Do the explanations convince people?",
+    "sanity": "Do the explanations notice another model?",
+    "stability": "Do the explanations hold still?",
+    "consistency": "Do the explanations name the same words?",
+    "roar": "Can the model learn without the words that are shown?",
+    "shortcut": "Do the explanations show a shortcut?",
+}
+FIGURES = {
+    "agreement": ("agreement_gradient", "agreement_leave_one_out"),
+    "permutation": ("permutation",),
+    "adversary": ("adversary", "adversary_by_attention"),
+    "truth": ("truth",),
+    "erasure": ("erasure", "erasure_by_share"),
+    "plausibility": ("plausibility",),
+    "sanity": ("sanity",),
+    "stability": ("stability",),
+    "roar": ("roar", "roar_by_share"),
+    "shortcut": ("shortcut",),
+}
+CAPTIONS = {
+    "agreement_gradient": "Attention and gradients, text by text. The dashed line at 0 is what unrelated "
+    "rankings give.",
+    "agreement_leave_one_out": "Attention and leave-one-out, text by text. The dashed line at 0 is what "
+    "unrelated rankings give.",
+    "permutation": "Change of the prediction when attention is shuffled, by how peaked attention is. Thin "
+    "line: 5 to 95 % of texts; bar: 25 to 75 %; thick tick: median.",
+    "adversary": "Distance of the furthest attention with the same prediction. The dashed line is the "
+    "largest divergence that two distributions can have.",
+    "adversary_by_attention": "The same distance, by how peaked the observed attention is. Thin line: 5 to "
+    "95 % of texts; bar: 25 to 75 %; thick tick: median.",
+    "truth": "How well each explainer finds the deciding words, with 95 % intervals. The dashed line is the "
+    "AUPRC of random scores.",
+    "erasure": "Comprehensiveness beyond that of random rankings (the dashed line at 0), with 95 % intervals; "
+    "p from a paired signed-rank test.",
+    "erasure_by_share": "Fall of the probability as more of the highest words go, for the five explainers with "
+    "the largest falls at most, and for random words (dashed).",
+    "plausibility": "Match with the words that people marked, with 95 % intervals. The dashed line is the AUPRC "
+    "of random scores. What people find convincing, not what the model did.",
+    "sanity": "Likeness of the explanations when more and more of the model is drawn at random, from its output "
+    "down, and when it has learnt random labels. At the dashed line nothing was noticed.",
+    "stability": "Likeness of explanations before and after tiny changes of the embeddings, with 95 % intervals. "
+    "The dashed line is where random scores are.",
+    "roar": "Accuracy lost by retraining without the highest words, beyond random words (the dashed line at 0), "
+    "with 95 % intervals; p from a paired signed-rank test.",
+    "roar_by_share": "Accuracy of the retrained models, for the five explainers with the largest falls at most, "
+    "and for random words (dashed).",
+    "shortcut": "Precision among as many of the highest words as were planted, in texts where the model uses "
+    "them, with 95 % intervals. The dashed line is where random scores are.",
+}
+READING = {
+    "agreement": "If attention tells why a model decides, it should rank the words much as other measures "
+    "of importance do. A heap near 1 means that it does, a heap around 0 that the rankings have nothing to "
+    "do with each other. A share of significant texts says only that some relation is there: long texts "
+    "make weak relations significant.",
+    "permutation": "The weights of each text are dealt out anew at random, the words stay. If the "
+    "prediction hardly moves even where one word had most of the attention (upper rows), it is hard to "
+    "argue that this word was the reason.",
+    "adversary": "Mass near the dashed limit means that for most texts some quite different heatmap goes "
+    "with the same prediction. One would hope for small distances where attention is peaked (upper rows).",
+    "truth": "In this corpus it is known which words decide, so the ranking can be checked directly: 1 "
+    "means that all deciding words come first.",
+    "erasure": "If the words that an explainer ranks highest are the reason, the prediction should fall without "
+    "them (comprehensiveness, high is good), stay with them alone (sufficiency, low is good), and change after "
+    "few deletions (flip, low is good). A text with words missing is not a text that the model has learnt, so "
+    "part of any fall is surprise; this is why each number stands beside that of random words.",
+    "plausibility": "People marked the words that they hold to be the reason. An explainer that finds them is "
+    "easy to believe, and may still be wrong about the model, which may have used other words. These numbers do "
+    "not count in the order of the leaderboard.",
+    "sanity": "The model is replaced by one that has not learnt its task. An explanation that stays the same was "
+    "about the text, not about the model. Low is good here, but noise is low too: this is a test to pass, not a "
+    "race to win.",
+    "stability": "Every embedding is moved by a hundredth of what usually lies between two words. A ranking that "
+    "changes with it says more about its own noise than about the model. A constant would be perfectly steady: "
+    "this too is a test to pass.",
+    "consistency": "Two explanations of one prediction that name different words cannot both be the whole reason. "
+    "Explainers stand in the order of their likeness, so that families show as dark blocks.",
+    "roar": "The highest words are removed from the training texts too, and a model is trained from the start: it "
+    "has never seen whole texts, so nothing surprises it. Accuracy should fall faster than without random words. "
+    "Where the same thing can be learnt from other words, it need not fall at all.",
+    "shortcut": "The planted words mean nothing, yet they decide. Only texts in which the model demonstrably uses "
+    "them count. An explainer that does not show them would hide the fault.",
+}
+LIMITED = dict.fromkeys(("truth", "erasure", "plausibility", "stability", "roar", "shortcut"), "best") | {
+    "sanity": "least noticing"
+}
+"""Figures with a line for each explainer, as far as there is room, and which ones come first."""
