@@ -290,8 +290,8 @@ def test_a_killed_command_run_again_gives_the_same_weights_and_records(tmp_path)
     one, other = (load_file(Path(name) / "model" / store.WEIGHTS) for name in ("whole", "cut"))
     assert all((one[name] == other[name]).all() for name in one)
     whole, cut = (Record.read(Path(name)) for name in ("whole", "cut"))
-    assert whole.instances.equals(cut.instances)
-    assert whole.examples.equals(cut.examples)
+    for name in ("instances", "examples"):  # as text, since a number that is none does not equal itself
+        assert str(getattr(whole, name).to_pydict()) == str(getattr(cut, name).to_pydict())
     assert whole.summary["findings"] == cut.summary["findings"]
 
 

@@ -46,6 +46,7 @@ class DataOptions:
     )
     text_column: Annotated[str, Parameter(help="Column of a file that holds the text.")] = "text"
     label_column: Annotated[str, Parameter(help="Column of a file that holds the class.")] = "label"
+    joined: Annotated[bool, Parameter(negative="", help="Read the question of a pair before its text, as one.")] = False
     split_column: Annotated[str | None, Parameter(help="Column that says train, dev or test.")] = None
     evidence_column: Annotated[str | None, Parameter(help="Column with [start, end] spans of the deciding words.")] = (
         None
@@ -193,12 +194,14 @@ def _list(rows: dict[str, tuple[str, str]]) -> None:
 def _show(record: Record, folder: Path) -> None:
     """Writes the report, and prints its headline and its verdicts."""
     from assay.report.page import write
-    from assay.report.tables import verdict_table
+    from assay.report.tables import leaderboard_table, verdict_table
     from assay.report.verdicts import headline
 
     write(record, folder / "report.html")
     console.print(f"\n{headline(record)}", style="bold", highlight=False)
     console.print(verdict_table(record))
+    if (board := leaderboard_table(record)) is not None:
+        console.print(board)
     console.print(f"Report: {folder / 'report.html'}", soft_wrap=True)
 
 
@@ -207,7 +210,7 @@ def _corpus(data: DataOptions, seed: int) -> Corpus:
     from assay.data.files import Columns
 
     columns = Columns(data.text_column, data.label_column, data.split_column, evidence=data.evidence_column)
-    return corpus(data.corpus, seed, columns)
+    return corpus(data.corpus, seed, columns, data.joined)
 
 
 def _recipe(options: ModelOptions) -> Recipe:

@@ -29,5 +29,6 @@ AUDITS: dict[str, Audit] = {
     "roar": Roar(),
 }
 
-USUAL_AUDITS = ("agreement", "permutation", "adversary", "truth")
+RETRAINING = ("sanity", "stability", "roar")
+USUAL_AUDITS = tuple(name for name in AUDITS if name not in RETRAINING)
 """What is asked where nothing else is said: the others train models anew, or explain many of them."""

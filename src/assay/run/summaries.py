@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import torch
 
 from assay.audits.cases import question
 from assay.audits.findings import summarise
@@ -40,6 +41,7 @@ def summarised(model: Trained, plan: AuditPlan, table: pa.Table, notes: dict[str
         "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "versions": {"python": platform.python_version()} | {name: _version(name) for name in PACKAGES},
         "platform": f"{platform.system()} {platform.machine()}",
+        "device": _device(model),
         "plan": asdict(plan),
         "corpus": {"name": "unnamed", "classes": list(model.classes)},
         "model": {
@@ -121,6 +123,11 @@ def _measures(table: pa.Table, audit: str) -> dict[str, np.ndarray]:
 
 def _column(table: pa.Table, name: str) -> np.ndarray:
     return np.asarray(table[name].to_numpy())
+
+
+def _device(model: Trained) -> str:
+    """The name of the GPU that did the work, or cpu."""
+    return torch.cuda.get_device_name(model.device) if model.device.type == "cuda" else model.device.type
 
 
 def _first_line(instrument: object) -> str:
