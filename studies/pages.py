@@ -1,0 +1,47 @@
+"""What the pages of studies share: a table with the best in bold, a line on how it was made, a place in README.md."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from pathlib import Path
+
+from assay.records import Record
+
+START, END = "<!-- made by the command above -->", "<!-- end -->"
+
+
+def table(
+    head: Sequence[str], titles: Sequence[str], numbers: Sequence[Sequence[float | None]], low: Collection[int] = ()
+) -> list[str]:
+    """Lines of a Markdown table; the best number of each column is bold, the lowest in the columns of `low`."""
+    columns = list(zip(*numbers, strict=True))
+    best = []
+    for place, column in enumerate(columns):
+        known = [f"{number:.3f}" for number in column if number is not None]
+        pick = min if place in low else max
+        best.append(pick(known, key=float) if known else "")
+    lines = []
+    for title, row in zip(titles, numbers, strict=True):
+        cells = ["–" if number is None else f"{number:.3f}" for number in row]
+        bold = [f"**{cell}**" if cell == top else cell for cell, top in zip(cells, best, strict=True)]
+        lines.append("| " + " | ".join([title, *bold]) + " |")
+    return ["| " + " | ".join(head) + " |", "|" + "---|" * len(head), *lines]
+
+
+def made(module: str, records: Iterable[Record]) -> str:
+    """By which command, when and where."""
+    days, devices, versions = (
+        sorted({of(record.summary) for record in records})
+        for of in (lambda s: s["created"][:10], lambda s: s["device"], lambda s: s["versions"]["torch"])
+    )
+    option = "" if devices == ["cpu"] else " --device cuda"
+    where = ", ".join(devices).replace("cpu", "one core of an x86-64 CPU")
+    return f"Made by `python -m {module}{option}` on {', '.join(days)}, {where}, torch {', '.join(versions)}."
+
+
+def put(readme: Path, text: str) -> None:
+    """Replaces what stands between the two marks of a page."""
+    page = readme.read_text(encoding="utf-8")
+    before, _, rest = page.partition(START)
+    _, _, after = rest.partition(END)
+    readme.write_text(f"{before}{START}\n\n{text}\n{END}{after}", encoding="utf-8")

@@ -1,0 +1,1 @@
+"""Models that have learnt every planted corpus: which explainers find the words that decide?"""

@@ -1,0 +1,98 @@
+"""The lesson for each planted corpus, by name."""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+from random import Random
+
+from assay.data.examples import Corpus, Example
+from assay.data.planted.entail import TAXONOMIES
+from assay.data.planted.facts import belongings, whereabouts, write
+from assay.data.planted.story import PLACES
+from assay.data.planted.writing import plant
+from assay.data.text import TextOptions
+from assay.models.classifier import Architecture
+from assay.models.recipes import Recipe
+from assay.models.training import Training
+from studies.planted.lessons import Blank, Lesson, one_negator_less
+
+
+def recipe(encoder: str, hidden: int, batch_size: int, learning_rate: float, epochs: int) -> Recipe:
+    """A small model of the best of so many epochs; some stand still for long before they learn, so none stops early."""
+    return Recipe(
+        Architecture(encoder=encoder, embedding=64, hidden=hidden),
+        TextOptions(),
+        Training(epochs=epochs, patience=epochs, batch_size=batch_size, learning_rate=learning_rate),
+    )
+
+
+def short(name: str, seed: int) -> Corpus:
+    """Shorter stories than those of the corpus."""
+    ask, lengths = {
+        "planted:facts1": (whereabouts, (2, 4)),
+        "planted:facts2": (belongings, (3, 5)),
+    }[name]
+    return plant(f"{name} short", PLACES, seed, partial(write, ask, lengths))
+
+
+def plain(random: Random, example: Example) -> Example | None:
+    """A pair of premise and hypothesis with nothing in the premise but the three words that count."""
+    hypothesis, _, premise = example.text.partition("\n")
+    known = {word for above in TAXONOMIES for word in (*above, *above.values())}
+    words = [word for word in re.findall(r"\w+", premise) if word.lower() in known]
+    return Example(f"{hypothesis}\n" + "{} {} were {}.".format(*words), example.label)
+
+
+def spared(random: Random, example: Example) -> Example | None:
+    """A pair without one of the words that could have counted but did not: its label stays."""
+    known = {word for above in TAXONOMIES for word in (*above, *above.values())}
+    spare = [
+        (found.start(), found.end())
+        for found in re.finditer(r"\w+", example.text)
+        if found[0].lower() in known and found.span() not in (example.evidence or ())
+    ]
+    if not spare:
+        return None
+    start, end = random.choice(spare)
+    return Example(example.text[:start] + example.text[end:], example.label)
+
+
+def one_negator(example: Example) -> bool:
+    """Whether the polar word says the opposite of the label."""
+    return len(example.evidence or ()) == 2
+
+
+def many(example: Example) -> bool:
+    """Whether the subject is in the plural."""
+    (start, end), _ = example.evidence or ()
+    return example.text[start:end].endswith("s")
+
+
+SMALL = recipe("lstm", hidden=64, batch_size=64, learning_rate=3e-3, epochs=12)
+
+FACTS = ("planted:facts1", "planted:facts2", "planted:facts3")
+ABOUT_FACTS = Lesson(
+    recipe("lstm", hidden=256, batch_size=256, learning_rate=2e-3, epochs=22),
+    seeds=25,
+    together=FACTS,
+    easier=tuple((partial(short, name), 5) for name in FACTS[:2]),
+    texts=60,
+)
+
+LESSONS: dict[str, Lesson] = {
+    "planted:keyword": Lesson(SMALL, seeds=2, vary=(Blank(2),)),
+    "planted:negation": Lesson(SMALL, seeds=8, hard=one_negator, vary=(Blank(2, last=True), one_negator_less)),
+    "planted:majority": Lesson(SMALL, seeds=4),
+    "planted:agreement": Lesson(
+        recipe("lstm", hidden=64, batch_size=64, learning_rate=3e-3, epochs=20), seeds=10, hard=many, vary=(Blank(2),)
+    ),
+    "planted:shortcut": Lesson(SMALL, seeds=2, vary=(Blank(2),)),
+    **dict.fromkeys(FACTS, ABOUT_FACTS),
+    "planted:entail": Lesson(
+        recipe("lstm", hidden=256, batch_size=256, learning_rate=2e-3, epochs=34),
+        seeds=40,
+        vary=(Blank(3), plain, spared),
+        texts=100,
+    ),
+}
