@@ -75,7 +75,7 @@ class AuditOptions:
     """What is done to the model."""
 
     explainers: Annotated[str, Parameter(help=NAMES)] = "usual"
-    audits: Annotated[str, Parameter(help="Names with commas between them, usual (without retraining) or all.")] = (
+    audits: Annotated[str, Parameter(help="As --explainers; usual trains no other model. See 'assay audits'.")] = (
         "usual"
     )
     split: Annotated[Literal["test", "dev", "train", "all"], Parameter(help="Which texts are audited.")] = "test"
@@ -200,7 +200,7 @@ def _show(record: Record, folder: Path) -> None:
     write(record, folder / "report.html")
     console.print(f"\n{headline(record)}", style="bold", highlight=False)
     console.print(verdict_table(record))
-    if (board := leaderboard_table(record)) is not None:
+    if (board := leaderboard_table(record, console.width)) is not None:
         console.print(board)
     console.print(f"Report: {folder / 'report.html'}", soft_wrap=True)
 

@@ -25,14 +25,15 @@ GAINS = {"comprehensiveness": True, "sufficiency": False, "flip": False, "morf":
 class Curves:
     """What the model answers for R rankings as more and more tokens are taken away, G points from none to all.
 
-    `without` the highest tokens, with `only` the highest, and with the highest `masked` where the model has a mask.
+    `without` the highest tokens, with `only` the highest, and, of the E explainers alone, with the highest `masked`
+    where the model has a mask.
     """
 
     predicted: Int[np.ndarray, " B"]
     points: Int[np.ndarray, "B G"]
     without: Float[np.ndarray, "B R G C"]
     only: Float[np.ndarray, "B R G C"]
-    masked: Float[np.ndarray, "B R G C"] | None
+    masked: Float[np.ndarray, "B E G C"] | None
 
     @property
     def share(self) -> Float[np.ndarray, "B 1 G"]:
@@ -65,13 +66,13 @@ class Erasure:
     tokens, and flips the share at which the decision first changes: both are read after every token in texts of up to
     `prefixes` tokens, else after as many evenly spread numbers of them, and those of the thresholds; a flip is then
     rounded up to the next of these. Random rankings, `shuffles` a text, depend on the text and the seed alone; a gain
-    is the difference from their mean, positive where the explainer is better.
+    is the difference from their mean, positive where the explainer is better. Flips by masking have no such null.
     """
 
     thresholds: tuple[float, ...] = erasure.THRESHOLDS
     removal: str = "delete"
-    shuffles: int = 10
-    prefixes: int = 32
+    shuffles: int = 5
+    prefixes: int = 12
     seed: int = 0
     paper: str = "DeYoung et al. (2020), section 4.2; Samek et al. (2017); Serrano and Smith (2019)"
 
@@ -104,7 +105,7 @@ class Erasure:
             points=points,
             without=both[:, : ranks.shape[1]],
             only=both[:, ranks.shape[1] :],
-            masked=_answers(case, ~top, "mask") if isinstance(case.model, TokenModel) else None,
+            masked=_answers(case, ~top[:, : len(case.scores)], "mask") if isinstance(case.model, TokenModel) else None,
         )
 
     def _measures(self, curves: Curves) -> dict[str, Float[np.ndarray, "B R"]]:
@@ -122,7 +123,8 @@ class Erasure:
             "lerf": erasure.area(only, curves.share),  # read from its end: the share that is left, not that removed
         }
         if curves.masked is not None:
-            measures["flip_mask"], _ = curves.flips(curves.masked)
+            measures["flip_mask"] = np.full_like(flip, np.nan)
+            measures["flip_mask"][:, : curves.masked.shape[1]], _ = curves.flips(curves.masked)
         for name, values in (("comprehensiveness", without), ("sufficiency", only)):
             drops = whole[..., None] - curves.at(values, sizes)
             measures[name] = erasure.aopc(drops)

@@ -1,4 +1,4 @@
-"""Explainers by name, with options: lime, or lime(samples=500, removal=mask)."""
+"""Explainers and audits by name, with options: lime, or lime(samples=500, removal=mask)."""
 
 from __future__ import annotations
 
@@ -6,20 +6,25 @@ import ast
 import re
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from assay.errors import AssayError, unknown
-from assay.types import Explainer
 
+Instrument = TypeVar("Instrument")
 NAMED = re.compile(r"\s*(\w+)\s*(?:\((.*)\))?\s*", re.DOTALL)
 BETWEEN = re.compile(r",(?![^(]*\))")
 
 
-def options(explainer: object) -> dict[str, Any]:
-    """The options of an explainer with the values that they have."""
-    if not is_dataclass(explainer) or isinstance(explainer, type):
+def bare(text: str) -> str:
+    """The name without options."""
+    return text.partition("(")[0].strip()
+
+
+def options(instrument: object) -> dict[str, Any]:
+    """The options of an instrument with the values that they have."""
+    if not is_dataclass(instrument) or isinstance(instrument, type):
         return {}
-    return {field.name: getattr(explainer, field.name) for field in fields(explainer)}
+    return {field.name: getattr(instrument, field.name) for field in fields(instrument) if field.name != "paper"}
 
 
 def separated(text: str) -> tuple[str, ...]:
@@ -27,24 +32,24 @@ def separated(text: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in BETWEEN.split(text) if name.strip())
 
 
-def chosen(text: str, known: Mapping[str, Explainer]) -> Explainer:
-    """The explainer of that name, with its options as written behind the name."""
+def chosen(text: str, known: Mapping[str, Instrument], kind: str = "explainer") -> Instrument:
+    """What has that name, with its options as written behind the name."""
     parts = NAMED.fullmatch(text)
     if parts is None:
-        raise AssayError(f"{text!r} names no explainer; write a name, or a name with options as in lime(samples=500).")
+        raise AssayError(f"{text!r} names no {kind}; write a name, or a name with options as in lime(samples=500).")
     name, written = parts.groups()
     if name not in known:
-        raise unknown("explainer", name, known)
-    explainer = known[name]
+        raise unknown(kind, name, known)
+    instrument = known[name]
     given = dict(_option(name, option) for option in separated(written or ""))
     if not given:
-        return explainer
-    usual = options(explainer)
+        return instrument
+    usual = options(instrument)
     if not usual:
-        raise AssayError(f"The explainer {name!r} has no options.")
+        raise AssayError(f"The {kind} {name!r} has no options.")
     for option, value in given.items():
         _check(name, option, value, usual)
-    changed: Explainer = replace(cast(Any, explainer), **given)
+    changed: Instrument = replace(cast(Any, instrument), **given)
     return changed
 
 

@@ -122,15 +122,15 @@ def verdict_table(record: Record) -> Table:
     return table
 
 
-def leaderboard_table(record: Record) -> Table | None:
-    """The leaderboard for a terminal of 100 columns: as many measures, from the most telling on, as fit.
+def leaderboard_table(record: Record, width: int = WIDTH) -> Table | None:
+    """The leaderboard for a terminal so wide: as many measures, from the most telling on, as fit.
 
     None where no measure of the leaderboard was run.
     """
     board = leaderboard(record)
     if board is None:
         return None
-    shown = _fitting(board)
+    shown = _fitting(board, width)
     left = len(board.measures) - shown
     notes = [
         f"* best, {TIE} not clearly worse than it (paired bootstrap, 95 %). Ordered {board.order}.",
@@ -152,13 +152,13 @@ def leaderboard_table(record: Record) -> Table | None:
     return table
 
 
-def _fitting(board: Leaderboard) -> int:
+def _fitting(board: Leaderboard, width: int) -> int:
     """How many measures fit beside name, rank and costs; a column needs its head or a number, and two blanks."""
     rows = (*board.rows, *board.apart)
     costs = zip(*(_costs(board, row) for row in rows), strict=True)
     spent = [min(NAME, max(len(row.name) for row in rows)), 4, *(max(7, *map(len, cost)) for cost in costs)]
     ends = accumulate(max(7, len(measure.short) + 2) + 2 for measure in board.measures)
-    return max(1, sum(end <= WIDTH - sum(spent) - 2 * len(spent) for end in ends))
+    return max(1, sum(end <= width - sum(spent) - 2 * len(spent) for end in ends))
 
 
 def _line(board: Leaderboard, row: Row, shown: int) -> list[Text]:

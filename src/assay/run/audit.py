@@ -74,7 +74,7 @@ def audit(
         "command": known.get("command", "assay.audit(...) in Python"),
         "seconds": round(time.monotonic() - started, 1),
     }
-    record = Record(summary, instances_table(table, plan.audits), examples_table(table))
+    record = Record(summary, instances_table(table, list(audits)), examples_table(table))
     if folder is not None:
         record.write(folder)
         parts.clear()

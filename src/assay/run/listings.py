@@ -17,12 +17,8 @@ def corpora() -> Listing:
 def explainers() -> Listing:
     """What a score of each explainer is, and the options that can be changed."""
     from assay.explainers import EXPLAINERS
-    from assay.explainers.choice import options
 
-    facts = {
-        name: ", ".join(f"{key}={value}" for key, value in options(each).items()) for name, each in EXPLAINERS.items()
-    }
-    return {name: (_first(each.__doc__), facts[name]) for name, each in EXPLAINERS.items()}
+    return {name: (_first(each.__doc__), _facts(each)) for name, each in EXPLAINERS.items()}
 
 
 def audits() -> Listing:
@@ -30,7 +26,13 @@ def audits() -> Listing:
     from assay.audits import AUDITS
     from assay.audits.cases import question
 
-    return {name: (_first(question(each)), each.paper) for name, each in AUDITS.items()}
+    return {name: (_first(question(each)), _facts(each, each.paper)) for name, each in AUDITS.items()}
+
+
+def _facts(instrument: object, *before: str) -> str:
+    from assay.explainers.choice import options
+
+    return " · ".join([*before, ", ".join(f"{key}={value}" for key, value in options(instrument).items())]).strip(" ·")
 
 
 def _first(text: str | None) -> str:

@@ -10,9 +10,9 @@ from typing import TypeVar
 from assay.audits import AUDITS, USUAL_AUDITS
 from assay.audits.cases import Audit
 from assay.data.examples import Example
-from assay.errors import AssayError, unknown
+from assay.errors import AssayError
 from assay.explainers import EXPLAINERS, USUAL
-from assay.explainers.choice import chosen
+from assay.explainers.choice import bare, chosen
 from assay.explainers.needs import unfit
 from assay.types import Explainer, Model
 
@@ -21,7 +21,7 @@ Instrument = TypeVar("Instrument")
 
 @dataclass(frozen=True)
 class AuditPlan:
-    """Which explainers, by name and with options, are put to which audits, over how many examples."""
+    """Which explainers are put to which audits, by name and with options, over how many examples."""
 
     explainers: tuple[str, ...] = USUAL
     audits: tuple[str, ...] = USUAL_AUDITS
@@ -30,11 +30,9 @@ class AuditPlan:
     epsilon: float = 0.01
 
     def __post_init__(self) -> None:
-        for name in self.audits:
-            if name not in AUDITS:
-                raise unknown("audit", name, AUDITS)
-        self.chosen_explainers()
-        for kind, names, known in (("explainer", self.explainers, EXPLAINERS), ("audit", self.audits, AUDITS)):
+        self.chosen_explainers(), self.chosen_audits()
+        audits = tuple(map(bare, self.audits))
+        for kind, names, known in (("explainer", self.explainers, EXPLAINERS), ("audit", audits, AUDITS)):
             if not names or len(set(names)) < len(names):
                 raise AssayError(f"Name each {kind} once, and at least one; there are: {', '.join(known)}.")
         if self.limit is not None and self.limit < 1:
@@ -56,7 +54,8 @@ class AuditPlan:
         return {name: each for name, each in every.items() if name not in left_out}, left_out
 
     def chosen_audits(self) -> dict[str, Audit]:
-        return {name: self._set(AUDITS[name]) for name in self.audits}
+        """By the name without options: of an audit, unlike of an explainer, there is one variant in a plan."""
+        return {bare(name): self._set(chosen(name, AUDITS, "audit")) for name in self.audits}
 
     def _set(self, instrument: Instrument) -> Instrument:
         """The instrument with the plan's value for each option that both have."""

@@ -30,7 +30,7 @@ def summarised(model: Trained, plan: AuditPlan, table: pa.Table, notes: dict[str
     seconds, unfit = notes["seconds"], notes["unfit"]
     kinds = {name: audit.kind(len(model.classes)) for name, audit in plan.chosen_audits().items()}
     findings: list[Finding] = []
-    for name in plan.audits:
+    for name in kinds:
         if name not in unfit:
             findings += summarise(name, kinds[name], _measures(table, name), _column(table, "predicted"), model.classes)
     if own := _measures(table, OWN):
