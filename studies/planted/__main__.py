@@ -31,6 +31,7 @@ from assay.run.audit import audit
 from assay.run.plan import AuditPlan
 from studies.pages import made, put, table
 from studies.planted.curriculum import LESSONS
+from studies.planted.lessons import gone_on
 
 README = Path(__file__).with_name("README.md")
 
@@ -41,7 +42,10 @@ def learnt(name: str, folder: Path, device: str) -> tuple[Trained, Corpus]:
     corpus = lesson.corpus(name)
     first = (lesson.together or (name,))[0]
     learning = replace(corpus, name="+".join(lesson.together) or corpus.name)
-    return train(learning, lesson.recipe, folder / title(first) / "model", device), corpus
+    model = train(learning, lesson.recipe, folder / title(first) / "model", device)
+    if lesson.second is not None:
+        model = gone_on(model, corpus, lesson.second, folder / title(first) / "second")
+    return model, corpus
 
 
 def title(name: str) -> str:

@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
+from pathlib import Path
 from random import Random
 
+from assay.data.batches import tokenise
 from assay.data.examples import Corpus, Example
 from assay.data.joined import joined
 from assay.data.planted import PLANTED
+from assay.models import store
 from assay.models.recipes import Recipe
+from assay.models.store import Trained
+from assay.models.training import Training, fit
 
 Make = Callable[[int], Corpus]
 Vary = Callable[[Random, Example], Example | None]
@@ -25,7 +30,8 @@ class Lesson:
     so many seeds of each): what one teaches helps the others. Where the label is
     the parity of two words, neither says anything alone, and small models stay at chance: two of three `hard` texts
     are left out, so that one of the words says something. `vary` makes more texts, each from every fourth one.
-    Where texts are long, only so many `texts` of the test are audited.
+    Where texts are long, only so many `texts` of the test are audited. A `second` training goes on with every eighth
+    text, and beside each a blank one: by then a model can do without some of the deciding sentences, and guess.
     """
 
     recipe: Recipe
@@ -35,6 +41,7 @@ class Lesson:
     hard: Callable[[Example], bool] | None = None
     vary: tuple[Vary, ...] = ()
     texts: int | None = None
+    second: Training | None = None
 
     def corpus(self, name: str) -> Corpus:
         """The test texts of seed 0, with the training and dev texts of this lesson; pairs are joined."""
@@ -48,6 +55,18 @@ class Lesson:
         texts += [varied for vary in self.vary for example in texts[::4] if (varied := vary(random, example))]
         dev = tuple(example for first in firsts.values() for example in first.dev)
         return replace(firsts[name], train=tuple(example for example in texts if example.text not in tested), dev=dev)
+
+
+def gone_on(model: Trained, corpus: Corpus, training: Training, folder: Path) -> Trained:
+    """The model after its second training; it is kept in the folder."""
+    if (folder / store.CARD).exists():
+        return store.load(folder, str(model.device))
+    random, blank = Random(corpus.name), Blank(len(corpus.classes))
+    texts = [text for example in corpus.train[::8] for text in (example, blank(random, example)) if text is not None]
+    rows, dev = (tokenise(split, model.tokeniser, model.tokeniser.options.longest)[0] for split in (texts, corpus.dev))
+    fit(model.network, rows, dev, training)
+    store.save(model, folder)
+    return model
 
 
 @cache  # several corpora may be learnt from the same texts, which take a minute to write

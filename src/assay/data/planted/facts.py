@@ -148,15 +148,14 @@ def write(
     places = [PLACES[(place + shift) % len(PLACES)] for place in range(len(PLACES))]
     told = [tell(random, event, places, position == 0) for position, event in enumerate(story)]
     for position in question.support:
-        told[position] = re.sub(r"\w+", r"[\g<0>]", told[position])
-    asked = re.sub(r"\w+", r"[\g<0>]", question.wording.format(places[question.about]))
-    return (example(" ".join(told), label, asked),)
+        told[position] = f"[{told[position]}]"
+    return (example(" ".join(told), label, f"[{question.wording.format(places[question.about])}]"),)
 
 
 def facts1(seed: int) -> Corpus:
     """Stories of moving people; "Where is Ada?" has one supporting sentence, Ada's last move.
 
-    The classes are the places; the evidence is every word of the question and of the supporting sentences.
+    The classes are the places; the evidence is the question and the supporting sentence.
     Without one of these the story gives another answer or none. (The three tasks follow the idea of one, two
     and three supporting facts of Weston et al. 2015, with our own world and words.)
     """
@@ -167,7 +166,7 @@ def facts2(seed: int) -> Corpus:
     """Stories of people and things; "Where is the flute?" has two supporting sentences.
 
     They are the last one in which somebody takes or puts down the thing, and this person's last move (before
-    putting it down, if so). A thing moves with the person who holds it. The evidence is every word of both.
+    putting it down, if so). A thing moves with the person who holds it. The evidence is the question and both.
     """
     return plant("planted:facts2", PLACES, seed, partial(write, belongings, (4, 6)))
 
@@ -177,6 +176,6 @@ def facts3(seed: int) -> Corpus:
 
     They are the move by which somebody brought the thing there, the move of this person before that, and the
     sentence in which this person took the thing. It came to the place of the question only once, but somebody
-    also came there from elsewhere without it. The evidence is every word of the three.
+    also came there from elsewhere without it. The evidence is the question and the three.
     """
     return plant("planted:facts3", PLACES, seed, partial(write, journeys, (5, 8)))

@@ -32,7 +32,7 @@ def expand(random: Random, template: str, grammar: Grammar) -> str:
 def spell(marked: str) -> str:
     """The text with capitals at the start of its sentences and "an" before vowels."""
     marked = re.sub(r"\b([Aa]) (?=\[?[aeiou])", r"\1n ", marked)
-    return re.sub(r"(?:^|\. )\[?[a-z]", lambda start: start[0].upper(), marked)
+    return re.sub(r"(?:^|\.\]? )\[?[a-z]", lambda start: start[0].upper(), marked)
 
 
 def example(marked: str, label: int, query: str | None = None) -> Example:
