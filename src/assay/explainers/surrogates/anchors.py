@@ -10,10 +10,9 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from assay.errors import AssayError
-from assay.explainers.needs import demand
 from assay.explainers.random import mixed
 from assay.explainers.surrogates import bounds
-from assay.explainers.surrogates.coalitions import by_length, keys, unfit, uniform
+from assay.explainers.surrogates.coalitions import Surrogate, keys, uniform
 from assay.models.erasure import kept_probabilities
 from assay.types import Attribution, Batch, Model
 
@@ -34,7 +33,7 @@ class Rules:
 
 
 @dataclass(frozen=True)
-class Anchors:
+class Anchors(Surrogate):
     """What the token adds to the precision of the smallest rule that holds the decision (Ribeiro et al., 2018); else 0.
 
     A rule is a set of tokens. Its precision is the probability that the model gives the target class to the text in
@@ -43,6 +42,7 @@ class Anchors:
     side, chosen by KL-LUCB; when the best one looks precise enough, it is put on trial with samples of its own, and is
     accepted if its precision is at least `precision` with the given `confidence`, all trials of a text together. If no
     rule of up to `longest` tokens is, the last one is returned, and its lower bound says so.
+    `attribute` tells the rule's precision as its trial showed it, the lower bound, its size and its coverage.
     """
 
     precision: float = 0.95
@@ -59,26 +59,15 @@ class Anchors:
         if min(self.beam, self.longest, self.samples) < 1:
             raise AssayError("Beam, longest and samples of anchors are whole numbers from 1.")
 
-    def unfit(self, model: Model) -> str | None:
-        return unfit(model, self.removal)
-
-    def __call__(self, model: Model, batch: Batch, target: Int[Tensor, " B"]) -> Float[Tensor, "B T"]:
-        return self.attribute(model, batch, target).scores
-
     def rules(self, model: Model, batch: Batch, target: Int[Tensor, " B"]) -> Rules:
         """The rule found for each text."""
         found = self.attribute(model, batch, target)
         numbers = found.numbers
         return Rules(found.scores > 0, numbers["precision"], numbers["lower_bound"], numbers["coverage"])
 
-    def attribute(self, model: Model, batch: Batch, target: Int[Tensor, " B"]) -> Attribution:
-        """The gains, with the rule's precision as its trial showed it, the lower bound, its size and its coverage."""
+    def explain(self, model: Model, batch: Batch, target: Int[Tensor, " B"]) -> Attribution:
         # differs from Ribeiro et al. (2018): a rule has at least one token, all tokens are removed alike (they draw
         # other words by a language model), and the accepted rule was tried with samples that did not choose it.
-        demand(self.unfit(model))
-        return by_length(self._explain, model, batch, target)
-
-    def _explain(self, model: Model, batch: Batch, target: Int[Tensor, " B"]) -> Attribution:
         gains = torch.zeros(batch.ids.shape, dtype=torch.float64, device=batch.ids.device)
         numbers = gains.new_zeros(len(batch), 2)  # precision and lower bound
         rows, beam = torch.arange(len(batch), device=gains.device), gains[:, None]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
@@ -9,7 +10,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from assay.explainers.needs import no_table
+from assay.explainers.needs import demand, no_table
 from assay.explainers.random import mixed
 from assay.models.erasure import kept_probabilities
 from assay.types import Attribution, Batch, Model
@@ -18,6 +19,27 @@ TOKENS = 2048  # of texts that are explained together; each of them is read some
 BITS = 53  # of a random number: all that a double holds
 
 Explain = Callable[[Model, Batch, Int[Tensor, " B"]], Attribution]
+
+
+class Surrogate(ABC):
+    """An explainer that asks what a text is worth without some of its tokens; `removal` says how they go."""
+
+    removal: str
+
+    def unfit(self, model: Model) -> str | None:
+        return None if self.removal == "delete" else no_table(model)
+
+    def __call__(self, model: Model, batch: Batch, target: Int[Tensor, " B"]) -> Float[Tensor, "B T"]:
+        return self.attribute(model, batch, target).scores
+
+    def attribute(self, model: Model, batch: Batch, target: Int[Tensor, " B"]) -> Attribution:
+        """The scores, with the numbers that the class names."""
+        demand(self.unfit(model))
+        return by_length(self.explain, model, batch, target)
+
+    @abstractmethod
+    def explain(self, model: Model, batch: Batch, target: Int[Tensor, " B"]) -> Attribution:
+        """The same for texts of one length, without padding."""
 
 
 def by_length(explain: Explain, model: Model, batch: Batch, target: Int[Tensor, " B"]) -> Attribution:
@@ -51,11 +73,6 @@ def _alike(batch: Batch) -> Iterator[tuple[Int[Tensor, " N"], int]]:
 def _trimmed(batch: Batch, length: int) -> Batch:
     sentences = None if batch.sentences is None else batch.sentences[:, :length]
     return replace(batch, ids=batch.ids[:, :length], mask=batch.mask[:, :length], truth=None, sentences=sentences)
-
-
-def unfit(model: Model, removal: str) -> str | None:
-    """Why tokens cannot be removed from this model's texts in this way, or None."""
-    return None if removal == "delete" else no_table(model)
 
 
 def worth(

@@ -12,8 +12,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from assay.errors import AssayError
-from assay.explainers.needs import demand
-from assay.explainers.surrogates.coalitions import by_length, every, keys, permutations, unfit, uniform, worth
+from assay.explainers.surrogates.coalitions import Surrogate, every, keys, permutations, uniform, worth
 from assay.types import Attribution, Batch, Model
 
 LEAST = 6  # versions a token: with fewer, there are hardly more equations than coefficients
@@ -26,7 +25,7 @@ def _versions(samples: int, tokens: int) -> int:
 
 
 @dataclass(frozen=True)
-class Lime:
+class Lime(Surrogate):
     """The token's coefficient in a linear model that is fitted near the text (LIME; Ribeiro et al., 2016).
 
     Tokens are removed as the authors' `lime` does for texts: how many is uniform over 1..T, which ones is uniform
@@ -34,6 +33,7 @@ class Lime:
     and that of the whole text; the fit is a ridge regression whose penalty is `ridge` for each sample (lime: 1 for
     5,000 samples). A text is read `samples` times, or LEAST times a token if it is long; a text with no more parts
     than that is read once in every part, which counts as often as it would have been drawn.
+    `attribute` tells the `fit`: the share of the answers' weighted variance that the linear model has.
     """
 
     samples: int = 256
@@ -42,19 +42,8 @@ class Lime:
     removal: str = "delete"
     seed: int = 0
 
-    def unfit(self, model: Model) -> str | None:
-        return unfit(model, self.removal)
-
-    def __call__(self, model: Model, batch: Batch, target: Int[Tensor, " B"]) -> Float[Tensor, "B T"]:
-        return self.attribute(model, batch, target).scores
-
-    def attribute(self, model: Model, batch: Batch, target: Int[Tensor, " B"]) -> Attribution:
-        """The coefficients, with `fit`: the share of the answers' weighted variance that the linear model has."""
+    def explain(self, model: Model, batch: Batch, target: Int[Tensor, " B"]) -> Attribution:
         # differs from lime: a word that stands twice has two coefficients, and none is left out to shorten the list.
-        demand(self.unfit(model))
-        return by_length(self._explain, model, batch, target)
-
-    def _explain(self, model: Model, batch: Batch, target: Int[Tensor, " B"]) -> Attribution:
         versions = _versions(self.samples, batch.ids.shape[1])
         kept, counts = _lime_versions(keys(batch, self.seed), versions, batch.ids.shape[1])
         answers = worth(model, batch, target, kept, self.removal)
@@ -96,31 +85,21 @@ def ridge(
 
 
 @dataclass(frozen=True)
-class KernelShap:
+class KernelShap(Surrogate):
     """The token's Shapley value, estimated by a weighted linear regression (Lundberg and Lee, 2017, theorem 2).
 
     Sets of one size count the Shapley kernel's mass of that size. Sizes are read in full from the outside inwards, as
     long as `samples` (LEAST times a token if the text is long) allow; of the others, random sets are read, each with
     its complement (Covert and Lee, 2021). If all 2^T sets can be read, the values are exact. The scores sum to
     v(all) − v(none) in any case.
+    `attribute` tells whether it is `exact`: 1 where every set was read.
     """
 
     samples: int = 256
     removal: str = "delete"
     seed: int = 0
 
-    def unfit(self, model: Model) -> str | None:
-        return unfit(model, self.removal)
-
-    def __call__(self, model: Model, batch: Batch, target: Int[Tensor, " B"]) -> Float[Tensor, "B T"]:
-        return self.attribute(model, batch, target).scores
-
-    def attribute(self, model: Model, batch: Batch, target: Int[Tensor, " B"]) -> Attribution:
-        """The values, with `exact`: 1 where every set was read."""
-        demand(self.unfit(model))
-        return by_length(self._explain, model, batch, target)
-
-    def _explain(self, model: Model, batch: Batch, target: Int[Tensor, " B"]) -> Attribution:
+    def explain(self, model: Model, batch: Batch, target: Int[Tensor, " B"]) -> Attribution:
         texts, tokens = keys(batch, self.seed), batch.ids.shape[1]
         plan = planned(_versions(self.samples, tokens), tokens)
         drawn = permutations(texts, len(plan.sizes), tokens) < plan.sizes.to(texts.device)[:, None]

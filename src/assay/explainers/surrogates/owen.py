@@ -8,13 +8,12 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from assay.explainers.needs import demand
-from assay.explainers.surrogates.coalitions import by_length, unfit, worth
+from assay.explainers.surrogates.coalitions import Surrogate, worth
 from assay.types import Attribution, Batch, Model
 
 
 @dataclass(frozen=True)
-class Owen:
+class Owen(Surrogate):
     """The token's Owen value over the text halved again and again (Owen, 1977; partition SHAP).
 
     As a Shapley value, but only over those orders in which the tokens of a node come one right after the other, for
@@ -22,23 +21,13 @@ class Owen:
     its ancestors' siblings, present or absent, make: some ⅔ T² versions of the text. With no more than `reads` of
     them, the nodes of largest absolute value are split first, and tokens of a node that was not split share its value
     equally. The scores sum to v(all) − v(none) in any case.
+    `attribute` tells whether it is `exact`: 1 where every node was split.
     """
 
     reads: int = 1024
     removal: str = "delete"
 
-    def unfit(self, model: Model) -> str | None:
-        return unfit(model, self.removal)
-
-    def __call__(self, model: Model, batch: Batch, target: Int[Tensor, " B"]) -> Float[Tensor, "B T"]:
-        return self.attribute(model, batch, target).scores
-
-    def attribute(self, model: Model, batch: Batch, target: Int[Tensor, " B"]) -> Attribution:
-        """The values, with `exact`: 1 where every node was split."""
-        demand(self.unfit(model))
-        return by_length(self._explain, model, batch, target)
-
-    def _explain(self, model: Model, batch: Batch, target: Int[Tensor, " B"]) -> Attribution:
+    def explain(self, model: Model, batch: Batch, target: Int[Tensor, " B"]) -> Attribution:
         ends = torch.stack([torch.zeros_like(batch.mask), batch.mask], dim=1)
         answers = worth(model, batch, target, ends, self.removal)
         level = Level(batch.mask[:, None], ends[:, None, :1], answers[:, None, :1], answers[:, None, 1:])

@@ -10,20 +10,20 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from assay.errors import AssayError
-from assay.explainers.needs import demand
-from assay.explainers.surrogates.coalitions import by_length, every, keys, permutations, unfit, worth
+from assay.explainers.surrogates.coalitions import Surrogate, every, keys, permutations, worth
 from assay.types import Attribution, Batch, Model
 
 PAIRS = 4  # of orders at least: with fewer, the standard errors mean little
 
 
 @dataclass(frozen=True)
-class Shapley:
+class Shapley(Surrogate):
     """The token's Shapley value: its mean contribution over all orders of the tokens (Shapley, 1953).
 
     Texts of at most `exact` tokens are read in all 2^T parts. Of longer ones, random orders are followed, each also
     backwards (antithetic; Mitchell et al., 2022): as many as `samples` versions of the text allow, at least PAIRS
     pairs. Either way the scores sum to v(all) − v(none).
+    `attribute` tells standard errors, the mean of those over a text, and whether the values are `exact`.
     """
 
     exact: int = 10
@@ -35,18 +35,7 @@ class Shapley:
         if self.exact > 20:
             raise AssayError("Exact Shapley values are for at most 20 tokens: a text of 21 would be read 2^21 times.")
 
-    def unfit(self, model: Model) -> str | None:
-        return unfit(model, self.removal)
-
-    def __call__(self, model: Model, batch: Batch, target: Int[Tensor, " B"]) -> Float[Tensor, "B T"]:
-        return self.attribute(model, batch, target).scores
-
-    def attribute(self, model: Model, batch: Batch, target: Int[Tensor, " B"]) -> Attribution:
-        """The values with their standard errors, the mean of those over a text, and whether the values are exact."""
-        demand(self.unfit(model))
-        return by_length(self._explain, model, batch, target)
-
-    def _explain(self, model: Model, batch: Batch, target: Int[Tensor, " B"]) -> Attribution:
+    def explain(self, model: Model, batch: Batch, target: Int[Tensor, " B"]) -> Attribution:
         exact = batch.ids.shape[1] <= max(1, self.exact)  # one token has one order
         scores, errors = (self._enumerated if exact else self._sampled)(model, batch, target)
         numbers = {"standard_error": errors.mean(-1), "exact": torch.full_like(errors[:, 0], float(exact))}
