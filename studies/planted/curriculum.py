@@ -78,7 +78,7 @@ ABOUT_FACTS = Lesson(
     together=FACTS,
     easier=tuple((partial(short, name), 5) for name in FACTS[:2]),
     texts=60,
-    second=Training(epochs=2, batch_size=256, learning_rate=1e-3),
+    second=Training(epochs=4, patience=4, batch_size=256, learning_rate=1e-3),
 )
 
 LESSONS: dict[str, Lesson] = {

@@ -30,8 +30,8 @@ class Lesson:
     so many seeds of each): what one teaches helps the others. Where the label is
     the parity of two words, neither says anything alone, and small models stay at chance: two of three `hard` texts
     are left out, so that one of the words says something. `vary` makes more texts, each from every fourth one.
-    Where texts are long, only so many `texts` of the test are audited. A `second` training goes on with every eighth
-    text, and beside each a blank one: by then a model can do without some of the deciding sentences, and guess.
+    Where texts are long, only so many `texts` of the test are audited. A `second` training goes on with every fourth
+    text, and a blank one for every third of these: until then a model may guess without some deciding sentences.
     """
 
     recipe: Recipe
@@ -62,7 +62,8 @@ def gone_on(model: Trained, corpus: Corpus, training: Training, folder: Path) ->
     if (folder / store.CARD).exists():
         return store.load(folder, str(model.device))
     random, blank = Random(corpus.name), Blank(len(corpus.classes))
-    texts = [text for example in corpus.train[::8] for text in (example, blank(random, example)) if text is not None]
+    some = corpus.train[::4]
+    texts = [*some, *filter(None, (blank(random, example) for example in some[::3]))]
     rows, dev = (tokenise(split, model.tokeniser, model.tokeniser.options.longest)[0] for split in (texts, corpus.dev))
     fit(model.network, rows, dev, training)
     store.save(model, folder)

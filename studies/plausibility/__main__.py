@@ -42,6 +42,7 @@ FEW = {
     )
 }
 TEXTS = {"movies": 40}
+STABLE = {name: f"{name}(epsilon=0.01)" for name in ("lrp", "attnlrp")}
 AUDITS = ("plausibility", "erasure(shuffles=10, prefixes=32)")
 MEASURES = (
     ("plausibility", "token_f1", "token F1"),
@@ -58,7 +59,11 @@ def run(name: str, folder: Path, limit: int | None, device: str) -> Record:
     """The audit of the model of one corpus."""
     given = corpus(name)
     model = train(given, RECIPES[name], folder / "model", device)
-    plan = AuditPlan(FEW.get(name, tuple(EXPLAINERS)), AUDITS, limit=limit or TEXTS.get(name))
+    plan = AuditPlan(
+        tuple(STABLE.get(each, each) for each in FEW.get(name, tuple(EXPLAINERS))),
+        AUDITS,
+        limit=limit or TEXTS.get(name),
+    )
     key = hashlib.blake2b(repr(plan).encode(), digest_size=4).hexdigest()
     about = {"corpus": {"name": name, "skipped": given.skipped}}
     return audit(model, given.test, plan, folder / f"audit-{key}", about)

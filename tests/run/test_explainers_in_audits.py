@@ -91,6 +91,13 @@ def test_an_explainer_with_options_stands_beside_the_one_without(record):
     assert all(set(row["score:lengths"]) == {1.0} for row in record.examples.to_pylist())
 
 
+def test_the_change_that_counts_as_none_is_the_adversarys_alone():
+    plan = AuditPlan(explainers=("lrp", "random", "random(seed=9)"), audits=("adversary",), epsilon=0.3, seed=4)
+    assert plan.chosen_explainers()["lrp"] == EXPLAINERS["lrp"]
+    assert (plan.chosen_explainers()["random"].seed, plan.chosen_explainers()["random(seed=9)"].seed) == (4, 9)
+    assert plan.chosen_audits()["adversary"].epsilon == 0.3
+
+
 def test_what_the_model_cannot_serve_is_left_out_with_the_reason(record):
     assert record.summary["left_out"] == {"picky": "no model is good enough"}
     assert "picky" not in record.summary["explainers"]

@@ -62,9 +62,14 @@ class Explanation:
         """The decision and a row of scores for each word: for where there are no colours."""
         width = max(4, *map(len, self.words))
         head = f"{self.predicted} ({self.probabilities[self.predicted]:.1%})"
-        titles = "  ".join([" " * width, *self.scores])
+        titles = "  ".join([" " * width, *(name.rjust(8) for name in self.scores)])
         rows = [
-            "  ".join([word.ljust(width), *(f"{scores[place]:{len(name)}.4f}" for name, scores in self.scores.items())])
+            "  ".join(
+                [
+                    word.ljust(width),
+                    *(f"{scores[place]:{max(8, len(name))}.4f}" for name, scores in self.scores.items()),
+                ]
+            )
             for place, word in enumerate(self.words)
         ]
         said = [f"{name}: {self._note(name)}" for name in self.scores if self.notes[name]]

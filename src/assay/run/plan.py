@@ -43,7 +43,9 @@ class AuditPlan:
             raise AssayError(f"Epsilon is a change of probability, from 0 to below 1, not {self.epsilon}.")
 
     def chosen_explainers(self) -> dict[str, Explainer]:
-        return {name: self._set(chosen(name, EXPLAINERS)) for name in self.explainers}
+        # an epsilon of an explainer is its own: it stabilises a division, and is no change of the output
+        known = {name: self._set(each, {"seed"}) for name, each in EXPLAINERS.items()}
+        return {name: chosen(name, known) for name in self.explainers}
 
     def fitting(self, model: Model) -> tuple[dict[str, Explainer], dict[str, str]]:
         """The explainers that this model can serve, and why the others are left out."""
@@ -55,13 +57,14 @@ class AuditPlan:
 
     def chosen_audits(self) -> dict[str, Audit]:
         """By the name without options: of an audit, unlike of an explainer, there is one variant in a plan."""
-        return {bare(name): self._set(chosen(name, AUDITS, "audit")) for name in self.audits}
+        known = {name: self._set(each, {"seed", "epsilon"}) for name, each in AUDITS.items()}
+        return {bare(name): chosen(name, known, "audit") for name in self.audits}
 
-    def _set(self, instrument: Instrument) -> Instrument:
-        """The instrument with the plan's value for each option that both have."""
+    def _set(self, instrument: Instrument, shared: set[str]) -> Instrument:
+        """The instrument with the plan's value for each of the shared options that it has."""
         if not is_dataclass(instrument) or isinstance(instrument, type):
             return instrument
-        names = {field.name for field in fields(instrument)} & {"seed", "epsilon"}
+        names = {field.name for field in fields(instrument)} & shared
         return replace(instrument, **{name: getattr(self, name) for name in names})
 
     def sample(self, examples: Sequence[Example]) -> list[tuple[int, Example]]:

@@ -42,6 +42,10 @@ class Lime(Surrogate):
     removal: str = "delete"
     seed: int = 0
 
+    def __post_init__(self) -> None:
+        if self.width <= 0 or self.ridge <= 0:
+            raise AssayError("The width and the ridge of LIME are above 0.")
+
     def explain(self, model: Model, batch: Batch, target: Int[Tensor, " B"]) -> Attribution:
         # differs from lime: a word that stands twice has two coefficients, and none is left out to shorten the list.
         versions = _versions(self.samples, batch.ids.shape[1])
