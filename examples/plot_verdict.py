@@ -11,9 +11,9 @@ from pathlib import Path
 import assay
 from assay.report.plots import FIGURES, save
 
-corpus = assay.corpus("planted:negation")
+corpus = assay.corpus("planted:keyword")
 model = assay.train(corpus, encoder="lstm", seed=0)
-result = assay.audit(model, corpus.test)
+result = assay.audit(model, corpus.test, audits=["truth"])
 print(f"accuracy on {len(corpus.test)} texts: {result.record.summary['model']['test']['accuracy']:.3f}")
 figure = FIGURES["verdict"](result.record)
 save(figure, Path(sys.argv[1] if len(sys.argv) > 1 else "verdict.svg"))

@@ -77,7 +77,7 @@ ABOUT_FACTS = Lesson(
     seeds=25,
     together=FACTS,
     easier=tuple((partial(short, name), 5) for name in FACTS[:2]),
-    texts=60,
+    texts=40,
     second=Training(epochs=4, patience=4, batch_size=256, learning_rate=1e-3),
 )
 
