@@ -11,7 +11,7 @@ from pathlib import Path
 import assay
 from assay.report.plots import FIGURES, save
 
-corpus = assay.corpus("planted:keyword")
+corpus = assay.corpus("planted:majority")
 model = assay.train(corpus, encoder="lstm", seed=0)
 result = assay.audit(model, corpus.test, audits=["truth"])
 print(f"accuracy on {len(corpus.test)} texts: {result.record.summary['model']['test']['accuracy']:.3f}")
