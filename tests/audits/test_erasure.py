@@ -14,6 +14,7 @@ from assay import costs
 from assay.audits.cases import Case
 from assay.audits.erasure import FIRST_SHUFFLE, Erasure
 from assay.data.text import SPECIAL, UNKNOWN
+from assay.errors import AssayError
 from assay.explainers.gradients import input_x_gradient
 from assay.explainers.random import Random
 from assay.types import Batch, Edit, Model, Output
@@ -211,3 +212,9 @@ def test_what_two_explainers_leave_alike_is_read_once() -> None:
 
     assert read(one=scores, same=2 * scores) == read(one=scores)
     assert read(one=scores, other=scores.roll(1, 0) * batch.mask) > read(one=scores)
+
+
+@pytest.mark.parametrize("options", [{"shuffles": 0}, {"prefixes": 0}])
+def test_without_a_null_or_a_point_to_read_it_refuses(options: dict[str, int]) -> None:
+    with pytest.raises(AssayError, match="from 1"):
+        Erasure(**options)

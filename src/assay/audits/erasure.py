@@ -10,6 +10,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 
 from assay.audits.cases import Answer, Case, numpy
+from assay.errors import AssayError
 from assay.explainers.random import Random
 from assay.metrics import erasure
 from assay.models.erasure import version_probabilities
@@ -75,6 +76,10 @@ class Erasure:
     prefixes: int = 12
     seed: int = 0
     paper: str = "DeYoung et al. (2020), section 4.2; Samek et al. (2017); Serrano and Smith (2019)"
+
+    def __post_init__(self) -> None:
+        if min(self.shuffles, self.prefixes) < 1:
+            raise AssayError("Shuffles and prefixes of erasure are whole numbers from 1.")
 
     def kind(self, classes: int) -> str:
         return "sample"
