@@ -154,6 +154,10 @@ test texts. The gap is how far the scores of a text are from adding up to what t
 decides, since a text with a large gap is explained wrongly. Compare rows of equal largest gap.
 """
 BETWEEN = """
+An earlier version of the first table had an untrained model with enlarged weights, which is nearly linear along
+the path: there captum's 50 steps left a largest gap of 1e-5 in 57 ms, ours 0.01 in 6.5 ms and 0.001 in 11 ms; fewer
+steps of captum were not tried. The trained model replaced it because hard texts are what the refinement is for.
+
 Each word in turn replaced by zeros, in random texts and models of the default size; captum's results are the
 same numbers. *Batch*: captum's FeatureAblation over the same padded batch. *One by one*: a text at a time,
 eight words in one call.
