@@ -13,6 +13,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from assay.explainers.needs import no_pooling
 from assay.types import Batch, Explainer, Model, PooledModel, token_logits
 
 
@@ -92,8 +93,7 @@ def question(audit: Audit) -> str:
 
 def without_pooling(case: Case) -> str | None:
     """The reason of every audit that replaces the attention of a linear decoder."""
-    pooled = isinstance(case.model, PooledModel)
-    return None if pooled else "the model does not end in a linear decoder over one attention"
+    return no_pooling(case.model)
 
 
 def numpy(tensor: Tensor) -> np.ndarray:

@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from assay.errors import AssayError
-from assay.explainers.random import mixed
+from assay.explainers.random import mixed, text_numbers
 from assay.types import Batch, Edit, Model
 
 Scores = Float[Tensor, "B T"]
@@ -98,8 +98,7 @@ def _spread(x: Float[Tensor, "B T D"], mask: Bool[Tensor, "B T"]) -> Float[Tenso
 def _normal(batch: Batch, size: int, seed: int, sample: int) -> Float[Tensor, "B T D"]:
     """Standard normal numbers for each coordinate of each token (Box and Muller, 1958)."""
     places, coordinates = (torch.arange(1, count + 1, device=batch.ids.device) for count in (batch.ids.shape[1], size))
-    words = mixed(batch.ids + mixed(places)) * batch.mask
-    text = mixed(mixed(words.sum(-1, keepdim=True) + seed) + sample)
+    text = mixed(mixed(text_numbers(batch)[:, None] + seed) + sample)
     bits = mixed(mixed(text + mixed(places))[..., None] + mixed(coordinates))
     one, other = (((bits >> shift) & 0xFFFFFF).float() / (1 << 24) for shift in (0, 24))
     return (-2 * (1 - one).log()).sqrt() * (2 * math.pi * other).cos()

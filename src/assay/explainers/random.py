@@ -19,10 +19,15 @@ class Random:
 
     def __call__(self, model: Model, batch: Batch, target: Int[Tensor, " B"]) -> Float[Tensor, "B T"]:
         places = torch.arange(batch.ids.shape[1], device=batch.ids.device)
-        words = mixed(batch.ids + mixed(places + 1)) * batch.mask
-        text = mixed(words.sum(-1, keepdim=True) + self.seed)
+        text = mixed(text_numbers(batch)[:, None] + self.seed)
         bits = mixed(text + mixed(places + 1)) & ((1 << 24) - 1)
         return (bits + 1).float() / (1 << 24) * batch.mask
+
+
+def text_numbers(batch: Batch) -> Int[Tensor, " B"]:
+    """A number for each text that depends on its words and their order alone: what is drawn for a text starts here."""
+    places = torch.arange(1, batch.ids.shape[1] + 1, device=batch.ids.device)
+    return (mixed(batch.ids + mixed(places)) * batch.mask).sum(-1)
 
 
 def mixed(numbers: Int[Tensor, "*N"]) -> Int[Tensor, "*N"]:

@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from assay.explainers.needs import demand, no_table
-from assay.explainers.random import mixed
+from assay.explainers.random import mixed, text_numbers
 from assay.models.erasure import kept_probabilities
 from assay.types import Attribution, Batch, Model
 
@@ -85,9 +85,7 @@ def worth(
 
 def keys(batch: Batch, seed: int) -> Int[Tensor, " B"]:
     """A number for each text that depends on its words, their order and the seed alone."""
-    places = torch.arange(batch.ids.shape[1], device=batch.ids.device)
-    words = mixed(batch.ids + mixed(places + 1)) * batch.mask
-    return mixed(mixed(words.sum(-1) + seed) + 1)
+    return mixed(mixed(text_numbers(batch) + seed) + 1)
 
 
 def uniform(keys: Int[Tensor, " B"], *shape: int) -> Float[Tensor, "B ..."]:
