@@ -23,7 +23,8 @@ from assay.audits.permutation import Permutation
 from assay.data.batches import by_tokens
 from assay.explainers import EXPLAINERS
 from assay.metrics.agreement import kendall
-from assay.models.classifier import Architecture, Classifier
+from assay.models.architecture import Architecture
+from assay.models.classifier import Classifier
 from assay.run.audit import TOKENS
 from assay.types import Batch
 from benchmarks import plain

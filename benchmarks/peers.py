@@ -21,7 +21,8 @@ from assay.data.planted import PLANTED
 from assay.explainers import EXPLAINERS
 from assay.explainers.integrated import FLOOR
 from assay.explainers.integrated import IntegratedGradients as Ours
-from assay.models.classifier import Architecture, Classifier
+from assay.models.architecture import Architecture
+from assay.models.classifier import Classifier
 from assay.models.recipes import Recipe, train
 from assay.models.training import Training
 from assay.run.audit import TOKENS

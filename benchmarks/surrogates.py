@@ -21,7 +21,8 @@ from torch import Tensor
 from assay.explainers.surrogates.linear import KernelShap, Lime
 from assay.explainers.surrogates.owen import Owen
 from assay.explainers.surrogates.shapley import Shapley
-from assay.models.classifier import Architecture, Classifier
+from assay.models.architecture import Architecture
+from assay.models.classifier import Classifier
 from assay.types import Batch, Explainer
 from benchmarks.__main__ import machine
 

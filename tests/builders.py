@@ -6,8 +6,10 @@ from dataclasses import replace
 
 import torch
 
-from assay.models.classifier import Architecture, Classifier
-from assay.types import Batch
+from assay.models.architecture import Architecture
+from assay.models.network import Network
+from assay.models.shapes import built
+from assay.types import Batch, Query
 
 WORDS = 40
 
@@ -26,11 +28,22 @@ def batch(lengths: tuple[int, ...] = (7, 1, 4, 12), seed: int = 0, width: int | 
     return Batch(ids, mask, torch.arange(len(lengths)) % 2)
 
 
-def model(seed: int = 0, classes: int = 2, dtype: torch.dtype = torch.float64, **options: object) -> Classifier:
+def structured(plain: Batch, seed: int = 1) -> Batch:
+    """The batch with sentences of one to four words and a question of one to five words for each text."""
+    generator = torch.Generator().manual_seed(seed)
+    rows, tokens = plain.ids.shape
+    begins = torch.rand(64, rows, generator=generator)[:tokens].T < 0.4  # wider padding draws the same ones
+    asked = torch.randint(4, WORDS, (rows, 5), generator=generator)
+    count = torch.randint(1, 6, (rows, 1), generator=generator)
+    seen = torch.arange(5) < count
+    return replace(plain, sentences=begins.long().cumsum(-1), query=Query(asked * seen, seen))
+
+
+def model(seed: int = 0, classes: int = 2, dtype: torch.dtype = torch.float64, **options: object) -> Network:
     """A small random classifier, sharp enough that its attention is not flat."""
     torch.manual_seed(seed)
     architecture = replace(Architecture(embedding=6, hidden=8, alignment_size=5), **options)  # type: ignore[arg-type]
-    network = Classifier(architecture, WORDS, classes).to(dtype).eval()
+    network = built(architecture, WORDS, classes).to(dtype).eval()
     with torch.no_grad():
         for parameter in network.parameters():
             parameter.mul_(2.0)

@@ -19,8 +19,9 @@ from assay.audits import AUDITS
 from assay.data.text import TextOptions
 from assay.explainers import EXPLAINERS
 from assay.models import store
-from assay.models.classifier import Architecture
-from assay.models.recipes import PRESETS, Recipe
+from assay.models.architecture import Architecture
+from assay.models.presets import PRESETS
+from assay.models.recipes import Recipe
 from assay.models.training import Training
 from assay.records import Record
 

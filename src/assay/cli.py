@@ -46,6 +46,7 @@ class DataOptions:
     )
     text_column: Annotated[str, Parameter(help="Column of a file that holds the text.")] = "text"
     label_column: Annotated[str, Parameter(help="Column of a file that holds the class.")] = "label"
+    query_column: Annotated[str | None, Parameter(help="Column with the question or hypothesis of each text.")] = None
     joined: Annotated[bool, Parameter(negative="", help="Read the question of a pair before its text, as one.")] = False
     split_column: Annotated[str | None, Parameter(help="Column that says train, dev or test.")] = None
     evidence_column: Annotated[str | None, Parameter(help="Column with [start, end] spans of the deciding words.")] = (
@@ -57,14 +58,15 @@ class DataOptions:
 class ModelOptions:
     """What is trained when no --model is given."""
 
-    encoder: Annotated[str | None, Parameter(help="lstm, gru, cnn, average or transformer.")] = None
+    encoder: Annotated[str | None, Parameter(help="lstm, gru, cnn, conv, average, none or transformer.")] = None
     alignment: Annotated[str | None, Parameter(help="additive or dot.")] = None
     vectors: Annotated[str | None, Parameter(help="random, or glove: 50-d vectors, fetched once.")] = None
     frozen: Annotated[bool | None, Parameter(help="Keep the embeddings as they start.")] = None
     markers: Annotated[bool | None, Parameter(help="Encode a start and an end that are never attended.")] = None
     embedding: Annotated[int | None, Parameter(help="Size of an embedding.")] = None
     hidden: Annotated[int | None, Parameter(help="Half the size of a state.")] = None
-    preset: Annotated[str, Parameter(help="default, or jain-wallace: as close to the paper as can be.")] = "default"
+    shape: Annotated[str | None, Parameter(help="flat, hierarchical or paired; pairs of texts need no word.")] = None
+    preset: Annotated[str, Parameter(help="default, jain-wallace, or {han,flan}-{rnn,conv,none}.")] = "default"
     epochs: Annotated[int | None, Parameter(help="Most epochs of training.")] = None
     seed: Annotated[int, Parameter(help="Decides everything that is random.")] = 0
     device: Annotated[str, Parameter(help="cpu or cuda.")] = "cpu"
@@ -89,7 +91,7 @@ def audit(
     data: Annotated[DataOptions, Flat] = DataOptions(),  # noqa: B008
     training: Annotated[ModelOptions, Flat] = ModelOptions(),  # noqa: B008
     options: Annotated[AuditOptions, Flat] = AuditOptions(),  # noqa: B008
-    model: Annotated[Path | None, Parameter(help="A model folder; without it a model is trained.")] = None,
+    model: Annotated[str | None, Parameter(help="A model folder, or a preset to train, such as han-rnn.")] = None,
     out: Annotated[Path | None, Parameter(help="Folder for the results; an interrupted run goes on there.")] = None,
 ) -> None:
     """Train or load a model, explain every test example, and test the explanations.
@@ -99,9 +101,10 @@ def audit(
     from assay.run import audit as auditing
 
     plan = _plan(options, training.seed)
+    given, training = _chosen(model, training)
     corpus = _corpus(data, training.seed)
-    folder = out or Path("runs") / _title(corpus.name, training, model)
-    trained = _model(model, corpus, training, folder / "model")
+    folder = out or Path("runs") / _title(corpus.name, training, given)
+    trained = _model(given, corpus, training, folder / "model")
     about = {
         "command": shlex.join(["assay", *sys.argv[1:]]),
         "corpus": _about(corpus, data.corpus) | {"split": options.split},
@@ -129,6 +132,7 @@ def train(
 def explain(
     text: Annotated[str, Parameter(help="The text to classify and explain.")],
     *,
+    query: Annotated[str | None, Parameter(help="The question or hypothesis, for a model of pairs.")] = None,
     model: Annotated[Path, Parameter(help="A model folder, made by 'assay train' or 'assay audit'.")],
     explainers: Annotated[str, Parameter(help=NAMES)] = "usual",
     target: Annotated[str | None, Parameter(help="Class to explain; without it the predicted one.")] = None,
@@ -139,7 +143,8 @@ def explain(
     from assay.models.store import load
     from assay.run.explanation import explain as explain_text
 
-    explanation = explain_text(load(model), text, _names(explainers, EXPLAINERS, USUAL), target=target)
+    names = _names(explainers, EXPLAINERS, USUAL)
+    explanation = explain_text(load(model), text, names, target=target, query=query)
     if json_output:
         print(json.dumps(explanation.json(), ensure_ascii=False))
     elif console.is_terminal:
@@ -209,17 +214,27 @@ def _corpus(data: DataOptions, seed: int) -> Corpus:
     from assay.data.corpora import corpus
     from assay.data.files import Columns
 
-    columns = Columns(data.text_column, data.label_column, data.split_column, evidence=data.evidence_column)
+    names = (data.text_column, data.label_column, data.split_column, data.query_column, data.evidence_column)
+    columns = Columns(*names)
     return corpus(data.corpus, seed, columns, data.joined)
 
 
-def _recipe(options: ModelOptions) -> Recipe:
-    from assay.models.classifier import Architecture
+def _chosen(model: str | None, options: ModelOptions) -> tuple[Path | None, ModelOptions]:
+    """The folder of a model, or the options with the preset that was named in its place."""
+    from assay.models.presets import PRESETS
+
+    if model is None or Path(model).exists() or model not in PRESETS:
+        return None if model is None else Path(model), options
+    return None, replace(options, preset=model)
+
+
+def _recipe(options: ModelOptions, corpus: str) -> Recipe:
+    from assay.models.architecture import Architecture
     from assay.run.verbs import recipe
 
     parts = {field.name for field in fields(Architecture)}
     architecture = {name: value for name, value in asdict(options).items() if name in parts}
-    chosen = recipe(options.preset, options.seed, **architecture)
+    chosen = recipe(options.preset, options.seed, corpus, **architecture)
     if options.epochs is None:
         return chosen
     return replace(chosen, training=replace(chosen.training, epochs=options.epochs))
@@ -231,7 +246,7 @@ def _model(given: Path | None, corpus: Corpus, options: ModelOptions, folder: Pa
 
     _check_device(options.device)
     if given is None:
-        return recipes.train(corpus, _recipe(options), folder, options.device)
+        return recipes.train(corpus, _recipe(options, corpus.name), folder, options.device)
     trained = store.load(given, options.device)
     if not (folder / store.CARD).exists():
         store.save(trained, folder)
@@ -266,10 +281,13 @@ def _title(name: str, options: ModelOptions, model: Path | None) -> str:
     if model is not None:
         made = model.parent.name if model.name == "model" else model.name
     else:
-        architecture = _recipe(options).architecture
-        preset = "" if options.preset == "default" else f"-{options.preset}"
-        made = f"{architecture.encoder}-{architecture.alignment}{preset}"
-    return f"{name.replace(':', '-')}-{made}-{options.seed}"
+        parts = _recipe(options, name).architecture
+        shape = "" if parts.shape == "flat" else f"{parts.shape}-"
+        made = f"{shape}{parts.encoder}-{parts.alignment}"
+        if options.preset != "default":
+            own = (options.encoder, options.alignment, options.shape)
+            made = options.preset if own == (None, None, None) else f"{made}-{options.preset}"
+    return f"{name}-{made}-{options.seed}".replace(":", "-")
 
 
 def _about(corpus: Corpus, asked: str) -> dict[str, Any]:

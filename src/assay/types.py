@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Protocol, runtime_checkable
+from dataclasses import dataclass, field
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -38,40 +38,34 @@ class Batch:
     query: Query | None = None
     truth: Bool[Tensor, "B T"] | None = None
     sentences: Int[Tensor, "B T"] | None = None  # the number of each token's sentence, from 0
+    candidates: Bool[Tensor, "B C"] | None = None  # the classes that can be right, where not all can
 
     def __len__(self) -> int:
         return self.ids.shape[0]
 
     def __getitem__(self, rows: slice | Int[Tensor, " N"]) -> Batch:
         """Some of the examples, or some of them several times."""
-        return Batch(
-            self.ids[rows],
-            self.mask[rows],
-            self.labels[rows],
-            None if self.query is None else self.query[rows],
-            None if self.truth is None else self.truth[rows],
-            None if self.sentences is None else self.sentences[rows],
-        )
+        return self._changed(lambda part: part[rows])
 
     @property
     def lengths(self) -> Int[Tensor, " B"]:
         return self.mask.sum(-1)
 
     def to(self, device: torch.device | str) -> Batch:
-        return replace(
-            self,
-            ids=self.ids.to(device),
-            mask=self.mask.to(device),
-            labels=self.labels.to(device),
-            query=None if self.query is None else self.query.to(device),
-            truth=None if self.truth is None else self.truth.to(device),
-            sentences=None if self.sentences is None else self.sentences.to(device),
-        )
+        return self._changed(lambda part: part.to(device))
+
+    def _changed(self, change: Callable[[Any], Any]) -> Batch:
+        """The batch with a change to every part that is there."""
+        parts: dict[str, Any] = {name: None if part is None else change(part) for name, part in vars(self).items()}
+        return Batch(**parts)
 
 
 @dataclass(frozen=True)
 class Output:
-    """A model's answer: logits, and the attention weights that were used, one tensor a layer."""
+    """A model's answer: logits, and the attention weights that were used, one tensor a layer.
+
+    The last layer pools items: [B, N]. Where these are sentences, the layer before it pools their words: [B, T].
+    """
 
     logits: Float[Tensor, "B C"]
     attention: tuple[Float[Tensor, "B ..."], ...]
@@ -91,11 +85,17 @@ class Model(Protocol):
 
 @runtime_checkable
 class PooledModel(Model, Protocol):
-    """A model that ends in a linear decoder over the attention-weighted mean of its states."""
+    """A model that ends in a linear decoder over the attention-weighted mean of the states of N items."""
 
-    def states(self, x: Float[Tensor, "B T D"], batch: Batch) -> Float[Tensor, "B T M"]: ...
-    def attend(self, states: Float[Tensor, "B T M"], batch: Batch) -> Float[Tensor, "B T"]: ...
-    def decode(self, states: Float[Tensor, "B T M"], weights: Float[Tensor, "B T"]) -> Float[Tensor, "B C"]: ...
+    def items(self, batch: Batch) -> Int[Tensor, "B T"]:
+        """The number of the attended item that each token belongs to: itself, or its sentence; any on padding."""
+
+    def within(self, x: Float[Tensor, "B T D"], batch: Batch) -> Float[Tensor, "B T"]:
+        """The share of each token in its item: 1, or its weight in its sentence; 0 on padding."""
+
+    def states(self, x: Float[Tensor, "B T D"], batch: Batch) -> Float[Tensor, "B N M"]: ...
+    def attend(self, states: Float[Tensor, "B N M"], batch: Batch) -> Float[Tensor, "B N"]: ...
+    def decode(self, states: Float[Tensor, "B N M"], weights: Float[Tensor, "B N"]) -> Float[Tensor, "B C"]: ...
 
 
 @runtime_checkable
@@ -153,6 +153,24 @@ class ChoosyExplainer(Protocol):
 
     def unfit(self, model: Model) -> str | None:
         """What the model lacks, as the end of a sentence, or None."""
+
+
+def attended(model: PooledModel, batch: Batch) -> Bool[Tensor, "B N"]:
+    """Which of the attended items are real: the tokens, or the sentences that have any; the others are padding."""
+    numbers = model.items(batch)
+    most = int(numbers.max()) + 1 if numbers.numel() else 1
+    return numbers.new_zeros(len(batch), most).scatter_add(1, numbers, batch.mask.long()) > 0
+
+
+def over_tokens(model: PooledModel, values: Float[Tensor, "B N"], batch: Batch) -> Float[Tensor, "B T"]:
+    """The number of each token's item; 0 on padding."""
+    return values.gather(1, model.items(batch)) * batch.mask
+
+
+def over_items(model: PooledModel, values: Float[Tensor, "B T"], batch: Batch) -> Float[Tensor, "B N"]:
+    """The sum of the numbers of each item's tokens."""
+    zeros = values.new_zeros(attended(model, batch).shape)
+    return zeros.scatter_add(1, model.items(batch), values * batch.mask)
 
 
 def token_logits(model: PooledModel, states: Float[Tensor, "B T M"]) -> Float[Tensor, "B T C"]:

@@ -20,7 +20,8 @@ from pathlib import Path
 import torch
 
 from assay.data.corpora import corpus
-from assay.models.recipes import PRESETS, train
+from assay.models.presets import PRESETS
+from assay.models.recipes import train
 from assay.records import Record
 from assay.run.audit import audit
 from assay.run.plan import AuditPlan

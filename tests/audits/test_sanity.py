@@ -13,14 +13,14 @@ from scipy import stats
 from assay.audits.sanity import Sanity, cascade, mislabelled
 from assay.explainers.gradients import gradient, input_x_gradient
 from assay.explainers.random import Random
-from assay.intervene.parameters import CASCADE
 from assay.models import recipes
+from assay.models.classifier import Classifier
 from assay.models.training import judged
 from tests import builders
 from tests.audits import benches
 
 EXPLAINERS = {"gradient": gradient, "random": Random(3)}
-STEPS = (*CASCADE, "labels")
+STEPS = (*Classifier.cascade, "labels")
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +35,7 @@ def answer(case):
 
 def test_the_cascade_goes_down_and_keeps_what_it_has_drawn(case):
     drawn = {part: networks_differ(case.model, other) for part, other in cascade(case.model, 0).items()}
-    assert drawn == {part: set(CASCADE[: depth + 1]) for depth, part in enumerate(CASCADE)}
+    assert drawn == {part: set(Classifier.cascade[: depth + 1]) for depth, part in enumerate(Classifier.cascade)}
 
 
 def networks_differ(one, other):
@@ -96,7 +96,7 @@ def test_the_sign_is_not_looked_at(case):
 def test_the_cascade_needs_no_bench_and_prepared_it_says_the_same(case, answer):
     alone = Sanity()(case).measures
     assert "similarity_labels:gradient" not in alone
-    for step in CASCADE:
+    for step in Classifier.cascade:
         assert np.array_equal(alone[f"similarity_{step}:gradient"], answer.measures[f"similarity_{step}:gradient"])
     other = Sanity(seed=1)(case).measures
     assert not np.array_equal(alone["similarity_decoder:gradient"], other["similarity_decoder:gradient"])

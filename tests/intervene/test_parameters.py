@@ -7,10 +7,12 @@ import torch
 
 from assay.data.text import TextOptions, Tokeniser
 from assay.errors import AssayError
-from assay.intervene.parameters import CASCADE, nudged, randomised
-from assay.models.classifier import Architecture, Classifier
+from assay.intervene.parameters import nudged, randomised
+from assay.models.architecture import Architecture
+from assay.models.classifier import Classifier
 from assay.models.encoders import ENCODERS
 from assay.models.recipes import Recipe, initialise
+from assay.models.shapes import NETWORKS
 from assay.models.training import Training
 from tests import builders
 
@@ -30,12 +32,16 @@ def changed(one: Classifier, other: Classifier) -> set[str]:
 def test_only_the_named_parts_are_drawn_anew(encoder, depth):
     model = builders.model(encoder=encoder)
     before = weights(model)
-    assert changed(model, randomised(model, CASCADE[:depth], seed=3)) == set(CASCADE[:depth])
+    drawn = {part for part in Classifier.cascade[:depth] if list(getattr(model, part).parameters())}
+    assert changed(model, randomised(model, Classifier.cascade[:depth], seed=3)) == drawn
     assert all(torch.equal(before[name], tensor) for name, tensor in model.state_dict().items())
 
 
-def test_the_cascade_names_every_part():
-    assert {name for name, _ in builders.model().named_children()} == set(CASCADE)
+@pytest.mark.parametrize("shape", NETWORKS)
+def test_the_cascade_names_every_part(shape):
+    model = builders.model(shape=shape)
+    assert {name for name, _ in model.named_children()} == set(model.cascade)
+    assert changed(model, randomised(model, model.cascade, seed=3)) == set(model.cascade)
 
 
 def test_all_parts_together_are_a_model_before_training():
@@ -44,19 +50,19 @@ def test_all_parts_together_are_a_model_before_training():
     torch.manual_seed(1)
     model = Classifier(architecture, len(tokeniser.vocabulary), 3)
     fresh = initialise(Recipe(architecture, training=Training(seed=7)), tokeniser, 3)
-    assert changed(randomised(model, CASCADE, seed=7), fresh) == set()
+    assert changed(randomised(model, Classifier.cascade, seed=7), fresh) == set()
     assert (fresh.vectors[0] == 0).all()
     assert float(fresh.vectors[1:].detach().std()) == pytest.approx(0.1, rel=0.5)
 
 
 def test_a_part_is_drawn_alike_at_every_depth_and_otherwise_by_another_seed():
     model = builders.model()
-    one, two = randomised(model, CASCADE[:1], seed=3), randomised(model, CASCADE, seed=3)
+    one, two = randomised(model, Classifier.cascade[:1], seed=3), randomised(model, Classifier.cascade, seed=3)
     assert torch.equal(one.decoder.weight, two.decoder.weight)
-    assert not torch.equal(one.decoder.weight, randomised(model, CASCADE[:1], seed=4).decoder.weight)
+    assert not torch.equal(one.decoder.weight, randomised(model, Classifier.cascade[:1], seed=4).decoder.weight)
 
 
-@pytest.mark.parametrize("change", [lambda m: randomised(m, CASCADE, 0), lambda m: nudged(m, 0.1, 0)])
+@pytest.mark.parametrize("change", [lambda m: randomised(m, Classifier.cascade, 0), lambda m: nudged(m, 0.1, 0)])
 def test_precision_and_mode_stay_and_so_does_the_state_of_chance(change):
     model, training = builders.model(dtype=torch.bfloat16), builders.model().train()
     before = torch.random.get_rng_state()

@@ -12,7 +12,7 @@ from assay.data.examples import Corpus, Example
 from assay.data.text import TextOptions
 from assay.errors import AssayError
 from assay.models import recipes, store, training
-from assay.models.classifier import Architecture
+from assay.models.architecture import Architecture
 from assay.models.encoders import ENCODERS
 from assay.models.recipes import Recipe, train
 from assay.models.training import Training
@@ -63,11 +63,11 @@ def test_an_interrupted_training_ends_in_the_same_weights(tmp_path, monkeypatch,
     whole = train(corpus(), SMALL, tmp_path / "whole")
     original, done = training.collate, []
 
-    def interrupted(rows):
+    def interrupted(rows, classes):
         done.append(1)
         if len(done) > steps:
             raise KeyboardInterrupt
-        return original(rows)
+        return original(rows, classes)
 
     monkeypatch.setattr(training, "collate", interrupted)
     with pytest.raises(KeyboardInterrupt):
@@ -177,10 +177,29 @@ def test_a_class_without_training_text_is_named():
         train(replace(given, classes=("bad", "good", "mixed")), SMALL)
 
 
-def test_a_corpus_of_pairs_is_refused():
-    asked = tuple(replace(example, query="why?") for example in corpus().train)
-    with pytest.raises(AssayError, match="pairs each text with a question"):
-        train(replace(corpus(), train=asked), SMALL)
+def asking(examples):
+    return tuple(replace(example, query="why so?") for example in examples)
+
+
+def test_a_corpus_of_pairs_gets_a_paired_model(tmp_path):
+    pairs = replace(corpus(), train=asking(corpus().train), dev=asking(corpus().dev))
+    trained = train(pairs, SMALL, tmp_path)
+    assert trained.network.architecture.shape == "paired"
+    assert {"why", "so"} <= set(trained.tokeniser.vocabulary)
+    again = store.load(tmp_path).network.state_dict()
+    assert all(torch.equal(again[name], tensor) for name, tensor in trained.network.state_dict().items())
+
+
+def test_what_a_shape_cannot_read_is_refused():
+    half = replace(corpus(), train=asking(corpus().train))
+    pairs = replace(half, dev=asking(corpus().dev))
+    for texts, shape, words in (
+        (half, "flat", "some have none"),
+        (pairs, "hierarchical", "--joined"),
+        (corpus(), "paired", "has no questions"),
+    ):
+        with pytest.raises(AssayError, match=words):
+            train(texts, replace(SMALL, architecture=replace(SMALL.architecture, shape=shape)))
 
 
 @pytest.mark.parametrize("wrong", [{"hidden": 0}, {"embedding": -1}, {"encoder": "cnn", "hidden": 7}])

@@ -7,7 +7,7 @@ import pytest
 
 from assay.data.planted import PLANTED
 from assay.data.text import TextOptions
-from assay.models.classifier import Architecture
+from assay.models.architecture import Architecture
 from assay.models.recipes import Recipe, train
 from assay.models.training import Training
 from assay.run.audit import audit

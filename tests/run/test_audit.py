@@ -12,7 +12,7 @@ from assay.data.examples import Example
 from assay.data.planted import PLANTED
 from assay.data.text import TextOptions
 from assay.errors import AssayError
-from assay.models.classifier import Architecture
+from assay.models.architecture import Architecture
 from assay.models.recipes import Recipe, train
 from assay.models.training import Training
 from assay.records import Record

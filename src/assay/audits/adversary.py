@@ -23,7 +23,7 @@ class Adversary:
         return without_pooling(case)
 
     def __call__(self, case: Case) -> Answer:
-        found = furthest(case.values, case.weights, case.batch.mask, self.epsilon, self.k)
+        found = furthest(case.values, case.weights, case.items, self.epsilon, self.k)
         measures = {
             "jsd": found.jsd[:, 0],
             "jsd_upper": found.upper,
@@ -33,5 +33,5 @@ class Adversary:
         }
         return Answer(
             {name: numpy(values) for name, values in measures.items()},
-            {"adversary": numpy(found.weights[:, 0])},
+            {"adversary": numpy(case.shown(found.weights[:, 0]))},
         )

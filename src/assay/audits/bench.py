@@ -15,8 +15,8 @@ from assay.data.examples import Corpus
 from assay.data.text import TextOptions
 from assay.errors import AssayError
 from assay.files import write_text
+from assay.models.architecture import Architecture
 from assay.models.checkpoints import Checkpoint
-from assay.models.classifier import Architecture
 from assay.models.recipes import CHECKPOINT, Recipe, fingerprint, train
 from assay.models.store import Trained
 from assay.models.training import Training

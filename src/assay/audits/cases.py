@@ -10,11 +10,11 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from assay.explainers.needs import no_pooling
-from assay.types import Batch, Explainer, Model, PooledModel, token_logits
+from assay.types import Batch, Explainer, Model, PooledModel, attended, over_tokens, token_logits
 
 
 @dataclass(frozen=True)
@@ -43,24 +43,44 @@ class Case:
         return self.probabilities.argmax(-1)
 
     @cached_property
-    def _states(self) -> Float[Tensor, "B T M"]:
+    def items(self) -> Bool[Tensor, "B N"]:
+        """Which of the attended items, tokens or sentences, are real."""
+        assert isinstance(self.model, PooledModel)
+        return attended(self.model, self.batch)
+
+    @cached_property
+    def _states(self) -> Float[Tensor, "B N M"]:
         assert isinstance(self.model, PooledModel)
         with torch.no_grad():
             return self.model.states(self.model.embed(self.batch), self.batch)
 
     @cached_property
-    def weights(self) -> Float[Tensor, "B T"]:
-        """The observed attention, in double precision: interventions start from it."""
+    def weights(self) -> Float[Tensor, "B N"]:
+        """The observed attention to the items, in double precision: interventions start from it."""
         assert isinstance(self.model, PooledModel)
         with torch.no_grad():
             return self.model.attend(self._states, self.batch).double()
 
     @cached_property
-    def values(self) -> Float[Tensor, "B T C"]:
-        """The logits of each token alone; any attention over them gives its logits as their weighted mean."""
+    def values(self) -> Float[Tensor, "B N C"]:
+        """The logits of each item alone; any attention over them gives its logits as their weighted mean."""
         assert isinstance(self.model, PooledModel)
         with torch.no_grad():
             return token_logits(self.model, self._states).double()
+
+    @cached_property
+    def empty(self) -> Float[Tensor, "B C"]:
+        """The logits of the zero context: what the model answers when every item is erased."""
+        assert isinstance(self.model, PooledModel)
+        with torch.no_grad():
+            return self.model.decode(self._states, torch.zeros_like(self._states[..., 0])).double()
+
+    def shown(self, weights: Float[Tensor, "B N"]) -> Float[Tensor, "B T"]:
+        """Weights of items as weights of tokens: a sentence's is shared among its words as they are attended."""
+        assert isinstance(self.model, PooledModel)
+        with torch.no_grad():
+            within = self.model.within(self.model.embed(self.batch), self.batch)
+            return over_tokens(self.model, weights, self.batch) * within
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ class Permutation:
 
     def __call__(self, case: Case) -> Answer:
         observed = case.weights[:, None]
-        shuffled = Permute(case.seed)(observed.expand(-1, self.shuffles, -1), case.batch.mask)
+        shuffled = Permute(case.seed)(observed.expand(-1, self.shuffles, -1), case.items)
         moved, stayed = ((weights @ case.values).softmax(-1) for weights in (shuffled, observed))
         median = tvd(moved, stayed).quantile(0.5, dim=-1)
         return Answer({"median_tvd": numpy(median), "max_attention": numpy(case.weights.amax(-1))})

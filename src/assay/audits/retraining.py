@@ -79,7 +79,7 @@ class Retraining:
         lengths = np.array([len(row.ids) for row in rows])
         orders: list[Order] = [row.ids for row in rows]
         for group in by_tokens(lengths, TOKENS):
-            batch = collate([rows[place] for place in group]).to(self.bench.model.device)
+            batch = collate([rows[place] for place in group], len(self.bench.model.classes)).to(self.bench.model.device)
             for place, order in zip(group, self._ranked(batch).cpu(), strict=True):
                 orders[place] = order[: lengths[place]]
             self.ticked(lengths[group].sum() / lengths.sum())

@@ -17,7 +17,7 @@ from assay.audits.cases import Answer, Case
 from assay.audits.retraining import Retraining, Splits
 from assay.explainers.random import Random
 from assay.models import store
-from assay.models.classifier import Classifier
+from assay.models.network import Network
 from assay.types import Batch, Explainer
 
 CHANCE = "chance"
@@ -46,7 +46,7 @@ class Roar:
         return "sample"
 
     def unfit(self, case: Case) -> str | None:
-        if not isinstance(case.model, Classifier):
+        if not isinstance(case.model, Network):
             return "the model is not one that can be trained anew"
         if not case.explainers:
             return "only scores were given, not the explainers that made them"

@@ -15,7 +15,7 @@ from assay.audits.cases import Answer, Case, numpy
 from assay.audits.twins import explained_on, likeness, mean_defined, without_twins
 from assay.intervene.parameters import nudged
 from assay.metrics.divergence import tvd
-from assay.models.classifier import Classifier
+from assay.models.network import Network
 
 Numbers = dict[str, Float[np.ndarray, " B"]]
 
@@ -34,8 +34,8 @@ class Stability:
     seed: int = 0
     # differs from Yeh et al. (2019): the mean over draws, not the largest; a maximum of few draws is no bound
     paper: str = "Alvarez-Melis and Jaakkola (2018), robustness; Yeh et al. (2019), sensitivity"
-    moved: Sequence[Classifier] = field(default=(), compare=False, repr=False)
-    siblings: Sequence[Classifier] = field(default=(), compare=False, repr=False)
+    moved: Sequence[Network] = field(default=(), compare=False, repr=False)
+    siblings: Sequence[Network] = field(default=(), compare=False, repr=False)
 
     def kind(self, classes: int) -> str:
         return "sample"
@@ -53,7 +53,7 @@ class Stability:
         return replace(ready, siblings=[bench.train(bench.corpus, f"seed-{each}", each).network for each in others])
 
     def __call__(self, case: Case) -> Answer:
-        assert isinstance(case.model, Classifier)
+        assert isinstance(case.model, Network)
         moved = self.moved or self._moved(case.model)
         distances = [tvd(_answers(other, case), numpy(case.probabilities)) for other in moved]
         measures = {"moved:model": mean_defined(distances)}
@@ -63,11 +63,11 @@ class Stability:
             measures |= _across(case, self.siblings)
         return Answer(measures)
 
-    def _moved(self, model: Classifier) -> list[Classifier]:
+    def _moved(self, model: Network) -> list[Network]:
         return [nudged(model, self.share, self.seed * self.draws + draw) for draw in range(self.draws)]
 
 
-def _held(case: Case, name: str, others: Sequence[Classifier]) -> Numbers:
+def _held(case: Case, name: str, others: Sequence[Network]) -> Numbers:
     """How little an explanation changes with the embeddings."""
     changed = [explained_on(other, case, name) for other in others]
     return {
@@ -83,7 +83,7 @@ def _change(before: Float[Tensor, "B T"], after: Float[Tensor, "B T"]) -> Float[
     return numpy(torch.where(length > 0, change / length, torch.nan))
 
 
-def _across(case: Case, siblings: Sequence[Classifier]) -> Numbers:
+def _across(case: Case, siblings: Sequence[Network]) -> Numbers:
     """How alike explanations are on models from other seeds, over those that predict the same class."""
     agree = [_answers(sibling, case).argmax(-1) == case.predicted.cpu().numpy() for sibling in siblings]
     measures = {}
@@ -95,5 +95,5 @@ def _across(case: Case, siblings: Sequence[Classifier]) -> Numbers:
 
 
 @torch.no_grad()
-def _answers(network: Classifier, case: Case) -> Float[np.ndarray, "B C"]:
+def _answers(network: Network, case: Case) -> Float[np.ndarray, "B C"]:
     return numpy(network(network.embed(case.batch), case.batch).probabilities)

@@ -31,6 +31,7 @@ class Tokenised:
     label: int
     truth: Bool[Tensor, " T"] | None = None
     query: Int[Tensor, " S"] | None = None
+    candidates: tuple[int, ...] | None = None
 
 
 def tokenise(examples: Sequence[Example], tokeniser: Tokeniser, longest: int) -> tuple[list[Tokenised], dict[str, int]]:
@@ -59,11 +60,11 @@ def _tokenised(index: int, example: Example, text: Words, query: Words) -> Token
         truth = ((spans[:, :1] < ends) & (starts < spans[:, 1:])).any(-1)
     asked = None if example.query is None else torch.tensor(query.ids, dtype=torch.long)
     sentences = torch.tensor(sentence_numbers(example.text, text.spans))
-    return Tokenised(index, torch.tensor(text.ids), spans, sentences, example.label, truth, asked)
+    return Tokenised(index, torch.tensor(text.ids), spans, sentences, example.label, truth, asked, example.candidates)
 
 
-def collate(rows: Sequence[Tokenised]) -> Batch:
-    """The rows as one batch, padded at the end to the longest."""
+def collate(rows: Sequence[Tokenised], classes: int = 0) -> Batch:
+    """The rows as one batch, padded at the end to the longest; the number of classes is that of the candidates."""
     ids, mask = _padded([row.ids for row in rows])
     queries = [row.query for row in rows if row.query is not None]
     truth = None
@@ -77,7 +78,18 @@ def collate(rows: Sequence[Tokenised]) -> Batch:
         query=Query(*_padded(queries)) if len(queries) == len(rows) else None,
         truth=truth,
         sentences=pad_sequence([row.sentences for row in rows], batch_first=True),
+        candidates=_candidates(rows, classes),
     )
+
+
+def _candidates(rows: Sequence[Tokenised], classes: int) -> Bool[Tensor, "B C"] | None:
+    """The classes that can be right; all of them for a row that names none."""
+    if all(row.candidates is None for row in rows):
+        return None
+    allowed = torch.zeros(len(rows), classes, dtype=torch.bool)
+    for place, row in enumerate(rows):
+        allowed[place, slice(None) if row.candidates is None else list(row.candidates)] = True
+    return allowed
 
 
 def _padded(rows: Sequence[Tensor]) -> tuple[Tensor, Tensor]:

@@ -20,6 +20,7 @@ class Example:
     query: str | None = None
     planted: bool = False
     query_evidence: tuple[Span, ...] = ()
+    candidates: tuple[int, ...] | None = None  # the classes that can be right, where not all can
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from assay import costs
 from assay.explainers.needs import demand, no_pooling
-from assay.types import Batch, Model, PooledModel, token_logits
+from assay.types import Batch, Model, PooledModel, attended, over_tokens, token_logits
 
 Scores = Float[Tensor, "B T"]
 Target = Int[Tensor, " B"]
@@ -18,21 +18,26 @@ Target = Int[Tensor, " B"]
 
 @torch.no_grad()
 def attention(model: Model, batch: Batch, target: Target) -> Scores:
-    """The weights of the last attention layer, whatever the class."""
-    weights: Tensor = model(model.embed(batch), batch).attention[-1]
-    return weights.float()
+    """The weights of the last attention layer, whatever the class; a sentence's is shared among its words by theirs."""
+    x = model.embed(batch)
+    weights: Tensor = model(x, batch).attention[-1]
+    return _shared(model, weights, x, batch) if isinstance(model, PooledModel) else weights.float()
 
 
 @dataclass(frozen=True)
 class AttentionGradient:
-    """∂p/∂α_t with the states held fixed, signed: positive speaks for the class (Serrano and Smith, 2019)."""
+    """∂p/∂α_t with the states held fixed, signed: positive speaks for the class (Serrano and Smith, 2019).
+
+    Where sentences are attended, each word has the slope of its sentence.
+    """
 
     def unfit(self, model: Model) -> str | None:
         return no_pooling(model)
 
     def __call__(self, model: Model, batch: Batch, target: Target) -> Scores:
-        _, slope = _weight_slope(_pooled(model), batch, target)
-        return slope.float()
+        model = _pooled(model)
+        _, slope = _weight_slope(model, batch, target)
+        return over_tokens(model, slope.float(), batch)
 
 
 @dataclass(frozen=True)
@@ -43,8 +48,9 @@ class AttentionXGradient:
         return no_pooling(model)
 
     def __call__(self, model: Model, batch: Batch, target: Target) -> Scores:
-        weights, slope = _weight_slope(_pooled(model), batch, target)
-        return (weights * slope).float()
+        model = _pooled(model)
+        weights, slope = _weight_slope(model, batch, target)
+        return _shared(model, weights * slope, model.embed(batch), batch)
 
 
 @dataclass(frozen=True)
@@ -65,12 +71,12 @@ class AttentionXValue:
         values = token_logits(model, states) - token_logits(model, torch.zeros_like(states[:1, :1]))
         values = values.float() - values.float().mean(-1, keepdim=True)
         norms: Tensor = torch.linalg.vector_norm(values, dim=-1)
-        return weights.float() * norms
+        return _shared(model, weights.float() * norms, model.embed(batch), batch)
 
 
 @dataclass(frozen=True)
 class StateGradient:
-    """‖∂p/∂h_t‖₂ for the encoder's state of each token, which both the attention and the decoder read."""
+    """‖∂p/∂h_t‖₂ for the state of each token, or of its sentence, which both the attention and the decoder read."""
 
     def unfit(self, model: Model) -> str | None:
         return no_pooling(model)
@@ -83,7 +89,7 @@ class StateGradient:
             (slope,) = torch.autograd.grad(_chosen(model.decode(states, model.attend(states, batch)), target), states)
         costs.add(backward=len(batch))
         norms: Tensor = torch.linalg.vector_norm(slope.float(), dim=-1)
-        return norms * batch.mask
+        return over_tokens(model, norms, batch)
 
 
 def _pooled(model: Model) -> PooledModel:
@@ -93,21 +99,29 @@ def _pooled(model: Model) -> PooledModel:
 
 
 @torch.no_grad()
-def _read(model: PooledModel, batch: Batch) -> tuple[Float[Tensor, "B T M"], Scores]:
+def _shared(model: PooledModel, values: Float[Tensor, "B N"], x: Float[Tensor, "B T D"], batch: Batch) -> Scores:
+    """What items have, shared among their tokens as these are attended within them."""
+    return over_tokens(model, values.float(), batch) * model.within(x, batch).float()
+
+
+@torch.no_grad()
+def _read(model: PooledModel, batch: Batch) -> tuple[Float[Tensor, "B N M"], Float[Tensor, "B N"]]:
     """The states of a text and the weights they get."""
     states = model.states(model.embed(batch), batch)
     costs.add(forward=len(batch))
     return states, model.attend(states, batch)
 
 
-def _weight_slope(model: PooledModel, batch: Batch, target: Target) -> tuple[Scores, Scores]:
+def _weight_slope(
+    model: PooledModel, batch: Batch, target: Target
+) -> tuple[Float[Tensor, "B N"], Float[Tensor, "B N"]]:
     """The weights and the probability's gradient there, each weight free of the others; 0 on padding."""
     states, weights = _read(model, batch)
     with torch.enable_grad():
         weights = weights.requires_grad_()
         (slope,) = torch.autograd.grad(_chosen(model.decode(states, weights), target), weights)
     costs.add(backward=len(batch))
-    return weights.detach(), slope * batch.mask
+    return weights.detach(), slope * attended(model, batch)
 
 
 def _chosen(logits: Float[Tensor, "B C"], target: Target) -> Float[Tensor, ""]:

@@ -8,15 +8,14 @@ from collections.abc import Sequence
 import torch
 
 from assay.errors import unknown
-from assay.models.classifier import Classifier
+from assay.models.network import Network
 from assay.models.recipes import drawn
 
-CASCADE = ("decoder", "alignment", "encoder", "embedding")
-"""The parts of a classifier from its output downward: the order of Adebayo et al. (2018)."""
 
-
-def randomised(model: Classifier, parts: Sequence[str], seed: int) -> Classifier:
+def randomised(model: Network, parts: Sequence[str], seed: int) -> Network:
     """A copy in which the named parts are as in a network before any training; Adebayo et al. (2018).
+
+    They go down the model's cascade, from its output.
 
     With the same seed a part is drawn alike whatever other parts are. Word vectors that a model started from are drawn
     too: what they tell of words is learnt as well.
@@ -24,14 +23,14 @@ def randomised(model: Classifier, parts: Sequence[str], seed: int) -> Classifier
     other = copy.deepcopy(model)
     fresh = drawn(model.architecture, len(model.vectors), model.decoder.out_features, seed)
     for part in parts:
-        if part not in CASCADE:
-            raise unknown("part of a model", part, CASCADE)
+        if part not in model.cascade:
+            raise unknown("part of a model", part, model.cascade)
         getattr(other, part).load_state_dict(getattr(fresh, part).state_dict())
     return other
 
 
 @torch.no_grad()
-def nudged(model: Classifier, share: float, seed: int) -> Classifier:
+def nudged(model: Network, share: float, seed: int) -> Network:
     """A copy in which each embedding is moved in a random direction, by a share of the distance usual between them.
 
     That distance is the root mean square of how far words lie from their mean; the padding's embedding stays. All that

@@ -41,6 +41,14 @@ class Dot(nn.Module):
         return self.finish(self.project(states))
 
 
+class Product(nn.Module):
+    """h · q / √M for a state h and the query q beside it (Jain and Wallace, 2019)."""
+
+    def forward(self, states: Float[Tensor, "*B T P"]) -> Float[Tensor, "*B T"]:
+        state, query = states.chunk(2, dim=-1)
+        return (state * query).sum(-1) / math.sqrt(state.shape[-1])
+
+
 ALIGNMENTS: dict[str, Callable[[int, int], Additive | Dot]] = {"additive": Additive, "dot": Dot}
 
 

@@ -15,13 +15,13 @@ from torch import Tensor, nn
 from assay import costs
 from assay.models.attention import softmax
 from assay.models.classifier import Classifier
-from assay.models.encoders import Average, Convolution, Recurrent, mirrored, reordered
+from assay.models.encoders import Average, Convolution, Nothing, Recurrent, mirrored, reordered
 from assay.types import Batch
 
 
 def shares_work(model: object) -> bool:
     """Whether `deletion_logits` can answer for this model."""
-    return isinstance(model, Classifier) and isinstance(model.encoder, Recurrent | Convolution | Average)
+    return isinstance(model, Classifier) and isinstance(model.encoder, Recurrent | Convolution | Average | Nothing)
 
 
 @torch.no_grad()

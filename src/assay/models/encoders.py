@@ -45,12 +45,11 @@ def reordered(rows: Float[Tensor, "B T S"], order: Int[Tensor, "B T"]) -> Float[
 
 
 class Convolution(nn.Module):
-    """Convolutions of widths 1, 3, 5 and 7 side by side, with ReLU; together twice `hidden` filters."""
+    """Convolutions of several widths side by side, with ReLU; together twice `hidden` filters."""
 
-    widths = (1, 3, 5, 7)
-
-    def __init__(self, embedding: int, hidden: int) -> None:
+    def __init__(self, embedding: int, hidden: int, widths: tuple[int, ...] = (1, 3, 5, 7)) -> None:
         super().__init__()
+        self.widths = widths
         filters = 2 * hidden // len(self.widths)
         self.layers = nn.ModuleList(nn.Conv1d(embedding, filters, w, padding=w // 2) for w in self.widths)
         self.size = filters * len(self.widths)
@@ -71,6 +70,17 @@ class Average(nn.Module):
 
     def forward(self, x: Embeddings, mask: Mask) -> States:
         return F.relu(self.projection(x)) * mask[..., None]
+
+
+class Nothing(nn.Module):
+    """Embeddings as they are."""
+
+    def __init__(self, embedding: int, hidden: int) -> None:
+        super().__init__()
+        self.size = embedding
+
+    def forward(self, x: Embeddings, mask: Mask) -> States:
+        return x * mask[..., None]
 
 
 class Block(nn.Module):
@@ -126,12 +136,14 @@ def positions(tokens: int, size: int) -> Float[Tensor, "T M"]:
     return torch.stack([angles.sin(), angles.cos()], dim=-1).reshape(tokens, size)
 
 
-Encoder = Recurrent | Convolution | Average | Transformer
+Encoder = Recurrent | Convolution | Average | Nothing | Transformer
 
 ENCODERS: dict[str, Callable[[int, int], Encoder]] = {
     "lstm": lambda embedding, hidden: Recurrent(nn.LSTM, embedding, hidden),
     "gru": lambda embedding, hidden: Recurrent(nn.GRU, embedding, hidden),
     "cnn": Convolution,
+    "conv": lambda embedding, hidden: Convolution(embedding, hidden, (3, 5)),
     "average": Average,
+    "none": Nothing,
     "transformer": Transformer,
 }

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +18,10 @@ from assay.data.text import SPECIAL, TextOptions, Tokeniser
 from assay.data.vectors import glove
 from assay.errors import AssayError
 from assay.models import store
+from assay.models.architecture import Architecture
 from assay.models.checkpoints import Checkpoint
-from assay.models.classifier import Architecture, Classifier
+from assay.models.network import Network
+from assay.models.shapes import built
 from assay.models.store import Trained
 from assay.models.training import State, Training, fit
 
@@ -35,19 +37,12 @@ class Recipe:
     training: Training = field(default_factory=Training)
 
 
-PRESETS: dict[str, Recipe] = {
-    "default": Recipe(),
-    # differs from Jain and Wallace (2019): their vectors (fastText, GloVe 840B, 300-d) cannot be fetched from a package
-    "jain-wallace": Recipe(
-        Architecture(markers=True, vectors="glove", embedding=50),
-        TextOptions(fold_digits=True, min_count=1),
-        Training(epochs=8, patience=8, clip=None),
-    ),
-}
-
-
 def train(corpus: Corpus, recipe: Recipe, folder: Path | None = None, device: str = "cpu") -> Trained:
-    """A model trained on the corpus; with a folder it is stored there, and an interrupted training goes on."""
+    """A model trained on the corpus; with a folder it is stored there, and an interrupted training goes on.
+
+    A corpus of pairs is read by a paired model, whatever the recipe's shape.
+    """
+    recipe = suited(recipe, corpus)
     identity = {
         "corpus": corpus.name,
         "data": fingerprint((*corpus.train, *corpus.dev)),
@@ -55,11 +50,9 @@ def train(corpus: Corpus, recipe: Recipe, folder: Path | None = None, device: st
     }
     if folder is not None and (found := _finished(folder, identity, device)) is not None:
         return found
-    tokeniser = Tokeniser.fit((example.text for example in corpus.train), recipe.text)
+    tokeniser = Tokeniser.fit(_texts(corpus.train), recipe.text)
     train_rows, skipped = tokenise(corpus.train, tokeniser, recipe.text.longest)
     dev_rows, _ = tokenise(corpus.dev, tokeniser, recipe.text.longest)
-    if any(row.query is not None for row in train_rows):
-        raise AssayError(f"{corpus.name!r} pairs each text with a question; add --joined to read both as one text.")
     check_classes(train_rows, corpus.classes)
     if not dev_rows:
         raise AssayError(f"The dev split of {corpus.name!r} has no usable text, so training could not stop early.")
@@ -73,6 +66,29 @@ def train(corpus: Corpus, recipe: Recipe, folder: Path | None = None, device: st
         store.save(model, folder)
         (folder / CHECKPOINT).unlink(missing_ok=True)
     return model
+
+
+def suited(recipe: Recipe, corpus: Corpus) -> Recipe:
+    """The recipe in the shape that the corpus needs."""
+    asked = {example.query is not None for example in (*corpus.train, *corpus.dev)}
+    pairs, shape = True in asked, recipe.architecture.shape
+    if len(asked) == 2:
+        raise AssayError(f"Some texts of {corpus.name!r} have a question and some have none; give all of them one.")
+    if pairs and shape == "hierarchical":
+        raise AssayError(
+            f"{corpus.name!r} pairs each text with a question, and a hierarchical model reads one text; "
+            "add --joined to read both as one."
+        )
+    if shape == "paired" and not pairs:
+        raise AssayError(f"A paired model reads a text and a question, and {corpus.name!r} has no questions.")
+    return replace(recipe, architecture=replace(recipe.architecture, shape="paired")) if pairs else recipe
+
+
+def _texts(examples: Sequence[Example]) -> Iterator[str]:
+    for example in examples:
+        yield example.text
+        if example.query is not None:
+            yield example.query
 
 
 def refit(
@@ -91,7 +107,7 @@ def refit(
     return Trained(network, model.tokeniser, model.classes, {"recipe": asdict(recipe)} | _course(state))
 
 
-def initialise(recipe: Recipe, tokeniser: Tokeniser, classes: int) -> Classifier:
+def initialise(recipe: Recipe, tokeniser: Tokeniser, classes: int) -> Network:
     """An untrained network, the same for the same seed, with the vectors that the recipe names."""
     words = tokeniser.vocabulary
     network = drawn(recipe.architecture, len(words), classes, recipe.training.seed)
@@ -101,18 +117,18 @@ def initialise(recipe: Recipe, tokeniser: Tokeniser, classes: int) -> Classifier
     return network
 
 
-def drawn(architecture: Architecture, words: int, classes: int, seed: int) -> Classifier:
+def drawn(architecture: Architecture, words: int, classes: int, seed: int) -> Network:
     """A network in which every weight is random, but for the padding's embedding, which is 0."""
     with torch.random.fork_rng():
         torch.manual_seed(seed)
-        network = Classifier(architecture, words, classes)
+        network = built(architecture, words, classes)
         nn.init.normal_(network.embedding.weight, std=0.1)
     with torch.no_grad():
         network.embedding.weight[0] = 0
     return network
 
 
-def _take_vectors(network: Classifier, words: Sequence[str]) -> None:
+def _take_vectors(network: Network, words: Sequence[str]) -> None:
     if network.architecture.embedding != 50:
         raise AssayError(
             f"GloVe vectors have 50 dimensions; set the embedding size to 50, not {network.architecture.embedding}."

@@ -15,7 +15,9 @@ from assay.data.text import TextOptions, Tokeniser
 from assay.errors import AssayError
 from assay.files import write_text
 from assay.models import tensors
-from assay.models.classifier import Architecture, Classifier
+from assay.models.architecture import Architecture
+from assay.models.network import Network
+from assay.models.shapes import built
 
 CARD, WEIGHTS, TOKENISER = "model.json", "weights.safetensors", "tokenizer.json"
 
@@ -24,7 +26,7 @@ CARD, WEIGHTS, TOKENISER = "model.json", "weights.safetensors", "tokenizer.json"
 class Trained:
     """A network with the tokeniser and the class names that it was trained with."""
 
-    network: Classifier
+    network: Network
     tokeniser: Tokeniser
     classes: tuple[str, ...]
     history: dict[str, Any] = field(default_factory=dict)  # corpus, training options and course
@@ -55,7 +57,7 @@ def load(folder: Path, device: torch.device | str = "cpu") -> Trained:
     try:
         card = json.loads((folder / CARD).read_text(encoding="utf-8"))
         tokeniser = Tokeniser.from_json((folder / TOKENISER).read_text(encoding="utf-8"), TextOptions(**card["text"]))
-        network = Classifier(Architecture(**card["architecture"]), len(tokeniser.vocabulary), len(card["classes"]))
+        network = built(Architecture(**card["architecture"]), len(tokeniser.vocabulary), len(card["classes"]))
         network.load_state_dict(load_file(folder / WEIGHTS))
         classes, history = tuple(card["classes"]), dict(card["history"])
     except AssayError:

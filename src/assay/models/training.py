@@ -15,7 +15,7 @@ from assay.data.batches import Tokenised, by_tokens, collate, shuffled
 from assay.errors import AssayError
 from assay.metrics.performance import accuracy, auc
 from assay.models.checkpoints import Checkpoint
-from assay.models.classifier import Classifier
+from assay.models.network import Network
 
 TRAINING_TOKENS, EVALUATION_TOKENS = 8_192, 16_384  # read at once, whatever the number of texts
 LEARNING = 0.6  # some tasks stay at chance, an AUC of 0.5, for several epochs before they are learnt
@@ -59,7 +59,7 @@ class State:
 
 
 def fit(
-    network: Classifier,
+    network: Network,
     train: Sequence[Tokenised],
     dev: Sequence[Tokenised],
     options: Training,
@@ -103,7 +103,7 @@ def _advanced(state: State, loss: float, score: float, dev_loss: float) -> State
     return State(epoch, *best, [*state.losses, loss], [*state.scores, score])
 
 
-def _optimiser(network: Classifier, options: Training) -> torch.optim.Adam:
+def _optimiser(network: Network, options: Training) -> torch.optim.Adam:
     embedding = list(network.embedding.parameters())
     others = [p for name, p in network.named_parameters() if not name.startswith("embedding.")]
     groups = [{"params": embedding, "weight_decay": 0.0}, {"params": others, "weight_decay": options.decay}]
@@ -111,7 +111,7 @@ def _optimiser(network: Classifier, options: Training) -> torch.optim.Adam:
 
 
 def _stepper(
-    network: Classifier, optimiser: torch.optim.Adam, weights: Tensor | None, options: Training
+    network: Network, optimiser: torch.optim.Adam, weights: Tensor | None, options: Training
 ) -> Callable[[Sequence[Tokenised]], float]:
     device = network.decoder.weight.device
 
@@ -121,7 +121,7 @@ def _stepper(
         optimiser.zero_grad()
         loss = 0.0
         for group in by_tokens(np.array([len(row.ids) for row in rows]), TRAINING_TOKENS):  # long texts in turn
-            batch = collate([rows[place] for place in sorted(group)]).to(device)
+            batch = collate([rows[place] for place in sorted(group)], network.decoder.out_features).to(device)
             logits = network(network.embed(batch), batch).logits
             part = nn.functional.cross_entropy(logits, batch.labels, weight=weights, reduction="sum") / total
             part.backward()  # type: ignore[no-untyped-call]
@@ -134,7 +134,7 @@ def _stepper(
     return step
 
 
-def _class_weights(train: Sequence[Tokenised], network: Classifier, options: Training) -> Tensor | None:
+def _class_weights(train: Sequence[Tokenised], network: Network, options: Training) -> Tensor | None:
     if not options.balanced:
         return None
     counts = np.bincount([row.label for row in train], minlength=network.decoder.out_features)
@@ -143,19 +143,19 @@ def _class_weights(train: Sequence[Tokenised], network: Classifier, options: Tra
 
 
 @torch.no_grad()
-def predict(network: Classifier, rows: Sequence[Tokenised]) -> Float[np.ndarray, "N C"]:
+def predict(network: Network, rows: Sequence[Tokenised]) -> Float[np.ndarray, "N C"]:
     """The class probabilities of each row, in the order given."""
     was_training, device = network.training, network.decoder.weight.device
     network.eval()
     answer = np.zeros((len(rows), network.decoder.out_features))
     for group in by_tokens(np.array([len(row.ids) for row in rows]), EVALUATION_TOKENS):
-        batch = collate([rows[place] for place in group]).to(device)
+        batch = collate([rows[place] for place in group], network.decoder.out_features).to(device)
         answer[group] = network(network.embed(batch), batch).probabilities.double().cpu().numpy()
     network.train(was_training)
     return answer
 
 
-def judged(network: Classifier, rows: Sequence[Tokenised]) -> tuple[float, float]:
+def judged(network: Network, rows: Sequence[Tokenised]) -> tuple[float, float]:
     """The AUC (averaged over classes), or the accuracy where only one class occurs; and the cross-entropy."""
     labels = np.array([row.label for row in rows])
     probabilities = predict(network, rows)

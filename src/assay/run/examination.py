@@ -37,7 +37,7 @@ class Examination:
 
     def __call__(self, rows: Sequence[Tokenised], examples: Sequence[Example]) -> pa.Table:
         """The table of one batch: text, prediction, a list of scores for each explainer, the measures of each audit."""
-        batch = collate(rows).to(self.model.device)
+        batch = collate(rows, len(self.model.classes)).to(self.model.device)
         notes: dict[str, dict[str, float]] = {"seconds": defaultdict(float), "costs": defaultdict(float)}
         scores: dict[str, Tensor] = {}
         planted = all(example.planted for example in examples if example.evidence is not None)

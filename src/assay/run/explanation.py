@@ -24,6 +24,7 @@ class Explanation:
     """A prediction, and the score of each word under each explainer."""
 
     text: str
+    query: str | None
     spans: list[Span]
     predicted: str
     probabilities: dict[str, float]
@@ -77,14 +78,24 @@ class Explanation:
 
 
 def explain(
-    model: Trained, text: str, explainers: Sequence[str], seed: int = 0, target: str | None = None
+    model: Trained,
+    text: str,
+    explainers: Sequence[str],
+    seed: int = 0,
+    target: str | None = None,
+    query: str | None = None,
 ) -> Explanation:
-    """The model's decision on the text, explained for the target class, or else for the predicted one."""
+    """The model's decision on the text, explained for the target class, or else for the predicted one.
+
+    A model of pairs is asked the query; the words of the text are explained.
+    """
     plan = AuditPlan(explainers=tuple(explainers), seed=seed)
-    if any(0xD800 <= ord(character) <= 0xDFFF for character in text):  # bytes of a shell that were no UTF-8
+    if any(0xD800 <= ord(character) <= 0xDFFF for character in text + (query or "")):  # bytes that were no UTF-8
         raise AssayError("The text is not UTF-8; convert it first.")
+    if query is not None and model.network.architecture.shape != "paired":
+        raise AssayError("This model reads one text; leave the question out.")
     longest = model.tokeniser.options.longest
-    rows, skipped = tokenise([Example(text, 0)], model.tokeniser, longest)
+    rows, skipped = tokenise([Example(text, 0, query=query)], model.tokeniser, longest)
     if not rows:
         reason = (
             "has no words" if "no words" in skipped else f"has more than the {longest:,} words that this model reads"
@@ -92,7 +103,7 @@ def explain(
         raise AssayError(f"The text {reason}; give another one.")
     if target is not None and target not in model.classes:
         raise unknown("class", target, model.classes)
-    batch = collate(rows).to(model.device)
+    batch = collate(rows, len(model.classes)).to(model.device)
     network = model.network
     with torch.no_grad():
         probabilities = network(network.embed(batch), batch).probabilities
@@ -102,6 +113,7 @@ def explain(
     found = {name: explained(explainer, network, batch, wanted) for name, explainer in fitting.items()}
     return Explanation(
         text=text,
+        query=query,
         spans=[(start, end) for start, end in rows[0].spans.tolist()],
         predicted=predicted,
         probabilities=dict(zip(model.classes, probabilities[0].tolist(), strict=True)),

@@ -46,6 +46,8 @@ def summarised(model: Trained, plan: AuditPlan, table: pa.Table, notes: dict[str
         "corpus": {"name": "unnamed", "classes": list(model.classes)},
         "model": {
             "description": str(model.network.architecture),
+            "shape": model.network.architecture.shape,
+            "items": "sentences" if model.network.architecture.shape == "hierarchical" else "words",  # attended ones
             "parameters": sum(parameter.numel() for parameter in model.network.parameters()),
             "epochs": model.history.get("epochs"),
             "best_dev": model.history.get("best_dev"),

@@ -11,10 +11,10 @@ from rich.console import Console
 
 from assay.audits import USUAL_AUDITS
 from assay.data.examples import Corpus, Example
-from assay.errors import AssayError, unknown
+from assay.errors import AssayError
 from assay.explainers import USUAL
-from assay.models import recipes, store
-from assay.models.recipes import PRESETS, Recipe
+from assay.models import presets, recipes, store
+from assay.models.recipes import Recipe
 from assay.models.store import Trained
 from assay.records import Finding, Record
 from assay.run import audit as auditing
@@ -49,11 +49,9 @@ class Result:
         return capture.get()
 
 
-def recipe(preset: str = "default", seed: int = 0, **architecture: Any) -> Recipe:
-    """A preset with another seed and other parts of the architecture; None leaves a part as it is."""
-    if preset not in PRESETS:
-        raise unknown("preset", preset, PRESETS)
-    base = PRESETS[preset]
+def recipe(preset: str = "default", seed: int = 0, corpus: str | None = None, **architecture: Any) -> Recipe:
+    """A preset, suited to the corpus, with another seed and other parts of the architecture; None leaves a part."""
+    base = presets.preset(preset, corpus)
     changes = {name: value for name, value in architecture.items() if value is not None}
     if changes.get("vectors") == "glove":
         changes.setdefault("embedding", 50)
@@ -66,14 +64,17 @@ def recipe(preset: str = "default", seed: int = 0, **architecture: Any) -> Recip
 
 def train(
     corpus: Corpus,
-    encoder: str = "lstm",
-    alignment: str = "additive",
+    encoder: str | None = None,
+    alignment: str | None = None,
     preset: str = "default",
     seed: int = 0,
     folder: str | Path | None = None,
 ) -> Trained:
-    """A classifier trained on the corpus; with a folder it is stored there, and an interrupted training goes on."""
-    chosen = recipe(preset, seed, encoder=encoder, alignment=alignment)
+    """A classifier trained on the corpus; with a folder it is stored there, and an interrupted training goes on.
+
+    Encoder and alignment are those of the preset, unless others are named; a corpus of pairs gets a paired model.
+    """
+    chosen = recipe(preset, seed, corpus.name, encoder=encoder, alignment=alignment)
     return recipes.train(corpus, chosen, None if folder is None else Path(folder))
 
 
@@ -82,9 +83,18 @@ def load(folder: str | Path, device: str = "cpu") -> Trained:
     return store.load(Path(folder), device)
 
 
-def explain(model: Trained, text: str, explainers: Sequence[str] = USUAL, target: str | None = None) -> Explanation:
-    """The model's decision on one text, explained in several ways, for the target class or else the predicted one."""
-    return explanation.explain(model, text, explainers, target=target)
+def explain(
+    model: Trained,
+    text: str,
+    explainers: Sequence[str] = USUAL,
+    target: str | None = None,
+    query: str | None = None,
+) -> Explanation:
+    """The model's decision on one text, explained in several ways, for the target class or else the predicted one.
+
+    A model of pairs takes the query as well: the question or hypothesis that the text is read for.
+    """
+    return explanation.explain(model, text, explainers, target=target, query=query)
 
 
 def audit(

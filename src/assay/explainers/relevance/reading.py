@@ -20,6 +20,7 @@ from assay.models.encoders import (
     Block,
     Convolution,
     Encoder,
+    Nothing,
     Recurrent,
     Transformer,
     positions,
@@ -72,6 +73,8 @@ class Reading:
             states = self.convolution(encoder, x * mask[..., None])
         elif isinstance(encoder, Average):
             states = self.unary(RELU, self.linear(encoder.projection, x))
+        elif isinstance(encoder, Nothing):
+            states = x
         else:
             states = self.transformer(encoder, x, mask)
         return states * mask[..., None]

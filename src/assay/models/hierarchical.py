@@ -1,0 +1,114 @@
+"""The hierarchical attention network: attention over the words of each sentence, then over sentences."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from assay.models.architecture import Architecture
+from assay.models.attention import ALIGNMENTS, Additive, Dot, softmax
+from assay.models.encoders import ENCODERS
+from assay.models.network import Network
+from assay.types import Batch, attended
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where the tokens of a batch stand when each of its R sentences is a row of at most W words."""
+
+    example: Int[Tensor, " K"]  # of each real token: its example, ...
+    token: Int[Tensor, " K"]  # ... its place in the text, ...
+    row: Int[Tensor, " K"]  # ... the row of its sentence, ...
+    place: Int[Tensor, " K"]  # ... and its place there
+    mask: Bool[Tensor, "R W"]
+
+    @classmethod
+    def of(cls, batch: Batch) -> Layout:
+        """The rows in the order of the texts, each sentence with its real tokens only."""
+        example, token = batch.mask.nonzero(as_tuple=True)
+        first = _firsts(batch)[example, token]
+        row = first.long().cumsum(0) - 1
+        count = torch.bincount(row)
+        place = torch.arange(len(row), device=row.device) - (count.cumsum(0) - count)[row]
+        longest = int(count.max()) if len(count) else 0
+        return cls(example, token, row, place, torch.arange(longest, device=row.device) < count[:, None])
+
+    def rows(self, x: Float[Tensor, "B T D"]) -> Float[Tensor, "R W D"]:
+        """What belongs to the tokens, a sentence a row."""
+        return x.new_zeros(*self.mask.shape, x.shape[-1]).index_put((self.row, self.place), x[self.example, self.token])
+
+
+def _firsts(batch: Batch) -> Bool[Tensor, "B T"]:
+    """Whether a sentence begins with this token; without sentences, a text is one."""
+    numbers = torch.zeros_like(batch.ids) if batch.sentences is None else batch.sentences
+    return torch.cat([torch.ones_like(batch.mask[:, :1]), numbers[:, 1:] != numbers[:, :-1]], dim=1) & batch.mask
+
+
+class Hierarchical(Network):
+    """Yang et al. (2016), in the variants of Serrano and Smith (2019); the attention that pools is over sentences.
+
+    Sentences that have lost all their words are not there; the others move together.
+    """
+
+    cascade: ClassVar[tuple[str, ...]] = (
+        "decoder",
+        "alignment",
+        "encoder",
+        "word_alignment",
+        "word_encoder",
+        "embedding",
+    )
+
+    alignment: Additive | Dot
+
+    def __init__(self, architecture: Architecture, words: int, classes: int) -> None:
+        super().__init__(architecture, words)
+        encoder, alignment = ENCODERS[architecture.encoder], ALIGNMENTS[architecture.alignment]
+        self.word_encoder = encoder(architecture.embedding, architecture.hidden)
+        self.word_alignment = alignment(self.word_encoder.size, architecture.alignment_size)
+        self.encoder = encoder(self.word_encoder.size, architecture.hidden)
+        self.alignment = alignment(self.encoder.size, architecture.alignment_size)
+        self.decoder = nn.Linear(self.encoder.size, classes)
+
+    @property
+    def layers(self) -> int:
+        return 0  # the layers of two transformers, one above the other, make no stack over the words of a text
+
+    def items(self, batch: Batch) -> Int[Tensor, "B T"]:
+        return (_firsts(batch).long().cumsum(-1) - 1).clamp(min=0)
+
+    def within(self, x: Float[Tensor, "B T D"], batch: Batch) -> Float[Tensor, "B T"]:
+        layout = Layout.of(batch)
+        return self._apart(self._words(x, layout)[1], layout, batch)
+
+    def states(
+        self, x: Float[Tensor, "B T D"], batch: Batch, below: list[Tensor] | None = None
+    ) -> Float[Tensor, "B S M"]:
+        layout, real = Layout.of(batch), attended(self, batch)
+        states, weights = self._words(x, layout)
+        if below is not None:
+            below.append(self._apart(weights, layout, batch))
+        means = (weights[:, None] @ states).squeeze(1)
+        sentences = means.new_zeros(*real.shape, means.shape[-1]).masked_scatter(real[..., None], means)
+        encoded: Tensor = self.encoder(self.dropped(sentences, self.architecture.dropout_sentences), real)
+        return encoded
+
+    def attend(self, states: Float[Tensor, "B S M"], batch: Batch) -> Float[Tensor, "B S"]:
+        return softmax(self.alignment(states), attended(self, batch))
+
+    def _words(self, x: Float[Tensor, "B T D"], layout: Layout) -> tuple[Float[Tensor, "R W M"], Float[Tensor, "R W"]]:
+        """The states of the words of each sentence, and the attention to them."""
+        rows = self.dropped(layout.rows(x), self.architecture.dropout_words)
+        if not len(rows):  # nothing is left of any text
+            return rows.new_zeros(0, 0, self.word_encoder.size), rows.new_zeros(0, 0)
+        states = self.word_encoder(rows, layout.mask)
+        return states, softmax(self.word_alignment(states), layout.mask)
+
+    def _apart(self, weights: Float[Tensor, "R W"], layout: Layout, batch: Batch) -> Float[Tensor, "B T"]:
+        """What belongs to the words of sentences, a text a row."""
+        there = weights[layout.row, layout.place]
+        return weights.new_zeros(batch.ids.shape).index_put((layout.example, layout.token), there)

@@ -1,0 +1,132 @@
+"""What all classifiers here share: embeddings below, one attention that pools states, a linear decoder above."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import ClassVar
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from assay import costs
+from assay.data.text import END, PAD, SPECIAL, START, UNKNOWN
+from assay.errors import unknown
+from assay.models.architecture import Architecture
+from assay.models.encoders import Encoder, Transformer
+from assay.types import BLANKS, Batch, Edit, Output, attended
+
+
+class Network(nn.Module, ABC):
+    """A pooled model: its logits are linear in the attention-weighted mean of its states."""
+
+    cascade: ClassVar[tuple[str, ...]]
+    """The parts from the output downward."""
+
+    encoder: Encoder
+    decoder: nn.Linear
+
+    def __init__(self, architecture: Architecture, words: int) -> None:
+        super().__init__()
+        self.architecture = architecture
+        self.embedding = nn.Embedding(words, architecture.embedding, padding_idx=0)
+
+    @abstractmethod
+    def items(self, batch: Batch) -> Int[Tensor, "B T"]:
+        """The number of the attended item that each token belongs to: itself, or its sentence."""
+
+    @abstractmethod
+    def within(self, x: Float[Tensor, "B T D"], batch: Batch) -> Float[Tensor, "B T"]:
+        """The share of each token in its item: 1, or its weight in its sentence; 0 on padding."""
+
+    @abstractmethod
+    def states(
+        self, x: Float[Tensor, "B T D"], batch: Batch, below: list[Tensor] | None = None
+    ) -> Float[Tensor, "B N M"]:
+        """One state an item; `below` is filled with the attention of the layers beneath, where there is any."""
+
+    @abstractmethod
+    def attend(self, states: Float[Tensor, "B N M"], batch: Batch) -> Float[Tensor, "B N"]:
+        """The weights of the attention that pools."""
+
+    def embed(self, batch: Batch) -> Float[Tensor, "B T D"]:
+        embedded: Tensor = self.embedding(batch.ids)
+        return embedded
+
+    def decode(self, states: Float[Tensor, "B N M"], weights: Float[Tensor, "B N"]) -> Float[Tensor, "B C"]:
+        pooled, read = (weights[:, None] @ states).squeeze(1), self.decoder.in_features
+        logits: Tensor = self.decoder(self.dropped(pooled[:, :read], self.architecture.dropout_decoder))
+        return logits + pooled[:, read:] if pooled.shape[1] > read else logits  # what bars classes follows the rest
+
+    def forward(self, x: Float[Tensor, "B T D"], batch: Batch, edit: Edit | None = None) -> Output:
+        below: list[Tensor] | None = None if self.layers else []  # of a stack only where it is asked for: it is slower
+        return self._read(x, batch, edit, below)
+
+    @property
+    def layers(self) -> int:
+        return len(self.encoder.blocks) if isinstance(self.encoder, Transformer) else 0
+
+    def layered(self, x: Float[Tensor, "B T D"], batch: Batch) -> Output:
+        """As the call, with the weights of each layer of the encoder before those that pool."""
+        return self._read(x, batch, None, [])
+
+    def _read(self, x: Float[Tensor, "B T D"], batch: Batch, edit: Edit | None, below: list[Tensor] | None) -> Output:
+        states = self.states(x, batch, below)
+        weights = self.attend(states, batch)
+        if edit is not None:
+            weights = edit(weights, attended(self, batch))
+        return self._counted(Output(self.decode(states, weights), (*(below or ()), weights)))
+
+    @property
+    def vectors(self) -> Float[Tensor, "V D"]:
+        return self.embedding.weight
+
+    @property
+    def ordinary(self) -> int:
+        return len(SPECIAL)
+
+    def blank(self, name: str) -> Float[Tensor, " D"]:
+        """An embedding that stands for "nothing here"; the unknown word serves as the mask."""
+        if name not in BLANKS:
+            raise unknown("blank", name, BLANKS)
+        table = self.vectors.detach()
+        if name == "mean":
+            return table[self.ordinary :].mean(0)
+        return torch.zeros_like(table[0]) if name == "zero" else table[SPECIAL.index({"pad": PAD}.get(name, UNKNOWN))]
+
+    def dropped(self, x: Tensor, rate: float) -> Tensor:
+        """Some numbers left out while training."""
+        return F.dropout(x, rate) if self.training and rate else x
+
+    def surrounded(
+        self, x: Float[Tensor, "B T D"], mask: Bool[Tensor, "B T"]
+    ) -> tuple[Float[Tensor, "B T+2 D"], Bool[Tensor, "B T+2"]]:
+        """The embeddings with the start marker before and the end marker after each text, and their mask."""
+        start, end = (self.embedding.weight[SPECIAL.index(name)] for name in (START, END))
+        rows, tokens, size = x.shape
+        places = torch.arange(tokens + 2, device=x.device)
+        last = mask.sum(-1, keepdim=True) + 1
+        longer = torch.cat([start.expand(rows, 1, size), x, x.new_zeros(rows, 1, size)], dim=1)
+        return torch.where((places == last)[..., None], end, longer), places <= last
+
+    def encoded(
+        self, encoder: Encoder, x: Float[Tensor, "B T D"], mask: Bool[Tensor, "B T"], below: list[Tensor] | None
+    ) -> Float[Tensor, "B T M"]:
+        """The states of a text, which may have markers around it."""
+        seen = {} if below is None or not isinstance(encoder, Transformer) else {"weights": below}
+        states: Tensor
+        if self.architecture.markers:
+            states = encoder(*self.surrounded(x, mask), **seen)[:, 1:-1] * mask[..., None]
+        else:
+            states = encoder(x, mask, **seen)
+        return states
+
+    def _counted(self, output: Output) -> Output:
+        """The output; where somebody counts passes, this one is counted, and so is a way back through it."""
+        if costs.measuring():
+            rows = len(output.logits)
+            costs.add(forward=rows)
+            if output.logits.requires_grad:
+                output.logits.register_hook(lambda slope: costs.add(backward=rows))  # type: ignore[no-untyped-call]
+        return output

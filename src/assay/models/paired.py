@@ -1,0 +1,83 @@
+"""The classifier of pairs: attention over the words of a text, given a question or a hypothesis."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from assay.errors import AssayError
+from assay.models.architecture import Architecture
+from assay.models.attention import Additive, Product, softmax
+from assay.models.encoders import ENCODERS, Recurrent
+from assay.models.network import Network
+from assay.types import Batch
+
+BARRED = -1e4  # added to the logit of a class that cannot be right: no probability is left of it in any precision
+
+
+class Paired(Network):
+    """Attends to the words of one text as the query asks (Jain and Wallace, 2019, section 2).
+
+    The state of a word is [h; q; h ⊙ q]: its encoding, that of the query, and their product. All of it is pooled, so
+    the logits are W c + U q + V (c ⊙ q) + b for the mean encoding c, and linear in the weights. Classes that are no
+    candidates are barred in the states as well.
+    """
+
+    # differs from Jain and Wallace (2019): their decoder reads c alone, and their code puts a tanh between c and the
+    # logits; here what the query changes is in the states, and the decoder stays linear (docs/decisions/0009).
+
+    cascade: ClassVar[tuple[str, ...]] = ("decoder", "alignment", "encoder", "query_encoder", "embedding")
+
+    alignment: Additive | Product
+
+    def __init__(self, architecture: Architecture, words: int, classes: int) -> None:
+        super().__init__(architecture, words)
+        encoder = ENCODERS[architecture.encoder]
+        self.encoder, self.query_encoder = (encoder(architecture.embedding, architecture.hidden) for _ in range(2))
+        size = self.encoder.size
+        additive = architecture.alignment == "additive"
+        self.alignment = Additive(2 * size, architecture.alignment_size) if additive else Product()
+        self.decoder = nn.Linear(3 * size, classes)
+
+    def items(self, batch: Batch) -> Int[Tensor, "B T"]:
+        return torch.arange(batch.ids.shape[1], device=batch.ids.device).expand_as(batch.ids)
+
+    def within(self, x: Float[Tensor, "B T D"], batch: Batch) -> Float[Tensor, "B T"]:
+        return batch.mask.to(x.dtype)
+
+    def states(
+        self, x: Float[Tensor, "B T D"], batch: Batch, below: list[Tensor] | None = None
+    ) -> Float[Tensor, "B T M"]:
+        encoded = self.encoded(self.encoder, self.dropped(x, self.architecture.dropout_words), batch.mask, below)
+        return self.matched(encoded, self.asked(batch), batch)
+
+    def matched(
+        self, encoded: Float[Tensor, "B T H"], query: Float[Tensor, "B H"], batch: Batch
+    ) -> Float[Tensor, "B T M"]:
+        """The states of encoded words, beside an encoded query."""
+        asked = query[:, None].expand_as(encoded)
+        parts = [encoded, asked, encoded * asked]
+        if batch.candidates is not None:
+            barred = (~batch.candidates).to(encoded.dtype) * BARRED
+            parts.append(barred[:, None].expand(*encoded.shape[:2], -1))
+        return torch.cat(parts, dim=-1) * batch.mask[..., None]
+
+    def asked(self, batch: Batch) -> Float[Tensor, "B H"]:
+        """The encoding of the query: where a recurrence ends in each direction, or else the mean over its words."""
+        if batch.query is None:
+            raise AssayError("This model reads pairs; give it a text and a question or hypothesis (--query).")
+        mask = batch.query.mask
+        x = self.dropped(self.embedding(batch.query.ids), self.architecture.dropout_words)
+        states = self.encoded(self.query_encoder, x, mask, None)
+        if not isinstance(self.query_encoder, Recurrent):
+            mean: Tensor = states.sum(1) / mask.sum(-1, keepdim=True).clamp(min=1)
+            return mean
+        last = (mask.sum(-1) - 1).clamp(min=0)
+        ahead, behind = states.chunk(2, dim=-1)
+        return torch.cat([ahead[torch.arange(len(last), device=last.device), last], behind[:, 0]], dim=-1)
+
+    def attend(self, states: Float[Tensor, "B T M"], batch: Batch) -> Float[Tensor, "B T"]:
+        return softmax(self.alignment(states[..., : 2 * self.encoder.size]), batch.mask)

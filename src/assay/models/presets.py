@@ -1,0 +1,82 @@
+"""Recipes by name: those of the papers, as close as can be."""
+
+from __future__ import annotations
+
+import re
+
+from assay.data.text import TextOptions
+from assay.errors import unknown
+from assay.models.architecture import Architecture
+from assay.models.recipes import Recipe
+from assay.models.training import Training
+
+# differs from Jain and Wallace (2019): their vectors (fastText, GloVe 840B, 300-d) cannot be fetched from a package
+JAIN_WALLACE = {
+    "jain-wallace": Recipe(
+        Architecture(markers=True, vectors="glove", embedding=50),
+        TextOptions(fold_digits=True, min_count=1),
+        Training(epochs=8, patience=8, clip=None),
+    ),
+    # differs from Jain and Wallace (2019): they say nothing of the epochs
+    "jain-wallace:babi": Recipe(
+        Architecture(markers=True, embedding=50, hidden=30),
+        TextOptions(min_count=1),
+        Training(epochs=60, patience=15, clip=None, balanced=False),
+    ),
+}
+
+# Appendix A.1 of Serrano and Smith (2019), by data set: the learning rate, then the dropouts before words, before
+# sentences and in the decoder of the hierarchical network, and in the decoder of the flat one.
+SETTINGS = {
+    "imdb": (4e-4, 0.4445, 0.2202, 0.2457, 0.3457),
+    "yahoo": (4e-4, 0.4445, 0.2202, 0.3749, 0.4457),
+    "amazon": (2e-4, 0.6, 0.2, 0.4, 0.4),
+    "yelp": (1e-4, 0.7, 0.1, 0.7, 0.7),
+}
+ENCODER_NAMES = {"rnn": "gru", "conv": "conv", "none": "none"}
+
+
+def _serrano_smith(hierarchical: bool, encoder: str, data: str) -> Recipe:
+    """The sizes are those of Yang et al. (2016); patience is 5 epochs, and 10 without an encoder."""
+    rate, words, sentences, decoder, flat_decoder = SETTINGS[data]
+    return Recipe(
+        Architecture(
+            encoder=ENCODER_NAMES[encoder],
+            embedding=200,
+            hidden=50,
+            alignment_size=100,
+            shape="hierarchical" if hierarchical else "flat",
+            dropout_words=words,
+            dropout_sentences=sentences if hierarchical else 0.0,
+            dropout_decoder=decoder if hierarchical else flat_decoder,
+        ),
+        TextOptions(min_count=5),  # as Yang et al. (2016)
+        Training(
+            epochs=40,
+            patience=10 if encoder == "none" else 5,
+            batch_size=64,
+            learning_rate=rate,
+            decay=0.0,
+            clip=10.0,
+            balanced=False,
+        ),
+    )
+
+
+# differs from Serrano and Smith (2019): embeddings start at random, not from word2vec, and the epoch is chosen by AUC
+SERRANO_SMITH = {
+    f"{name}-{encoder}{suffix}": _serrano_smith(name == "han", encoder, data)
+    for name in ("han", "flan")
+    for encoder in ENCODER_NAMES
+    for suffix, data in {"": "imdb", **{f":{data}": data for data in SETTINGS}}.items()
+}
+
+PRESETS: dict[str, Recipe] = {"default": Recipe()} | JAIN_WALLACE | SERRANO_SMITH
+
+
+def preset(name: str, corpus: str | None = None) -> Recipe:
+    """The preset of that name, in its variant for the corpus where there is one."""
+    if name not in PRESETS:
+        raise unknown("preset", name, PRESETS)
+    family = re.sub(r"\d+$", "", corpus or "")  # babi1 and babi2 are trained alike
+    return PRESETS.get(f"{name}:{family}", PRESETS[name])
