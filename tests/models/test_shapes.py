@@ -51,6 +51,16 @@ def test_a_hierarchy_reads_sentence_by_sentence(encoder, alignment):
         torch.testing.assert_close(found[row], plain_hierarchy(model, texts, row), atol=1e-10, rtol=1e-10)
 
 
+def test_long_and_short_sentences_are_read_alike():
+    texts = builders.batch(lengths=(70, 9))
+    ends = torch.zeros(2, 70).long()
+    ends[0, [3, 40, 41, 60]], ends[1, 5] = 1, 1
+    texts = replace(texts, sentences=ends.cumsum(-1))
+    model = builders.model(encoder="gru", shape="hierarchical")
+    found = model(model.embed(texts), texts).logits
+    torch.testing.assert_close(found, torch.stack([plain_hierarchy(model, texts, row) for row in range(2)]))
+
+
 def test_weights_of_words_sum_to_one_in_each_sentence():
     model, texts = builders.model(shape="hierarchical"), batch()
     output = model(model.embed(texts), texts)

@@ -157,7 +157,7 @@ def test_a_model_still_at_chance_is_given_time():
 
 def test_long_texts_read_in_turn_give_the_same_step(monkeypatch):
     at_once = train(corpus(), SMALL)
-    monkeypatch.setattr(training, "TRAINING_TOKENS", 20)
+    monkeypatch.setitem(training.TRAINING_TOKENS, "cpu", 20)
     in_turn = train(corpus(), SMALL)
     for one, other in zip(at_once.network.parameters(), in_turn.network.parameters(), strict=True):
         torch.testing.assert_close(one, other, atol=1e-4, rtol=1e-3)

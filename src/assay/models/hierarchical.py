@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from assay.models.architecture import Architecture
 from assay.models.attention import ALIGNMENTS, Additive, Dot, softmax
 from assay.models.encoders import ENCODERS
 from assay.models.network import Network
 from assay.types import Batch, attended
+
+SHORT = 16  # sentences up to this length are read together
 
 
 @dataclass(frozen=True)
@@ -36,6 +40,17 @@ class Layout:
         place = torch.arange(len(row), device=row.device) - (count.cumsum(0) - count)[row]
         longest = int(count.max()) if len(count) else 0
         return cls(example, token, row, place, torch.arange(longest, device=row.device) < count[:, None])
+
+    def bands(self) -> Iterator[tuple[Int[Tensor, " r"], int]]:
+        """Rows of like length and the longest of each: few sentences are as long as the longest.
+
+        A GPU reads all rows of a place at once, so there it is one band: what counts is the number of places.
+        """
+        lengths = self.mask.sum(-1)
+        band = lengths.clamp(min=SHORT).log2().ceil().long() * (lengths.device.type == "cpu")
+        for number in torch.unique(band).tolist():
+            chosen = (band == number).nonzero()[:, 0]
+            yield chosen, int(lengths[chosen].max())
 
     def rows(self, x: Float[Tensor, "B T D"]) -> Float[Tensor, "R W D"]:
         """What belongs to the tokens, a sentence a row."""
@@ -83,16 +98,15 @@ class Hierarchical(Network):
 
     def within(self, x: Float[Tensor, "B T D"], batch: Batch) -> Float[Tensor, "B T"]:
         layout = Layout.of(batch)
-        return self._apart(self._words(x, layout)[1], layout, batch)
+        return self._apart(self._pooled(x, layout)[1], layout, batch)
 
     def states(
         self, x: Float[Tensor, "B T D"], batch: Batch, below: list[Tensor] | None = None
     ) -> Float[Tensor, "B S M"]:
         layout, real = Layout.of(batch), attended(self, batch)
-        states, weights = self._words(x, layout)
+        means, weights = self._pooled(x, layout)
         if below is not None:
             below.append(self._apart(weights, layout, batch))
-        means = (weights[:, None] @ states).squeeze(1)
         sentences = means.new_zeros(*real.shape, means.shape[-1]).masked_scatter(real[..., None], means)
         encoded: Tensor = self.encoder(self.dropped(sentences, self.architecture.dropout_sentences), real)
         return encoded
@@ -100,13 +114,17 @@ class Hierarchical(Network):
     def attend(self, states: Float[Tensor, "B S M"], batch: Batch) -> Float[Tensor, "B S"]:
         return softmax(self.alignment(states), attended(self, batch))
 
-    def _words(self, x: Float[Tensor, "B T D"], layout: Layout) -> tuple[Float[Tensor, "R W M"], Float[Tensor, "R W"]]:
-        """The states of the words of each sentence, and the attention to them."""
+    def _pooled(self, x: Float[Tensor, "B T D"], layout: Layout) -> tuple[Float[Tensor, "R M"], Float[Tensor, "R W"]]:
+        """The mean state of each sentence, weighted by the attention to its words, and that attention."""
         rows = self.dropped(layout.rows(x), self.architecture.dropout_words)
-        if not len(rows):  # nothing is left of any text
-            return rows.new_zeros(0, 0, self.word_encoder.size), rows.new_zeros(0, 0)
-        states = self.word_encoder(rows, layout.mask)
-        return states, softmax(self.word_alignment(states), layout.mask)
+        means, weights = rows.new_zeros(len(rows), self.word_encoder.size), rows.new_zeros(rows.shape[:2])
+        for band, longest in layout.bands():
+            mask = layout.mask[band, :longest]
+            states = self.word_encoder(rows[band, :longest], mask)
+            shares = softmax(self.word_alignment(states), mask)
+            means = means.index_put((band,), (shares[:, None] @ states).squeeze(1))
+            weights = weights.index_put((band,), F.pad(shares, (0, rows.shape[1] - shares.shape[1])))
+        return means, weights
 
     def _apart(self, weights: Float[Tensor, "R W"], layout: Layout, batch: Batch) -> Float[Tensor, "B T"]:
         """What belongs to the words of sentences, a text a row."""

@@ -17,7 +17,8 @@ from assay.metrics.performance import accuracy, auc
 from assay.models.checkpoints import Checkpoint
 from assay.models.network import Network
 
-TRAINING_TOKENS, EVALUATION_TOKENS = 8_192, 16_384  # read at once, whatever the number of texts
+TRAINING_TOKENS = {"cpu": 8_192, "cuda": 65_536}  # read at once, whatever the number of texts
+EVALUATION_TOKENS = {"cpu": 16_384, "cuda": 131_072}
 LEARNING = 0.6  # some tasks stay at chance, an AUC of 0.5, for several epochs before they are learnt
 
 
@@ -120,7 +121,8 @@ def _stepper(
         total = len(rows) if weights is None else weights[labels].sum()
         optimiser.zero_grad()
         loss = 0.0
-        for group in by_tokens(np.array([len(row.ids) for row in rows]), TRAINING_TOKENS):  # long texts in turn
+        lengths = np.array([len(row.ids) for row in rows])
+        for group in by_tokens(lengths, TRAINING_TOKENS.get(device.type, 8_192)):  # long texts in turn
             batch = collate([rows[place] for place in sorted(group)], network.decoder.out_features).to(device)
             logits = network(network.embed(batch), batch).logits
             part = nn.functional.cross_entropy(logits, batch.labels, weight=weights, reduction="sum") / total
@@ -148,7 +150,8 @@ def predict(network: Network, rows: Sequence[Tokenised]) -> Float[np.ndarray, "N
     was_training, device = network.training, network.decoder.weight.device
     network.eval()
     answer = np.zeros((len(rows), network.decoder.out_features))
-    for group in by_tokens(np.array([len(row.ids) for row in rows]), EVALUATION_TOKENS):
+    lengths = np.array([len(row.ids) for row in rows])
+    for group in by_tokens(lengths, EVALUATION_TOKENS.get(device.type, 16_384)):
         batch = collate([rows[place] for place in group], network.decoder.out_features).to(device)
         answer[group] = network(network.embed(batch), batch).probabilities.double().cpu().numpy()
     network.train(was_training)
