@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import captum.attr
 import pytest
 import torch
@@ -13,6 +15,8 @@ from assay.explainers.relevance import DeepLift, methods
 from assay.explainers.relevance.reading import Reading
 from assay.explainers.relevance.rules import GRADIENT, RELU, TANH
 from assay.explainers.relevance.secants import DEEPLIFT, log_means, secant
+from assay.models.architecture import SHAPES
+from assay.models.attention import ALIGNMENTS
 from assay.models.encoders import ENCODERS
 from assay.types import BLANKS
 from tests import builders
@@ -37,9 +41,26 @@ def test_the_parts_sum_to_the_difference_from_the_baseline(encoder, baseline, ma
     assert (shares.tokens[3] != 0).all()
 
 
+@pytest.mark.parametrize("shape", ["hierarchical", "paired"])
 @pytest.mark.parametrize("encoder", ENCODERS)
-def test_a_near_baseline_gives_the_gradient(encoder, monkeypatch):
-    model, batch = builders.model(encoder=encoder, classes=3), builders.batch()
+@pytest.mark.parametrize("baseline", BLANKS)
+@pytest.mark.parametrize("alignment", ALIGNMENTS)
+def test_the_baseline_has_the_same_sentences_and_the_same_query(shape, encoder, baseline, alignment):
+    model, batch = builders.model(shape=shape, encoder=encoder, alignment=alignment, classes=3), builders.texts()
+    shares = DeepLift(baseline).shares(model, batch, TARGET)
+    with torch.no_grad():
+        blank = model.blank(baseline).expand(*batch.ids.shape, -1)
+        expected = methods.contrast(model(model.embed(batch), batch).logits - model(blank, batch).logits, TARGET)
+    torch.testing.assert_close(shares.tokens.sum(-1), expected, atol=1e-10, rtol=0)
+    torch.testing.assert_close(shares.explained, expected, **CLOSE)
+    assert (shares.query == 0).all()
+    assert (shares.tokens[3] != 0).all()
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("encoder", ENCODERS)
+def test_a_near_baseline_gives_the_gradient(shape, encoder, monkeypatch):
+    model, batch = builders.model(shape=shape, encoder=encoder, classes=3), builders.texts()
     step = 1e-4 * torch.randn(*batch.ids.shape, 6, dtype=torch.float64)
     monkeypatch.setattr(methods, "baseline", lambda *_: model.embed(batch).detach() - step)
     found = DeepLift().shares(model, batch, TARGET).tokens
@@ -48,9 +69,10 @@ def test_a_near_baseline_gives_the_gradient(encoder, monkeypatch):
     torch.testing.assert_close(found * 1e4, (slope * step).sum(-1) * batch.mask * 1e4, atol=2e-3, rtol=1e-2)
 
 
+@pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("encoder", ENCODERS)
-def test_a_text_of_blanks_differs_in_nothing(encoder):
-    model, batch = builders.model(encoder=encoder), builders.batch()
+def test_a_text_of_blanks_differs_in_nothing(shape, encoder):
+    model, batch = builders.model(shape=shape, encoder=encoder), builders.texts()
     batch.ids[batch.mask] = 1  # the unknown word
     shares = DeepLift("mask").shares(model, batch, batch.labels)
     assert (shares.tokens == 0).all()
@@ -75,6 +97,40 @@ class Mean(nn.Module):
         return states.mean(1)
 
 
+class Means(nn.Module):
+    """Of the first two words and of the other four."""
+
+    def forward(self, states):
+        return torch.stack([states[:, :2].mean(1), states[:, 2:].mean(1)], dim=1)
+
+
+def test_two_levels_of_the_average_encoder_with_even_attention_equal_captum():
+    model = builders.model(shape="hierarchical", encoder="average", alignment="dot")
+    batch = replace(builders.batch((6,)), sentences=torch.tensor([[0, 0, 1, 1, 1, 1]]))
+    with torch.no_grad():
+        model.word_alignment.project.weight.zero_()
+        model.alignment.project.weight.zero_()
+    words, sentences = model.word_encoder.projection, model.encoder.projection
+    network = nn.Sequential(words, nn.ReLU(), Means(), sentences, nn.ReLU(), Mean(), model.decoder)
+    x = model.embed(batch).detach().requires_grad_()
+    blank = model.blank("mean").expand_as(x)
+    with pytest.warns(UserWarning, match="Setting forward"):
+        one, other = (captum.attr.DeepLift(network).attribute(x, blank, target=label) for label in (0, 1))
+    found = DeepLift("mean").shares(model, batch, torch.tensor([0])).tokens
+    torch.testing.assert_close(found, (one - other).sum(-1).detach(), **CLOSE)
+
+
+def test_a_pair_with_even_attention_is_linear_in_its_words():
+    model, batch = builders.model(shape="paired", encoder="none"), builders.texts()
+    with torch.no_grad():
+        model.alignment.score.weight.zero_()
+        side = model.decoder.weight[batch.labels] - model.decoder.weight[1 - batch.labels]
+        own, _, both = side.chunk(3, dim=1)
+        slope = (own + both * model.asked(batch)) / batch.lengths[:, None]
+        expected = torch.einsum("btd,bd->bt", model.embed(batch) - model.blank("mean"), slope) * batch.mask
+    torch.testing.assert_close(DeepLift("mean").shares(model, batch, batch.labels).tokens, expected, **CLOSE)
+
+
 def test_a_network_of_tanh_and_relu_equals_captum():
     torch.manual_seed(0)
     network = nn.Sequential(nn.Linear(5, 7), nn.Tanh(), nn.Linear(7, 6), nn.ReLU(), nn.Linear(6, 2)).double()
@@ -82,7 +138,7 @@ def test_a_network_of_tanh_and_relu_equals_captum():
     with pytest.warns(UserWarning, match="Setting forward"):
         expected = captum.attr.DeepLift(network).attribute(x, blank, target=1)
     leaf, one = torch.cat([x, blank]).detach().requires_grad_(), torch.ones(8, dtype=torch.float64)
-    reading = Reading(DEEPLIFT, one, one)
+    reading = Reading(DEEPLIFT, one, one, one)
     below = reading.unary(RELU, reading.linear(network[2], reading.unary(TANH, reading.linear(network[0], leaf))))
     (slope,) = torch.autograd.grad(reading.linear(network[4], below)[:4, 1].sum(), leaf)
     torch.testing.assert_close(slope[:4] * (x - blank).detach(), expected.detach(), **CLOSE)

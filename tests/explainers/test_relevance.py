@@ -17,6 +17,7 @@ from assay.explainers.relevance.rules import GELU, GRADIENT, RELU, SIGMOID, TANH
 from assay.models.attention import ALIGNMENTS
 from assay.models.encoders import ENCODERS, positions
 from tests import builders
+from tests.explainers.redistribution import BY_HAND, both_ways, handed_down, pooled_down
 
 ENCODER = pytest.mark.parametrize("encoder", ENCODERS)
 MARKERS = pytest.mark.parametrize("markers", [False, True])
@@ -59,7 +60,7 @@ def test_relevance_is_conserved_when_biases_positions_and_markers_are_counted(en
     torch.testing.assert_close(parts, shares.explained, atol=0, rtol=1e-9)
     assert (shares.gap < 1e-9).all()
     assert (shares.biases.abs() > 1e-6).all()
-    assert (shares.markers != 0).all() == (markers and encoder != "average")
+    assert (shares.markers != 0).all() == (markers and encoder not in ("average", "none"))
 
 
 def test_a_stabiliser_loses_relevance_and_says_so():
@@ -70,77 +71,11 @@ def test_a_stabiliser_loses_relevance_and_says_so():
     assert (much > 1e-3).any()
 
 
-def handed_down(values, weights, total, relevance, epsilon):
-    """R_i = Σ_j x_i w_ji / (z_j + ε sign z_j) R_j, neuron by neuron."""
-    found = np.zeros(len(values))
-    for i in range(len(values)):
-        for j in range(len(total)):
-            found[i] += values[i] * weights[j, i] / (total[j] + epsilon * np.sign(total[j])) * relevance[j]
-    return found
-
-
-def squash(x):
-    return 1 / (1 + np.exp(-x))
-
-
-def lstm_by_hand(network, x, relevance, epsilon):
-    """Tokens' and biases' relevance through one direction (Arras et al., 2017), from that of its states [T, H]."""
-    w, u, b, d = (getattr(network, f"{part}_l0").detach().numpy() for part in PARTS)
-    size = network.hidden_size
-    states, memories, kept = [np.zeros(size)], [np.zeros(size)], []
-    for token in x:
-        i, f, z, o = np.split(w @ token + u @ states[-1] + b + d, 4)
-        memories.append(squash(f) * memories[-1] + squash(i) * np.tanh(z))
-        states.append(squash(o) * np.tanh(memories[-1]))
-        kept.append((squash(f) * memories[-2], squash(i) * np.tanh(z), z))
-    new, one = slice(2 * size, 3 * size), np.eye(size)
-    tokens, biases = np.zeros(len(x)), 0.0
-    to_state = to_memory = np.zeros(size)
-    for place in reversed(range(len(x))):
-        old, written, z = kept[place]
-        to_memory = to_memory + to_state + relevance[place]
-        to_new = handed_down(written, one, memories[place + 1], to_memory, epsilon)
-        to_memory = handed_down(old, one, memories[place + 1], to_memory, epsilon)
-        tokens[place] = handed_down(x[place], w[new], z, to_new, epsilon).sum()
-        to_state = handed_down(states[place], u[new], z, to_new, epsilon)
-        biases += handed_down(np.ones(1), (b + d)[new][:, None], z, to_new, epsilon).sum()
-    return tokens, biases
-
-
-def gru_by_hand(network, x, relevance, epsilon):
-    """The same for a GRU: reset and update gates get nothing, the old state and the candidate everything."""
-    w, u, b, d = (getattr(network, f"{part}_l0").detach().numpy() for part in PARTS)
-    size = network.hidden_size
-    states, kept = [np.zeros(size)], []
-    for token in x:
-        (r, z, n), (s, y, v) = np.split(w @ token + b, 3), np.split(u @ states[-1] + d, 3)
-        reset, update = squash(r + s), squash(z + y)
-        old, written = update * states[-1], (1 - update) * np.tanh(n + reset * v)
-        kept.append((old, written, n + reset * v, reset))
-        states.append(old + written)
-    new, one = slice(2 * size, 3 * size), np.eye(size)
-    tokens, biases = np.zeros(len(x)), 0.0
-    to_state = np.zeros(size)
-    for place in reversed(range(len(x))):
-        old, written, total, reset = kept[place]
-        to_state = to_state + relevance[place]
-        to_new = handed_down(written, one, states[place + 1], to_state, epsilon)
-        to_old = handed_down(old, one, states[place + 1], to_state, epsilon)
-        tokens[place] = handed_down(x[place], w[new], total, to_new, epsilon).sum()
-        to_state = to_old + handed_down(states[place], reset[:, None] * u[new], total, to_new, epsilon)
-        biases += handed_down(np.ones(1), (b[new] + reset * d[new])[:, None], total, to_new, epsilon).sum()
-    return tokens, biases
-
-
-PARTS = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
-BY_HAND = {"lstm": lstm_by_hand, "gru": gru_by_hand}
-
-
 @pytest.mark.parametrize("encoder", BY_HAND)
 @pytest.mark.parametrize("epsilon", [0.0, 0.05])
 def test_recurrent_relevance_equals_redistribution_neuron_by_neuron(encoder, epsilon):
     model, batch = builders.model(encoder=encoder), builders.batch((3,))
-    x, half = model.embed(batch)[0].detach().numpy(), 8
+    x = model.embed(batch)[0].detach().numpy()
     states = model.states(model.embed(batch), batch)
     weights = model.attend(states, batch)[0].detach().numpy()
     states, logits = states[0].detach().numpy(), model(model.embed(batch), batch).logits[0].detach().numpy()
@@ -148,13 +83,11 @@ def test_recurrent_relevance_equals_redistribution_neuron_by_neuron(encoder, eps
     context, relevance = weights @ states, logits * np.array([1, -1])
     to_context = handed_down(context, decoder, logits, relevance, epsilon)
     biases = handed_down(np.ones(1), offset[:, None], logits, relevance, epsilon).sum()
-    to_states = np.stack([weights[t] * states[t] / (context + epsilon * np.sign(context)) for t in range(3)])
-    to_states = to_states * to_context
-    ahead, ahead_biases = BY_HAND[encoder](model.encoder.ahead, x, to_states[:, :half], epsilon)
-    behind, behind_biases = BY_HAND[encoder](model.encoder.behind, x[::-1], to_states[::-1, half:], epsilon)
+    to_states = pooled_down(weights, states, to_context, epsilon)
+    tokens, encoder_biases = both_ways(model.encoder, x, to_states, epsilon)
     shares = Lrp(epsilon).shares(model, batch, batch.labels)
-    np.testing.assert_allclose(shares.tokens[0], ahead + behind[::-1], rtol=1e-9)
-    np.testing.assert_allclose(shares.biases[0], biases + ahead_biases + behind_biases, rtol=1e-9)
+    np.testing.assert_allclose(shares.tokens[0], tokens.sum(-1), rtol=1e-9)
+    np.testing.assert_allclose(shares.biases[0], biases + encoder_biases, rtol=1e-9)
 
 
 def test_convolutions_hand_relevance_down_window_by_window():
@@ -227,9 +160,21 @@ def test_attention_shares_are_a_quarter_for_query_and_key_and_half_for_the_value
         return torch.autograd.grad((merged * seed).sum(), x)[0]
 
     one = torch.ones(2, dtype=torch.float64)
-    read = Reading(attention_aware(0.0), one, one).attention(block, x, visible)
+    read = Reading(attention_aware(0.0), one, one, one).attention(block, x, visible)
     (found,) = torch.autograd.grad((read * seed).sum(), x)
     torch.testing.assert_close(found, slope("kv") / 4 + slope("qv") / 4 + slope("qk") / 2, **CLOSE)
+
+
+@pytest.mark.parametrize("alignment", ALIGNMENTS)
+def test_without_an_encoder_a_word_has_its_weight_times_what_the_decoder_makes_of_it(alignment):
+    model, batch = builders.model(encoder="none", alignment=alignment), builders.batch()
+    output = model(model.embed(batch), batch)
+    side = model.decoder.weight[batch.labels] - model.decoder.weight[1 - batch.labels]
+    expected = output.attention[-1] * torch.einsum("btd,bd->bt", model.embed(batch), side)
+    shares = Lrp().shares(model, batch, batch.labels)
+    torch.testing.assert_close(shares.tokens, expected.detach(), **CLOSE)
+    offset = model.decoder.bias[batch.labels] - model.decoder.bias[1 - batch.labels]
+    torch.testing.assert_close(shares.biases, offset.detach(), **CLOSE)
 
 
 def test_attention_aware_relevance_of_the_average_encoder_has_its_closed_form():

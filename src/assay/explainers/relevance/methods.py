@@ -1,7 +1,8 @@
 """Explainers that propagate relevance from the explained class back to the embeddings.
 
 What is explained is the target's logit minus the mean of the others. A logit alone is known up to a number that all
-classes share and that the softmax does not see; with two classes, half of it could be such a number.
+classes share and that the softmax does not see; with two classes, half of it could be such a number. Where a model bars
+classes that are no candidates, they are not among the others.
 """
 
 from __future__ import annotations
@@ -10,8 +11,9 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
+from torch.nn import functional as F
 
 from assay import costs
 from assay.errors import AssayError
@@ -19,8 +21,9 @@ from assay.explainers.needs import demand
 from assay.explainers.relevance.reading import Reading
 from assay.explainers.relevance.rules import Rules, attention_aware, epsilon
 from assay.explainers.relevance.secants import DEEPLIFT
-from assay.models.classifier import Classifier
+from assay.explainers.relevance.shapes import Readable, read
 from assay.models.erasure import baseline
+from assay.models.paired import Paired
 from assay.types import Attribution, Batch, Model
 
 Scores = Float[Tensor, "B T"]
@@ -37,19 +40,23 @@ class Shares:
     biases: Float[Tensor, " B"]
     positions: Float[Tensor, " B"]
     markers: Float[Tensor, " B"]
+    query: Float[Tensor, " B"]  # what it adds; where it multiplies the words, they have it all
     explained: Float[Tensor, " B"]
 
     @property
     def gap(self) -> Float[Tensor, " B"]:
         """How far the sum of the parts is from what is explained, as a fraction of it."""
-        parts = self.tokens.sum(-1) + self.biases + self.positions + self.markers
+        parts = self.tokens.sum(-1) + self.biases + self.positions + self.markers + self.query
         return (parts - self.explained).abs() / self.explained.abs().clamp(min=FLOOR)
 
 
-def contrast(logits: Float[Tensor, "B C"], target: Target) -> Float[Tensor, " B"]:
-    """The target's logit minus the mean of the others."""
-    chosen = logits.gather(1, target[:, None]).squeeze(1)
-    return chosen - (logits.sum(-1) - chosen) / max(1, logits.shape[1] - 1)
+def contrast(
+    logits: Float[Tensor, "B C"], target: Target, candidates: Bool[Tensor, "B C"] | None = None
+) -> Float[Tensor, " B"]:
+    """The target's logit minus the mean of the others that can be right."""
+    chosen = F.one_hot(target, logits.shape[1]).bool()
+    others = ~chosen if candidates is None else candidates & ~chosen
+    return (logits * chosen).sum(-1) - (logits * others).sum(-1) / others.sum(-1).clamp(min=1)
 
 
 class Propagation(ABC):
@@ -57,7 +64,7 @@ class Propagation(ABC):
 
     @abstractmethod
     def shares(self, model: Model, batch: Batch, target: Target) -> Shares:
-        """The parts of tokens, biases, positions and markers."""
+        """The parts of tokens, biases, positions, markers and query."""
 
     def unfit(self, model: Model) -> str | None:
         return no_rules(model)
@@ -74,7 +81,7 @@ class Propagation(ABC):
 class Lrp(Propagation):
     """A token's part of the logit by layer-wise relevance propagation, gates and attention held (Arras et al., 2017).
 
-    Without a stabiliser ε the parts of tokens, biases, positions and markers sum to what is explained.
+    Without a stabiliser ε the parts of tokens, biases, positions, markers and query sum to what is explained.
     """
 
     # differs from Arras et al. (2017), who take ε = 0.001: they divide by sums, we multiply with ratios within [0, 1].
@@ -117,32 +124,36 @@ class DeepLift(Propagation):
 
 
 def no_rules(model: Model) -> str | None:
-    return None if isinstance(model, Classifier) else "relevance is known for assay's own classifiers only"
+    return None if isinstance(model, Readable) else "relevance is known for assay's own classifiers only"
 
 
 def propagated(model: Model, batch: Batch, target: Target, rules: Rules, blank: str | None = None) -> Shares:
     """Gradient × input under these rules; those that compare have a text of blanks beside each text."""
     demand(no_rules(model))
-    assert isinstance(model, Classifier)
-    x, mask = model.embed(batch).detach(), batch.mask
+    assert isinstance(model, Readable)
+    x, rows = model.embed(batch).detach(), torch.arange(len(batch), device=batch.ids.device)
     if blank is not None:
-        x, mask = torch.cat([x, baseline(model, batch, blank)]), torch.cat([mask, mask])
-    longer, encoded = model.surrounded(x, mask) if model.architecture.markers else (x, mask)
+        x, rows = torch.cat([x, baseline(model, batch, blank)]), rows.repeat(2)
+    texts, markers = batch[rows], model.architecture.markers
+    longer, encoded = model.surrounded(x, texts.mask) if markers else (x, texts.mask)
     wide = torch.promote_types(x.dtype, torch.float32)
-    leaves = [longer.detach().to(wide), *torch.ones(2, len(x), dtype=wide, device=x.device)]
+    leaves = [longer.detach().to(wide), *torch.ones(3, len(x), dtype=wide, device=x.device)]
     with torch.enable_grad():
-        places, biases, positions = (leaf.requires_grad_() for leaf in leaves)
-        logits = Reading(rules, biases, positions).logits(model, places, encoded, mask)
-        margins = contrast(logits, target if blank is None else target.repeat(2))
-        slopes = torch.autograd.grad(margins[: len(batch)].sum(), leaves, materialize_grads=True)
+        places, *factors = (leaf.requires_grad_() for leaf in leaves)
+        logits = read(Reading(rules, *factors), model, places, encoded, texts)
+        margins = contrast(logits, target[rows], texts.candidates if isinstance(model, Paired) else None)
+        found, biases, positions, query = _parts(margins, leaves, len(batch))
     costs.add(forward=len(x), backward=len(batch))
-    found, to_biases, to_positions = (
-        slope[: len(batch)] * _moved(leaf.detach(), len(batch)) for slope, leaf in zip(slopes, leaves, strict=True)
-    )
-    found = found.sum(-1)
-    tokens = (found[:, 1:-1] if model.architecture.markers else found) * batch.mask
-    to_markers = found.sum(-1) - tokens.sum(-1)
-    return Shares(tokens, to_biases, to_positions, to_markers, _moved(margins.detach(), len(batch)))
+    found, inside = found.sum(-1), F.pad(batch.mask, (1, 1)) if markers else batch.mask
+    tokens = (found * inside)[:, 1:-1] if markers else found * inside
+    explained = _moved(margins.detach(), len(batch))
+    return Shares(tokens, biases, positions, (found * ~inside).sum(-1), query, explained)
+
+
+def _parts(margins: Float[Tensor, " R"], leaves: list[Tensor], texts: int) -> list[Float[Tensor, "B ..."]]:
+    """Gradient × input, for each leaf."""
+    slopes = torch.autograd.grad(margins[:texts].sum(), leaves, materialize_grads=True)
+    return [slope[:texts] * _moved(leaf.detach(), texts) for slope, leaf in zip(slopes, leaves, strict=True)]
 
 
 def _moved(rows: Float[Tensor, "R ..."], texts: int) -> Float[Tensor, "B ..."]:

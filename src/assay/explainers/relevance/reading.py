@@ -1,4 +1,4 @@
-"""The classifier, step by step, read with rules: the model's values, the rules' derivatives."""
+"""The parts of a network, step by step, read with rules: the model's values, the rules' derivatives."""
 
 from __future__ import annotations
 
@@ -7,14 +7,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from assay.explainers.relevance.recurrence import Recurrence
 from assay.explainers.relevance.rules import GELU, GRADIENT, RELU, TANH, Function, Rules, straight
-from assay.models.attention import Additive, Dot
-from assay.models.classifier import Classifier
+from assay.models.attention import Additive, Dot, Product
 from assay.models.encoders import (
     Average,
     Block,
@@ -28,11 +27,12 @@ from assay.models.encoders import (
 
 Mask = Bool[Tensor, "R S"]
 States = Float[Tensor, "R S M"]
+Alignment = Additive | Dot | Product
 
 
 @dataclass(frozen=True)
 class Reading:
-    """Reads with these rules; a factor of 1 stands before all biases of a row, and another before its positions.
+    """Reads with these rules; factors of 1 stand before all biases of a row, its positions, and what its query adds.
 
     The derivative with respect to such a factor is the sum of bias × multiplier: what the biases of that row get.
     """
@@ -40,17 +40,19 @@ class Reading:
     rules: Rules
     biases: Float[Tensor, " R"]
     positions: Float[Tensor, " R"]
+    query: Float[Tensor, " R"]
 
-    def logits(
-        self, model: Classifier, x: Float[Tensor, "R S D"], encoded: Mask, attended: Bool[Tensor, "R T"]
-    ) -> Float[Tensor, "R C"]:
-        """The logits of embeddings that have their markers already, where the model has any."""
-        states = self.encode(model.encoder, x, encoded)
-        if model.architecture.markers:
-            states = states[:, 1:-1]  # what stands beyond a text is not attended
-        weights = self.weights(lambda reading: reading.align(model.alignment, states), attended)
-        context = self.total(self.rules.bilinear(weights[:, None], states))
-        return self.linear(model.decoder, context).squeeze(1)
+    def of(self, rows: Int[Tensor, " N"]) -> Reading:
+        """The same, for parts of these rows: what they get is the rows'."""
+        return Reading(self.rules, self.biases[rows], self.positions[rows], self.query[rows])
+
+    def pooled(
+        self, alignment: Alignment, states: States, mask: Mask, query: Float[Tensor, "R M"] | None = None
+    ) -> Float[Tensor, "R M"]:
+        """The mean of the states under the attention to them, which sees the query beside each where there is one."""
+        seen = states if query is None else torch.cat([states, query[:, None].expand_as(states)], dim=-1)
+        weights = self.weights(lambda reading: reading.align(alignment, seen), mask)
+        return self.total(self.rules.bilinear(weights[:, None], states)).squeeze(1)
 
     def weights(self, scores: Callable[[Reading], Tensor], mask: Bool[Tensor, "R *N S"]) -> Float[Tensor, "R *N S"]:
         """Attention weights; where the rules hold them, their scores are read without."""
@@ -79,7 +81,10 @@ class Reading:
             states = self.transformer(encoder, x, mask)
         return states * mask[..., None]
 
-    def align(self, alignment: Additive | Dot, states: States) -> Float[Tensor, "R S"]:
+    def align(self, alignment: Alignment, states: States) -> Float[Tensor, "R S"]:
+        if isinstance(alignment, Product):
+            state, query = states.chunk(2, dim=-1)
+            return self.total((state * query.detach()).sum(-1)) / math.sqrt(state.shape[-1])
         projected = self.linear(alignment.project, states)
         if isinstance(alignment, Dot):
             return alignment.finish(projected)

@@ -1,0 +1,54 @@
+"""Networks of each shape read with rules, part by part."""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from assay.explainers.relevance.reading import Reading
+from assay.models.classifier import Classifier
+from assay.models.hierarchical import Hierarchical, Layout
+from assay.models.paired import Paired
+from assay.types import Batch, attended
+
+Readable = Classifier | Hierarchical | Paired
+Logits = Float[Tensor, "R C"]
+
+
+def read(
+    reading: Reading, model: Readable, x: Float[Tensor, "R S D"], encoded: Bool[Tensor, "R S"], batch: Batch
+) -> Logits:
+    """The logits of embeddings that have their markers already, where the model has any; no class is barred."""
+    if isinstance(model, Hierarchical):
+        return hierarchical(reading, model, x, batch)
+    states = reading.encode(model.encoder, x, encoded)
+    if model.architecture.markers:
+        states = states[:, 1:-1]  # what stands beyond a text is not attended
+    if isinstance(model, Paired):
+        return paired(reading, model, states, batch)
+    return reading.linear(model.decoder, reading.pooled(model.alignment, states, batch.mask))
+
+
+def hierarchical(reading: Reading, model: Hierarchical, x: Float[Tensor, "R T D"], batch: Batch) -> Logits:
+    """Words to sentences, each a row with the factors of its text, and sentences to logits."""
+    layout, real = Layout.of(batch), attended(model, batch)
+    words, text = layout.rows(x), real.nonzero(as_tuple=True)[0]
+    means = x.new_zeros(len(words), model.word_encoder.size)
+    for band, longest in layout.bands():  # texts and their baselines have the same lengths, so each is half of a band
+        within, mask = reading.of(text[band]), layout.mask[band, :longest]
+        encoded = within.encode(model.word_encoder, words[band, :longest], mask)
+        means = means.index_put((band,), within.pooled(model.word_alignment, encoded, mask))
+    sentences = means.new_zeros(*real.shape, means.shape[-1]).masked_scatter(real[..., None], means)
+    states = reading.encode(model.encoder, sentences, real)
+    return reading.linear(model.decoder, reading.pooled(model.alignment, states, real))
+
+
+def paired(reading: Reading, model: Paired, states: Float[Tensor, "R T M"], batch: Batch) -> Logits:
+    """W c + U q + V (c ⊙ q) + b: where the query multiplies words it is their weight; where it is added, a term."""
+    with torch.no_grad():
+        query = model.asked(batch).to(states)
+    term = query * reading.query[:, None]
+    context = reading.pooled(model.alignment, states, batch.mask, term)
+    there = batch.mask.any(-1, keepdim=True)  # of a text without words nothing is pooled, not even the query
+    return reading.linear(model.decoder, torch.cat([context, term * there, context * query], dim=-1))
