@@ -41,17 +41,14 @@ NAMES = "Names with commas between them, with options as in 'lime(samples=500)',
 class DataOptions:
     """Where the texts come from."""
 
-    corpus: Annotated[str, Parameter(help="A name from 'assay corpora', or a csv, tsv, jsonl or parquet file.")] = (
-        "snippets"
-    )
+    corpus: Annotated[str, Parameter(help="A name from 'assay corpora', or a file of yours.")] = "snippets"
     text_column: Annotated[str, Parameter(help="Column of a file that holds the text.")] = "text"
     label_column: Annotated[str, Parameter(help="Column of a file that holds the class.")] = "label"
-    query_column: Annotated[str | None, Parameter(help="Column with the question or hypothesis of each text.")] = None
+    query_column: Annotated[str | None, Parameter(help="Column with the question of each text, '' for none.")] = None
     joined: Annotated[bool, Parameter(negative="", help="Read the question of a pair before its text, as one.")] = False
     split_column: Annotated[str | None, Parameter(help="Column that says train, dev or test.")] = None
-    evidence_column: Annotated[str | None, Parameter(help="Column with [start, end] spans of the deciding words.")] = (
-        None
-    )
+    evidence_column: Annotated[str | None, Parameter(help="Column with [start, end] spans of deciding words.")] = None
+    train_limit: Annotated[int | None, Parameter(help="Train on this many texts, drawn by the seed.")] = None
 
 
 @dataclass(frozen=True)
@@ -213,10 +210,11 @@ def _show(record: Record, folder: Path) -> None:
 def _corpus(data: DataOptions, seed: int) -> Corpus:
     from assay.data.corpora import corpus
     from assay.data.files import Columns
+    from assay.data.subsets import thinned
 
     names = (data.text_column, data.label_column, data.split_column, data.query_column, data.evidence_column)
-    columns = Columns(*names)
-    return corpus(data.corpus, seed, columns, data.joined)
+    whole = corpus(data.corpus, seed, Columns(*names), data.joined)
+    return whole if data.train_limit is None else thinned(whole, data.train_limit, seed)
 
 
 def _chosen(model: str | None, options: ModelOptions) -> tuple[Path | None, ModelOptions]:
@@ -314,7 +312,7 @@ def _examples(corpus: Corpus, split: str, model: Trained) -> tuple[Example, ...]
             f"The corpus has the class {extra[0]!r}; the model does not know it, only {', '.join(model.classes)}."
         )
     place = [model.classes.index(name) for name in corpus.classes]
-    return tuple(replace(example, label=place[example.label]) for example in chosen)
+    return tuple(example.relabelled(place) for example in chosen)
 
 
 def _names(text: str, known: dict[str, Any], usual: tuple[str, ...]) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from assay.data import planted, reviews, topics
 from assay.data.corpora import CORPORA, corpus, listing
 from assay.data.examples import Corpus, Example
 from assay.data.files import Columns
-from assay.data.sources import SOURCES, Source
+from assay.data.pins import SOURCES, Source
 from assay.errors import AssayError
 
 Rows = Sequence[Sequence[object]]
@@ -172,7 +172,20 @@ def test_news_lose_the_marks_of_the_web(raw: str, clean: str) -> None:
     assert topics.cleaned(raw) == clean
 
 
-@pytest.mark.parametrize(("name", "file"), [("sst", reviews.SST), ("agnews", topics.AGNEWS[0])])
+def test_yahoo_has_its_line_breaks_and_backslashes_back(folder: Path) -> None:
+    rows = [(list(topics.FIELD_CODES)[row % 2], f"Why {row}?\\n\\nSo.  a &#92; b") for row in range(80)]
+    for file in topics.YAHOO:
+        write(folder / file, [("label", "text"), *rows])
+    loaded = corpus("yahoo")
+    expected = [Example(f"Why {row}?\n\nSo.  a \\ b", row % 2) for row in range(80)]
+    assert list(loaded.test) == expected
+    assert pairs([*loaded.train, *loaded.dev]) == pairs(expected)
+    assert loaded.classes == ("society", "science")
+
+
+@pytest.mark.parametrize(
+    ("name", "file"), [("sst", reviews.SST), ("agnews", topics.AGNEWS[0]), ("yahoo", topics.YAHOO[0])]
+)
 def test_a_corpus_without_a_public_source_says_which_file_it_needs(name: str, file: str, folder: Path) -> None:
     with pytest.raises(AssayError, match=rf"'{name}' has no public source here; set ASSAY_DATA .* holds {file}"):
         corpus(name)
@@ -245,6 +258,7 @@ def test_every_entry_can_be_had_somehow() -> None:
         ("imdb", {"train": (1818, 1809), "dev": (182, 191), "test": (2000, 2000)}),
         ("newsgroups", {"train": (535, 533), "dev": (62, 67), "test": (397, 399)}),
         ("agnews", {"train": (8690, 8636), "dev": (964, 995), "test": (1900, 1900)}),
+        ("yahoo", {"train": (1793, 1812), "dev": (207, 188), "test": (209, 209)}),
     ],
 )
 def test_real_corpora_have_the_published_counts(name: str, expected: dict[str, tuple[int, int]]) -> None:
@@ -257,6 +271,7 @@ def test_real_corpora_have_the_published_counts(name: str, expected: dict[str, t
         "imdb": (4000, 4000),
         "newsgroups": (994, 999),
         "agnews": (11554, 11531),
+        "yahoo": (2209, 2209),
     }
     total = tuple(map(sum, zip(*expected.values(), strict=True)))
     assert total == published.get(name, total)

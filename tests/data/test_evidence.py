@@ -145,7 +145,36 @@ def test_training_pairs_are_bounded(folder: Path, monkeypatch: pytest.MonkeyPatc
     assert [example.text for example in corpus("esnli").train] == ["A man.\nA sad man."]
 
 
-@pytest.mark.parametrize("name", ["hatexplain", "movies", "esnli"])
+def read_reports(folder: Path, *rows: tuple[str, str, str, str]) -> dict[str, Example]:
+    head = "pmid\tlabel\ttext\teffects\tdrugs"
+    others = [f"2\t{row % 2}\tcase {row}\t{'case' * (row % 2)}\t" for row in range(50)]
+    lines = [f"1\t{label}\t{text}\t{effects}\t{drugs}" for label, text, effects, drugs in rows]
+    write(folder / evidence.ADE, [head, *lines, *others])
+    loaded = corpus("ade")
+    assert loaded == corpus("ade", seed=5)
+    return {example.text: example for split in (loaded.train, loaded.dev, loaded.test) for example in split}
+
+
+def test_effects_and_drugs_are_evidence_wherever_they_occur(folder: Path) -> None:
+    text = "Rash (mild rash) after X-12, rashly given with prezinc or zinc."
+    loaded = read_reports(folder, ("1", text, "rash || mild rash", " X-12|| zinc "), ("0", "No rash.", "", ""))
+    assert marked(loaded[text]) == ["mild rash", "rash", "X-12", "zinc"]
+    assert loaded[text].label == 1 and not loaded[text].planted
+    assert (loaded["No rash."].label, loaded["No rash."].evidence) == (0, None)
+    assert len(loaded) == 52
+
+
+@pytest.mark.data
+def test_all_real_effects_and_drugs_are_found() -> None:
+    loaded = corpus("ade")
+    assert loaded.classes == CORPORA["ade"].classes == ("unrelated", "adverse")
+    for example in (*loaded.train, *loaded.dev, *loaded.test):
+        assert (example.evidence is None) == (example.label == 0)
+        assert all(example.text[start:end].strip() == example.text[start:end] for start, end in example.evidence or ())
+        assert example.evidence is None or len(example.evidence) > 1
+
+
+@pytest.mark.parametrize("name", ["hatexplain", "movies", "ade", "esnli"])
 def test_without_a_local_copy_the_error_names_the_file(name: str, folder: Path) -> None:
     with pytest.raises(AssayError, match=rf"'{name}' has no public source here; .* {CORPORA[name].files[0]}"):
         corpus(name)
@@ -157,6 +186,7 @@ def test_without_a_local_copy_the_error_names_the_file(name: str, folder: Path) 
     [
         ("hatexplain", (15383, 1922, 1924), 1141),
         ("movies", (1600, 200, 199), 199),
+        ("ade", (16804, 2145, 2018), 381),
         ("esnli", (30000, 9266, 1202), 1200),
     ],
 )

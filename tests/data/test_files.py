@@ -169,6 +169,48 @@ def test_usual_column_names_are_found(names: tuple[str, str], tmp_path: Path) ->
     assert labelled(jsonl(tmp_path, rows)) == {row["text"]: row["label"] for row in invented()}
 
 
+@pytest.mark.parametrize("name", ["rating", "Stars", "score"])
+@pytest.mark.parametrize("classes", [5, 10])
+def test_ratings_need_no_option(name: str, classes: int, tmp_path: Path) -> None:
+    rows = [{"id": row, "text": f"review {row}", name: f"{row % classes + 1}.0"} for row in range(40 * classes)]
+    write_separated(tmp_path / "imdb10.csv", rows)
+    corpus = read_file(tmp_path / "imdb10.csv", Columns(), 0)
+    assert corpus.classes == tuple(str(rating) for rating in range(1, classes + 1))
+    assert labelled(corpus) == {row["text"]: str(row["id"] % classes + 1) for row in rows}
+
+
+def test_a_label_comes_before_a_rating(tmp_path: Path) -> None:
+    rows = [
+        {"score": 0.25, "rating": count % 7, "text": row["text"], "Label": row["label"]}
+        for count, row in enumerate(invented())
+    ]
+    assert labelled(jsonl(tmp_path, rows)) == {row["text"]: row["Label"] for row in rows}
+
+
+@pytest.mark.parametrize(
+    ("text", "query", "label"),
+    [("premise", "hypothesis", "gold_label"), ("Context", "Question", "Answer"), ("passage", "query", "label")],
+)
+def test_pairs_need_no_option(text: str, query: str, label: str, tmp_path: Path) -> None:
+    rows = [{query: f"query {row}", label: "ab"[row % 2], text: f"text {row}"} for row in range(60)]
+    corpus = jsonl(tmp_path, rows)
+    found = {example.text: (example.query, corpus.classes[example.label]) for example in everything(corpus)}
+    assert found == {row[text]: (row[query], row[label]) for row in rows}
+    alone = jsonl(tmp_path, [{"": "7", **row} for row in rows], Columns(query=""))  # some write numbers without a name
+    assert [example.text for example in alone.train] == [example.text for example in corpus.train]
+    assert all(example.query is None for example in everything(alone))
+
+
+def test_a_column_is_read_once(tmp_path: Path) -> None:
+    rows = [{"question": f"text {row}", "premise": f"premise {row}", "label": row % 2} for row in range(60)]
+    alone = jsonl(tmp_path, rows, Columns(text="question"))
+    assert {(example.text[:4], example.query) for example in everything(alone)} == {("text", None)}
+    turned = jsonl(tmp_path, rows, Columns(text="question", query="premise"))
+    assert all(example.query == example.text.replace("text", "premise") for example in everything(turned))
+    with pytest.raises(AssayError, match="no column 'text' to take the text from"):
+        jsonl(tmp_path, rows, Columns(query="premise"))
+
+
 def test_named_columns_come_before_usual_ones(tmp_path: Path) -> None:
     rows = [{**row, "body": row["text"].upper(), "mood": "x" if row["label"] == "bad" else "y"} for row in invented()]
     corpus = jsonl(tmp_path, rows, Columns(text="body", label="mood"))
@@ -178,8 +220,8 @@ def test_named_columns_come_before_usual_ones(tmp_path: Path) -> None:
 def test_a_column_that_is_not_there_is_told_with_those_that_are(tmp_path: Path) -> None:
     with pytest.raises(AssayError, match=r"no column 'body' to take the text from; it has 'text', 'label'\."):
         jsonl(tmp_path, invented(), Columns(text="body"))
-    with pytest.raises(AssayError, match=r"no column 'label' to take the label from; it has 'text', 'stars'\."):
-        jsonl(tmp_path, [{"text": "a", "stars": 1}])
+    with pytest.raises(AssayError, match=r"no column 'label' to take the label from; it has 'text', 'points'\."):
+        jsonl(tmp_path, [{"text": "a", "points": 1}])
 
 
 FAULTY: dict[str, tuple[bytes, str]] = {

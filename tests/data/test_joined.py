@@ -36,6 +36,11 @@ def test_known_evidence_of_the_query_comes_along() -> None:
     assert loaded.train[0].planted
 
 
+def test_candidates_are_left_behind() -> None:
+    loaded = joined(corpus(Example("Ada ran.", 1, None, "Who ran?", candidates=(1,))))
+    assert loaded.train == (Example("Who ran?\nAda ran.", 1),)
+
+
 def test_unknown_evidence_stays_unknown_and_empty_evidence_empty() -> None:
     examples = [Example("Ada ran.", 1, evidence, "Who?") for evidence in (None, ())]
     assert [example.evidence for example in joined(corpus(*examples)).train] == [None, ()]

@@ -52,6 +52,12 @@ def test_a_straight_quotation_mark_after_white_space_opens_the_next_sentence():
     assert sentences("He left. \"Why?\" 'So.' Yes") == ["He left.", '"Why?"', "'So.'", "Yes"]
 
 
+@pytest.mark.parametrize("text", ["I met Mr. Kay and Dr. Low.", "St. Ives vs. Bath", "mrs . Kay"])
+def test_a_title_ends_no_sentence(text):
+    assert sentences(text) == [text]
+    assert sentences(f"{text[:-1]}. He is first. It is") == [f"{text[:-1]}.", "He is first.", "It is"]
+
+
 @given(st.text("ab .!?\"')\n”", max_size=30))
 def test_numbers_start_at_0_and_never_skip(text):
     found = numbers(text)

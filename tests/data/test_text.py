@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
+import pytest
 import torch
+from hypothesis import assume, example, given
+from hypothesis import strategies as st
 
 from assay.data.batches import by_tokens, collate, shuffled, tokenise
 from assay.data.examples import Example
@@ -48,6 +53,38 @@ def test_words_with_digits_are_one_word_and_keep_their_offsets():
     assert len({found.ids[place] for place in (1, 3, 4)}) == 1
     assert tokeniser.vocabulary[found.ids[1]] == "qqq"
     assert not any(character.isdigit() for word in tokeniser.vocabulary for character in word)
+
+
+CLOZE = "@entity12 's 2 cats met @entity3, who @placeholder @entities @entity a@b.c (@entity7)"
+
+
+@pytest.mark.parametrize("fold", [True, False])
+def test_what_stands_for_a_name_is_one_word(fold):
+    tokeniser = Tokeniser.fit([CLOZE], TextOptions(min_count=1, fold_digits=fold))
+    found = words(tokeniser, CLOZE)
+    assert [word for word in found if word[0] == "@"] == [
+        *("@entity12", "@entity3", "@placeholder"),
+        *("@", "@", "@", "@entity7"),
+    ]
+    assert {"@entity12", "@entity3", "@entity7", "@placeholder"} <= set(tokeniser.vocabulary)
+    spelled = [tokeniser.vocabulary[number] for number in tokeniser([CLOZE])[0].ids]
+    assert spelled == [{"2": "qqq"}.get(word, word) if fold else word for word in found]
+
+
+def test_an_entity_that_is_not_known_is_unknown_and_no_number():
+    tokeniser = Tokeniser.fit([CLOZE], TextOptions(min_count=1, fold_digits=True))
+    assert tokeniser(["@entity99 99 x@entity99"])[0].ids == [1, tokeniser.folded, 1, 1]
+
+
+BEFORE_STAND_INS = r"\w+?(?=n['’]t\b)|n['’]t\b|['’](?:s|m|d|ll|re|ve)\b|\w+|[^\w\s]"
+
+
+@example("@entity1x @entity_ @placeholders")
+@given(st.text(st.sampled_from("@entiyplacholdr019 _x.'s\né😀"), max_size=40))
+def test_other_texts_are_cut_as_if_there_were_no_stand_ins(text):
+    assume(not re.search(r"@(entity\d+|placeholder)\b", text))
+    plain = [found.span() for found in re.finditer(BEFORE_STAND_INS, text)]
+    assert Tokeniser.fit(["a"], TextOptions())([text])[0].spans == plain
 
 
 def test_a_stored_tokeniser_is_the_same():

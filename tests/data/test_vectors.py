@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from assay.data import vectors
-from assay.data.sources import Source
+from assay.data.pins import Source
 from assay.data.vectors import GLOVE, glove
 from assay.errors import AssayError
 

@@ -2,36 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from assay.data import evidence, reviews, topics
+from assay.data.catalogue import CORPORA as CORPORA  # looked for here
+from assay.data.catalogue import Entry
 from assay.data.examples import Corpus
 from assay.data.files import Columns, read_file
-from assay.data.sources import MEGABYTE, SOURCES, cached, local_copy
+from assay.data.pins import SOURCES
+from assay.data.questions import read_folder
+from assay.data.sources import MEGABYTE, cached
 from assay.data.tables import table_suffix
 from assay.errors import unknown
-
-
-@dataclass(frozen=True)
-class Entry:
-    """One named corpus: how to load it, and what to know before doing so.
-
-    `files` are the local copies that it can be read from, `sources` the packages that hold it, if any do.
-    """
-
-    load: Callable[[], Corpus]
-    description: str
-    classes: tuple[str, ...]
-    size: str
-    licence: str
-    files: tuple[str, ...]
-    sources: tuple[str, ...] = ()
-
-    @property
-    def is_local(self) -> bool:
-        return all(local_copy(file) is not None for file in self.files)
 
 
 @dataclass(frozen=True)
@@ -44,77 +26,6 @@ class Listed:
     size: str
     licence: str
     where: str
-
-
-CORPORA: dict[str, Entry] = {
-    "snippets": Entry(
-        reviews.snippets,
-        "Sentences of film reviews, rated by people (Hutto and Gilbert 2014)",
-        reviews.CLASSES,
-        "10,568 sentences",
-        "MIT",
-        (reviews.SNIPPETS,),
-        ("vader",),
-    ),
-    "sst": Entry(
-        reviews.sst,
-        "Stanford Sentiment Treebank, two classes (Socher et al. 2013)",
-        reviews.CLASSES,
-        "9,613 sentences",
-        "none stated; for research",
-        (reviews.SST,),
-    ),
-    "imdb": Entry(
-        reviews.imdb,
-        "Film reviews (Maas et al. 2011)",
-        reviews.CLASSES,
-        "up to 50,000 reviews",
-        "none stated; for research",
-        reviews.IMDB,
-        ("imdb-train", "imdb-all"),
-    ),
-    "newsgroups": Entry(
-        topics.newsgroups,
-        "Usenet posts on baseball or hockey (Lang 1995), letters only",
-        topics.SPORTS,
-        "1,993 posts",
-        "none stated",
-        topics.NEWSGROUPS,
-        ("newsgroups",),
-    ),
-    "agnews": Entry(
-        topics.agnews,
-        "News on the world or on business (Zhang et al. 2015)",
-        topics.SECTIONS,
-        "23,085 articles",
-        "non-commercial use",
-        topics.AGNEWS,
-    ),
-    "hatexplain": Entry(
-        evidence.hatexplain,
-        "Posts with the words that people marked as the reason (Mathew et al. 2021). They hold slurs and hate speech",
-        evidence.ATTITUDES,
-        "19,229 posts",
-        "MIT",
-        (evidence.HATEXPLAIN,),
-    ),
-    "movies": Entry(
-        evidence.movies,
-        "Film reviews with the phrases that people marked as the reason (Zaidan and Eisner 2008; DeYoung et al. 2020)",
-        evidence.SENTIMENTS,
-        "1,999 reviews",
-        "none stated; for research",
-        evidence.MOVIES,
-    ),
-    "esnli": Entry(
-        evidence.esnli,
-        "Pairs of sentences as one text; the test pairs with marked words (Bowman et al. 2015; Camburu et al. 2018)",
-        evidence.RELATIONS,
-        "40,468 pairs",
-        "CC BY-SA 4.0; marked words: MIT",
-        (*evidence.SNLI, evidence.HIGHLIGHTS),
-    ),
-}
 
 
 def corpus(name: str, seed: int = 0, columns: Columns | None = None, joined: bool = False) -> Corpus:
@@ -133,7 +44,7 @@ def corpus(name: str, seed: int = 0, columns: Columns | None = None, joined: boo
         return PLANTED[name](seed)
     path = Path(name).expanduser()
     if not name.startswith("planted:") and (table_suffix(path) or path.exists()):
-        return read_file(path, columns or Columns(), seed)
+        return read_folder(path, seed) if path.is_dir() else read_file(path, columns or Columns(), seed)
     raise unknown("corpus", name, [*CORPORA, *PLANTED])
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import Any
 
 from assay.data.examples import Corpus, Example, Span
 from assay.data.sources import needed_copy
+from assay.data.splits import train_dev_test
 from assay.data.tables import read_rows
 
 ATTITUDES = ("hatespeech", "normal", "offensive")
@@ -22,6 +24,9 @@ RELATIONS = ("contradiction", "entailment", "neutral")
 SNLI = ("snli/train.tsv.gz", "snli/dev.tsv.gz")
 HIGHLIGHTS = "esnli/highlights_subset.jsonl.gz"
 TAUGHT = 30_000  # pairs to train on: more of them takes long and teaches a small model little
+
+REPORTS = ("unrelated", "adverse")
+ADE = "ade_corpus_v2/ade.tsv.gz"
 
 
 def hatexplain() -> Corpus:
@@ -68,6 +73,22 @@ def review(text: str, label: str, groups: Sequence[Sequence[Mapping[str, Any]]])
         {(spans[mark["start_token"]][0], spans[mark["end_token"] - 1][1]) for group in groups for mark in group}
     )
     return Example(" ".join(tokens), SENTIMENT_CODES[label], tuple(marked))
+
+
+def ade() -> Corpus:
+    """Sentences of case reports, with an adverse drug effect or not (Gurulingappa et al. 2012), in a split of ours.
+
+    The evidence of the first kind is each effect and each drug; the second kind has none.
+    """
+    rows = read_rows(needed_copy(ADE, "ade"), "text", "label", "effects", "drugs")
+    return Corpus("ade", REPORTS, *train_dev_test([report(*row) for row in rows]))
+
+
+def report(text: str, label: str, *marked: str) -> Example:
+    """One sentence; what is marked has bars between its parts, and is marked wherever it occurs."""
+    names = {name.strip() for names in marked for name in names.split("||") if name.strip()}
+    found = {match.span() for name in names for match in re.finditer(rf"(?<!\w){re.escape(name)}(?!\w)", text)}
+    return Example(text, int(label), tuple(sorted(found)) if names else None)
 
 
 def esnli() -> Corpus:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 
 Span = tuple[int, int]
 
@@ -21,6 +22,11 @@ class Example:
     planted: bool = False
     query_evidence: tuple[Span, ...] = ()
     candidates: tuple[int, ...] | None = None  # the classes that can be right, where not all can
+
+    def relabelled(self, place: Sequence[int]) -> Example:
+        """The example with another number for each class."""
+        allowed = None if self.candidates is None else tuple(sorted(place[label] for label in self.candidates))
+        return replace(self, label=place[self.label], candidates=allowed)
 
 
 @dataclass(frozen=True)

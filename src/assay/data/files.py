@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from assay.data.cloze import among_entities, is_cloze
 from assay.data.examples import Corpus, Example, Span
 from assay.data.labels import classes_of, missing
 from assay.data.splits import Examples, train_dev, train_dev_test
@@ -16,18 +17,30 @@ from assay.data.tables import read_table
 from assay.errors import AssayError
 
 USUAL_NAMES = {
-    "text": ("text", "sentence", "review", "content"),
-    "label": ("label", "class", "sentiment", "target", "category"),
+    "text": ("text", "sentence", "review", "content", "premise", "context", "passage", "article"),
+    "label": ("label", "class", "sentiment", "target", "category", "rating", "stars", "score", "gold_label", "answer"),
     "split": ("split", "exp_split"),
+    "query": ("query", "question", "hypothesis"),
 }
-SPLITS = {"train": "train", "dev": "dev", "valid": "dev", "validation": "dev", "val": "dev", "test": "test"}
+SPLITS = {
+    "train": "train",
+    "training": "train",
+    "dev": "dev",
+    "valid": "dev",
+    "validation": "dev",
+    "val": "dev",
+    "test": "test",
+}
 
 Row = dict[str, Any]  # the cells of one row, by what they are for: text, label, split, query, evidence
 
 
 @dataclass(frozen=True)
 class Columns:
-    """Which column holds what; `text` and `label`, left as they are, also stand for the usual other names."""
+    """Which column holds what; those left as they are also stand for the usual other names.
+
+    An empty `query` stands for none: each text is read alone.
+    """
 
     text: str = "text"
     label: str = "label"
@@ -57,21 +70,25 @@ def read_file(path: Path, columns: Columns, seed: int) -> Corpus:
         train, dev, test = given_splits(examples, [row["split"] for row in kept.values()], where, seed)
     else:
         train, dev, test = train_dev_test(examples, seed)
-    check_splits(train, test, classes, path)
     skipped = dict(Counter(reason for reason in lacking.values() if reason is not None))
-    return Corpus(Path(path.name.removesuffix(".gz")).stem, classes, train, dev, test, skipped)
+    corpus = Corpus(Path(path.name.removesuffix(".gz")).stem, classes, train, dev, test, skipped)
+    corpus = among_entities(corpus) if is_cloze(classes) else corpus
+    check_splits(corpus.train, corpus.test, corpus.classes, path)
+    return corpus
 
 
 def chosen_columns(columns: Columns, there: Sequence[str], path: Path) -> dict[str, str]:
-    """The column of the file for each purpose that has one."""
-    chosen = {}
+    """The column of the file for each purpose that has one; a usual name never gets a column that another was given."""
+    chosen: dict[str, str] = {}
+    given = {name for purpose, name in asdict(columns).items() if name != purpose}
     for purpose, wanted in asdict(columns).items():
         usual = USUAL_NAMES.get(purpose, ()) if wanted in (None, purpose) else ()
-        by_lower = {name.lower(): name for name in reversed(there)}
-        found = wanted if wanted in there else next((by_lower[name] for name in usual if name in by_lower), None)
+        by_lower = {name.lower(): name for name in reversed(there) if name not in given}
+        exact = wanted if wanted and wanted in there else None
+        found = exact or next((by_lower[name] for name in usual if name in by_lower), None)
         if found is not None:
             chosen[purpose] = found
-        elif wanted is not None:
+        elif wanted:
             listed = ", ".join(f"{name!r:.40}" for name in there[:20])
             raise AssayError(f"{path} has no column {wanted!r} to take the {purpose} from; it has {listed}.")
     return chosen

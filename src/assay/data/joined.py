@@ -23,11 +23,14 @@ def joined(corpus: Corpus) -> Corpus:
 
 
 def as_one(example: Example) -> Example:
-    """The example without a query, which stands in the first line of the text instead."""
+    """The example without a query, which stands in the first line of the text instead.
+
+    It has no candidates either: a model of one text chooses among all classes.
+    """
     if not example.query:
         return example
     head = f"{example.query}\n"
     evidence = None
     if example.evidence is not None:
         evidence = (*example.query_evidence, *((start + len(head), end + len(head)) for start, end in example.evidence))
-    return Example(head + example.text, example.label, evidence, planted=example.planted)
+    return replace(example, text=head + example.text, evidence=evidence, query=None, query_evidence=(), candidates=None)

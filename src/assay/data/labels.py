@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from assay.data.cloze import is_cloze
 from assay.errors import AssayError
 
 MOST_CLASSES = 100
@@ -70,6 +71,6 @@ def check(present: Sequence[Label], where: str) -> None:
         raise AssayError(f"{where} holds no label in any row that has a text; fill it in or name another column.")
     if len(present) == 1:
         raise AssayError(f"{where} holds one class alone, {present[0].name!r:.40}; at least two are needed.")
-    if len(present) > MOST_CLASSES:
+    if len(present) > MOST_CLASSES and not is_cloze([label.name for label in present]):
         many = f"{len(present):,} different values"
         raise AssayError(f"{where} holds {many}; at most {MOST_CLASSES} classes make sense: is it the right column?")

@@ -7,7 +7,8 @@ from collections import Counter
 from pathlib import Path
 
 from assay.data.examples import Corpus, Example
-from assay.data.sources import SOURCES, local_copy, member, needed_copy
+from assay.data.pins import SOURCES
+from assay.data.sources import local_copy, member, needed_copy
 from assay.data.splits import train_dev, train_dev_test
 from assay.data.tables import read_rows, read_text, separated_rows
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import tokenizers
 from tokenizers import Regex, models, normalizers, pre_tokenizers, trainers
 
+from assay.data.cloze import ENTITY
 from assay.data.examples import Span
 
 PAD, UNKNOWN, START, END = "<pad>", "<unk>", "<start>", "<end>"
@@ -16,8 +17,10 @@ SPECIAL = (PAD, UNKNOWN, START, END)  # ids 0 to 3, in this order
 FOLDED = "qqq"
 
 # Contractions split as in the Penn Treebank, which is how pretrained vectors were made: do|n't, it|'s.
-WORD = r"\w+?(?=n['’]t\b)|n['’]t\b|['’](?:s|m|d|ll|re|ve)\b|\w+|[^\w\s]"
-WITH_DIGIT = re.compile(r"\w*\d\w*")
+# What stands for a name in a cloze question is one word.
+STAND_IN = rf"{ENTITY}\b|@placeholder\b"
+WORD = rf"{STAND_IN}|\w+?(?=n['’]t\b)|n['’]t\b|['’](?:s|m|d|ll|re|ve)\b|\w+|[^\w\s]"
+WITH_DIGIT = re.compile(rf"({STAND_IN})|\w*\d\w*")
 
 
 @dataclass(frozen=True)
@@ -60,7 +63,7 @@ class Tokeniser:
             show_progress=False,
         )
         if options.fold_digits:
-            texts = (WITH_DIGIT.sub(FOLDED, text) for text in texts)
+            texts = (WITH_DIGIT.sub(lambda found: found[1] or FOLDED, text) for text in texts)
         inner.train_from_iterator(texts, trainer)
         return cls(inner, options)
 
@@ -80,10 +83,11 @@ class Tokeniser:
         return [self._fold(text, found, self.folded) for text, found in zip(texts, words, strict=True)]
 
     def _fold(self, text: str, words: Words, folded: int) -> Words:
-        # Folding while reading would lose the offsets; no word with a digit is in the vocabulary, so all are unknown.
+        # Folding while reading would lose the offsets; no word with a digit is in the vocabulary but for entities, so
+        # all others are unknown.
         unknown = SPECIAL.index(UNKNOWN)
         ids = [
-            folded if word == unknown and any(map(str.isdigit, text[start:end])) else word
+            folded if word == unknown and text[start] != "@" and any(map(str.isdigit, text[start:end])) else word
             for word, (start, end) in zip(words.ids, words.spans, strict=True)
         ]
         return Words(ids, words.spans)

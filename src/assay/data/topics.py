@@ -7,7 +7,8 @@ import re
 from collections.abc import Sequence
 
 from assay.data.examples import Corpus, Example
-from assay.data.sources import SOURCES, local_copy, member, needed_copy
+from assay.data.pins import SOURCES
+from assay.data.sources import local_copy, member, needed_copy
 from assay.data.splits import train_dev
 from assay.data.tables import read_rows, read_text, separated_rows
 
@@ -16,6 +17,9 @@ NEWSGROUPS = ("newsgroups_baseball_hockey/train.tsv.gz", "newsgroups_baseball_ho
 SECTIONS = ("world", "business")
 SECTION_CODES = {"1": 0, "3": 1}  # 2 is sports and 4 is science and technology
 AGNEWS = ("ag_news/train_subset.tsv.gz", "ag_news/test.csv.gz")
+FIELDS = ("society", "science")
+FIELD_CODES = {"society_culture": 0, "science_mathematics": 1}
+YAHOO = ("yahoo_answers/train.tsv.gz", "yahoo_answers/test.tsv.gz")
 
 LOST_AMPERSAND = re.compile(r" (#\d+|quot|amp|lt|gt|nbsp|hellip|mdash|ndash|eacute|[lr][sd]quo);")
 TAG = re.compile(r"</?(?:a|b|i|p|br|em|font|strong|span|img)(?:\s[^<>]*)?/?>", re.IGNORECASE)
@@ -55,6 +59,18 @@ def articles(rows: Sequence[Sequence[str]]) -> list[Example]:
     return [
         Example(cleaned(f"{title} {body}"), SECTION_CODES[code]) for code, title, body in rows if code in SECTION_CODES
     ]
+
+
+def yahoo() -> Corpus:
+    """Questions with their answers (Zhang et al. 2015), on two of ten topics; a tenth of train becomes dev."""
+    rows = (read_rows(needed_copy(file, "yahoo"), "label", "text") for file in YAHOO)
+    train, test = ([Example(asked(text), FIELD_CODES[topic]) for topic, text in part] for part in rows)
+    return Corpus("yahoo", FIELDS, *train_dev(train), tuple(test))
+
+
+def asked(text: str) -> str:
+    """A question and its answer, with line breaks where the file has them written out, and its backslashes."""
+    return html.unescape(text.replace("\\n", "\n"))
 
 
 def cleaned(text: str) -> str:

@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Bool, Float
 
-from assay.data.sources import SOURCES, local_copy, member
+from assay.data.pins import SOURCES
+from assay.data.sources import local_copy, member
 from assay.errors import AssayError
 
 GLOVE = "glove_6b_50d_top40k/glove.6B.50d.top40k.txt.gz"

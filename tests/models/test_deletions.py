@@ -1,0 +1,175 @@
+"""Deletions that share their work against reading each version of a text again."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from assay import costs
+from assay.explainers.occlusion import removed_probabilities
+from assay.models import erasure
+from assay.models.attention import ALIGNMENTS
+from assay.models.deletions import deletion_logits, rows, sentences, shares_work
+from assay.models.deletions.means import Means
+from assay.models.encoders import ENCODERS
+from assay.models.erasure import filler, version_probabilities
+from assay.types import attended
+from tests import builders
+
+LENGTHS = (7, 1, 4, 12, 2, 15)
+SHAPES = pytest.mark.parametrize("shape", ["flat", "hierarchical", "paired"])
+EVERY_ENCODER = pytest.mark.parametrize("encoder", ENCODERS)
+REMOVALS = pytest.mark.parametrize("removal", ["delete", "mean"])
+CLOSE = {"atol": 1e-10, "rtol": 1e-10}
+
+
+def texts(shape, lengths=LENGTHS, width=18):
+    """Texts with long, short and one-word sentences; a pair has a class that it cannot have."""
+    batch = builders.structured(builders.batch(lengths, width=width))
+    allowed = torch.arange(3) != torch.arange(len(lengths))[:, None] % 4
+    return replace(batch, candidates=allowed) if shape == "paired" else batch
+
+
+@torch.no_grad()
+def model(**options):
+    """A model with padding that is not the origin."""
+    made = builders.model(classes=3, **options)
+    made.embedding.weight[0] = 0.3
+    return made
+
+
+def reread(model, batch, removal="delete"):
+    """The probabilities without each token, each version read as a text of its own."""
+    example, removed = batch.mask.nonzero(as_tuple=True)
+    kept = torch.arange(batch.ids.shape[1]) != removed[:, None]
+    return version_probabilities(model, batch, example, kept, removal)
+
+
+def shared(model, batch, removal="delete"):
+    assert shares_work(model)
+    logits = deletion_logits(model, model.embed(batch), batch, filler(model, batch, removal))
+    assert logits.isfinite().all() and not logits.requires_grad
+    return logits[batch.mask].softmax(-1)
+
+
+@SHAPES
+@EVERY_ENCODER
+@pytest.mark.parametrize("alignment", ALIGNMENTS)
+@REMOVALS
+def test_shared_work_gives_what_reading_again_gives(shape, encoder, alignment, removal):
+    network, batch = model(shape=shape, encoder=encoder, alignment=alignment), texts(shape)
+    if shares_work(network):
+        torch.testing.assert_close(shared(network, batch, removal), reread(network, batch, removal), **CLOSE)
+    else:
+        assert encoder == "transformer" and shape != "hierarchical"
+
+
+@pytest.mark.parametrize("encoder", ["lstm", "cnn", "average"])
+@pytest.mark.parametrize("alignment", ALIGNMENTS)
+@REMOVALS
+def test_pairs_may_have_markers(encoder, alignment, removal):
+    network = model(shape="paired", encoder=encoder, alignment=alignment, markers=True)
+    batch = texts("paired")
+    torch.testing.assert_close(shared(network, batch, removal), reread(network, batch, removal), **CLOSE)
+
+
+@EVERY_ENCODER
+@REMOVALS
+@pytest.mark.parametrize("words", [1, 4, 18])
+def test_sentences_may_be_of_one_word_or_of_all(encoder, removal, words):
+    network, batch = model(shape="hierarchical", encoder=encoder), texts("hierarchical")
+    batch = replace(batch, sentences=torch.arange(18).expand_as(batch.ids) // words)
+    assert attended(network, batch).sum(-1).tolist() == [-(-length // words) for length in LENGTHS]
+    torch.testing.assert_close(shared(network, batch, removal), reread(network, batch, removal), **CLOSE)
+
+
+def test_sentences_with_gaps_in_their_numbers_are_those_of_the_words_left():
+    """As input reduction has them when it has deleted whole sentences."""
+    network, batch = model(shape="hierarchical"), texts("hierarchical")
+    batch = replace(batch, sentences=batch.sentences * 3 + 5)
+    torch.testing.assert_close(shared(network, batch), reread(network, batch), **CLOSE)
+    without = replace(batch, sentences=None)
+    torch.testing.assert_close(shared(network, without), reread(network, without), **CLOSE)
+
+
+@SHAPES
+@pytest.mark.parametrize("encoder", ["gru", "cnn", "none", "transformer"])
+@REMOVALS
+def test_small_pieces_change_nothing(shape, encoder, removal, monkeypatch):
+    network, batch = model(shape=shape, encoder=encoder), texts(shape)
+    at_once = removed_probabilities(network, batch, removal)[batch.mask]
+    for place, name, size in ((rows, "PAIRS", 300), (erasure, "TOKENS", 13), (sentences, "TOKENS", 13)):
+        monkeypatch.setattr(place, name, {"cpu": size})
+    torch.testing.assert_close(removed_probabilities(network, batch, removal)[batch.mask], at_once, **CLOSE)
+
+
+@SHAPES
+def test_texts_of_one_word_and_none_are_answered(shape):
+    network = model(shape=shape)
+    one = texts(shape, lengths=(1, 1), width=1)
+    torch.testing.assert_close(shared(network, one), reread(network, one), **CLOSE)
+    none = replace(one, mask=torch.zeros_like(one.mask))
+    assert deletion_logits(network, network.embed(none), none).shape == (2, 1, 3)
+
+
+@SHAPES
+@pytest.mark.parametrize("encoder", ["lstm", "average"])
+@REMOVALS
+def test_half_precision_is_near(shape, encoder, removal):
+    batch = texts(shape)
+    exact = removed_probabilities(model(shape=shape, encoder=encoder), batch, removal)[batch.mask]
+    half = model(shape=shape, encoder=encoder, dtype=torch.bfloat16)
+    found = removed_probabilities(half, batch, removal)[batch.mask]
+    assert found.dtype == torch.float32
+    torch.testing.assert_close(found.double(), exact, atol=0.1, rtol=0)
+
+
+def test_reading_a_hierarchy_in_part_is_counted_as_the_part_that_is_read():
+    batch = builders.batch((6, 3), width=7)
+    batch = replace(batch, sentences=torch.tensor([[0, 0, 0, 0, 1, 2, 2], [0, 0, 0, 0, 0, 0, 0]]))
+    # Sentences of 4, 1 and 1 words, and of 3; a text of 6 words and 3 sentences is 9 steps, the other 4.
+    above = [3 + 4 * 3 + 2 * 2, 1 + 3 * 1]  # once, and once for each word; an emptied sentence is not read
+    below = {
+        "gru": [6 + (16 + 1 + 1) / 2, 3 + 9 / 2],
+        "none": [6, 3],
+        "cnn": [6 + 6 * 12, 3 + 3 * 12],
+        "transformer": [16 + 1 + 1, 9],
+    }
+    for encoder, words in below.items():
+        network = builders.model(shape="hierarchical", encoder=encoder)
+        with costs.measured() as spent:
+            removed_probabilities(network, batch)
+        expected = (words[0] + above[0]) / 9 + (words[1] + above[1]) / 4
+        assert spent.forward == pytest.approx(expected)
+        assert spent.backward == 0
+
+
+def test_a_pair_is_counted_as_a_text():
+    batch = builders.texts((7, 4), width=9)
+    with costs.measured() as spent:
+        removed_probabilities(builders.model(shape="paired", encoder="lstm"), batch)
+    assert spent.forward == pytest.approx(2 + 7 / 2 + 4 / 2)
+
+
+@pytest.mark.parametrize("size", [1.0, 30.0, 1000.0])
+def test_means_that_grow_are_those_of_a_softmax(size):
+    scores, values = size * torch.randn(3, 5, 9).double(), torch.randn(3, 5, 9, 2).double()
+    first, second = (Means.of_nothing(3, 5, values[:, :1, 0]) for _ in range(2))
+    for item in range(9):
+        (first if item < 4 else second).add(scores[..., item], values[..., item, :])
+    expected = (scores.softmax(-1)[..., None] * values).sum(2)
+    torch.testing.assert_close(first.joined(second).mean(), expected)
+    order = torch.tensor([[4, 2, 0, 1, 3]]).expand(3, 5)
+    torch.testing.assert_close(second.joined(first).reordered(order).mean(), expected[:, order[0]])
+
+
+def test_an_item_of_the_lowest_score_counts_nothing_beside_others():
+    lowest = torch.finfo(torch.float64).min
+    means, value = Means.of_nothing(1, 3, torch.zeros(1, 1, 2).double()), torch.ones(1, 3, 2).double()
+    means.add(torch.full((1, 3), lowest, dtype=torch.float64), 5 * value)
+    means.add(torch.tensor([[-800.0, 0.0]]).double(), value[:, :2])
+    means.add(torch.full((1, 1), lowest, dtype=torch.float64), 7 * value[:, :1])
+    torch.testing.assert_close(means.mean()[:, :2], value[:, :2])
+    assert (Means.of_nothing(1, 3, value[:, :1]).mean() == 0).all()
