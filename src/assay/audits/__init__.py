@@ -7,11 +7,13 @@ from assay.audits.agreement import Agreement
 from assay.audits.cases import Audit
 from assay.audits.consistency import Consistency
 from assay.audits.erasure import Erasure
+from assay.audits.minimal_set import MinimalSet
 from assay.audits.permutation import Permutation
 from assay.audits.plausibility import Plausibility
 from assay.audits.roar import Roar
 from assay.audits.sanity import Sanity
 from assay.audits.shortcut import Shortcut
+from assay.audits.single_weight import SingleWeight
 from assay.audits.stability import Stability
 from assay.audits.truth import Truth
 
@@ -19,6 +21,8 @@ AUDITS: dict[str, Audit] = {
     "agreement": Agreement(),
     "permutation": Permutation(),
     "adversary": Adversary(),
+    "single_weight": SingleWeight(),
+    "minimal_set": MinimalSet(),
     "truth": Truth(),
     "erasure": Erasure(),
     "plausibility": Plausibility(),

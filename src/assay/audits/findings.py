@@ -12,7 +12,7 @@ from assay.metrics.paired import signed_rank
 from assay.records import Finding
 
 SIGNIFICANT = 0.05
-WHOLE = ("overlap", "sign")  # of pairs: too many to be told for each class
+WHOLE = ("overlap", "sign", "wins")  # of pairs: too many to be told for each class
 
 
 def summarise(
