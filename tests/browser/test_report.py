@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from assay.records import Record
+from assay.report.flips import flip_tables
 from assay.report.page import write
+from assay.report.rankings import ranking_rows
 from assay.report.verdicts import headline
-from tests.report.synthetic import FAITHFUL, MANY, synthetic_record
+from tests.report.synthetic import FAITHFUL, MANY, synthetic_record, worded
 
 pytestmark = pytest.mark.browser
 CHROMIUM = shutil.which("chromium")
@@ -52,6 +55,22 @@ def crowd(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.fixture(scope="module")
+def asked() -> Record:
+    """A record of pairs, with long queries and all audits that erase attention."""
+    made = synthetic_record(count=40, audits=("agreement", "adversary", "single_weight", "minimal_set"))
+    queries = ["Who <b>sings</b>?", "w" * 400, "سلام دنیا", "a long question " * 40] * 10
+    place = made.examples.column_names.index("query")
+    return replace(worded(made, "paired", "words"), examples=made.examples.set_column(place, "query", [queries]))
+
+
+@pytest.fixture(scope="module")
+def pairs(asked: Record, tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("pairs") / "report.html"
+    write(asked, path)
+    return path.as_uri()
+
+
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     if CHROMIUM is None:
         pytest.skip("chromium is not installed")
@@ -87,7 +106,7 @@ def test_it_opens_from_disk_without_a_request_or_an_error(page: Page, address: s
     assert faults == []
 
 
-@pytest.mark.parametrize("which", ["address", "crowd"])
+@pytest.mark.parametrize("which", ["address", "crowd", "pairs"])
 @pytest.mark.parametrize("size", SIZES, ids=str)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_nothing_sticks_out_at_the_side(
@@ -151,6 +170,41 @@ def test_numbers_can_be_read_on_the_darkest_shade_of_a_square(browser: Browser, 
     )
     assert ratios
     assert min(ratios) >= 4.5
+    page.close()
+
+
+def test_erased_attention_can_be_read_without_a_script(page: Page, pairs: str, asked: Record) -> None:
+    page.goto(pairs)
+    single = page.locator("section", has=page.get_by_role("heading", name="most attended word matter"))
+    sets = page.locator("section", has=page.get_by_role("heading", name="words must go"))
+    assert single.locator("svg").count() == sets.locator("svg").count() == 2
+    for table, flips in zip(single.locator(".flips").all(), flip_tables(asked), strict=True):
+        assert table.is_visible()
+        for told in (flips.both, flips.top_only, flips.other_only, flips.neither):
+            assert told.replace(" %", "\u00a0%") in table.inner_text()
+    assert [row.inner_text().split("\t")[0] for row in sets.locator(".words-1 tbody tr").all()] == [
+        row[0] for row in ranking_rows(asked).rows
+    ]
+    example = page.locator(".example[open]")
+    query, text = example.locator(".query"), example.locator(".heat").first
+    assert query.is_visible()
+    above, below = query.bounding_box(), text.bounding_box()
+    assert above and below
+    assert above["y"] + above["height"] <= below["y"]
+    assert example.get_by_text("smallest set that flips the decision").is_visible()
+
+
+def test_rankings_stay_in_sight_while_their_table_scrolls_on_a_phone(browser: Browser, pairs: str) -> None:
+    page = browser.new_page(viewport={"width": 375, "height": 800})
+    page.goto(pairs)
+    box = page.locator(".scroll", has=page.locator("table.words-1")).first
+    name = box.locator("tbody td").first
+    before = name.bounding_box()
+    assert box.evaluate("part => part.scrollWidth > part.clientWidth")
+    box.evaluate("part => { part.scrollLeft = 90 }")
+    after = name.bounding_box()
+    assert before and after
+    assert after["x"] == pytest.approx(before["x"], abs=1)
     page.close()
 
 

@@ -53,5 +53,17 @@ def crowd(make: Callable[..., Record]) -> Record:
 
 
 @pytest.fixture(scope="session")
+def erased(make: Callable[..., Record]) -> Record:
+    """A record of the audits that erase attention."""
+    return make(count=120, audits=("agreement", "permutation", "adversary", "single_weight", "minimal_set"))
+
+
+@pytest.fixture(scope="session")
+def worded() -> Callable[..., Record]:
+    """Says what the attention of a record's model is over."""
+    return synthetic.worded
+
+
+@pytest.fixture(scope="session")
 def page(record: Record) -> str:
     return render(record)

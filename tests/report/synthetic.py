@@ -10,9 +10,10 @@ import numpy as np
 import pyarrow as pa
 
 from assay.records import Finding, Record, finding_rows
+from tests.report.erased import ERASED, smallest_set
 from tests.report.invented import EXPLAINERS, FAITHFUL, MANY, NEW, SIGNED, agreements, all_scores, found
 
-__all__ = ["FAITHFUL", "MANY", "SIGNED", "changed", "synthetic_record"]
+__all__ = ["FAITHFUL", "MANY", "SIGNED", "changed", "synthetic_record", "worded"]
 
 OPENINGS = ["the film", "this story", "her second novel", "the last act", "their new play", "a quiet comedy"]
 MIDDLES = [
@@ -62,6 +63,8 @@ AUDITS = {
     "consistency": ("Where do the explanations contradict each other?", "Krishna et al. (2022)"),
     "roar": ("Does a model without the words get worse?", "Hooker et al. (2019)"),
     "shortcut": ("Where a word that means nothing decides, is it shown?", "Bastings et al. (2022)"),
+    "single_weight": ("Does the top item matter more than another?", "Serrano and Smith (2019), section 4"),
+    "minimal_set": ("How many items must be erased?", "Serrano and Smith (2019), section 5"),
 }
 
 
@@ -97,6 +100,13 @@ def changed(record: Record, audit: str, subject: str, measure: str, **values: An
         for row in record.summary["findings"]
     ]
     return replace(record, summary=record.summary | {"findings": rows})
+
+
+def worded(record: Record, shape: str = "hierarchical", items: str = "sentences") -> Record:
+    """The record as one of a model of this shape, whose attention is over these items."""
+    return replace(
+        record, summary=record.summary | {"model": record.summary["model"] | {"shape": shape, "items": items}}
+    )
 
 
 def _text(draw: np.random.Generator) -> str:
@@ -136,7 +146,8 @@ def _example(
     scores = {f"score:{name}": values.tolist() for name, values in all_scores(draw, base, explainers).items()}
     furthest = np.roll(scores.get("score:attention", base), 1 + size // 2)
     attacked = "adversary" in audits
-    return {
+    erased = {"smallest_set": smallest_set(place, size)} if "minimal_set" in audits else {}
+    return erased | {
         "example": place,
         "text": text,
         "starts": starts,
@@ -176,6 +187,7 @@ def _instances(
         measures["truth"] = {f"auprc:{n}": p for n, (p, _) in hits.items()}
         measures["truth"] |= {f"precision:{n}": p for n, (_, p) in hits.items()}
     measures |= {audit: NEW[audit](draw, example, explainers) for audit in audits if audit in NEW}
+    measures |= {audit: ERASED[audit](example) for audit in audits if audit in ERASED}
     return [{**shared, "audit": audit, **measures[audit]} for audit in audits]
 
 

@@ -173,11 +173,18 @@ def test_an_audit_that_does_not_apply_says_so(record: Record) -> None:
     assert "This model has no attention." in text
 
 
-def test_the_second_text_of_a_pair_is_shown(make: Callable[..., Record]) -> None:
+def test_the_second_text_of_a_pair_stands_above_the_first(make: Callable[..., Record]) -> None:
     record = make(count=3)
     place = record.examples.column_names.index("query")
-    asked = record.examples.set_column(place, "query", [["who <i>sings</i>?"] * 3])
-    assert "who &lt;i&gt;sings&lt;/i&gt;?" in render(replace(record, examples=asked))
+    long = " ".join(f"word{number}" for number in range(300))
+    asked = record.examples.set_column(place, "query", [["who <i>sings</i>?", "سلام دنیا", long]])
+    text = render(replace(record, examples=asked))
+    queries = Page(text).texts("p", "query")
+    assert {"question or hypothesiswho <i>sings</i>?", "question or hypothesisسلام دنیا"} < set(queries)
+    assert any(query.endswith("…") and 500 < len(query) < 700 for query in queries)
+    for part in text.split('<details class="example"')[1:]:
+        assert part.index('<p class="query">') < part.index('class="heat"')
+    assert 'class="query"' not in render(record).partition("</style>")[2]
 
 
 def test_bytes_that_are_no_text_do_not_stop_the_page(make: Callable[..., Record], tmp_path: Path) -> None:

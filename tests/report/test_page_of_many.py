@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from assay.records import Record
@@ -61,6 +63,16 @@ def test_squares_hold_a_number_in_every_cell(contest: Record, crowd: Record, cro
             assert sum(cell == "" for cell in cells) == rows
 
 
+def test_many_classes_do_not_make_a_large_page(make: Callable[..., Record]) -> None:
+    classes = tuple(f"entity{number}" for number in range(300))
+    text = render(make(count=400, classes=classes, audits=("agreement", "single_weight", "minimal_set")))
+    assert len(text.encode()) < 600_000
+    shown = words("".join(Page(text).texts("main")))
+    assert "entity18, entity19 and 280 more" in shown
+    assert "All numbers over all texts (15 rows)" in shown
+    assert "All numbers (" not in shown
+
+
 def test_explainers_that_were_left_out_and_what_others_say_of_themselves_are_told(crowded: str) -> None:
     shown = words("".join(Page(crowded).texts("main")))
     assert "rollout, flowthe model has no stack of self-attention layers" in shown
@@ -75,4 +87,5 @@ def test_a_page_explains_only_words_that_it_uses(page: str, crowded: str) -> Non
         for text in (page, crowded)
     ]
     assert "JSD" in terms[0] - terms[1]
+    assert not {"ΔJS", "smallest set"} & (terms[0] | terms[1])
     assert {"ROAR", "comprehensiveness", "AUPRC"} <= terms[1] - terms[0]

@@ -35,8 +35,12 @@ SOURCES = {
     "sanity": "sanity",
     "stability": "stability",
     "plausibility": "plausibility",
+    "single_weight": "single_weight",
+    "single_weight_smaller": "single_weight",
+    "minimal_set": "minimal_set",
+    "minimal_set_mass": "minimal_set",
 }
-AUDITS = ("permutation", "adversary", "plausibility", *FAITHFUL)
+AUDITS = ("permutation", "adversary", "single_weight", "minimal_set", "plausibility", *FAITHFUL)
 TAU = "tau:attention~gradient"
 
 

@@ -93,8 +93,9 @@ def test_the_sentence_tells_how_many_pairs_of_words_are_ranked_alike(record: Rec
     assert told == pytest.approx(100 * np.mean(shares), abs=1)
 
 
-def test_only_attention_is_told_about_shuffling_and_equivalents(record: Record) -> None:
+def test_only_attention_is_told_about_shuffling_equivalents_and_erasure(record: Record, erased: Record) -> None:
     assert [len(verdict.more) for verdict in verdicts(record)] == [2, 0, 0, 0, 0, 0]
+    assert [len(verdict.more) for verdict in verdicts(erased)] == [4, 0, 0, 0, 0, 0]
 
 
 @pytest.mark.parametrize(
@@ -104,12 +105,26 @@ def test_the_furthest_attention_says_how_certain_it_is(make: Callable[..., Recor
     assert words in named(make(count=40, kind=kind), "attention").more[1]
 
 
+def with_upper(record: Record, mean: float) -> Record:
+    upper = Finding("adversary", "attention", "jsd_upper", "all", mean, mean, mean, 0.1, 40)
+    return replace(record, summary=record.summary | {"findings": record.summary["findings"] + finding_rows([upper])})
+
+
 def test_a_bracket_names_its_upper_end(make: Callable[..., Record]) -> None:
-    record = make(count=40, kind="bracket")
-    upper = Finding("adversary", "attention", "jsd_upper", "all", 0.64321, 0.6, 0.7, 0.1, 40)
-    rows = record.summary["findings"] + finding_rows([upper])
-    record = replace(record, summary=record.summary | {"findings": rows})
+    record = with_upper(make(count=40, kind="bracket"), 0.64321)
     assert "between this and 0.64 on average" in named(record, "attention").more[1]
+
+
+def test_a_search_has_an_upper_end_where_one_is_proved(make: Callable[..., Record]) -> None:
+    record = make(count=40, kind="lower bound")
+    found = record.finding("adversary", "attention", "jsd")
+    assert found is not None
+    told = named(with_upper(record, 0.64321), "attention").more[1]
+    assert f"lies at least {found.mean:.2f}, which a search found, and provably at most 0.64 away." in told
+    for empty in (record, with_upper(record, 0.6931)):  # 0.69 is the most there can be anyway
+        told = named(empty, "attention").more[1]
+        assert "provably" not in told
+        assert "lower bound from a search" in told
 
 
 def test_headlines_follow_the_standing(record: Record, changed: Callable[..., Record]) -> None:
@@ -148,6 +163,24 @@ def test_an_equivalent_speaks_against_a_heatmap_only_when_surely_far(
     unsure = changed(record, "adversary", "attention", "jsd", low=JSD_FAR)
     assert "very different heatmap" in headline(far)
     assert "very different heatmap" not in headline(unsure)
+
+
+@pytest.mark.parametrize(
+    ("won", "lost", "doubted"),
+    # two-sided sign tests by hand: 2 * (1 + 6) / 2**6 = .22; 2 / 2**6 = .03; 2 * (1 + 12 + 66) / 2**12 = .039
+    [(5, 1, True), (6, 0, False), (10, 2, False), (0, 6, True), (3, 3, True), (0, 0, False)],
+)
+def test_a_random_order_that_is_as_short_speaks_against_a_heatmap(
+    erased: Record, changed: Callable[..., Record], won: int, lost: int, doubted: bool
+) -> None:
+    record = changed(erased, "minimal_set", "attention~random", "wins", mean=won / 20, n=20)
+    record = changed(record, "minimal_set", "random~attention", "wins", mean=lost / 20, n=20)
+    words = "erasing the most attended words does not clearly change the decision sooner than erasing random ones"
+    assert (words in headline(record)) == doubted
+    strong = changed(record, "agreement", LOO, "tau", mean=0.75, low=0.7, high=0.8)
+    strong = changed(strong, "adversary", "attention", "jsd", mean=0.2, low=0.1, high=0.3)
+    strong = changed(strong, "permutation", "attention", "median_tvd", mean=0.2, low=0.1, high=0.3)
+    assert standing(strong) == ("warn" if doubted else "pass")
 
 
 def test_a_negative_number_has_a_real_minus_in_the_headline(record: Record, changed: Callable[..., Record]) -> None:

@@ -6,8 +6,10 @@ from collections.abc import Callable
 
 from assay.records import Finding, Record
 from assay.report.attention import furthest, shuffling
+from assay.report.flips import alone
 from assay.report.matrices import KINDS, Kind
 from assay.report.measures import BASELINES
+from assay.report.rankings import shortest
 from assay.report.writing import count, evidence, listed, number, significance
 from assay.report.yardsticks import NULL, REFERENCE
 
@@ -189,4 +191,6 @@ ANSWERS: dict[str, Callable[[Record], str | None]] = {
     "consistency": _consistency,
     "roar": _roar,
     "shortcut": _shortcut,
+    "single_weight": alone,
+    "minimal_set": shortest,
 }

@@ -1,43 +1,55 @@
-"""What the audits of attention alone say: shuffle it, or replace it by the furthest with equal prediction."""
+"""What the audits of attention alone say: shuffle it, replace it by the furthest with equal prediction, erase it."""
 
 from __future__ import annotations
 
 from assay.metrics.divergence import MAX_JSD
 from assay.records import Finding, Record
+from assay.report.flips import alone
+from assay.report.items import items
+from assay.report.known import known
+from assay.report.rankings import no_sooner, shortest
 from assay.report.writing import count, evidence
 from assay.report.yardsticks import JSD_FAR, SHUFFLE_SMALL
 
 SEARCHED = "This is a lower bound from a search: the furthest one may be further away."
 
 
+def sentences(record: Record) -> tuple[str, ...]:
+    """What each audit of attention says, for those that were run."""
+    told = (each(record) for each in (shuffling, furthest, alone, shortest))
+    return tuple(sentence for sentence in told if sentence is not None)
+
+
 def shuffling(record: Record) -> str | None:
     """One sentence on what shuffling attention does to the prediction."""
-    found = _finding(record, "permutation", "median_tvd")
+    found = known(record, "permutation", "median_tvd")
     if found is None:
         return None
     size = "hardly at all" if found.high < SHUFFLE_SMALL else "noticeably"
     mean, low, high = (f"{100 * value:.1f}" for value in (found.mean, found.low, found.high))
     return (
-        f"Shuffling the attention weights among the words moves the prediction {size}: by {mean} percentage "
-        f"points on average (95 % interval {low} to {high}, n = {count(found.n)})."
+        f"Shuffling the attention weights among the {items(record).many} moves the prediction {size}: by {mean} "
+        f"percentage points on average (95 % interval {low} to {high}, n = {count(found.n)})."
     )
 
 
 def furthest(record: Record) -> str | None:
     """Two sentences on the furthest attention with the same prediction: how far, and how certain that is."""
-    found, upper = _finding(record, "adversary", "jsd"), _finding(record, "adversary", "jsd_upper")
+    found, upper = known(record, "adversary", "jsd"), known(record, "adversary", "jsd_upper")
     if found is None:
         return None
     epsilon = record.summary.get("plan", {}).get("epsilon")
     within = f"within {epsilon:g}" if isinstance(epsilon, (int, float)) else "within ε"
-    ceiling = f"{MAX_JSD if upper is None else upper.mean:.2f}"
+    least, most = f"{found.mean:.2f}", f"{MAX_JSD if upper is None else upper.mean:.2f}"
+    between = f"the furthest one lies at least {least}, which a search found, and provably at most {most} away."
     certainty = {
         "exact": "This is exact: no attention with the same prediction is further away.",
-        "bracket": f"The furthest one is certified to lie between this and {ceiling} on average.",
+        "bracket": f"The furthest one is certified to lie between this and {most} on average.",
+        "lower bound": f"On average {between}" if most < f"{MAX_JSD:.2f}" else SEARCHED,
     }
     return (
         f"Another attention map gives the same prediction ({within}) at a Jensen–Shannon divergence of "
-        f"{found.mean:.2f} on average, where {MAX_JSD:.2f} is the most there can be "
+        f"{least} on average, where {MAX_JSD:.2f} is the most there can be "
         f"({evidence(found.low, found.high, found.n)}). "
         f"{certainty.get(_kind(record, found), SEARCHED)}"
     )
@@ -45,18 +57,16 @@ def furthest(record: Record) -> str | None:
 
 def doubts(record: Record) -> list[str]:
     """What speaks against an attention heatmap beside attention's own grade."""
-    shuffled, distant = _finding(record, "permutation", "median_tvd"), _finding(record, "adversary", "jsd")
+    shuffled, distant = known(record, "permutation", "median_tvd"), known(record, "adversary", "jsd")
     against = []
     if shuffled is not None and shuffled.high < SHUFFLE_SMALL:
         against.append("shuffling it hardly changes the prediction")
     if distant is not None and distant.low > JSD_FAR:
         against.append("a very different heatmap gives the same prediction")
+    if no_sooner(record):
+        most = f"erasing the most attended {items(record).many}"
+        against.append(f"{most} does not clearly change the decision sooner than erasing random ones")
     return against
-
-
-def _finding(record: Record, audit: str, measure: str) -> Finding | None:
-    found = record.finding(audit, "attention", measure)
-    return found if found is not None and found.n > 0 else None
 
 
 def _kind(record: Record, found: Finding) -> str:

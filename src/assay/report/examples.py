@@ -11,6 +11,7 @@ import pyarrow as pa
 from assay.records import Record
 from assay.report import heatmaps
 from assay.report.chosen import MOST, Choice, choose
+from assay.report.items import SENTENCES, items
 from assay.report.writing import number
 
 CELLS = 6000
@@ -19,7 +20,9 @@ CELLS = 6000
 MANY, FIRST = 12, 8
 """With more explainers than MANY, only the FIRST are shown at once."""
 
-KNOWN = "known"
+KNOWN, EXACT = "known", "exact"
+SMALLEST = "smallest_set"
+NONE = '<span class="cut">none: whatever is erased, the decision stays</span>'
 LEAST = 20  # tokens of a text that are always shown
 
 
@@ -61,6 +64,17 @@ def groups(record: Record, order: Sequence[str] = ()) -> list[tuple[Choice, list
     return [(choice, [next(shown) for _ in choice.rows]) for choice in choices]
 
 
+def notes(record: Record) -> list[str]:
+    """What a reader of the heatmaps should know of this model and this audit."""
+    noun = items(record)
+    told = []
+    if noun is SENTENCES:
+        told.append("Attention is over sentences here: a word has its share of the weight of its sentence.")
+    if SMALLEST in record.examples.column_names:
+        told.append(f"The smallest set holds the fewest {noun.many} whose erasure changes the decision.")
+    return told
+
+
 def _window(record: Record, rows: list[dict[str, Any]]) -> int:
     """The most tokens of a text, at most 150, so that all heatmaps together hold no more than CELLS."""
     strips, lengths = _strips(record), [len(row["starts"]) for row in rows]
@@ -74,8 +88,9 @@ def _most(record: Record) -> int:
 
 
 def _strips(record: Record) -> int:
-    """How often a text is written: once for each explainer, for the furthest attention, and for what is known."""
-    return len([name for name in record.examples.column_names if name.startswith("score:")]) + 2
+    """How often a text is written: for each explainer, the furthest attention, what is known, the smallest set."""
+    names = record.examples.column_names
+    return len([name for name in names if name.startswith("score:")]) + 2 + (SMALLEST in names)
 
 
 def _shown(record: Record, row: dict[str, Any], size: int) -> Shown:
@@ -88,6 +103,8 @@ def _shown(record: Record, row: dict[str, Any], size: int) -> Shown:
     pair = _pair(row, tokens, strips, part)
     if row.get("truth"):
         strips.append(Strip(*_evidence(record), heatmaps.marked(tokens, row["truth"], part)))
+    if row.get(SMALLEST):
+        strips.append(_smallest(tokens, row[SMALLEST], part))
     return Shown(
         number=row["example"],
         label=classes[row["label"]],
@@ -104,7 +121,7 @@ def _shown(record: Record, row: dict[str, Any], size: int) -> Shown:
 def _shortened(shown: Shown, order: Sequence[str]) -> Shown:
     """The example with only the first of many explainers at once, and what is known of the words."""
     names = [*order, *(strip.name for strip in shown.strips)]
-    known = [strip for strip in shown.strips if strip.remark == KNOWN]
+    known = [strip for strip in shown.strips if strip.remark in (KNOWN, EXACT)]
     others = sorted((strip for strip in shown.strips if strip not in known), key=lambda strip: names.index(strip.name))
     if len(others) <= MANY:
         return shown
@@ -114,6 +131,12 @@ def _shortened(shown: Shown, order: Sequence[str]) -> Shown:
 def _evidence(record: Record) -> tuple[str, str]:
     """Whether the marked words decide by construction, or are what people hold to be the reason."""
     return ("deciding words" if record.summary["corpus"].get("planted", True) else "words marked by people", KNOWN)
+
+
+def _smallest(tokens: heatmaps.Tokens, flags: Sequence[float], part: tuple[int, int]) -> Strip:
+    """The fewest words, or words of the fewest sentences, whose erasure changes the decision, where any does."""
+    shown = heatmaps.marked(tokens, [flag > 0 for flag in flags], part) if any(flags) else NONE
+    return Strip("smallest set that flips the decision", EXACT, shown)
 
 
 def _pair(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from assay.records import Record
+from assay.report.items import items
 from assay.report.writing import count
 
 SCORES = {"accuracy": "accuracy", "macro_f1": "macro F1", "auc": "AUC"}
@@ -12,12 +13,25 @@ KINDS = {
     "lower bound": "lower bounds for each text, the best that a search found",
     "bracket": "brackets for each text, a value that is reached and one that is certified not to be exceeded",
 }
+ATTENDED = {
+    "flat": "over all words of a text",
+    "hierarchical": "over the words of each sentence, then over sentences; what is done to attention is done to that "
+    "over sentences",
+    "paired": "over the words of a text, given the question or hypothesis",
+}
+"""What the attention of each shape of model is over."""
+
+CLASSES = 20
+"""Of more classes than this only the first are named."""
+
 GLOSSARY = {
     "τ (Kendall)": "How alike two rankings of the same words are: 1 the same, 0 unrelated, −1 reversed.",
     "TVD": "Total variation distance: half the summed change of the class probabilities; with two classes, "
     "by how much the probability moves.",
     "JSD": "Jensen–Shannon divergence: how different two ways of spreading attention are, from 0 (the "
-    "same) to 0.69 (no word in common).",
+    "same) to 0.69 (no {item} in common).",
+    "ΔJS": "How much further the output moves (Jensen–Shannon divergence, 0 to 0.69) without the {item} on top than "
+    "without the other one; below 0 the other one matters more.",
     "AUPRC": "Area under the precision–recall curve: 1 when all deciding words are ranked first; random "
     "scores reach about the share of deciding words, more in short texts.",
     "95 % interval": "A range that would hold the true mean in 95 of 100 such audits with other texts of the "
@@ -32,6 +46,8 @@ GLOSSARY = {
     "tied (≈)": "Not clearly worse than the best: the 95 % bootstrap interval of the difference over the same texts "
     "holds 0.",
     "passes": "How often the model reads a text forward, and backward for gradients, to explain it once.",
+    "smallest set": "The fewest {items} that change the decision when their attention is set to zero and the others "
+    "share it; exact, as the decoder is linear. A text whose decision no set changes has none.",
     "significant": "Share of texts whose τ differs from 0 at p ≤ 0.05; it grows with the length of the texts.",
 }
 
@@ -39,19 +55,22 @@ GLOSSARY = {
 NEEDED = {
     "TVD": ("permutation", "adversary", "stability"),
     "JSD": ("adversary",),
+    "ΔJS": ("single_weight",),
     "AUPRC": ("truth", "plausibility"),
     "comprehensiveness": ("erasure",),
     "sufficiency": ("erasure",),
     "MoRF, LeRF": ("erasure",),
     "ROAR": ("roar",),
+    "smallest set": ("minimal_set",),
 }
 """The audits that use a word; all others are always explained."""
 
 
 def glossary(record: Record) -> dict[str, str]:
     """What the words on this page mean."""
-    audits = set(record.summary["audits"])
-    return {word: text for word, text in GLOSSARY.items() if audits & set(NEEDED.get(word, audits)) or not audits}
+    audits, noun = set(record.summary["audits"]), items(record)
+    used = [word for word in GLOSSARY if audits & set(NEEDED.get(word, audits)) or not audits]
+    return {word: noun.named(GLOSSARY[word]) for word in used}
 
 
 def facts(record: Record) -> list[tuple[str, str]]:
@@ -64,11 +83,12 @@ def facts(record: Record) -> list[tuple[str, str]]:
     return _known(
         {
             "Model": model.get("description"),
+            "Attention": ATTENDED.get(model.get("shape", "")),
             "Parameters": count(model["parameters"]) if model.get("parameters") else None,
             "On the test set": ", ".join(scores),
             "Trained for": f"{model['epochs']} epochs" if model.get("epochs") else None,
             "Corpus": corpus["name"] + (f" ({corpus['licence']})" if corpus.get("licence") else ""),
-            "Classes": ", ".join(map(str, corpus["classes"])),
+            "Classes": _named(corpus["classes"]),
             "Texts": ", ".join(sizes),
             "Audited": f"{count(corpus.get('audited', record.examples.num_rows))} {corpus.get('split', 'test')} texts",
             "Skipped": ", ".join(skipped) or "none",
@@ -102,6 +122,12 @@ def origins(record: Record) -> list[tuple[str, str]]:
             "Platform": summary.get("platform"),
         }
     )
+
+
+def _named(classes: list[str]) -> str:
+    """All classes, or the first of very many and how many more there are."""
+    more = f" and {count(len(classes) - CLASSES)} more" if len(classes) > CLASSES else ""
+    return ", ".join(map(str, classes[:CLASSES])) + more
 
 
 def _known(pairs: dict[str, str | None]) -> list[tuple[str, str]]:

@@ -24,14 +24,16 @@ class Tokens:
     ends: Sequence[int]
 
 
-def row(tokens: Tokens, scores: Sequence[float], shown: tuple[int, int]) -> str:
+def row(tokens: Tokens, scores: Sequence[float], shown: tuple[int, int], flags: bool = False) -> str:
     """HTML of the text between two token places, darker and more heavily underlined where |score| is large.
 
-    The strongest token of the whole text sets the scale; where it is cut off, the cut names it.
+    The strongest token of the whole text sets the scale; where it is cut off, the cut names it. Of scores that are
+    flags a cut tells how many are set.
     """
     first, last = shown
     levels = strengths(scores)
-    pieces = [_cut(tokens, scores, range(first))]
+    cut = _counted if flags else _cut
+    pieces = [cut(tokens, scores, range(first))]
     place = tokens.starts[first] if first else 0
     for token in range(first, last):
         start, end = tokens.starts[token], tokens.ends[token]
@@ -39,13 +41,13 @@ def row(tokens: Tokens, scores: Sequence[float], shown: tuple[int, int]) -> str:
         pieces.append(_mark(tokens.text[max(place, start) : end], scores[token], levels[token]))
         place = max(place, end)
     total = len(tokens.starts)
-    pieces.append(_cut(tokens, scores, range(last, total)) if last < total else _plain(tokens.text[place:]))
+    pieces.append(cut(tokens, scores, range(last, total)) if last < total else _plain(tokens.text[place:]))
     return "".join(pieces)
 
 
 def marked(tokens: Tokens, flags: Sequence[bool], shown: tuple[int, int]) -> str:
     """HTML of the text with the flagged tokens marked, for evidence that is known."""
-    return row(tokens, [1.0 if flag else 0.0 for flag in flags], shown)
+    return row(tokens, [1.0 if flag else 0.0 for flag in flags], shown, flags=True)
 
 
 def strengths(scores: Sequence[float]) -> list[int]:
@@ -81,6 +83,13 @@ def _cut(tokens: Tokens, scores: Sequence[float], hidden: range) -> str:
     word = tokens.text[tokens.starts[peak] : tokens.ends[peak]]
     named = f", the strongest among them: {_plain(word)} {_value(scores[peak])}" if peak in hidden else ""
     return f'<span class="cut"> … {len(hidden)} more tokens{named} … </span>'
+
+
+def _counted(tokens: Tokens, scores: Sequence[float], hidden: range) -> str:
+    """How many tokens are left out, and how many of them are marked."""
+    marks = sum(scores[place] > 0 for place in hidden)
+    told = f", {marks} of them marked" if marks else ""
+    return f'<span class="cut"> … {len(hidden)} more tokens{told} … </span>' if hidden else ""
 
 
 def _plain(piece: str) -> str:

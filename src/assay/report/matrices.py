@@ -1,9 +1,9 @@
-"""How alike every two explainers are, as a square of numbers in which families stand together."""
+"""How alike every two explainers are, or how often one ranking beats another, as squares of numbers."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -11,7 +11,10 @@ from scipy.cluster.hierarchy import leaves_list, linkage
 from scipy.spatial.distance import squareform
 
 from assay.records import Record
+from assay.report import rankings
 from assay.report.heatmaps import LEVELS
+from assay.report.items import items
+from assay.report.known import known
 from assay.report.writing import number
 
 ROOM = 12  # up to this many explainers a cell has room for a whole number
@@ -19,12 +22,13 @@ ROOM = 12  # up to this many explainers a cell has room for a whole number
 
 @dataclass(frozen=True)
 class Kind:
-    """One way of being alike: where its numbers stand and what they mean."""
+    """One way of comparing two: where its numbers stand, what they mean, and what is compared."""
 
     audit: str
     measure: str
     title: str
     reading: str
+    of: str = "explainers"
 
 
 KINDS = (
@@ -38,6 +42,14 @@ KINDS = (
         "Same sign",
         "the share of words that both call a reason for, or both against, the class; scores without signs are left out",
     ),
+)
+WINS = Kind(
+    rankings.AUDIT,
+    "wins",
+    "Fewer erasures",
+    "the share of texts in which the ranking of the row changes the decision with fewer {items} than that of the "
+    "column; what is missing to 1 between a pair are ties",
+    "rankings",
 )
 
 
@@ -62,6 +74,8 @@ class Matrix:
 
 def matrices(record: Record, audit: str) -> list[Matrix]:
     """The squares of one audit, all in the same order."""
+    if audit == WINS.audit:
+        return _contest(record)
     found = [(kind, values) for kind in KINDS if kind.audit == audit and (values := square(record, kind)) is not None]
     if not found:
         return []
@@ -93,6 +107,16 @@ def _order(record: Record, values: Float[np.ndarray, "k k"]) -> Int[np.ndarray, 
         return np.arange(len(alike))
     apart = np.clip(1 - np.nan_to_num(alike), 0, None)
     return np.asarray(leaves_list(linkage(squareform(apart, checks=False), "average", optimal_ordering=True)), int)
+
+
+def _contest(record: Record) -> list[Matrix]:
+    """The square of wins, those of the row over those of the column, in the order of the rankings."""
+    names = list(rankings.RANKINGS)
+    pairs = [[known(record, WINS.audit, WINS.measure, f"{one}~{other}") for other in names] for one in names]
+    values = np.array([[np.nan if found is None else found.mean for found in row] for row in pairs])
+    places = [place for place in range(len(names)) if np.isfinite(values[place]).any()]
+    kind = replace(WINS, reading=items(record).named(WINS.reading))
+    return [_drawn(kind, list(rankings.RANKINGS.values()), values, places)] if places else []
 
 
 def _some(values: Float[np.ndarray, "k k"], order: Int[np.ndarray, " k"]) -> list[int]:

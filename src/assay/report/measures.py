@@ -146,6 +146,20 @@ LABELS = {
     "fall_gain": "accuracy lost beyond random removal",
     "used": "texts in which the model uses the shortcut (share)",
     "shown": "how well the shortcut is shown",
+    "delta_js": "how much more the top item moves the output (ΔJS)",
+    "delta_weight": "gap between their attention weights (Δα)",
+    "smaller": "texts in which it moves the output less (share)",
+    "both": "either item alone changes the decision (share)",
+    "top_only": "only the top item changes the decision (share)",
+    "other_only": "only the other item changes the decision (share)",
+    "neither": "neither changes the decision (share)",
+    "fraction": "items erased before the decision changes (share)",
+    "mass": "attention erased before the decision changes (share)",
+    "never": "texts whose decision never changes (share)",
+    "excess": "items erased beyond the smallest set",
+    "optimal": "texts in which it is as short as possible (share)",
+    "wins": "texts in which the first needs fewer items (share)",
+    "items": "attended items",
 }
 
 OWN = {

@@ -11,7 +11,7 @@ from jaxtyping import Float
 
 from assay.metrics.divergence import MAX_JSD
 from assay.records import Record
-from assay.report import curves, dots
+from assay.report import boxes, curves, dots
 from assay.report.bins import QUARTERS, Column, classes, column, histogram, quarters
 from assay.report.canvas import CLASS_COLOURS, INK, Figure, finish, layers, save, sheet, svg
 from assay.report.grades import verdict
@@ -82,6 +82,10 @@ FIGURES: dict[str, Callable[[Record], Figure | None]] = {
     "sanity": partial(dots.draw, spec=dots.SANITY),
     "stability": partial(dots.draw, spec=dots.STEADINESS),
     "plausibility": partial(dots.draw, spec=dots.PLAUSIBILITY),
+    "single_weight": boxes.moved,
+    "single_weight_smaller": boxes.smaller,
+    "minimal_set": partial(boxes.erased, measure="fraction"),
+    "minimal_set_mass": partial(boxes.erased, measure="mass"),
 }
 """Each takes a record and gives its figure, or None."""
 

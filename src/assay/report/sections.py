@@ -6,16 +6,24 @@ from dataclasses import dataclass
 from typing import Any
 
 from assay.records import Record
+from assay.report import flips, rankings
 from assay.report.answers import ANSWERS
+from assay.report.flips import Flips, flip_tables
+from assay.report.grids import Grid
+from assay.report.items import items
 from assay.report.matrices import Matrix, matrices
 from assay.report.measures import MOST
-from assay.report.tables import Grid, agreement_rows, measure_rows
+from assay.report.rankings import ranking_rows
+from assay.report.tables import agreement_rows, measure_rows
 from assay.report.words import CAPTIONS, FIGURES, LIMITED, READING, TITLES
 
 
 @dataclass(frozen=True)
 class Section:
-    """What a page says about one audit; `figures` names plots, `why_not` is set where it does not apply."""
+    """What a page says about one audit; `figures` names plots, `why_not` is set where it does not apply.
+
+    `grid` holds all its numbers, `short` those that are worth a table of their own.
+    """
 
     name: str
     title: str
@@ -26,6 +34,8 @@ class Section:
     kind: str
     figures: tuple[str, ...]
     matrices: tuple[Matrix, ...]
+    flips: tuple[Flips, ...]
+    short: Grid | None
     grid: Grid
     why_not: str | None
 
@@ -37,11 +47,12 @@ def sections(record: Record) -> list[Section]:
 
 def captions(record: Record) -> dict[str, str]:
     """The caption of each figure; where a figure cannot hold all explainers it says which ones it holds."""
-    total = len(record.summary["explainers"])
+    total, noun = len(record.summary["explainers"]), items(record)
+    told = {name: noun.named(caption) for name, caption in CAPTIONS.items()}
     if total <= MOST:
-        return CAPTIONS
-    return CAPTIONS | {
-        name: f"{CAPTIONS[name]} Drawn are the {first} {MOST} of {total} explainers; the table below holds all."
+        return told
+    return told | {
+        name: f"{told[name]} Drawn are the {first} {MOST} of {total} explainers; the table below holds all."
         for name, first in LIMITED.items()
     }
 
@@ -49,17 +60,19 @@ def captions(record: Record) -> dict[str, str]:
 def _section(record: Record, name: str, about: dict[str, Any]) -> Section:
     grid = agreement_rows(record) if name == "agreement" else measure_rows(record, name)
     why_not = None if about.get("applies", True) else about.get("why") or "It does not apply to this model."
-    answer = ANSWERS[name](record) if name in ANSWERS else ""
+    answer, noun = ANSWERS[name](record) if name in ANSWERS else "", items(record)
     return Section(
         name=name,
-        title=TITLES.get(name, name.replace("_", " ").capitalize()),
+        title=noun.named(TITLES[name]) if name in TITLES else name.replace("_", " ").capitalize(),
         question=about.get("question") or "",
         answer="No text gave a number." if answer is None else answer,
-        reading=READING.get(name, ""),
+        reading=noun.named(READING.get(name, "")),
         paper=about.get("paper") or "",
         kind=about.get("kind") or "",
         figures=FIGURES.get(name, ()) if why_not is None else (),
         matrices=tuple(matrices(record, name)),
+        flips=tuple(flip_tables(record)) if name == flips.AUDIT else (),
+        short=ranking_rows(record) if name == rankings.AUDIT else None,
         grid=grid,
         why_not=why_not,
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import accumulate
 
 from rich import box
@@ -10,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from assay.records import Finding, Record
+from assay.report.grids import Grid
 from assay.report.leaderboard import Leaderboard, Row, leaderboard
 from assay.report.measures import OWN as SELF
 from assay.report.measures import label
@@ -24,16 +24,7 @@ NAME = 26  # of them at most for the name of an explainer
 TIE = "≈"
 OWN = "explainers"  # stands in the place of an audit before what explainers say of themselves
 MANY = 12
-"""From more explainers than this on, tables leave out the predicted classes."""
-
-
-@dataclass(frozen=True)
-class Grid:
-    """A table as text: column heads and rows; columns from `first_number` on hold numbers."""
-
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    first_number: int = 2
+"""From more explainers or more classes than this on, tables leave out the predicted classes."""
 
 
 def verdict_rows(record: Record) -> Grid:
@@ -98,10 +89,15 @@ def own_rows(record: Record) -> Grid:
     return Grid(("explainer", "number", "mean", "95 % interval", "n"), tuple(rows))
 
 
+def by_class(record: Record) -> bool:
+    """Whether tables tell the predicted classes apart; with many of them, or many explainers, a page would be large."""
+    return max(len(record.summary["explainers"]), len(record.summary["corpus"]["classes"])) <= MANY
+
+
 def _told(record: Record, audit: str) -> list[Finding]:
-    """The audit's findings; of many explainers only those over all texts, so that a page stays small."""
-    many = len(record.summary["explainers"]) > MANY
-    return [f for f in record.findings if f.audit == audit and (f.group == "all" or not many)]
+    """The audit's findings, those over all texts, and those of each predicted class where there is room."""
+    told = by_class(record)
+    return [f for f in record.findings if f.audit == audit and (f.group == "all" or told)]
 
 
 def verdict_table(record: Record) -> Table:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from assay.records import Finding, Record
-from assay.report.attention import doubts, furthest, shuffling
+from assay.report.attention import doubts, sentences
 from assay.report.writing import interval, listed, number
 from assay.report.yardsticks import (
     AGREEMENT,
@@ -125,8 +125,7 @@ def near_chance(record: Record) -> bool:
 
 def _verdict(record: Record, name: str, laid: Scale) -> Verdict:
     rule, found = laid.rule, laid.effects.get(name)
-    sentences = (shuffling(record), furthest(record)) if name == ATTENTION else ()
-    more = tuple(sentence for sentence in sentences if sentence is not None)
+    more = sentences(record) if name == ATTENTION else ()
     if name == REFERENCE and rule is AGREEMENT:
         sentence = "The yardstick: how far the prediction moves when a word is deleted. Not graded against itself."
         return _without_number(name, "reference", rule, sentence)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 TITLES = {
     "agreement": "Do the explanations agree with each other?",
-    "permutation": "Does it matter which word gets the attention?",
+    "permutation": "Does it matter which {item} gets the attention?",
     "adversary": "Could another heatmap explain the same prediction?",
     "truth": "Do the explanations find the words that decide?",
     "erasure": "Does the prediction need the words that are shown?",
@@ -14,6 +14,8 @@ TITLES = {
     "consistency": "Do the explanations name the same words?",
     "roar": "Can the model learn without the words that are shown?",
     "shortcut": "Do the explanations show a shortcut?",
+    "single_weight": "Does the most attended {item} matter more than another?",
+    "minimal_set": "How many {items} must go before the decision changes?",
 }
 FIGURES = {
     "agreement": ("agreement_gradient", "agreement_leave_one_out"),
@@ -26,6 +28,8 @@ FIGURES = {
     "stability": ("stability",),
     "roar": ("roar", "roar_by_share"),
     "shortcut": ("shortcut",),
+    "single_weight": ("single_weight", "single_weight_smaller"),
+    "minimal_set": ("minimal_set", "minimal_set_mass"),
 }
 CAPTIONS = {
     "agreement_gradient": "Attention and gradients, text by text. The dashed line at 0 is what unrelated "
@@ -56,15 +60,24 @@ CAPTIONS = {
     "and for random words (dashed).",
     "shortcut": "Precision among as many of the highest words as were planted, in texts where the model uses "
     "them, with 95 % intervals. The dashed line is where random scores are.",
+    "single_weight": "How much more the output moves (JS divergence, nats) without the most attended {item} than "
+    "without a random other one, by the gap between their attention weights. Box: the middle half of the texts; thick "
+    "tick: median; thin line: to the last text within 1.5 box lengths.",
+    "single_weight_smaller": "In how many texts the most attended {item} moves the output less than the other one, by "
+    "the gap between their attention weights.",
+    "minimal_set": "Share of the {items} erased, in the order of each ranking, before the decision first changes. Box: "
+    "the middle half of the texts; thick tick and number: median; thin line: to the last text within 1.5 box lengths. "
+    "The dashed line is the median of the smallest set.",
+    "minimal_set_mass": "The same as the share of all attention that lay on what was erased by then.",
 }
 READING = {
     "agreement": "If attention tells why a model decides, it should rank the words much as other measures "
     "of importance do. A heap near 1 means that it does, a heap around 0 that the rankings have nothing to "
     "do with each other. A share of significant texts says only that some relation is there: long texts "
     "make weak relations significant.",
-    "permutation": "The weights of each text are dealt out anew at random, the words stay. If the "
-    "prediction hardly moves even where one word had most of the attention (upper rows), it is hard to "
-    "argue that this word was the reason.",
+    "permutation": "The weights of each text are dealt out anew at random, the {items} stay. If the "
+    "prediction hardly moves even where one {item} had most of the attention (upper rows), it is hard to "
+    "argue that this {item} was the reason.",
     "adversary": "Mass near the dashed limit means that for most texts some quite different heatmap goes "
     "with the same prediction. One would hope for small distances where attention is peaked (upper rows).",
     "truth": "In this corpus it is known which words decide, so the ranking can be checked directly: 1 "
@@ -89,6 +102,16 @@ READING = {
     "Where the same thing can be learnt from other words, it need not fall at all.",
     "shortcut": "The planted words mean nothing, yet they decide. Only texts in which the model demonstrably uses "
     "them count. An explainer that does not show them would hide the fault.",
+    "single_weight": "The attention weight of one {item} is set to zero and the others share its attention. If "
+    "attention tells what matters, boxes lie right of 0, and the further right the larger the gap (upper rows); bars "
+    "are long only where the gap is small; and in the tables the {item} on top alone changes many more decisions than "
+    "the other one alone. Where neither does, the decision does not hang on one {item}.",
+    "minimal_set": "Attention is set to zero in the order of each ranking, the highest first, until the model decides "
+    "otherwise. The smallest set is not searched for but computed: no fewer {items} change the decision, so in no text "
+    "a ranking can do better, and what it needs beyond are {items} that it puts too high. Gradient is the slope of the "
+    "decision’s probability at the attention weights, not the explainer of that name. The share of attention that "
+    "is erased on the way says how much of it can go without any effect on the decision. Texts whose decision a "
+    "ranking never changes are not in its box; the table counts them.",
 }
 LIMITED = dict.fromkeys(("truth", "erasure", "plausibility", "stability", "roar", "shortcut"), "best") | {
     "sanity": "least noticing"

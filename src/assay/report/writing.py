@@ -25,6 +25,11 @@ def figures(value: float) -> str:
     return digits.replace("-", "−") + raised
 
 
+def percent(share: float | None, places: int = 1) -> str:
+    """A share as a percentage; a dash where there is none."""
+    return "–" if share is None or math.isnan(share) else f"{number(100 * share, places)} %"
+
+
 def interval(low: float | None, high: float | None, places: int = 3) -> str:
     """An interval as `low to high`; a dash where there is none."""
     if low is None or high is None or math.isnan(low) or math.isnan(high):

@@ -23,6 +23,13 @@ SHUFFLE_SMALL = 0.05
 JSD_FAR = MAX_JSD / 2
 """Beyond half of the largest possible divergence (0.69), two attention maps tell different stories."""
 
+LEAD_SURE = 0.05
+"""Attention leads a random order of erasing where a two-sided sign test over texts has at most this p-value.
+
+The null is the limit: no share of wins or of shortest sets is published as enough, but a ranking that a random order
+matches says nothing about what decides.
+"""
+
 NEAR_CHANCE = 0.05
 """An accuracy less than 5 points above that of always naming the largest class is near chance."""
 

@@ -11,6 +11,7 @@ from rich.console import Group
 from rich.text import Text
 
 from assay.data.batches import collate, tokenise
+from assay.data.cloze import candidates, is_cloze
 from assay.data.examples import Example, Span
 from assay.errors import AssayError, unknown
 from assay.models.store import Trained
@@ -44,7 +45,8 @@ class Explanation:
         from assay.report.heatmaps import terminal
 
         starts, ends = [start for start, _ in self.spans], [end for _, end in self.spans]
-        lines = [Text.assemble((self.predicted, "bold"), f"  {self.probabilities[self.predicted]:.1%}")]
+        lines = [] if self.query is None else [Text.assemble(("question or hypothesis  ", "dim"), self.query, "\n")]
+        lines.append(Text.assemble((self.predicted, "bold"), f"  {self.probabilities[self.predicted]:.1%}"))
         for name, scores in self.scores.items():
             title = Text.assemble(f"\n{name}", f"  {self._note(name)}", style="dim")
             lines += [title, terminal(self.text, starts, ends, scores)]
@@ -62,6 +64,7 @@ class Explanation:
     def __str__(self) -> str:
         """The decision and a row of scores for each word: for where there are no colours."""
         width = max(4, *map(len, self.words))
+        asked = [] if self.query is None else [f"question or hypothesis: {self.query}"]
         head = f"{self.predicted} ({self.probabilities[self.predicted]:.1%})"
         titles = "  ".join([" " * width, *(name.rjust(8) for name in self.scores)])
         rows = [
@@ -74,7 +77,7 @@ class Explanation:
             for place, word in enumerate(self.words)
         ]
         said = [f"{name}: {self._note(name)}" for name in self.scores if self.notes[name]]
-        return "\n".join([head, titles, *rows, *said, *self._ending()])
+        return "\n".join([*asked, head, titles, *rows, *said, *self._ending()])
 
 
 def explain(
@@ -95,7 +98,7 @@ def explain(
     if query is not None and model.network.architecture.shape != "paired":
         raise AssayError("This model reads one text; leave the question out.")
     longest = model.tokeniser.options.longest
-    rows, skipped = tokenise([Example(text, 0, query=query)], model.tokeniser, longest)
+    rows, skipped = tokenise([_example(text, query, model.classes)], model.tokeniser, longest)
     if not rows:
         reason = (
             "has no words" if "no words" in skipped else f"has more than the {longest:,} words that this model reads"
@@ -122,6 +125,11 @@ def explain(
         notes={name: _numbers(each) for name, each in found.items()},
         left_out=left_out,
     )
+
+
+def _example(text: str, query: str | None, classes: Sequence[str]) -> Example:
+    """The text without a known class; of a cloze question, with the entities that it names as candidates."""
+    return Example(text, 0, query=query, candidates=candidates(text, classes) if is_cloze(classes) else None)
 
 
 def _numbers(found: Attribution) -> dict[str, float]:
