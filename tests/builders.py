@@ -13,6 +13,23 @@ from assay.types import Batch, Query
 
 WORDS = 40
 
+KINDS: dict[str, dict[str, str]] = {
+    "lstm": {"encoder": "lstm"},
+    "gru": {"encoder": "gru", "alignment": "dot"},
+    "cnn": {"encoder": "cnn"},
+    "average": {"encoder": "average", "alignment": "dot"},
+    "none": {"encoder": "none"},
+    "transformer": {"encoder": "transformer"},
+    "hierarchical-gru": {"shape": "hierarchical", "encoder": "gru"},
+    "hierarchical-none": {"shape": "hierarchical", "encoder": "none", "alignment": "dot"},
+    "paired-lstm": {"shape": "paired", "encoder": "lstm"},
+    "paired-average": {"shape": "paired", "encoder": "average", "alignment": "dot"},
+}
+"""Models that stand for all: each class of encoder, each shape with and without a recurrence, both alignments."""
+
+MARKED = tuple(name for name in KINDS if not name.startswith("hierarchical"))
+"""Those that can have markers around a text."""
+
 
 def batch(lengths: tuple[int, ...] = (7, 1, 4, 12), seed: int = 0, width: int | None = None) -> Batch:
     """Random texts of these lengths, padded to the longest or to `width`."""
@@ -48,3 +65,21 @@ def model(seed: int = 0, classes: int = 2, dtype: torch.dtype = torch.float64, *
         for parameter in network.parameters():
             parameter.mul_(2.0)
     return network
+
+
+def kind(name: str, classes: int = 2, dtype: torch.dtype = torch.float64, markers: bool = False) -> Network:
+    """A small model of one of the KINDS."""
+    return model(classes=classes, dtype=dtype, markers=markers, **KINDS[name])
+
+
+def distinct(plain: Batch, seed: int = 2) -> Batch:
+    """The batch with other words, of which no text has one twice: nothing chosen among them is a matter of rounding."""
+    generator = torch.Generator().manual_seed(seed)
+    rows, tokens = plain.ids.shape
+    words = torch.stack([torch.randperm(WORDS - 4, generator=generator)[:tokens] for _ in range(rows)]) + 4
+    return replace(plain, ids=words * plain.mask)
+
+
+def texts(lengths: tuple[int, ...] = (7, 1, 4, 12), width: int | None = None) -> Batch:
+    """Random texts that every kind of model can read."""
+    return structured(batch(lengths, width=width))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -9,7 +11,6 @@ from assay.audits import AUDITS
 from assay.audits.cases import Case
 from assay.explainers import EXPLAINERS
 from assay.explainers.needs import unfit
-from assay.models.encoders import ENCODERS
 from tests import builders
 
 FEW = ("attention", "gradient", "occlusion", "lrp", "random")
@@ -23,9 +24,9 @@ def explained(name, model, batch):
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("name", EXPLAINERS)
-@pytest.mark.parametrize("encoder", ENCODERS)
-def test_a_gpu_gives_the_same_scores(name, encoder):
-    model, batch = builders.model(encoder=encoder, markers=True), builders.batch()
+@pytest.mark.parametrize("kind", builders.KINDS)
+def test_a_gpu_gives_the_same_scores(name, kind):
+    model, batch = builders.kind(kind, markers=kind in builders.MARKED), builders.distinct(builders.texts())
     here = explained(name, model, batch)
     there = explained(name, model.to("cuda"), batch.to("cuda")).cpu()
     torch.testing.assert_close(there, here, atol=1e-6, rtol=1e-5)
@@ -33,19 +34,20 @@ def test_a_gpu_gives_the_same_scores(name, encoder):
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("name", EXPLAINERS)
-@pytest.mark.parametrize("encoder", ENCODERS)
-def test_a_gpu_works_in_half_precision(name, encoder):
-    model = builders.model(encoder=encoder, dtype=torch.bfloat16).to("cuda")
-    scores = explained(name, model, builders.batch().to("cuda"))
+@pytest.mark.parametrize("kind", builders.KINDS)
+def test_a_gpu_works_in_half_precision(name, kind):
+    model = builders.kind(kind, dtype=torch.bfloat16).to("cuda")
+    scores = explained(name, model, builders.texts().to("cuda"))
     assert scores.isfinite().all() and scores.dtype == torch.float32
 
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("name", AUDITS)
 @pytest.mark.parametrize("planted", [False, True])
-def test_a_gpu_gives_the_same_audit(name, planted):
-    model, batch = builders.model(), builders.batch((7, 1, 4, 12, 30))
-    object.__setattr__(batch, "truth", batch.mask & (batch.ids % 3 == 0))
+@pytest.mark.parametrize("kind", ["lstm", "hierarchical-gru", "paired-lstm"])
+def test_a_gpu_gives_the_same_audit(name, planted, kind):
+    model, batch = builders.kind(kind), builders.texts((7, 1, 4, 12, 30))
+    batch = replace(batch, truth=batch.mask & (batch.ids % 3 == 0))
 
     def measured(model, batch):
         explainers = {title: EXPLAINERS[title] for title in FEW}

@@ -1,4 +1,4 @@
-"""What every explainer owes its caller, checked over all of them and all encoders."""
+"""What every explainer owes its caller, checked over all of them and all kinds of models."""
 
 from __future__ import annotations
 
@@ -9,58 +9,70 @@ import torch
 
 from assay.errors import AssayError
 from assay.explainers import EXPLAINERS
+from assay.explainers.gradients import SmoothGrad
 from assay.explainers.needs import unfit
-from assay.models.attention import ALIGNMENTS
-from assay.models.encoders import ENCODERS
+from assay.explainers.surrogates.anchors import Anchors
+from assay.types import Query
 from tests import builders
 
 SPARSE = {"input_reduction", "counterfactual", "anchors"}
 """They search for a few words: most scores are 0, and another precision may lead to another choice."""
 
+PIECEWISE = {"lrp", "attnlrp", "deeplift", "random"}
+"""They do not have the model make states: they read its parts by themselves, or nothing."""
+
 CLASS_FREE = {"attention", "attention_x_value", "rollout", "flow", "leave_one_out", "random"}
 """Their scores are the same whatever the class, and their docstrings say so."""
 
 
-def served(name, encoder):
-    """Whether the explainer can serve models with this encoder."""
-    return unfit(EXPLAINERS[name], builders.model(encoder=encoder)) is None
+QUICK = EXPLAINERS | {"anchors": Anchors(longest=2), "smoothgrad": SmoothGrad(samples=4)}
+"""All explainers; those that read most read less here."""
 
 
-PAIRS = [(name, encoder) for name in EXPLAINERS for encoder in ENCODERS]
+def served(name, kind):
+    """Whether the explainer can serve models of this kind."""
+    return unfit(QUICK[name], builders.kind(kind)) is None
+
+
+PAIRS = [(name, kind) for name in EXPLAINERS for kind in builders.KINDS]
 SERVED = [pair for pair in PAIRS if served(*pair)]
-EVERY = pytest.mark.parametrize("name", EXPLAINERS)
-EVERY_PAIR = pytest.mark.parametrize(("name", "encoder"), SERVED, ids=map("-".join, SERVED))
 UNFIT = [pair for pair in PAIRS if pair not in SERVED]
+EVERY = pytest.mark.parametrize("name", EXPLAINERS)
+EVERY_PAIR = pytest.mark.parametrize(("name", "kind"), SERVED, ids=map("-".join, SERVED))
+MARKED = [(*pair, marked) for pair in SERVED for marked in (False, True)[: 1 + (pair[1] in builders.MARKED)]]
+WITH_MARKERS = pytest.mark.parametrize(
+    ("name", "kind", "markers"), MARKED, ids=[f"{name}-{kind}-{markers}" for name, kind, markers in MARKED]
+)
 
 
 def explained(name, model, batch):
-    return EXPLAINERS[name](model, batch, batch.labels)
+    return QUICK[name](model, batch, batch.labels)
 
 
-def some_model(name, **options):
-    """A model that the explainer can serve."""
-    return builders.model(encoder=next(encoder for other, encoder in SERVED if other == name), **options)
+def some_model(name, classes=2):
+    """A model that the explainer can serve, one of sentences if possible."""
+    kinds = [kind for other, kind in SERVED if other == name]
+    return builders.kind("hierarchical-gru" if "hierarchical-gru" in kinds else kinds[0], classes)
 
 
 @EVERY
-def test_every_explainer_serves_some_encoder(name):
+def test_every_explainer_serves_some_kind_of_model(name):
     assert any(other == name for other, _ in SERVED)
 
 
-@pytest.mark.parametrize(("name", "encoder"), UNFIT, ids=map("-".join, UNFIT))
-def test_an_unfit_model_is_refused_with_the_reason(name, encoder):
-    model, batch = builders.model(encoder=encoder), builders.batch()
-    reason = unfit(EXPLAINERS[name], model)
+@pytest.mark.parametrize(("name", "kind"), UNFIT, ids=map("-".join, UNFIT))
+def test_an_unfit_model_is_refused_with_the_reason(name, kind):
+    model, batch = builders.kind(kind), builders.texts()
+    reason = unfit(QUICK[name], model)
     with pytest.raises(AssayError) as refusal:
         explained(name, model, batch)
     assert str(reason) in str(refusal.value)
 
 
 @EVERY_PAIR
-@pytest.mark.parametrize("alignment", ALIGNMENTS)
-def test_one_finite_score_a_token_and_nothing_on_padding(name, encoder, alignment):
-    batch = builders.batch()
-    scores = explained(name, builders.model(encoder=encoder, alignment=alignment), batch)
+def test_one_finite_score_a_token_and_nothing_on_padding(name, kind):
+    batch = builders.texts()
+    scores = explained(name, builders.kind(kind), batch)
     assert scores.shape == batch.ids.shape
     assert scores.isfinite().all()
     assert (scores[~batch.mask] == 0).all()
@@ -70,17 +82,16 @@ def test_one_finite_score_a_token_and_nothing_on_padding(name, encoder, alignmen
         assert (scores[3] != 0).sum() > 6
 
 
-@EVERY_PAIR
-@pytest.mark.parametrize("markers", [False, True])
-def test_padding_changes_nothing(name, encoder, markers):
-    model = builders.model(encoder=encoder, markers=markers)
-    narrow, wide = builders.batch(), builders.batch(width=20)
+@WITH_MARKERS
+def test_padding_changes_nothing(name, kind, markers):
+    model = builders.kind(kind, markers=markers)
+    narrow, wide = builders.texts(), builders.texts(width=20)
     torch.testing.assert_close(explained(name, model, wide)[:, :12], explained(name, model, narrow))
 
 
 @EVERY_PAIR
-def test_order_and_size_of_the_batch_change_nothing(name, encoder):
-    model, batch = builders.model(encoder=encoder), builders.batch()
+def test_order_and_size_of_the_batch_change_nothing(name, kind):
+    model, batch = builders.kind(kind), builders.texts()
     together = explained(name, model, batch)
     order = torch.tensor([2, 0, 3, 1])
     torch.testing.assert_close(explained(name, model, batch[order]), together[order])
@@ -90,13 +101,13 @@ def test_order_and_size_of_the_batch_change_nothing(name, encoder):
 
 @EVERY
 def test_the_same_call_gives_the_same_scores(name):
-    model, batch = some_model(name), builders.batch()
+    model, batch = some_model(name), builders.texts()
     assert torch.equal(explained(name, model, batch), explained(name, model, batch))
 
 
 @EVERY_PAIR
-def test_the_model_is_left_as_it_was(name, encoder):
-    model, batch = builders.model(encoder=encoder), builders.batch()
+def test_the_model_is_left_as_it_was(name, kind):
+    model, batch = builders.kind(kind), builders.texts()
     before = {key: tensor.clone() for key, tensor in model.state_dict().items()}
     explained(name, model, batch)
     assert not model.training
@@ -106,30 +117,30 @@ def test_the_model_is_left_as_it_was(name, encoder):
 
 
 @EVERY_PAIR
-def test_single_and_half_precision_work(name, encoder):
-    batch = builders.batch()
-    exact = explained(name, builders.model(encoder=encoder), batch)
-    single = explained(name, builders.model(encoder=encoder, dtype=torch.float32), batch)
+def test_single_and_half_precision_work(name, kind):
+    batch = builders.texts()
+    exact = explained(name, builders.kind(kind), batch)
+    single = explained(name, builders.kind(kind, dtype=torch.float32), batch)
     assert single.isfinite().all()
     if name not in SPARSE:
         torch.testing.assert_close(single, exact, atol=1e-4, rtol=1e-3, check_dtype=False)
-    half = explained(name, builders.model(encoder=encoder, dtype=torch.bfloat16), batch)
+    half = explained(name, builders.kind(kind, dtype=torch.bfloat16), batch)
     assert single.dtype == half.dtype == torch.float32
     assert half.isfinite().all()
 
 
 @EVERY
 def test_labels_and_truth_are_not_looked_at(name):
-    model, batch = some_model(name), builders.batch()
+    model, batch = some_model(name), builders.texts()
     blind = replace(batch, labels=1 - batch.labels, truth=batch.mask)
     target = batch.labels
-    assert torch.equal(EXPLAINERS[name](model, blind, target), EXPLAINERS[name](model, batch, target))
+    assert torch.equal(QUICK[name](model, blind, target), QUICK[name](model, batch, target))
 
 
 @EVERY_PAIR
-def test_the_class_matters_unless_the_explainer_is_free_of_it(name, encoder):
-    model, batch = builders.model(encoder=encoder, classes=3), builders.batch()
-    scores = torch.stack([EXPLAINERS[name](model, batch, torch.full((4,), label)) for label in range(3)])
+def test_the_class_matters_unless_the_explainer_is_free_of_it(name, kind):
+    model, batch = builders.kind(kind, classes=3), builders.texts()
+    scores = torch.stack([QUICK[name](model, batch, torch.full((4,), label)) for label in range(3)])
     assert scores.isfinite().all()
     if name in CLASS_FREE:
         assert torch.equal(scores[0], scores[1]) and torch.equal(scores[0], scores[2])
@@ -138,10 +149,56 @@ def test_the_class_matters_unless_the_explainer_is_free_of_it(name, encoder):
         assert (apart[~torch.eye(3, dtype=torch.bool)] > 1e-3 * scores.abs().max()).all()
 
 
-@EVERY_PAIR
-@pytest.mark.parametrize("markers", [False, True])
-def test_a_single_word_gets_a_score(name, encoder, markers):
-    model, batch = builders.model(encoder=encoder, classes=3, markers=markers), builders.batch((1,))
-    scores = EXPLAINERS[name](model, batch, torch.tensor([2]))
+@WITH_MARKERS
+def test_a_single_word_gets_a_score(name, kind, markers):
+    model, batch = builders.kind(kind, classes=3, markers=markers), builders.texts((1,))
+    scores = QUICK[name](model, batch, torch.tensor([2]))
     assert scores.shape == (1, 1)
     assert scores.isfinite().all()
+
+
+def told_apart():
+    """Texts of words that differ, with questions and candidates that tell which text is which."""
+    batch = builders.distinct(builders.texts())
+    allowed = torch.tensor([[1, 1, 1, 0], [1, 1, 0, 1], [1, 0, 1, 1], [0, 1, 1, 1]]).bool()
+    return replace(batch, query=Query(torch.arange(4)[:, None] + 4, torch.ones(4, 1).bool()), candidates=allowed)
+
+
+def kept_together(batch, read):
+    """Whether each text that was read has the question, candidates and sentences of the one it was made from."""
+    owner = read.query.ids[:, 0] - 4
+    whole = read.lengths == batch.lengths[owner]  # other words may stand in some places
+    place = (read.ids[:, :, None] == batch.ids[owner, None]).int().argmax(-1)
+    place = torch.where(whole[:, None], torch.arange(read.ids.shape[1]), place)
+    same = read.sentences == batch.sentences[owner].gather(1, place)
+    return (same | ~read.mask).all() and (
+        read.candidates is None or torch.equal(read.candidates, batch.candidates[owner])
+    )
+
+
+@EVERY
+def test_a_text_is_never_read_without_its_question_candidates_and_sentences(name, monkeypatch):
+    model, batch = some_model(name, classes=4), told_apart()
+    seen, states = [], model.states
+
+    def spied(x, read, *below):
+        seen.append(read)
+        return states(x, read, *below)
+
+    monkeypatch.setattr(model, "states", spied)
+    QUICK[name](model, batch, torch.arange(4))
+    assert seen or name in PIECEWISE
+    assert all(kept_together(batch, read) for read in seen)
+
+
+CHOOSING = [name for name, kind in SERVED if kind == "paired-average"]
+
+
+@pytest.mark.parametrize("name", CHOOSING)
+def test_a_class_that_is_no_candidate_is_as_if_there_were_none(name):
+    model, fewer = builders.kind("paired-average", classes=4), builders.kind("paired-average", classes=3)
+    left = {key: tensor[:3] if key.startswith("decoder") else tensor for key, tensor in model.state_dict().items()}
+    fewer.load_state_dict(left)
+    batch, target = builders.texts(), torch.tensor([0, 1, 2, 0])
+    barred = replace(batch, candidates=torch.tensor([[True, True, True, False]]).expand(4, 4))
+    torch.testing.assert_close(QUICK[name](model, barred, target), QUICK[name](fewer, batch, target))

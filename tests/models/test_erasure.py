@@ -55,6 +55,26 @@ def test_each_version_is_read_as_if_it_stood_alone(encoder, removal, markers):
         torch.testing.assert_close(found[row, number], expected, atol=1e-12, rtol=1e-12)
 
 
+@pytest.mark.parametrize("kind", ["hierarchical-gru", "hierarchical-none", "paired-lstm", "paired-average"])
+@pytest.mark.parametrize("removal", ["delete", "mean"])
+def test_a_version_has_the_sentences_of_its_words_and_the_question_of_its_text(kind, removal):
+    model, batch = builders.kind(kind, classes=3), builders.texts(width=14)
+    kept = versions(batch)
+    found = kept_probabilities(model, batch, kept, removal)
+    for row, number in batch.mask.new_ones(kept.shape[:2]).nonzero().tolist():
+        words, read = batch.mask[row], batch.query.mask[row]
+        left = words & kept[row, number] if removal == "delete" else words
+        ids, sentences = batch.ids[row, left][None], batch.sentences[row, left][None]
+        if not ids.numel():
+            torch.testing.assert_close(found[row, number], model.decoder.bias.softmax(-1))
+            continue
+        query = Query(batch.query.ids[row, read][None], torch.ones(1, int(read.sum())).bool())
+        alone = Batch(ids, torch.ones_like(ids).bool(), torch.zeros(1).long(), query, sentences=sentences)
+        x = model.embed(alone).clone()
+        x[0, ~kept[row, number, left]] = blank_by_hand(model, "mean")
+        torch.testing.assert_close(found[row, number], model(x, alone).probabilities[0], atol=1e-12, rtol=1e-12)
+
+
 @pytest.mark.parametrize("removal", REMOVALS)
 def test_versions_may_be_of_any_examples_in_any_order(removal):
     model, batch = builders.model(), builders.batch()

@@ -14,7 +14,6 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from assay.explainers.needs import no_pooling
-from assay.models.paired import BARRED
 from assay.types import Batch, Explainer, Model, PooledModel, attended, over_tokens, token_logits
 
 
@@ -74,9 +73,7 @@ class Case:
         """The logits of the zero context: what the model answers when every item is erased."""
         assert isinstance(self.model, PooledModel)
         with torch.no_grad():
-            empty = self.model.decode(self._states, torch.zeros_like(self._states[..., 0])).double()
-        allowed = self.batch.candidates  # what bars classes is in the states, and these are gone
-        return empty if allowed is None else empty.where(allowed, empty + BARRED)
+            return self.model.decode(self._states, torch.zeros_like(self._states[..., 0])).double()
 
     def shown(self, weights: Float[Tensor, "B N"]) -> Float[Tensor, "B T"]:
         """Weights of items as weights of tokens: a sentence's is shared among its words as they are attended."""

@@ -9,12 +9,15 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from jaxtyping import Int
+import torch
+from jaxtyping import Bool, Int
+from torch import Tensor
 
 from assay import progress
 from assay.audits.bench import Bench
 from assay.audits.cases import Answer, Case
 from assay.audits.retraining import Retraining, Splits
+from assay.data.batches import collate
 from assay.explainers.random import Random
 from assay.models import store
 from assay.models.network import Network
@@ -23,6 +26,9 @@ from assay.types import Batch, Explainer
 CHANCE = "chance"
 Answers = Int[np.ndarray, " N"]
 """The class that a retrained model predicts for each audited text."""
+
+Text = tuple[tuple[int, ...], ...]
+"""All that a model reads of an example."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +45,7 @@ class Roar:
     seed: int = 0
     paper: str = "Hooker et al. (2019), RemOve And Retrain"
     lacking: str = "the texts that the model learnt from are not at hand"
-    places: Mapping[tuple[int, ...], int] = field(default_factory=dict, compare=False, repr=False)
+    places: Mapping[Text, int] = field(default_factory=dict, compare=False, repr=False)
     answers: Mapping[tuple[str, float], Answers] = field(default_factory=dict, compare=False, repr=False)
 
     def kind(self, classes: int) -> str:
@@ -76,8 +82,7 @@ class Roar:
                     shown.advance(task)
                 done += 1 + len(shares)  # the first is for the explaining, which is left out where nothing is trained
                 shown.update(task, completed=done)
-        places = {tuple(row.ids.tolist()): place for place, row in enumerate(bench.rows)}
-        return replace(self, answers=answers, places=places)
+        return replace(self, answers=answers, places={text: place for place, text in enumerate(_audited(bench))})
 
     def __call__(self, case: Case) -> Answer:
         rows = [self.places[text] for text in _texts(case.batch)]
@@ -92,8 +97,8 @@ class Roar:
     def _identity(self, bench: Bench) -> dict[str, Any]:
         """What decides the answers besides the explainer; the model stands for the texts that it learnt from, too."""
         digest = hashlib.sha256()
-        for row in bench.rows:
-            digest.update(row.ids.numpy().tobytes() + b";")
+        for text in _audited(bench):
+            digest.update(repr(text).encode())
         return {
             "model": store.fingerprint(bench.model.network),
             "texts": digest.hexdigest(),
@@ -102,6 +107,24 @@ class Roar:
         }
 
 
-def _texts(batch: Batch) -> list[tuple[int, ...]]:
-    """The word ids of each text."""
-    return [tuple(ids[:length]) for ids, length in zip(batch.ids.tolist(), batch.lengths.tolist(), strict=True)]
+def _audited(bench: Bench) -> list[Text]:
+    classes = len(bench.model.classes)
+    return [text for row in bench.rows for text in _texts(collate([row], classes))]
+
+
+def _texts(batch: Batch) -> list[Text]:
+    """The words of each example, their sentences, the words of its query, and the classes that cannot be right."""
+    nothing: list[tuple[int, ...]] = [()] * len(batch)
+    words = _chosen(batch.ids, batch.mask)
+    sentences = nothing if batch.sentences is None else _chosen(batch.sentences, batch.mask)
+    query = nothing if batch.query is None else _chosen(batch.query.ids, batch.query.mask)
+    barred = nothing
+    if batch.candidates is not None:
+        classes = torch.arange(batch.candidates.shape[1], device=batch.ids.device)
+        barred = _chosen(classes.expand_as(batch.candidates), ~batch.candidates)
+    return list(zip(words, sentences, query, barred, strict=True))
+
+
+def _chosen(numbers: Int[Tensor, "B N"], chosen: Bool[Tensor, "B N"]) -> list[tuple[int, ...]]:
+    """Some numbers of each row."""
+    return [tuple(row[which].tolist()) for row, which in zip(numbers.cpu(), chosen.cpu(), strict=True)]

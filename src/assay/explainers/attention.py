@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from assay import costs
 from assay.explainers.needs import demand, no_pooling
+from assay.models.paired import Paired
 from assay.types import Batch, Model, PooledModel, attended, over_tokens, token_logits
 
 Scores = Float[Tensor, "B T"]
 Target = Int[Tensor, " B"]
+Candidates = Bool[Tensor, "B C"] | None
 
 
 @torch.no_grad()
@@ -58,7 +60,7 @@ class AttentionXValue:
     """‖α_t · v_t‖₂, the norm of what the decoder adds up for a token, whatever the class (Kobayashi et al., 2020).
 
     The value v_t is what the linear decoder makes of the state alone, its logits without the bias, less their mean
-    over classes: a state that moves all logits alike moves no probability.
+    over classes: a state that moves all logits alike moves no probability. Classes that are no candidates have no part.
     """
 
     def unfit(self, model: Model) -> str | None:
@@ -69,7 +71,7 @@ class AttentionXValue:
         model = _pooled(model)
         states, weights = _read(model, batch)
         values = token_logits(model, states) - token_logits(model, torch.zeros_like(states[:1, :1]))
-        values = values.float() - values.float().mean(-1, keepdim=True)
+        values = _centred(values.float(), _candidates(model, batch))
         norms: Tensor = torch.linalg.vector_norm(values, dim=-1)
         return _shared(model, weights.float() * norms, model.embed(batch), batch)
 
@@ -86,7 +88,8 @@ class StateGradient:
         states, _ = _read(model, batch)
         with torch.enable_grad():
             states = states.requires_grad_()
-            (slope,) = torch.autograd.grad(_chosen(model.decode(states, model.attend(states, batch)), target), states)
+            logits = model.decode(states, model.attend(states, batch))
+            (slope,) = torch.autograd.grad(_chosen(logits, target, _candidates(model, batch)), states)
         costs.add(backward=len(batch))
         norms: Tensor = torch.linalg.vector_norm(slope.float(), dim=-1)
         return over_tokens(model, norms, batch)
@@ -106,7 +109,8 @@ def _shared(model: PooledModel, values: Float[Tensor, "B N"], x: Float[Tensor, "
 
 @torch.no_grad()
 def _read(model: PooledModel, batch: Batch) -> tuple[Float[Tensor, "B N M"], Float[Tensor, "B N"]]:
-    """The states of a text and the weights they get."""
+    """The states of a text, without what bars classes there, and the weights they get."""
+    batch = replace(batch, candidates=None)
     states = model.states(model.embed(batch), batch)
     costs.add(forward=len(batch))
     return states, model.attend(states, batch)
@@ -119,11 +123,28 @@ def _weight_slope(
     states, weights = _read(model, batch)
     with torch.enable_grad():
         weights = weights.requires_grad_()
-        (slope,) = torch.autograd.grad(_chosen(model.decode(states, weights), target), weights)
+        logits = model.decode(states, weights)
+        (slope,) = torch.autograd.grad(_chosen(logits, target, _candidates(model, batch)), weights)
     costs.add(backward=len(batch))
     return weights.detach(), slope * attended(model, batch)
 
 
-def _chosen(logits: Float[Tensor, "B C"], target: Target) -> Float[Tensor, ""]:
+def _candidates(model: Model, batch: Batch) -> Candidates:
+    """The classes that can be right, where the model bars the others."""
+    return batch.candidates if isinstance(model, Paired) else None
+
+
+def _chosen(logits: Float[Tensor, "B C"], target: Target, candidates: Candidates) -> Float[Tensor, ""]:
+    """The sum of the probabilities of each text's class, among those that can be right."""
     wide = logits.float() if logits.dtype.itemsize < 4 else logits
+    if candidates is not None:
+        wide = wide.masked_fill(~candidates, torch.finfo(wide.dtype).min)
     return wide.softmax(-1).gather(1, target[:, None]).sum()
+
+
+def _centred(values: Float[Tensor, "B N C"], candidates: Candidates) -> Float[Tensor, "B N C"]:
+    """The values of the classes that can be right, less their mean; 0 for the others."""
+    if candidates is None:
+        return values - values.mean(-1, keepdim=True)
+    allowed = candidates[:, None].to(values)
+    return (values - (values * allowed).sum(-1, keepdim=True) / allowed.sum(-1, keepdim=True)) * allowed

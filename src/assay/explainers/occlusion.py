@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import cast
 
 import torch
 from jaxtyping import Float, Int
@@ -11,12 +10,9 @@ from torch import Tensor
 
 from assay.explainers.needs import demand, no_table
 from assay.metrics.divergence import tvd
-from assay.models.classifier import Classifier
 from assay.models.deletions import deletion_logits, shares_work
 from assay.models.erasure import filler, version_probabilities
 from assay.types import Batch, Model
-
-PAIRS = {"cpu": 1 << 16, "cuda": 1 << 22}  # of a removed and a remaining token, held at once: caches are small
 
 
 @torch.no_grad()
@@ -47,17 +43,9 @@ class Occlusion:
 def removed_probabilities(model: Model, batch: Batch, removal: str = "delete") -> Float[Tensor, "B T C"]:
     """The probabilities of each text without its t-th token; those on padding mean nothing."""
     if shares_work(model):
-        logits = _shared(cast(Classifier, model), batch, removal)
+        logits = deletion_logits(model, model.embed(batch), batch, filler(model, batch, removal))
         return (logits.float() if logits.dtype.itemsize < 4 else logits).softmax(-1)
     example, removed = batch.mask.nonzero(as_tuple=True)
     kept = torch.arange(batch.ids.shape[1], device=removed.device) != removed[:, None]
     found = version_probabilities(model, batch, example, kept, removal)
     return found.new_zeros(*batch.ids.shape, found.shape[-1]).index_put((example, removed), found)
-
-
-def _shared(model: Classifier, batch: Batch, removal: str) -> Float[Tensor, "B T C"]:
-    """As few rows at a time as keep the square of the length within bounds."""
-    x, blank = model.embed(batch), filler(model, batch, removal)
-    rows = max(1, PAIRS.get(x.device.type, 1 << 20) // batch.ids.shape[1] ** 2)
-    parts = [slice(start, start + rows) for start in range(0, len(batch), rows)]
-    return torch.cat([deletion_logits(model, x[part], batch[part], blank) for part in parts])

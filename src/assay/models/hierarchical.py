@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
@@ -17,7 +18,9 @@ from assay.models.encoders import ENCODERS
 from assay.models.network import Network
 from assay.types import Batch, attended
 
-SHORT = 16  # sentences up to this length are read together
+BANDS = {"cpu": (16, 2), "cuda": (64, 8)}
+"""Sentences up to the first length are read together, and so are those up to so many times as long, and so on. A GPU
+takes as long as there are places to read, so it has fewer bands."""
 
 
 @dataclass(frozen=True)
@@ -42,12 +45,10 @@ class Layout:
         return cls(example, token, row, place, torch.arange(longest, device=row.device) < count[:, None])
 
     def bands(self) -> Iterator[tuple[Int[Tensor, " r"], int]]:
-        """Rows of like length and the longest of each: few sentences are as long as the longest.
-
-        A GPU reads all rows of a place at once, so there it is one band: what counts is the number of places.
-        """
+        """Rows of like length and the longest of each: few sentences are as long as the longest."""
         lengths = self.mask.sum(-1)
-        band = lengths.clamp(min=SHORT).log2().ceil().long() * (lengths.device.type == "cpu")
+        short, times = BANDS["cpu" if lengths.device.type == "cpu" else "cuda"]
+        band = ((lengths / short).clamp(min=1).log() / math.log(times)).ceil()
         for number in torch.unique(band).tolist():
             chosen = (band == number).nonzero()[:, 0]
             yield chosen, int(lengths[chosen].max())

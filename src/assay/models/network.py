@@ -55,9 +55,10 @@ class Network(nn.Module, ABC):
         return embedded
 
     def decode(self, states: Float[Tensor, "B N M"], weights: Float[Tensor, "B N"]) -> Float[Tensor, "B C"]:
-        pooled, read = (weights[:, None] @ states).squeeze(1), self.decoder.in_features
-        logits: Tensor = self.decoder(self.dropped(pooled[:, :read], self.architecture.dropout_decoder))
-        return logits + pooled[:, read:] if pooled.shape[1] > read else logits  # what bars classes follows the rest
+        read = self.decoder.in_features
+        pooled = (weights[:, None] @ states[..., :read]).squeeze(1)
+        logits: Tensor = self.decoder(self.dropped(pooled, self.architecture.dropout_decoder))
+        return logits + states[:, 0, read:] if states.shape[-1] > read else logits  # what bars classes follows the rest
 
     def forward(self, x: Float[Tensor, "B T D"], batch: Batch, edit: Edit | None = None) -> Output:
         below: list[Tensor] | None = None if self.layers else []  # of a stack only where it is asked for: it is slower

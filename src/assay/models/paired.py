@@ -26,8 +26,7 @@ class Paired(Network):
     candidates are barred in the states as well.
     """
 
-    # differs from Jain and Wallace (2019): their decoder reads c alone, and their code puts a tanh between c and the
-    # logits; here what the query changes is in the states, and the decoder stays linear (docs/decisions/0009).
+    # differs from Jain and Wallace (2019): their decoder reads c alone; docs/decisions/0009
 
     cascade: ClassVar[tuple[str, ...]] = ("decoder", "alignment", "encoder", "query_encoder", "embedding")
 
@@ -59,11 +58,11 @@ class Paired(Network):
     ) -> Float[Tensor, "B T M"]:
         """The states of encoded words, beside an encoded query."""
         asked = query[:, None].expand_as(encoded)
-        parts = [encoded, asked, encoded * asked]
-        if batch.candidates is not None:
-            barred = (~batch.candidates).to(encoded.dtype) * BARRED
-            parts.append(barred[:, None].expand(*encoded.shape[:2], -1))
-        return torch.cat(parts, dim=-1) * batch.mask[..., None]
+        states = torch.cat([encoded, asked, encoded * asked], dim=-1) * batch.mask[..., None]
+        if batch.candidates is None:
+            return states
+        barred = (~batch.candidates).to(encoded.dtype) * BARRED  # on padding too: it is all that an empty text has
+        return torch.cat([states, barred[:, None].expand(*encoded.shape[:2], -1)], dim=-1)
 
     def asked(self, batch: Batch) -> Float[Tensor, "B H"]:
         """The encoding of the query: where a recurrence ends in each direction, or else the mean over its words."""

@@ -1,0 +1,43 @@
+"""What a pooled model answers when a token is deleted, or gives way to a blank, for each token in turn.
+
+Where states depend on all tokens through a recurrence, most of the work is shared: one pass over the text carries, for
+every token at once, the state of the text without it. Where a state depends on its neighbours at most, only those
+within reach are computed again. Where sentences are read one by one, only that of the token is.
+"""
+
+from __future__ import annotations
+
+from typing import TypeGuard
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from assay.models.classifier import Classifier
+from assay.models.deletions.sentences import sentence_deletions
+from assay.models.deletions.texts import word_deletions
+from assay.models.encoders import Transformer
+from assay.models.hierarchical import Hierarchical
+from assay.models.paired import Paired
+from assay.types import Batch, Model
+
+Sharing = Classifier | Hierarchical | Paired
+
+
+def shares_work(model: Model) -> TypeGuard[Sharing]:
+    """Whether `deletion_logits` can answer for this model."""
+    one_by_one = isinstance(model, Classifier | Paired) and not isinstance(model.encoder, Transformer)
+    return one_by_one or isinstance(model, Hierarchical)
+
+
+@torch.no_grad()
+def deletion_logits(
+    model: Sharing, x: Float[Tensor, "B T D"], batch: Batch, blank: Float[Tensor, " D"] | None = None
+) -> Float[Tensor, "B T C"]:
+    """The logits of each text without its t-th token, or with a blank there; without any token, of the zero context.
+
+    Those on padding mean nothing.
+    """
+    if isinstance(model, Hierarchical):
+        return sentence_deletions(model, x, batch, blank)
+    return word_deletions(model, x, batch, blank)

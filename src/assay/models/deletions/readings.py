@@ -1,0 +1,121 @@
+"""What is read of a state: a score, and the value of which attention takes the mean."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from assay.models.attention import Additive, Dot, softmax
+from assay.models.classifier import Classifier
+from assay.models.encoders import Encoder
+from assay.models.paired import BARRED, Paired
+from assay.types import Batch
+
+Partly = Callable[[Float[Tensor, "R N P"], Float[Tensor, "R 1 K"]], Float[Tensor, "R N K"]]
+"""What is read of states of which one part varies; what is read of the rest of them comes second."""
+
+
+@dataclass(frozen=True)
+class Affine:
+    """W h + c, the same for all rows or with weights and constants of their own."""
+
+    weight: Float[Tensor, "*W K M"]
+    constant: Float[Tensor, "*C K"]
+
+    def __call__(self, states: Float[Tensor, "R N M"]) -> Float[Tensor, "R N K"]:
+        return _added(self.weight.mT, states, self.constant[..., None, :])
+
+    def partly(self, own: slice) -> Partly:
+        return partial(_added, self.weight[..., own].mT)
+
+
+@dataclass(frozen=True)
+class Itself:
+    """h as it is."""
+
+    def __call__(self, states: Float[Tensor, "R N M"]) -> Float[Tensor, "R N M"]:
+        return states
+
+    def partly(self, own: slice) -> Partly:
+        return partial(_placed, own)
+
+
+def _added(weight: Float[Tensor, "*W P K"], part: Float[Tensor, "R N P"], rest: Tensor) -> Float[Tensor, "R N K"]:
+    return (part @ weight).add_(rest)
+
+
+def _placed(own: slice, part: Float[Tensor, "R N P"], rest: Float[Tensor, "R 1 M"]) -> Float[Tensor, "R N M"]:
+    whole = rest.repeat(1, part.shape[1], 1)
+    whole[..., own] += part
+    return whole
+
+
+@dataclass(frozen=True)
+class Reading:
+    """An encoder, and what is made of its states: `finish` turns what is `aligned` into scores."""
+
+    encoder: Encoder
+    aligned: Affine
+    finish: Callable[[Tensor], Tensor]
+    value: Affine | Itself
+
+    def score(self, states: Float[Tensor, "R N M"]) -> Float[Tensor, "R N"]:
+        return self.finish(self.aligned(states))
+
+    def mean(self, states: Float[Tensor, "R N M"], seen: Bool[Tensor, "R N"]) -> Float[Tensor, "R P"]:
+        """The value that attention to what is seen gives."""
+        return (softmax(self.score(states), seen)[:, None] @ self.value(states)).squeeze(1)
+
+
+@dataclass(frozen=True)
+class Text:
+    """Rows of tokens: those in the mask are encoded, those that are `seen` are attended to."""
+
+    x: Float[Tensor, "R S D"]
+    mask: Bool[Tensor, "R S"]
+    seen: Bool[Tensor, "R S"]
+    states: Float[Tensor, "R S M"]
+
+
+def of_words(encoder: Encoder, alignment: Additive | Dot) -> Reading:
+    """How the words of a sentence are read: the value is the state itself."""
+    return Reading(encoder, _aligned(alignment), alignment.finish, Itself())
+
+
+def of_text(model: Classifier | Paired, batch: Batch) -> Reading:
+    """How the words of a text are read: the values are logits."""
+    if isinstance(model, Paired):
+        return _of_pair(model, batch)
+    value = Affine(model.decoder.weight, model.decoder.bias)
+    return Reading(model.encoder, _aligned(model.alignment), model.alignment.finish, value)
+
+
+def _aligned(alignment: Additive | Dot) -> Affine:
+    weight, bias = alignment.project.weight, alignment.project.bias
+    return Affine(weight, weight.new_zeros(len(weight)) if bias is None else bias)
+
+
+def _of_pair(model: Paired, batch: Batch) -> Reading:
+    """What stands beside a state, the query and its product with the state, is turned into weights and constants."""
+    query = model.asked(batch)
+    alone, beside, times = model.decoder.weight.chunk(3, dim=1)
+    constant = query @ beside.T + model.decoder.bias
+    if batch.candidates is not None:
+        constant = constant + (~batch.candidates).to(constant.dtype) * BARRED
+    value = Affine(alone + times * query[:, None], constant)
+    if isinstance(model.alignment, Additive):
+        own, other = model.alignment.project.weight.chunk(2, dim=1)
+        aligned = Affine(own, query @ other.T + model.alignment.project.bias)
+        return Reading(model.encoder, aligned, model.alignment.finish, value)
+    aligned = Affine(query[:, None] / math.sqrt(model.encoder.size), torch.zeros_like(query[:, :1]))
+    return Reading(model.encoder, aligned, _alone, value)
+
+
+def _alone(scores: Float[Tensor, "R N 1"]) -> Float[Tensor, "R N"]:
+    return scores.squeeze(-1)

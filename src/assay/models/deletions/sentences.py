@@ -1,0 +1,88 @@
+"""Deletions in a hierarchy: the sentence that held the word is read again, then the sentences of its text."""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from assay import costs
+from assay.models.attention import softmax
+from assay.models.deletions.readings import Text, of_words
+from assay.models.deletions.rows import rows_at_once, tokens_read, without_each
+from assay.models.encoders import reordered
+from assay.models.erasure import TOKENS
+from assay.models.hierarchical import Hierarchical, Layout
+from assay.types import Batch, attended
+
+
+def sentence_deletions(
+    model: Hierarchical, x: Float[Tensor, "B T D"], batch: Batch, blank: Float[Tensor, " D"] | None
+) -> Float[Tensor, "B T C"]:
+    """The logits of each text without its t-th word, or with a blank there; 0 where there is no word."""
+    layout, real = Layout.of(batch), attended(model, batch)
+    gone = (layout.mask.sum(-1) == 1)[layout.row] & (blank is None)  # the sentence has lost its only word
+    if costs.measuring():
+        costs.add(forward=_texts_read(model, layout, real, gone, blank))
+    whole, changed = _means(model, layout.rows(x), layout.mask, blank)
+    sentences = whole.new_zeros(*real.shape, whole.shape[-1]).masked_scatter(real[..., None], whole)
+    number = model.items(batch)[layout.example, layout.token]
+    logits = x.new_zeros(*batch.ids.shape, model.decoder.out_features)
+    at_once = max(1, TOKENS.get(x.device.type, 32_768) // real.shape[1])
+    for start in range(0, len(gone), at_once):
+        part = slice(start, start + at_once)
+        example, token, place = layout.example[part], layout.token[part], number[part]
+        rows = sentences[example]
+        rows[torch.arange(len(rows), device=x.device), place] = changed[part]
+        logits[example, token] = _read(model, *_closed(rows, real[example], place, gone[part]))
+    return logits
+
+
+def _means(
+    model: Hierarchical, rows: Float[Tensor, "R W D"], mask: Bool[Tensor, "R W"], blank: Tensor | None
+) -> tuple[Float[Tensor, "R M"], Float[Tensor, "K M"]]:
+    """What is made of each sentence, and of its sentence without each word; those of like length are read together."""
+    reading, count = of_words(model.word_encoder, model.word_alignment), mask.sum(-1)
+    first = count.cumsum(0) - count
+    order = count.argsort(stable=True, descending=True)
+    sizes = count[order].tolist()
+    whole = rows.new_zeros(len(rows), model.word_encoder.size)
+    changed = rows.new_zeros(sum(sizes), model.word_encoder.size)
+    start = 0
+    while start < len(order):
+        width = sizes[start]
+        chosen = order[start : start + rows_at_once(width, rows.device)]
+        x, seen = rows[chosen, :width], mask[chosen, :width]
+        text = Text(x, seen, seen, model.word_encoder(x, seen))
+        whole[chosen] = reading.mean(text.states, seen)
+        words = (first[chosen, None] + torch.arange(width, device=rows.device))[seen]
+        changed[words] = without_each(reading, text, blank)[seen]
+        start += len(chosen)
+    return whole, changed
+
+
+def _closed(
+    rows: Float[Tensor, "N S M"], real: Bool[Tensor, "N S"], place: Int[Tensor, " N"], gone: Bool[Tensor, " N"]
+) -> tuple[Float[Tensor, "N s M"], Bool[Tensor, "N s"]]:
+    """The sentences of some texts and which are real, when those behind one that is gone have moved up."""
+    count = real.sum(-1)
+    places = torch.arange(int(count.max()), device=rows.device)
+    order = (places + (gone[:, None] & (places >= place[:, None])).long()).clamp(max=len(places) - 1)
+    return reordered(rows[:, : len(places)], order), places < (count - gone.long())[:, None]
+
+
+def _read(model: Hierarchical, rows: Float[Tensor, "N S M"], mask: Bool[Tensor, "N S"]) -> Float[Tensor, "N C"]:
+    states = model.encoder(rows, mask)
+    return model.decode(states, softmax(model.alignment(states), mask))
+
+
+def _texts_read(
+    model: Hierarchical, layout: Layout, real: Bool[Tensor, "B S"], gone: Bool[Tensor, " K"], blank: Tensor | None
+) -> float:
+    """How many texts are read; a text is its words and its sentences, and a part of them is that part of it."""
+    words, sentences = layout.mask.sum(-1), real.sum(-1)
+    owner = real.nonzero()[:, 0]  # the text of each sentence
+    spent = sentences.double().index_add(0, owner, tokens_read(model.word_encoder, words, blank))
+    spent = spent.index_add(0, layout.example, (sentences[layout.example] - gone.long()).double())
+    whole = sentences.index_add(0, owner, words)
+    return float((spent / whole.clamp(min=1)).sum())

@@ -1,0 +1,48 @@
+"""Deletions where the words of a text are attended to, with or without a query."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from assay import costs
+from assay.models.classifier import Classifier
+from assay.models.deletions.readings import Text, of_text
+from assay.models.deletions.rows import rows_at_once, tokens_read, without_each
+from assay.models.paired import Paired
+from assay.types import Batch
+
+
+def word_deletions(
+    model: Classifier | Paired, x: Float[Tensor, "B T D"], batch: Batch, blank: Float[Tensor, " D"] | None
+) -> Float[Tensor, "B T C"]:
+    """The logits of each text without its t-th token, or with a blank there."""
+    rows = rows_at_once(batch.ids.shape[1], x.device)
+    parts = [slice(start, start + rows) for start in range(0, len(batch), rows)]
+    logits = torch.cat([_some(model, x[part], batch[part], blank) for part in parts])
+    alone = (batch.lengths < 2) & (blank is None)
+    if alone.any():
+        logits[alone] = _nothing_left(model, x[alone], batch[alone.nonzero()[:, 0]])[:, None]
+    return logits
+
+
+def _some(model: Classifier | Paired, x: Tensor, batch: Batch, blank: Tensor | None) -> Float[Tensor, "B T C"]:
+    """The same for few texts, of two words at least where one is deleted."""
+    markers = int(model.architecture.markers)
+    around, mask = model.surrounded(x, batch.mask) if markers else (x, batch.mask)
+    seen = nn.functional.pad(batch.mask, (markers, markers))
+    if costs.measuring():
+        lengths = mask.sum(-1)
+        costs.add(forward=float((tokens_read(model.encoder, lengths, blank) / lengths.clamp(min=1)).sum()))
+    text = Text(around, mask, seen, model.encoder(around, mask))
+    return without_each(of_text(model, batch), text, blank)[:, markers : markers + x.shape[1]]
+
+
+def _nothing_left(model: Classifier | Paired, x: Tensor, batch: Batch) -> Float[Tensor, "B C"]:
+    """The logits of texts of which no word is left: those of the zero context."""
+    empty = replace(batch, mask=torch.zeros_like(batch.mask))
+    states = model.states(x, empty)
+    return model.decode(states, torch.zeros_like(states[..., 0]))

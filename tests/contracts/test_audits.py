@@ -1,0 +1,75 @@
+"""What every audit owes its caller, checked over all of them and all shapes of models."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from assay.audits import AUDITS
+from assay.audits.cases import Case
+from assay.explainers import EXPLAINERS
+from tests import builders
+
+KINDS = ("gru", "hierarchical-gru", "hierarchical-none", "paired-lstm", "paired-average")
+FEW = ("attention", "attention_x_gradient", "gradient", "leave_one_out", "random")
+TRAINING = ("roar",)  # what these need beside the batch is not at hand
+EVERY_AUDIT = pytest.mark.parametrize("name", AUDITS)
+
+
+def case(kind, batch, planted):
+    """The batch under some explainers; some words are evidence."""
+    batch = replace(batch, truth=batch.mask & (batch.ids % 3 == 0))
+    explainers = {title: EXPLAINERS[title] for title in FEW}
+    scores = {}
+    found = Case(builders.kind(kind, classes=3), batch, scores, explainers=explainers, planted=planted)
+    scores.update({title: each(found.model, batch, found.predicted) for title, each in explainers.items()})
+    return found
+
+
+def cases(kind, batch):
+    """One case of what people marked and one of planted evidence: every audit is for one of them or for both."""
+    return [case(kind, batch, planted) for planted in (False, True)]
+
+
+@EVERY_AUDIT
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_audit_gives_each_text_its_numbers_or_says_why_not(name, kind):
+    texts = builders.texts((7, 1, 4, 12, 9))
+    found = [(one, AUDITS[name].unfit(one)) for one in cases(kind, texts)]
+    assert all(reason is None or len(reason) > 10 for _, reason in found)
+    fit = [one for one, reason in found if reason is None]
+    assert fit or name in TRAINING
+    for one in fit:
+        answer = AUDITS[name](one)
+        assert answer.measures
+        for values in answer.measures.values():
+            assert values.shape == (5,) and values.dtype == np.float64
+            assert not np.isinf(values).any()
+        assert any(np.isfinite(values).any() for values in answer.measures.values())
+        for weights in answer.weights.values():
+            assert weights.shape == texts.ids.shape
+            assert (weights[~texts.mask.numpy()] == 0).all()
+
+
+@EVERY_AUDIT
+@pytest.mark.parametrize("kind", ["hierarchical-gru", "paired-lstm"])
+def test_padding_and_the_other_texts_change_no_number(name, kind):
+    """But for what is drawn at random for a batch."""
+    for narrow, wide in zip(cases(kind, builders.texts()), cases(kind, builders.texts(width=16)), strict=True):
+        if AUDITS[name].unfit(narrow) is None and name != "permutation":
+            expected, found = AUDITS[name](narrow).measures, AUDITS[name](wide).measures
+            assert expected.keys() == found.keys()
+            for measure, values in expected.items():
+                np.testing.assert_allclose(found[measure], values, atol=1e-7, err_msg=measure)
+
+
+@EVERY_AUDIT
+def test_a_barred_class_makes_no_number_infinite(name):
+    allowed = torch.tensor([[1, 1, 0], [1, 0, 1], [0, 1, 1], [1, 1, 0]]).bool()
+    for one in cases("paired-average", replace(builders.texts(), candidates=allowed)):
+        assert allowed.gather(1, one.predicted[:, None]).all()
+        if AUDITS[name].unfit(one) is None:
+            assert not any(np.isinf(values).any() for values in AUDITS[name](one).measures.values())
