@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from assay.records import Record
 
@@ -30,8 +31,13 @@ def table(
 
 def made(module: str, records: Iterable[Record]) -> str:
     """By which command, when and where."""
+    return made_from(module, [record.summary for record in records])
+
+
+def made_from(module: str, summaries: Sequence[Mapping[str, Any]]) -> str:
+    """By which command, when and where, as the summaries of its runs say."""
     days, devices, versions = (
-        sorted({of(record.summary) for record in records})
+        sorted({of(summary) for summary in summaries})
         for of in (lambda s: s["created"][:10], lambda s: s["device"], lambda s: s["versions"]["torch"])
     )
     option = "" if devices == ["cpu"] else " --device cuda"
