@@ -1,8 +1,8 @@
-"""Trains each model, audits it, and writes table.md: Kendall's τ of attention beside the paper's.
+"""Trains each model, audits it, and writes the table of README.md: Kendall's τ of attention beside the paper's.
 
-    ASSAY_DATA=folder python -m studies.jain_wallace [--device cuda] [--runs runs/jain-wallace]
+    ASSAY_DATA=folder python -m studies.jain_wallace [--device cuda] [--only snli/lstm]
 
-Each run is resumed where it stopped; finished ones are only read.
+Results are kept in results/; what stands there is only read, and an interrupted run goes on.
 """
 
 from __future__ import annotations
@@ -12,76 +12,80 @@ import os
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import argparse
-import platform
-import time
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
-import torch
-
 from assay.data.corpora import corpus
-from assay.models.presets import PRESETS
-from assay.models.recipes import train
+from assay.models.presets import preset
+from assay.models.recipes import Recipe
 from assay.records import Record
-from assay.run.audit import audit
 from assay.run.plan import AuditPlan
-from studies.jain_wallace.published import PUBLISHED
+from studies.jain_wallace.published import ACCURACY, PUBLISHED
+from studies.pages import made_from, put
+from studies.results import Result, finding, kept, run
 
-CORPORA = {"sst": "SST", "newsgroups": "20News", "agnews": "AG News"}
+HERE = Path(__file__).parent
+CORPORA = {
+    "sst": "SST",
+    "newsgroups": "20News",
+    "agnews": "AG News",
+    "snli": "SNLI",
+    "babi1": "bAbI 1",
+    "babi2": "bAbI 2",
+    "babi3": "bAbI 3",
+}
 ENCODERS = {"lstm": "BiLSTM", "average": "Average"}
+PAIRS = ("attention~gradient", "attention~leave_one_out", "gradient~leave_one_out")
 PLAN = AuditPlan(explainers=("attention", "gradient", "leave_one_out", "random"))
 
 
-def run(name: str, encoder: str, folder: Path, device: str) -> Record:
-    """The audit of one model on one corpus, with the preset that is closest to the paper."""
-    preset = PRESETS["jain-wallace"]
-    recipe = replace(preset, architecture=replace(preset.architecture, encoder=encoder))
-    given = corpus(name)
-    model = train(given, recipe, folder / "model", device)
-    return audit(model, given.test, PLAN, folder, {"corpus": {"name": name}})
+def recipe(name: str, encoder: str) -> Recipe:
+    """The preset that is closest to the paper."""
+    chosen = preset("jain-wallace", name)
+    return replace(chosen, architecture=replace(chosen.architecture, encoder=encoder))
 
 
-def row(name: str, encoder: str, record: Record) -> list[str]:
+def record(name: str, encoder: str, folder: Path, device: str) -> Record:
+    return run(corpus(name), recipe(name, encoder), PLAN, folder, device)
+
+
+def lines(name: str, encoder: str, result: Result) -> list[str]:
     """Lines of the table for one model: gradient, leave-one-out, and those two with each other."""
-    lines = []
-    test = record.summary["model"]["test"]
-    title = f"{CORPORA[name]} | {ENCODERS[encoder]} | {test['accuracy']:.3f}"
-    for pair in ("attention~gradient", "attention~leave_one_out", "gradient~leave_one_out"):
-        found = [record.finding("agreement", pair, "tau", group) for group in record.summary["corpus"]["classes"]]
+    classes = result["corpus"]["classes"]
+    theirs = f" ({ACCURACY[name]:.2f})" if encoder == "lstm" else ""
+    title = f"{CORPORA[name]} | {ENCODERS[encoder]} | {result['model']['test']['accuracy']:.3f}{theirs}"
+    rows = []
+    for pair in PAIRS:
+        groups = classes if len(classes) <= 3 else ("all",)
+        found = [finding(result, "agreement", pair, "tau", group) for group in groups]
         ours = " / ".join(f"{f.mean:.2f} ± {f.std:.2f}" if f else "–" for f in found)
-        interval = record.finding("agreement", pair, "tau")
-        assert interval is not None
-        paper = PUBLISHED.get((name, encoder, pair.removeprefix("attention~")))
-        theirs = " / ".join(f"{mean:.2f} ± {std:.2f}" for mean, std in paper) if paper else "–"
-        every = f"{interval.mean:.3f} [{interval.low:.3f}, {interval.high:.3f}]"
-        lines.append(f"| {title} | {pair.replace('~', ' ~ ')} | {ours} | {theirs} | {every} | {interval.n:,} |")
-    return lines
-
-
-def page(records: dict[tuple[str, str], Record], device: str) -> str:
-    """The table as Markdown, with machine and date."""
-    lines = [line for (name, encoder), record in records.items() for line in row(name, encoder, record)]
-    where = torch.cuda.get_device_name() if device == "cuda" else f"{platform.machine()} CPU, one thread"
-    head = "| corpus | encoder | accuracy | τ of | ours, class 0 / 1 | paper, class 0 / 1 | all [95 %] | n |"
-    made = (
-        f"Made by `python -m studies.jain_wallace` on {time.strftime('%Y-%m-%d')}, {where}, torch {torch.__version__}."
-    )
-    return "\n".join([made, "", head, "|" + "---|" * 8, *lines, ""])
+        figures = PUBLISHED.get((name, encoder, pair.removeprefix("attention~")), ())
+        paper = " / ".join(f"{mean:.2f} ± {std:.2f}" for mean, std in figures) or "–"
+        every = finding(result, "agreement", pair, "tau")
+        assert every is not None
+        interval = f"{every.mean:.3f} [{every.low:.3f}, {every.high:.3f}]"
+        rows.append(f"| {title} | {pair.replace('~', ' ~ ')} | {ours} | {paper} | {interval} | {every.n:,} |")
+    return rows
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--runs", type=Path, default=Path("runs/jain-wallace"))
+    parser.add_argument("--only", help="one cell, such as snli/lstm; the page is not written")
     options = parser.parse_args()
-    records = {
-        (name, encoder): run(name, encoder, options.runs / f"{name}-{encoder}", options.device)
-        for name in CORPORA
-        for encoder in ENCODERS
-    }
-    table = page(records, options.device)
-    (options.runs / "table.md").write_text(table, encoding="utf-8")
-    print(table)
+    cells = [options.only.split("/")] if options.only else [(name, each) for name in CORPORA for each in ENCODERS]
+    results = {}
+    for name, encoder in cells:
+        made = partial(record, name, encoder, options.runs / f"{name}-{encoder}", options.device)
+        results[name, encoder] = kept(HERE / "results" / f"{name}-{encoder}.json", made)
+    if options.only:
+        return
+    head = "| corpus | encoder | accuracy (paper) | τ of | ours, by class | paper | all [95 %] | n |"
+    table = [line for (name, encoder), result in results.items() for line in lines(name, encoder, result)]
+    made_by = made_from("studies.jain_wallace", list(results.values()))
+    put(HERE / "README.md", "\n".join([made_by, "", head, "|" + "---|" * 8, *table, ""]))
 
 
 if __name__ == "__main__":

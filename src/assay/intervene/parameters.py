@@ -6,6 +6,7 @@ import copy
 from collections.abc import Sequence
 
 import torch
+from torch import nn
 
 from assay.errors import unknown
 from assay.models.network import Network
@@ -20,7 +21,7 @@ def randomised(model: Network, parts: Sequence[str], seed: int) -> Network:
     With the same seed a part is drawn alike whatever other parts are. Word vectors that a model started from are drawn
     too: what they tell of words is learnt as well.
     """
-    other = copy.deepcopy(model)
+    other = _copied(model)
     fresh = drawn(model.architecture, len(model.vectors), model.decoder.out_features, seed)
     for part in parts:
         if part not in model.cascade:
@@ -36,11 +37,20 @@ def nudged(model: Network, share: float, seed: int) -> Network:
     That distance is the root mean square of how far words lie from their mean; the padding's embedding stays. All that
     reads the table sees the same change, baselines included, so any explainer can be put to it.
     """
-    other = copy.deepcopy(model)
+    other = _copied(model)
     table = other.embedding.weight
     words = table[model.ordinary :]
     spread = (words - words.mean(0)).square().sum(-1).mean().sqrt()
     directions = torch.randn(table.shape, generator=torch.Generator().manual_seed(seed))
     directions = (directions / directions.norm(dim=-1, keepdim=True)).to(table)
     table[1:] += share * spread * directions[1:]
+    return other
+
+
+def _copied(model: Network) -> Network:
+    """A copy whose recurrent weights lie in one piece, as a GPU wants them."""
+    other = copy.deepcopy(model)
+    for part in other.modules():
+        if isinstance(part, nn.RNNBase):
+            part.flatten_parameters()
     return other
