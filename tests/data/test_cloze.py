@@ -13,7 +13,6 @@ from assay.data.batches import collate, tokenise
 from assay.data.cloze import candidates, is_cloze
 from assay.data.corpora import corpus
 from assay.data.examples import Corpus
-from assay.data.joined import joined
 from assay.data.questions import read_question
 from assay.data.text import TextOptions, Tokeniser
 from assay.errors import AssayError
@@ -130,11 +129,6 @@ def test_a_batch_allows_the_candidates_alone(tmp_path: Path) -> None:
     assert batch.candidates is not None and batch.query is not None
     assert batch.candidates.tolist() == [[True, False], [True, True], [False, True]]
     assert batch.candidates[torch.arange(3), batch.labels].all()
-
-
-def test_joined_questions_keep_their_candidates(tmp_path: Path) -> None:
-    pairs = corpus(str(write_table(tmp_path, ROWS)))
-    assert [one.candidates for one in joined(pairs).train] == [one.candidates for one in pairs.train]
 
 
 @pytest.mark.parametrize(

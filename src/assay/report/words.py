@@ -100,7 +100,7 @@ READING = {
     "roar": "The highest words are removed from the training texts too, and a model is trained from the start: it "
     "has never seen whole texts, so nothing surprises it. Accuracy should fall faster than without random words. "
     "Where the same thing can be learnt from other words, it need not fall at all.",
-    "shortcut": "The planted words mean nothing, yet they decide. Only texts in which the model demonstrably uses "
+    "shortcut": "The planted words decide; in a shortcut they mean nothing. Only texts in which the model demonstrably uses "
     "them count. An explainer that does not show them would hide the fault.",
     "single_weight": "The attention weight of one {item} is set to zero and the others share its attention. If "
     "attention tells what matters, boxes lie right of 0, and the further right the larger the gap (upper rows); bars "
@@ -111,7 +111,7 @@ READING = {
     "a ranking can do better, and what it needs beyond are {items} that it puts too high. Gradient is the slope of the "
     "decision’s probability at the attention weights, not the explainer of that name. The share of attention that "
     "is erased on the way says how much of it can go without any effect on the decision. Texts whose decision a "
-    "ranking never changes are not in its box; the table counts them.",
+    "ranking never changes are not in its box; the table counts them. The random order is drawn once for each text.",
 }
 LIMITED = dict.fromkeys(("truth", "erasure", "plausibility", "stability", "roar", "shortcut"), "best") | {
     "sanity": "least noticing"
