@@ -100,7 +100,7 @@ READING = {
     "roar": "The highest words are removed from the training texts too, and a model is trained from the start: it "
     "has never seen whole texts, so nothing surprises it. Accuracy should fall faster than without random words. "
     "Where the same thing can be learnt from other words, it need not fall at all.",
-    "shortcut": "The planted words decide; in a shortcut they mean nothing. Only texts in which the model demonstrably uses "
+    "shortcut": "The planted words decide; in a shortcut they mean nothing. Only texts in which the model surely uses "
     "them count. An explainer that does not show them would hide the fault.",
     "single_weight": "The attention weight of one {item} is set to zero and the others share its attention. If "
     "attention tells what matters, boxes lie right of 0, and the further right the larger the gap (upper rows); bars "
