@@ -18,7 +18,10 @@ Target = Int[Tensor, " B"]
 
 
 def gradient(model: Model, batch: Batch, target: Target) -> Scores:
-    """|∂p/∂e_t · e_t| with attention held fixed (Jain and Wallace, 2019, algorithm 1: the one-hot derivative)."""
+    """|∂p/∂e_t · e_t| with attention held fixed (Jain and Wallace, 2019, algorithm 1: the one-hot derivative).
+
+    It is the attention that pools: in a hierarchy that to sentences, while the attention to words is not held.
+    """
     x, slope = _slope(model, batch, target, _held)
     return (x * slope).sum(-1).abs()
 

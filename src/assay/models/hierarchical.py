@@ -78,6 +78,7 @@ class Hierarchical(Network):
         "word_encoder",
         "embedding",
     )
+    stacked: ClassVar[bool] = False
 
     alignment: Additive | Dot
 
@@ -89,10 +90,6 @@ class Hierarchical(Network):
         self.encoder = encoder(self.word_encoder.size, architecture.hidden)
         self.alignment = alignment(self.encoder.size, architecture.alignment_size)
         self.decoder = nn.Linear(self.encoder.size, classes)
-
-    @property
-    def layers(self) -> int:
-        return 0  # the layers of two transformers, one above the other, make no stack over the words of a text
 
     def items(self, batch: Batch) -> Int[Tensor, "B T"]:
         return (_firsts(batch).long().cumsum(-1) - 1).clamp(min=0)

@@ -24,6 +24,9 @@ class Network(nn.Module, ABC):
     cascade: ClassVar[tuple[str, ...]]
     """The parts from the output downward."""
 
+    stacked: ClassVar[bool] = True
+    """Whether layers of self-attention, where the encoder has any, are over the words of a whole text."""
+
     encoder: Encoder
     decoder: nn.Linear
 
@@ -66,7 +69,7 @@ class Network(nn.Module, ABC):
 
     @property
     def layers(self) -> int:
-        return len(self.encoder.blocks) if isinstance(self.encoder, Transformer) else 0
+        return len(self.encoder.blocks) if self.stacked and isinstance(self.encoder, Transformer) else 0
 
     def layered(self, x: Float[Tensor, "B T D"], batch: Batch) -> Output:
         """As the call, with the weights of each layer of the encoder before those that pool."""
