@@ -12,10 +12,11 @@ from torch import Tensor
 from assay.intervene.adversary.bracket import bracket
 from assay.intervene.adversary.distance import jsd
 from assay.intervene.adversary.exact import exact
+from assay.intervene.adversary.many import many
 from assay.intervene.adversary.problem import Adversaries
 from assay.intervene.adversary.search import Search, search
 
-__all__ = ["Adversaries", "Search", "bracket", "exact", "furthest", "jsd", "search"]
+__all__ = ["Adversaries", "Search", "bracket", "exact", "furthest", "jsd", "many", "search"]
 
 
 def furthest(
@@ -25,6 +26,6 @@ def furthest(
     epsilon: float = 0.01,
     k: int = 5,
 ) -> Adversaries:
-    """The best answer there is for this number of classes: exact for two, a bracket for three, else a search."""
-    solve = {2: exact, 3: bracket}.get(values.shape[-1], search)
+    """The best answer there is for this number of classes: exact for two, a bracket for three, else a lower bound."""
+    solve = {2: exact, 3: bracket}.get(values.shape[-1], many)
     return solve(values, weights, mask, epsilon, k)

@@ -15,6 +15,7 @@ from assay.intervene.adversary.ball import KNOTS, Ball, Hull
 from assay.intervene.adversary.candidates import SHORTLIST, Candidates, pick, top
 from assay.intervene.adversary.distance import LOG2, shared
 from assay.intervene.adversary.problem import ENTRIES, Adversaries, Problem
+from assay.intervene.adversary.relaxation import relaxed
 
 LONGEST = 64
 """Texts up to this length are enumerated whole: at most 41,664 triples of tokens."""
@@ -39,7 +40,7 @@ def bracket(
     because from a side that bulges inwards one can move both ways along the tangent. Points on the outward sides give
     the lower bound. Tangents in place of these sides make a region that holds the ball and has finitely many such
     vertices: the best of them is the upper bound. In a text of more than 64 tokens only 64 are used, and the upper
-    bound is that of attention without any limit on the output.
+    bound keeps one measure of the output at a time, as for more classes.
     """
     if values.shape[-1] != 3:
         raise AssayError("bracket() answers for three classes; use furthest(), which chooses by their number.")
@@ -58,7 +59,8 @@ def _bracket(problem: Problem, k: int) -> tuple[Float[Tensor, "B K T"], Float[Te
     inner = Ball.around(problem.observed, max(problem.epsilon * (1 - 1e-10), 0.1 * ROUNDING))
     outer = Hull(Ball.around(problem.observed, problem.epsilon + ROUNDING))
     upper = _vertices(short, outer, 1).scores[:, 0].clamp(min=0)
-    upper = upper.where(problem.mask.sum(-1) <= LONGEST, problem.ceiling)
+    if tokens.shape[1] < problem.mask.shape[1]:
+        upper = upper.where(problem.mask.sum(-1) <= LONGEST, relaxed(problem))
     found = _vertices(short, inner, SHORTLIST)
     within = short.tvd(found.dense(tokens.shape[1])) <= problem.epsilon + ROUNDING
     found = Candidates(found.positions, found.shares, found.scores.where(within, -torch.inf))
@@ -79,8 +81,7 @@ def _shorten(problem: Problem) -> tuple[Problem, Int[Tensor, "B S"]]:
     rank = one_hot(sector, SECTORS).cumsum(1).gather(-1, sector[..., None])[..., 0]
     rank = rank.where(problem.mask.gather(1, order), order.shape[1] + 1)
     tokens = order.gather(1, rank.argsort(dim=-1, stable=True)[:, :LONGEST].sort(-1).values)
-    weights, mask = problem.weights.gather(1, tokens), problem.mask.gather(1, tokens)
-    return Problem(pick(problem.values, tokens), weights, mask, problem.observed, problem.epsilon), tokens
+    return problem.on(tokens), tokens
 
 
 def _vertices(problem: Problem, region: Ball | Hull, number: int) -> Candidates:

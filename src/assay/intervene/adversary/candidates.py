@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -22,6 +23,12 @@ class Candidates:
     shares: Float[Tensor, "B N S"]
     scores: Float[Tensor, "B N"]
 
+    @classmethod
+    def stack(cls, parts: Sequence[Candidates]) -> Candidates:
+        """The lists of several batches as those of one."""
+        columns = zip(*((part.positions, part.shares, part.scores) for part in parts), strict=True)
+        return cls(*(torch.cat(column) for column in columns))
+
     def join(self, other: Candidates) -> Candidates:
         """Both lists as one."""
         return Candidates(
@@ -34,6 +41,24 @@ class Candidates:
         """The shortlist: the best few hundred, or fewer, best first."""
         scores, chosen = top(self.scores, number)
         return Candidates(pick(self.positions, chosen), pick(self.shares, chosen), scores)
+
+    def and_pairs(
+        self, pairs: Callable[[slice, Tensor], Candidates], alone: Float[Tensor, "B T"], number: int, step: int
+    ) -> Candidates:
+        """The best so many of these and of all pairs of tokens, which are sorted from the least to the most attended.
+
+        `pairs` gives those of some tokens with later ones that are above a least score, `alone` is the score of each
+        token alone. No pair beats its less attended token alone (convexity), so the walk over a long text ends as soon
+        as the next token alone is no better than the last of the shortlist.
+        """
+        found = self.best(number)
+        for start in range(0, alone.shape[1] - 1, step):
+            full = found.scores.shape[1] == number
+            last = found.scores[:, -1:] if full else torch.full_like(alone[:, :1], -torch.inf)
+            if bool((alone[:, start : start + 1] <= last).all()):
+                break
+            found = found.join(pairs(slice(start, start + step), last)).best(number)
+        return found
 
     def relabel(self, tokens: Int[Tensor, "B T"]) -> Candidates:
         """The same attentions where position t stands for token tokens[:, t]."""
@@ -67,6 +92,12 @@ class Candidates:
             scores = scores.scatter(1, chosen, -torch.inf)
             apart = apart + shortlist.jsd(allowed)
         return torch.stack(picked, 1)
+
+
+def one_token(scores: Float[Tensor, "B T"]) -> Candidates:
+    """All the weight on one token, with these scores; a second token has none."""
+    positions, one = torch.arange(scores.shape[1], device=scores.device).expand_as(scores), torch.ones_like(scores)
+    return Candidates(torch.stack([positions, positions], -1), torch.stack([one, 1 - one], -1), scores)
 
 
 def top(scores: Float[Tensor, "B M"], number: int = SHORTLIST) -> tuple[Float[Tensor, "B N"], Int[Tensor, "B N"]]:

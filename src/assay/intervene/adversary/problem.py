@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from assay.errors import AssayError
@@ -15,13 +15,16 @@ from assay.intervene.adversary.distance import LOG2, jsd, shared
 ENTRIES = 2**17
 """Numbers in one temporary array: 1 MiB, with about a dozen alive at once; one long text may take a few times more."""
 
+ROUNDING = 5e-13
+
 
 @dataclass(frozen=True, eq=False)
 class Adversaries:
     """K attentions an example, best first, that leave the output within epsilon (total variation) of the observed one.
 
     A slot for which there was no further attention holds the observed one, with jsd and tvd 0. `upper` bounds the
-    largest possible JSD from above: it equals jsd[:, 0] where `kind` is "exact". All numbers are float64.
+    largest possible JSD from above: it equals jsd[:, 0] where `kind` is "exact", and wherever else the two meet the
+    answer is the optimum too. All numbers are float64.
     """
 
     weights: Float[Tensor, "B K T"]
@@ -65,15 +68,37 @@ class Problem:
         single = (LOG2 + shared(torch.ones_like(self.weights), self.weights)).where(self.mask, 0.0)
         return single.amax(-1).clamp(min=0)
 
+    @property
+    def limit(self) -> float:
+        """Epsilon with room for rounding: what is nearer counts as within epsilon."""
+        return self.epsilon + ROUNDING
+
+    @property
+    def safe(self) -> float:
+        """A hair less than epsilon, and never nothing, so that rounding keeps to the limit."""
+        return max(self.epsilon * (1 - 1e-10), 0.5 * ROUNDING)
+
     def tvd(self, weights: Float[Tensor, "B K T"]) -> Float[Tensor, "B K"]:
         """Total variation distance of the outputs under other attentions from the observed output."""
         return 0.5 * ((weights @ self.values).softmax(-1) - self.observed[:, None]).abs().sum(-1)
 
+    def on(self, tokens: Int[Tensor, "B S"]) -> Problem:
+        """The same problem where only these tokens may be attended to, in this order."""
+        values = self.values.gather(1, tokens[..., None].expand(-1, -1, self.values.shape[-1]))
+        weights, mask = self.weights.gather(1, tokens), self.mask.gather(1, tokens)
+        return Problem(values, weights, mask, self.observed, self.epsilon)
+
     def split(self, rows: int) -> Iterator[Problem]:
         """The same problem in pieces of at most `rows` examples."""
         for start in range(0, len(self.mask), rows):
-            piece = slice(start, start + rows)
-            yield Problem(self.values[piece], self.weights[piece], self.mask[piece], self.observed[piece], self.epsilon)
+            yield self.rows(slice(start, start + rows))
+
+    def rows(self, chosen: slice | Int[Tensor, " N"]) -> Problem:
+        """The problem of some of the examples."""
+        values, weights, mask, observed = (
+            field[chosen] for field in (self.values, self.weights, self.mask, self.observed)
+        )
+        return Problem(values, weights, mask, observed, self.epsilon)
 
     def answer(
         self, weights: Float[Tensor, "B K T"], kind: str, upper: Float[Tensor, " B"] | None = None

@@ -1,0 +1,76 @@
+"""From an attention along the border of what is allowed to a further one."""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from assay.intervene.adversary.directions import free, jsd_slope, scaled, tvd_slope, until_zero
+from assay.intervene.adversary.distance import jsd
+from assay.intervene.adversary.problem import Problem
+
+STEPS = 12
+LENGTHS = 4
+RETURNS = 3
+BORDER = 0.98
+"""An output that has moved by this part of epsilon is at the border."""
+
+KINK = 0.2
+"""The edges of the border are rounded by this part of epsilon, else an ascent jams in them."""
+
+
+def slide(problem: Problem, attention: Float[Tensor, "B K T"]) -> Float[Tensor, "B K T"]:
+    """Attentions within epsilon that are at least as far as the given ones, and use no more tokens.
+
+    A step goes up the slope of JSD, at the border along its tangent. Several lengths are tried, brought back within
+    epsilon and compared; the next step is longer or shorter accordingly.
+    """
+    score = jsd(attention, problem.weights[:, None])
+    reach = torch.ones_like(score)[..., None]
+    parts = 0.5 ** torch.arange(LENGTHS, dtype=reach.dtype, device=reach.device)
+    for _ in range(STEPS):
+        direction, back = _directions(problem, attention)
+        length, _ = until_zero(attention, direction)
+        tried = attention[..., None, :] + (length * reach * parts)[..., None] * direction[..., None, :]
+        tried = _returned(problem, tried.clamp(min=0), back)
+        further, chosen = _scores(problem, tried).max(-1, keepdim=True)
+        better = further > score[..., None]
+        best = tried.gather(2, chosen[..., None].expand(-1, -1, -1, tried.shape[-1]))[:, :, 0]
+        attention, score = best.where(better, attention), further[..., 0].where(better[..., 0], score)
+        reach = reach * (4 * parts[chosen]).where(better, 0.5**LENGTHS)
+        reach = reach.clamp(max=1)
+    return attention
+
+
+def _directions(
+    problem: Problem, attention: Float[Tensor, "B K T"]
+) -> tuple[Float[Tensor, "B K T"], Float[Tensor, "B K T"]]:
+    """Where JSD grows fastest without leaving the border, and where the output moves away fastest."""
+    used = (attention > 0).to(attention)
+    away, _ = scaled(tvd_slope(problem, attention, KINK * problem.safe) * used)
+    border = (problem.tvd(attention) > BORDER * problem.safe)[..., None]
+    direction, _ = scaled(free(jsd_slope(problem, attention), torch.stack([used, away * border], -1)))
+    return direction, free(away, used[..., None])
+
+
+def _returned(
+    problem: Problem, tried: Float[Tensor, "B K N T"], away: Float[Tensor, "B K T"]
+) -> Float[Tensor, "B K N T"]:
+    """Brought back within epsilon by a few steps of Newton's method, if they suffice."""
+    shape = tried.shape
+    away = away[:, :, None].expand(shape).flatten(1, 2)
+    tried = tried.flatten(1, 2)
+    for _ in range(RETURNS):
+        excess = problem.tvd(tried) - problem.safe
+        slope = (tvd_slope(problem, tried, KINK * problem.safe) * away).sum(-1)
+        step = (excess / slope).where((excess > 0) & (slope > 0), 0.0)
+        tried = (tried - step[..., None] * away).clamp(min=0)
+        tried = tried / tried.sum(-1, keepdim=True).clamp(min=torch.finfo(tried.dtype).tiny)
+    return tried.reshape(shape)
+
+
+def _scores(problem: Problem, tried: Float[Tensor, "B K N T"]) -> Float[Tensor, "B K N"]:
+    """The JSD of each, minus infinity where it is not allowed."""
+    within = problem.tvd(tried.flatten(1, 2)).reshape(tried.shape[:-1]) <= problem.limit
+    return jsd(tried, problem.weights[:, None, None]).where(within, -torch.inf)
