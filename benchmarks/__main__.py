@@ -67,6 +67,7 @@ def steps(model: Classifier) -> list[Step]:
         random = np.random.default_rng(0)
         return random.random(batch.ids.shape), random.random(batch.ids.shape)
 
+    several = Classifier(Architecture(), WORDS, 10).eval()
     return [
         Step("gradient", explained("gradient"), lambda b: plain.gradient(model, b), "", "2.5"),
         Step("leave-one-out", explained("leave_one_out"), lambda b: plain.leave_one_out(model, b), "≤ 4", "18"),
@@ -83,6 +84,13 @@ def steps(model: Classifier) -> list[Step]:
             lambda b: plain.adversary(model, b),
             "≤ 0.5",
             "110",
+        ),
+        Step(
+            "adversary, ten classes (loop: search)",
+            lambda b: Adversary()(Case(several, b, {})),
+            lambda b: plain.adversary(several, b),
+            "≤ 10",
+            "",
         ),
         Step("Kendall's τ", compared, lambda b: plain.kendall(*map(torch.from_numpy, scores(b)), b), "≤ 0.1", "5"),
     ]
@@ -152,7 +160,8 @@ over a sample of the sentences. *Wanted* is the goal we set; *published* is what
 |---|---|---|---|---|---|
 {rows}
 
-The exact adversary finds the optimum; the search in the loop column finds a lower bound of it.
+The exact adversary finds the optimum; the search in the loop column finds a lower bound of it. With ten classes ours is
+a lower bound too, a higher one, with an upper bound beside it.
 
 Memory is bounded by tokens, not by examples. Peak of a whole audit (all explainers, all audits), interpreter and
 libraries included: {peaks}.

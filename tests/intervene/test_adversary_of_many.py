@@ -132,6 +132,21 @@ def test_barred_classes_change_neither_bound() -> None:
             assert (found.jsd[:, 0] > known.jsd[:, 0] - 0.05).all()
 
 
+def test_each_text_may_have_classes_of_its_own() -> None:
+    values, weights, mask = case([12, 25, 20], 30)
+    candidates = torch.zeros(3, 1, 30, dtype=torch.bool)
+    for row, classes in enumerate(([3, 7, 8, 20], [0, 1, 2, 3, 4, 5, 6, 29], [11])):
+        candidates[row, 0, classes] = True
+    values = values + BARRED * ~candidates
+    found = many(values, weights, mask)
+    check_answer(found, (values, weights, mask), 0.01)
+    assert torch.equal(found.weights[2, 0].argmax(-1), weights[2, :20].argmin())  # one class: attention is free
+    for row in range(2):
+        alone = many(*(tensor[row : row + 1] for tensor in (values, weights, mask)))
+        np.testing.assert_allclose(alone.jsd[0], found.jsd[row], atol=1e-9)
+        np.testing.assert_allclose(alone.upper[0], found.upper[row], atol=1e-9)
+
+
 @pytest.mark.parametrize("lengths", [[5, 9, 12], [5, 90, 40]])
 def test_neither_padding_nor_a_long_neighbour_changes_anything(lengths: list[int]) -> None:
     values, weights, mask = case(lengths, 5)

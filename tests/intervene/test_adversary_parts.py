@@ -152,6 +152,19 @@ def test_the_border_of_two_classes_is_reached_by_moving_epsilon_from_one_to_the_
     assert Lines.around(problem).borders[0, 0, 1].item() == pytest.approx(odds.item(), abs=1e-9)
 
 
+def test_the_border_of_the_likeliest_class_is_reached_by_moving_epsilon_to_the_others_in_proportion() -> None:
+    problem = problem_of([8, 5], 5, epsilon=0.02)
+    for row in range(2):
+        own = int(problem.observed[row].argmax())
+        others = problem.observed[row].clone()
+        others[own] = 0
+        shares = others / others.sum()
+        moved_output = problem.observed[row] + 0.02 * shares
+        moved_output[own] -= 0.02
+        odds = (shares * (moved_output / moved_output[own]).log()).sum()
+        assert Lines.around(problem).borders[row, -1, 1].item() == pytest.approx(odds.item(), abs=1e-9)
+
+
 def test_the_upper_bound_falls_with_epsilon_and_never_exceeds_that_without_a_limit() -> None:
     bounds = torch.stack([relaxed(problem_of([6, 20, 90], 6, epsilon)) for epsilon in (0.0, 0.01, 0.1, 1.0)])
     assert (bounds.diff(dim=0) >= -1e-12).all()
@@ -178,12 +191,22 @@ def test_a_tilted_attention_has_the_observed_output_and_is_the_aim_times_an_expo
 
 
 def test_a_walk_without_tolerance_ends_with_as_many_tokens_as_classes() -> None:
-    problem = problem_of([20, 12, 70], 5, epsilon=0.0)
+    problem = problem_of([20, 12, 200], 5, epsilon=0.0)
     ends = thinned(problem, 8)
     assert (problem.tvd(ends) < 1e-12).all()
     assert ((ends > 0).sum(-1) <= 5).all()
     assert torch.allclose(ends.sum(-1), torch.ones(3, 8, dtype=torch.float64), rtol=0, atol=1e-12)
     assert (jsd(ends, problem.weights[:, None]) > 0.1).all()
+
+
+def test_a_walk_that_ends_in_groups_goes_on_among_their_tokens() -> None:
+    values, weights, mask = case([120] * 3, 4)
+    hardly = weights.argsort(-1)[:, :40]
+    values = values.scatter(1, hardly[..., None].expand(-1, -1, 4), 3.0)  # of no use for the output
+    values[..., 0].scatter_(1, hardly, -3.0)
+    ends = thinned(Problem.of(values, weights, mask, 0.0), 8)
+    assert ((ends > 0).sum(-1) <= 4).all()
+    assert (ends.gather(-1, hardly[:, None].expand(-1, 8, -1)).sum(-1) < 1).all()
 
 
 @pytest.mark.parametrize("classes", [4, 12])

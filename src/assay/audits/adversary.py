@@ -10,7 +10,10 @@ from assay.intervene.adversary import furthest
 
 @dataclass(frozen=True)
 class Adversary:
-    """ε-max JSD: the largest divergence of an attention that moves the output by at most ε; exact for two classes."""
+    """ε-max JSD: the largest divergence of an attention that moves the output by at most ε; exact for two classes.
+
+    `jsd_upper` is certified for any number: no attention within ε diverges more.
+    """
 
     epsilon: float = 0.01
     k: int = 5

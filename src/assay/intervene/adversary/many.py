@@ -14,7 +14,7 @@ from assay.intervene.adversary.slide import slide
 from assay.intervene.adversary.sparse import sparse
 from assay.intervene.adversary.thinning import thinned
 
-FEWEST, MOST, ALL = 8, 16, 96
+FEWEST, MOST, ALL = 4, 16, 160
 """Walks: all classes share them, because a walk takes the longer the more classes there are."""
 
 SPARSE = 16
@@ -36,7 +36,7 @@ def many(
     far as is allowed, walks to attentions with at most as many tokens as classes, and an ascent along the border from
     the best of both. The upper bound is certified: it keeps one measure of the output at a time.
     """
-    problem = Problem.of(values, weights, mask, epsilon)
+    problem = Problem.of(values, weights, mask, epsilon).of_alive()
     walks = min(max(ALL // values.shape[-1], FEWEST), MOST)
     walked = _candidates(problem, thinned(problem, walks))
     few = sparse(problem, SPARSE, walked.scores.amax(-1))

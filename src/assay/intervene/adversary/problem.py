@@ -16,6 +16,8 @@ ENTRIES = 2**17
 """Numbers in one temporary array: 1 MiB, with about a dozen alive at once; one long text may take a few times more."""
 
 ROUNDING = 5e-13
+LEAST = -700.0
+"""Log-odds below which a probability is 0 in double precision, or next to it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,6 +83,26 @@ class Problem:
     def tvd(self, weights: Float[Tensor, "B K T"]) -> Float[Tensor, "B K"]:
         """Total variation distance of the outputs under other attentions from the observed output."""
         return 0.5 * ((weights @ self.values).softmax(-1) - self.observed[:, None]).abs().sum(-1)
+
+    @property
+    def odds(self) -> Float[Tensor, "B T C"]:
+        """The log-odds of each class against the predicted one, for each token alone."""
+        predicted = self.observed.argmax(-1)[:, None, None].expand(-1, self.mask.shape[1], 1)
+        return self.values - self.values.gather(-1, predicted)
+
+    @property
+    def alive(self) -> Bool[Tensor, "B C"]:
+        """Which classes some attention can give a probability; those that are barred have none in any precision."""
+        return (self.odds.where(self.mask[..., None], -torch.inf).amax(1) > LEAST) | (self.observed > 0)
+
+    def of_alive(self) -> Problem:
+        """The same problem without the other classes; where one must stay, beside a text with more, it has no part."""
+        alive = self.alive
+        order = alive.to(torch.uint8).argsort(dim=-1, descending=True, stable=True)
+        classes = order[:, : max(int(alive.sum(-1).max()), 2)]
+        values = self.odds.where(alive[:, None], 2 * LEAST)
+        values = values.gather(-1, classes[:, None].expand(-1, self.mask.shape[1], -1)).where(self.mask[..., None], 0.0)
+        return Problem(values, self.weights, self.mask, self.observed.gather(-1, classes), self.epsilon)
 
     def on(self, tokens: Int[Tensor, "B S"]) -> Problem:
         """The same problem where only these tokens may be attended to, in this order."""

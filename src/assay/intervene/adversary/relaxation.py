@@ -72,13 +72,11 @@ def _pairs(problem: Problem, classes: Int[Tensor, "B L"], epsilon: float) -> tup
 
 def _rest(problem: Problem, likeliest: Int[Tensor, "B 1"], epsilon: float) -> tuple[Tensor, Tensor]:
     """The mean log-odds of the other classes against the likeliest one, and their borders."""
-    own = problem.observed.gather(1, likeliest)
-    others = problem.observed.scatter(1, likeliest, 0.0)
-    shares = others / others.sum(-1, keepdim=True).clamp(min=torch.finfo(others.dtype).tiny)
+    own, others = problem.observed.gather(1, likeliest), problem.observed.scatter(1, likeliest, 0.0)
+    total, tiny = others.sum(-1, keepdim=True), torch.finfo(others.dtype).tiny
+    shares = others / total.clamp(min=tiny)
     logits = problem.values - problem.values.gather(-1, likeliest[:, None].expand(-1, problem.mask.shape[1], -1))
-    high = (
-        torch.xlogy(shares, shares).sum(-1, keepdim=True)
-        + (1 - own + epsilon).log()
-        - (own - epsilon).clamp(min=0).log()
-    )
+    high = torch.xlogy(shares, shares).sum(-1, keepdim=True)
+    high = high + (1 - own + epsilon).log() - (own - epsilon).clamp(min=0).log()
+    high = high.where(total > tiny, torch.inf)  # without any rest there is nothing to be kept
     return (logits @ shares[..., None]).mT, torch.stack([torch.full_like(high, -torch.inf), high], -1)

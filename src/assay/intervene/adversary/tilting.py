@@ -24,8 +24,7 @@ def tilted(problem: Problem, aim: Float[Tensor, "B K T"]) -> Float[Tensor, "B K 
     some of the observed attention.
     """
     likely = problem.observed.topk(min(problem.observed.shape[-1], CLASSES)).indices
-    values = problem.values.gather(-1, likely[:, None].expand(-1, problem.mask.shape[1], -1))
-    values = values - values.mean(-1, keepdim=True)
+    values = problem.odds.gather(-1, likely[:, None].expand(-1, problem.mask.shape[1], -1))
     values = values - problem.weights[:, None] @ values
     values = values / values.abs().amax((1, 2), keepdim=True).clamp(min=torch.finfo(values.dtype).tiny)
     scores = aim.log()

@@ -35,17 +35,19 @@ class Walk:
     held: Float[Tensor, "B K T N"]  # each is linear in the attention; the first is its sum
     number: Int[Tensor, "B K 1"]  # of those beside the sum
     moved: Float[Tensor, "B K 1"]  # how far the output was moved at the start
+    live: Int[Tensor, "B 1 1"]  # classes
 
     @classmethod
     def start(cls, problem: Problem, attention: Float[Tensor, "B K T"]) -> Walk:
         """A walk that has not begun."""
         usable, moved = problem.mask[:, None].expand_as(attention), problem.tvd(attention)[..., None]
         held, number = usable[..., None].to(attention), torch.zeros_like(moved, dtype=torch.long)
+        live = problem.alive.sum(-1)[:, None, None]
         if problem.epsilon < TINY:
             measures = problem.values[..., 1:] - problem.values[..., :1]
             held = torch.cat([held, held * scaled(measures.mT)[0].mT[:, None]], -1)
-            number = number + measures.shape[-1]
-        return cls(problem, attention, usable, held, number, moved)
+            number = number + live - 1
+        return cls(problem, attention, usable, held, number, moved, live)
 
     def end(self, first: Float[Tensor, "B K T"]) -> Float[Tensor, "B K T"]:
         """Where it leads.
@@ -91,7 +93,7 @@ class Walk:
         """The change of output at which one more measure is held."""
         part = (self.number + 1) / (self.number + 2)
         # once the whole output is held, rounding alone still moves it
-        part = part.where(self.number < self.problem.values.shape[-1] - 1, 1.0)
+        part = part.where(self.number < self.live - 1, 1.0)
         return self.moved + part * (self.problem.safe - self.moved)
 
     def _hold(self, chosen: Bool[Tensor, "B K 1"]) -> Walk:
