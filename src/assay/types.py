@@ -167,12 +167,6 @@ def over_tokens(model: PooledModel, values: Float[Tensor, "B N"], batch: Batch) 
     return values.gather(1, model.items(batch)) * batch.mask
 
 
-def over_items(model: PooledModel, values: Float[Tensor, "B T"], batch: Batch) -> Float[Tensor, "B N"]:
-    """The sum of the numbers of each item's tokens."""
-    zeros = values.new_zeros(attended(model, batch).shape)
-    return zeros.scatter_add(1, model.items(batch), values * batch.mask)
-
-
 def token_logits(model: PooledModel, states: Float[Tensor, "B T M"]) -> Float[Tensor, "B T C"]:
     """The logits of each state alone; any attention over the states gives their weighted mean."""
     rows, tokens, size = states.shape

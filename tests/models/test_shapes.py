@@ -12,7 +12,7 @@ from assay.intervene.attention import uniform
 from assay.models.architecture import Architecture
 from assay.models.encoders import ENCODERS
 from assay.models.erasure import version_probabilities
-from assay.types import attended, over_items, over_tokens, token_logits
+from assay.types import attended, over_tokens, token_logits
 from tests import builders
 
 EVERY_ENCODER = pytest.mark.parametrize("encoder", ENCODERS)
@@ -21,6 +21,12 @@ SHAPES = pytest.mark.parametrize("shape", ["flat", "hierarchical", "paired"])
 
 def batch(**options):
     return builders.structured(builders.batch(**options))
+
+
+def over_items(model, values, batch):
+    """The sum of the numbers of each item's tokens."""
+    zeros = values.new_zeros(attended(model, batch).shape)
+    return zeros.scatter_add(1, model.items(batch), values * batch.mask)
 
 
 def alone(x):

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from assay.models.architecture import Architecture
 from assay.models.attention import ALIGNMENTS, Additive, Dot, softmax
 from assay.models.encoders import ENCODERS
-from assay.models.network import Network
+from assay.models.network import WordNetwork
 from assay.types import Batch
 
 
-class Classifier(Network):
+class Classifier(WordNetwork):
     """Reads one text and attends to its words; Serrano and Smith (2019) call it a flat attention network."""
 
     cascade: ClassVar[tuple[str, ...]] = ("decoder", "alignment", "encoder", "embedding")
@@ -27,12 +26,6 @@ class Classifier(Network):
         self.encoder = ENCODERS[architecture.encoder](architecture.embedding, architecture.hidden)
         self.alignment = ALIGNMENTS[architecture.alignment](self.encoder.size, architecture.alignment_size)
         self.decoder = nn.Linear(self.encoder.size, classes)
-
-    def items(self, batch: Batch) -> Int[Tensor, "B T"]:
-        return torch.arange(batch.ids.shape[1], device=batch.ids.device).expand_as(batch.ids)
-
-    def within(self, x: Float[Tensor, "B T D"], batch: Batch) -> Float[Tensor, "B T"]:
-        return batch.mask.to(x.dtype)
 
     def states(
         self, x: Float[Tensor, "B T D"], batch: Batch, below: list[Tensor] | None = None

@@ -134,3 +134,13 @@ class Network(nn.Module, ABC):
             if output.logits.requires_grad:
                 output.logits.register_hook(lambda slope: costs.add(backward=rows))  # type: ignore[no-untyped-call]
         return output
+
+
+class WordNetwork(Network):
+    """A network whose attention that pools is over words."""
+
+    def items(self, batch: Batch) -> Int[Tensor, "B T"]:
+        return torch.arange(batch.ids.shape[1], device=batch.ids.device).expand_as(batch.ids)
+
+    def within(self, x: Float[Tensor, "B T D"], batch: Batch) -> Float[Tensor, "B T"]:
+        return batch.mask.to(x.dtype)

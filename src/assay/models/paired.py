@@ -5,20 +5,20 @@ from __future__ import annotations
 from typing import ClassVar
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from assay.errors import AssayError
 from assay.models.architecture import Architecture
 from assay.models.attention import Additive, Product, softmax
 from assay.models.encoders import ENCODERS, Recurrent
-from assay.models.network import Network
+from assay.models.network import WordNetwork
 from assay.types import Batch
 
 BARRED = -1e4  # added to the logit of a class that cannot be right: no probability is left of it in any precision
 
 
-class Paired(Network):
+class Paired(WordNetwork):
     """Attends to the words of one text as the query asks (Jain and Wallace, 2019, section 2).
 
     The state of a word is [h; q; h ⊙ q]: its encoding, that of the query, and their product. All of it is pooled, so
@@ -40,12 +40,6 @@ class Paired(Network):
         additive = architecture.alignment == "additive"
         self.alignment = Additive(2 * size, architecture.alignment_size) if additive else Product()
         self.decoder = nn.Linear(3 * size, classes)
-
-    def items(self, batch: Batch) -> Int[Tensor, "B T"]:
-        return torch.arange(batch.ids.shape[1], device=batch.ids.device).expand_as(batch.ids)
-
-    def within(self, x: Float[Tensor, "B T D"], batch: Batch) -> Float[Tensor, "B T"]:
-        return batch.mask.to(x.dtype)
 
     def states(
         self, x: Float[Tensor, "B T D"], batch: Batch, below: list[Tensor] | None = None
