@@ -169,7 +169,7 @@ def left_over(encoder: str) -> str:
     target = batch.labels
     ours, other = (
         propagated(model, batch, target, rules, "zero")
-        for rules in (DEEPLIFT, replace(DEEPLIFT, softmax=product_softmax))
+        for rules in (DEEPLIFT, replace(DEEPLIFT, weights=lambda _, *scores: product_softmax(*scores)))
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # captum tells that it sets hooks

@@ -13,7 +13,7 @@ from assay.types import Batch, Query
 
 WORDS = 40
 
-KINDS: dict[str, dict[str, str]] = {
+KINDS: dict[str, dict[str, object]] = {
     "lstm": {"encoder": "lstm"},
     "gru": {"encoder": "gru", "alignment": "dot"},
     "cnn": {"encoder": "cnn"},
@@ -24,8 +24,14 @@ KINDS: dict[str, dict[str, str]] = {
     "hierarchical-none": {"shape": "hierarchical", "encoder": "none", "alignment": "dot"},
     "paired-lstm": {"shape": "paired", "encoder": "lstm"},
     "paired-average": {"shape": "paired", "encoder": "average", "alignment": "dot"},
+    "lstm-sparse": {"encoder": "lstm", "projection": "sparsegen(-3)", "concat": True},
+    "transformer-sparse": {"encoder": "transformer", "projection": "sparsegen(-3)", "inner": "sparsemax"},
+    "structured": {"shape": "structured", "encoder": "average"},
+    "spans": {"shape": "spans", "encoder": "average", "alignment": "dot"},
+    "aspect": {"shape": "aspect", "encoder": "gru"},
 }
-"""Models that stand for all: each class of encoder, each shape with and without a recurrence, both alignments."""
+"""Models that stand for all: each class of encoder, each shape with and without a recurrence, both alignments, and
+weights of which some are exactly 0 (few enough that most words still have scores)."""
 
 MARKED = tuple(name for name in KINDS if not name.startswith("hierarchical"))
 """Those that can have markers around a text."""

@@ -15,12 +15,12 @@ from assay.explainers.relevance import DeepLift, methods
 from assay.explainers.relevance.reading import Reading
 from assay.explainers.relevance.rules import GRADIENT, RELU, TANH
 from assay.explainers.relevance.secants import DEEPLIFT, log_means, secant
-from assay.models.architecture import SHAPES
 from assay.models.attention import ALIGNMENTS
 from assay.models.encoders import ENCODERS
 from assay.types import BLANKS
 from tests import builders
 
+SHAPES = ("flat", "hierarchical", "paired")
 TARGET = torch.tensor([0, 1, 2, 1])
 CLOSE = {"atol": 1e-12, "rtol": 1e-9}
 

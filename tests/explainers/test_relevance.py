@@ -248,7 +248,7 @@ def test_other_models_and_other_stabilisers_are_refused():
     batch = builders.batch()
     assert Lrp().unfit(builders.model()) is None
     assert Lrp().unfit(Foreign()) is not None
-    with pytest.raises(AssayError, match="assay's own classifiers"):
+    with pytest.raises(AssayError, match="assay's own flat"):
         Lrp().shares(Foreign(), batch, batch.labels)
     with pytest.raises(AssayError, match="from 0, not -1"):
         AttnLrp(epsilon=-1.0)

@@ -12,9 +12,10 @@ from assay.explainers.occlusion import removed_probabilities
 from assay.models import erasure
 from assay.models.attention import ALIGNMENTS
 from assay.models.deletions import deletion_logits, rows, sentences, shares_work
-from assay.models.deletions.means import Means
+from assay.models.deletions.means import Kept, Means
 from assay.models.encoders import ENCODERS
 from assay.models.erasure import filler, version_probabilities
+from assay.models.projections import projection
 from assay.types import attended
 from tests import builders
 
@@ -23,6 +24,14 @@ SHAPES = pytest.mark.parametrize("shape", ["flat", "hierarchical", "paired"])
 EVERY_ENCODER = pytest.mark.parametrize("encoder", ENCODERS)
 REMOVALS = pytest.mark.parametrize("removal", ["delete", "mean"])
 CLOSE = {"atol": 1e-10, "rtol": 1e-10}
+OTHERWISE = {
+    "sparsemax": {"projection": "sparsemax"},
+    "entmax": {"projection": "entmax(1.5)"},
+    "uniform": {"projection": "uniform"},
+    "concat": {"concat": True},
+    "sparse-concat": {"projection": "sparsegen(0.3)", "concat": True},
+}
+EVERY_OTHER = pytest.mark.parametrize("other", OTHERWISE)
 
 
 def texts(shape, lengths=LENGTHS, width=18):
@@ -66,11 +75,34 @@ def test_shared_work_gives_what_reading_again_gives(shape, encoder, alignment, r
         assert encoder == "transformer" and shape != "hierarchical"
 
 
+@SHAPES
+@EVERY_ENCODER
+@EVERY_OTHER
+@REMOVALS
+def test_other_projections_and_embeddings_beside_encodings_share_their_work_too(shape, encoder, other, removal):
+    batch = texts(shape)
+    for alignment in ALIGNMENTS if shape == "paired" else ["additive"]:
+        network = model(shape=shape, encoder=encoder, alignment=alignment, **OTHERWISE[other])
+        if shares_work(network):
+            torch.testing.assert_close(shared(network, batch, removal), reread(network, batch, removal), **CLOSE)
+        else:
+            assert encoder == "transformer" and shape != "hierarchical"
+
+
+def test_sparse_weights_are_zero_in_these_tests():
+    for shape in ("flat", "hierarchical", "paired"):
+        network, batch = model(shape=shape, **OTHERWISE["sparse-concat"]), texts(shape)
+        weights = network(network.embed(batch), batch).attention
+        real = (batch.mask, attended(network, batch))[-len(weights) :]
+        assert all((each[there] == 0).any() for each, there in zip(weights, real, strict=True))
+
+
 @pytest.mark.parametrize("encoder", ["lstm", "cnn", "average"])
 @pytest.mark.parametrize("alignment", ALIGNMENTS)
 @REMOVALS
-def test_pairs_may_have_markers(encoder, alignment, removal):
-    network = model(shape="paired", encoder=encoder, alignment=alignment, markers=True)
+@pytest.mark.parametrize("other", [{}, OTHERWISE["sparse-concat"]], ids=["softmax", "sparse-concat"])
+def test_pairs_may_have_markers(encoder, alignment, removal, other):
+    network = model(shape="paired", encoder=encoder, alignment=alignment, markers=True, **other)
     batch = texts("paired")
     torch.testing.assert_close(shared(network, batch, removal), reread(network, batch, removal), **CLOSE)
 
@@ -97,17 +129,28 @@ def test_sentences_with_gaps_in_their_numbers_are_those_of_the_words_left():
 @SHAPES
 @pytest.mark.parametrize("encoder", ["gru", "cnn", "none", "transformer"])
 @REMOVALS
-def test_small_pieces_change_nothing(shape, encoder, removal, monkeypatch):
-    network, batch = model(shape=shape, encoder=encoder), texts(shape)
+@pytest.mark.parametrize("projection", ["softmax", "sparsemax"])
+def test_small_pieces_change_nothing(shape, encoder, removal, projection, monkeypatch):
+    network, batch = model(shape=shape, encoder=encoder, projection=projection), texts(shape)
     at_once = removed_probabilities(network, batch, removal)[batch.mask]
     for place, name, size in ((rows, "PAIRS", 300), (erasure, "TOKENS", 13), (sentences, "TOKENS", 13)):
         monkeypatch.setattr(place, name, {"cpu": size})
     torch.testing.assert_close(removed_probabilities(network, batch, removal)[batch.mask], at_once, **CLOSE)
 
 
+@REMOVALS
+def test_sentences_that_are_too_long_to_be_kept_are_read_again(removal, monkeypatch):
+    network, batch = model(shape="hierarchical", **OTHERWISE["sparse-concat"]), texts("hierarchical")
+    kept = shared(network, batch, removal)
+    monkeypatch.setattr(rows, "KEPT", 100)
+    monkeypatch.setattr(rows, "recurrent", None)
+    torch.testing.assert_close(shared(network, batch, removal), kept, **CLOSE)
+
+
 @SHAPES
-def test_texts_of_one_word_and_none_are_answered(shape):
-    network = model(shape=shape)
+@pytest.mark.parametrize("projection", ["softmax", "sparsemax"])
+def test_texts_of_one_word_and_none_are_answered(shape, projection):
+    network = model(shape=shape, projection=projection)
     one = texts(shape, lengths=(1, 1), width=1)
     torch.testing.assert_close(shared(network, one), reread(network, one), **CLOSE)
     none = replace(one, mask=torch.zeros_like(one.mask))
@@ -117,10 +160,11 @@ def test_texts_of_one_word_and_none_are_answered(shape):
 @SHAPES
 @pytest.mark.parametrize("encoder", ["lstm", "average"])
 @REMOVALS
-def test_half_precision_is_near(shape, encoder, removal):
+@pytest.mark.parametrize("other", [{}, {"projection": "entmax(1.3)", "concat": True}], ids=["softmax", "entmax"])
+def test_half_precision_is_near(shape, encoder, removal, other):
     batch = texts(shape)
-    exact = removed_probabilities(model(shape=shape, encoder=encoder), batch, removal)[batch.mask]
-    half = model(shape=shape, encoder=encoder, dtype=torch.bfloat16)
+    exact = removed_probabilities(model(shape=shape, encoder=encoder, **other), batch, removal)[batch.mask]
+    half = model(shape=shape, encoder=encoder, dtype=torch.bfloat16, **other)
     found = removed_probabilities(half, batch, removal)[batch.mask]
     assert found.dtype == torch.float32
     torch.testing.assert_close(found.double(), exact, atol=0.1, rtol=0)
@@ -163,6 +207,26 @@ def test_means_that_grow_are_those_of_a_softmax(size):
     torch.testing.assert_close(first.joined(second).mean(), expected)
     order = torch.tensor([[4, 2, 0, 1, 3]]).expand(3, 5)
     torch.testing.assert_close(second.joined(first).reordered(order).mean(), expected[:, order[0]])
+
+
+@pytest.mark.parametrize("name", ["softmax", "sparsemax", "entmax(1.5)"])
+def test_items_that_are_kept_are_projected_at_the_end(name):
+    """Lanes may have got items at different times, and some of the lowest score."""
+    scores, values = torch.randn(3, 5, 9).double(), torch.randn(3, 5, 9, 2).double()
+    lowest, there = torch.finfo(torch.float64).min, torch.rand(3, 5, 9) < 0.8
+    scores = scores.masked_fill(~there, lowest)
+    first, second = (Kept(projection(name), 5) for _ in range(2))
+    for item in range(9):
+        lanes = slice(None, 5 if item % 2 else 3)
+        (first if item < 4 else second).add(scores[:, lanes, item], values[:, lanes, item])
+    there[:, 3:, ::2] = False
+    expected = (projection(name)(scores, there)[..., None] * values).sum(2)
+    torch.testing.assert_close(first.joined(second).mean(), expected)
+    order = torch.tensor([[4, 2, 0, 1, 3]]).expand(3, 5)
+    torch.testing.assert_close(second.joined(first).reordered(order).mean(), expected[:, order[0]])
+    half = Kept(projection(name), 5)
+    half.add(scores[..., 1].bfloat16(), values[:, :, 1].bfloat16())
+    assert half.mean().dtype == torch.float32
 
 
 def test_an_item_of_the_lowest_score_counts_nothing_beside_others():

@@ -6,8 +6,9 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from assay.models.attention import ALIGNMENTS, softmax
+from assay.models.attention import ALIGNMENTS
 from assay.models.encoders import ENCODERS, positions
+from assay.models.projections import softmax
 from assay.types import token_logits
 from tests import builders
 

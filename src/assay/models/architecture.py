@@ -7,12 +7,18 @@ from dataclasses import dataclass
 from assay.errors import AssayError, unknown
 from assay.models.attention import ALIGNMENTS
 from assay.models.encoders import ENCODERS
+from assay.models.projections import projection
 
 SHAPES = {
     "flat": "one attention over all words",
     "hierarchical": "attention over the words of each sentence, then over sentences",
     "paired": "attention over the words, given a question or hypothesis",
+    "structured": "several rows of attention over the words, each with a mean of its own",
+    "spans": "attention over all spans of a few words",
+    "aspect": "attention over the words, given the aspect that is asked about",
 }
+PAIRS = ("paired", "aspect")
+"""The shapes that read a text and a query."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +34,11 @@ class Architecture:
     frozen: bool = False  # embeddings are not trained
     markers: bool = False  # start and end are encoded but never attended
     shape: str = "flat"
+    projection: str = "softmax"  # from scores to attention weights, such as sparsemax or sparsegen(0.5)
+    inner: str = "softmax"  # the same for self-attention within an encoder
+    concat: bool = False  # the embedding of each word stands beside its encoding
+    rows: int = 4  # of attention, in a structured model
+    longest_span: int = 6  # in words
     dropout_words: float = 0.0  # before words are encoded
     dropout_sentences: float = 0.0  # before sentences are encoded
     dropout_decoder: float = 0.0
@@ -41,8 +52,15 @@ class Architecture:
         ):
             if name not in known:
                 raise unknown(kind, name, known)
+        projection(self.projection), projection(self.inner)
+        if self.inner != "softmax" and self.encoder != "transformer":
+            raise AssayError(f"Only the transformer has self-attention within; the encoder {self.encoder} has none.")
         if min(self.embedding, self.hidden, self.alignment_size) < 1:
             raise AssayError("Sizes of embeddings and states are whole numbers from 1.")
+        if min(self.rows, self.longest_span) < 1:
+            raise AssayError("Rows of attention and the words of the longest span are whole numbers from 1.")
+        if self.shape in ("structured", "aspect") and self.alignment != "additive":
+            raise AssayError(f"The attention of the shape {self.shape} is additive; leave --alignment out.")
         if self.encoder in ("cnn", "transformer") and self.hidden % 4:
             raise AssayError(f"The {self.encoder} encoder takes a hidden size that 4 divides, not {self.hidden}.")
         if not all(0 <= rate < 1 for rate in (self.dropout_words, self.dropout_sentences, self.dropout_decoder)):
@@ -64,6 +82,16 @@ class Architecture:
             "flat": f"{self.alignment} attention",
             "hierarchical": f"{self.alignment} attention over words, then over sentences",
             "paired": f"{self.alignment} attention given the question",
+            "structured": f"{self.rows} rows of attention",
+            "spans": f"{self.alignment} attention over spans of up to {self.longest_span} words",
+            "aspect": "attention given the aspect",
         }
         below = f"{names[self.encoder]} over {self.vectors} {self.embedding}-d embeddings"
-        return f"{below}, {over[self.shape]}, linear decoder"
+        parts = [below, over[self.shape], "linear decoder"]
+        if self.concat:
+            parts.insert(1, "each embedding beside its encoding")
+        if self.projection != "softmax":
+            parts.insert(-1, f"{self.projection} weights")
+        if self.inner != "softmax":
+            parts.insert(1, f"{self.inner} self-attention")
+        return ", ".join(parts)

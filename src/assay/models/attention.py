@@ -1,12 +1,11 @@
-"""Attention that pools states: how a state is scored (a linear map, then the rest), and how scores become weights."""
+"""Attention that pools states: how a state is scored, by a linear map and then the rest."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
 
-import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor, nn
 
 
@@ -50,9 +49,3 @@ class Product(nn.Module):
 
 
 ALIGNMENTS: dict[str, Callable[[int, int], Additive | Dot]] = {"additive": Additive, "dot": Dot}
-
-
-def softmax(scores: Float[Tensor, "*B T"], mask: Bool[Tensor, "*B T"]) -> Float[Tensor, "*B T"]:
-    """Weights that sum to one over the real tokens; a row without any gets zeros."""
-    lowest = torch.finfo(scores.dtype).min
-    return scores.masked_fill(~mask, lowest).softmax(-1) * mask

@@ -8,8 +8,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from assay.models.architecture import Architecture
-from assay.models.attention import ALIGNMENTS, Additive, Dot, softmax
-from assay.models.encoders import ENCODERS
+from assay.models.attention import ALIGNMENTS, Additive, Dot
 from assay.models.network import WordNetwork
 from assay.types import Batch
 
@@ -23,9 +22,10 @@ class Classifier(WordNetwork):
 
     def __init__(self, architecture: Architecture, words: int, classes: int) -> None:
         super().__init__(architecture, words)
-        self.encoder = ENCODERS[architecture.encoder](architecture.embedding, architecture.hidden)
-        self.alignment = ALIGNMENTS[architecture.alignment](self.encoder.size, architecture.alignment_size)
-        self.decoder = nn.Linear(self.encoder.size, classes)
+        self.encoder = self.reader(architecture.embedding)
+        size = self.width(self.encoder)
+        self.alignment = ALIGNMENTS[architecture.alignment](size, architecture.alignment_size)
+        self.decoder = nn.Linear(size, classes)
 
     def states(
         self, x: Float[Tensor, "B T D"], batch: Batch, below: list[Tensor] | None = None
@@ -33,4 +33,4 @@ class Classifier(WordNetwork):
         return self.encoded(self.encoder, self.dropped(x, self.architecture.dropout_words), batch.mask, below)
 
     def attend(self, states: Float[Tensor, "B T M"], batch: Batch) -> Float[Tensor, "B T"]:
-        return softmax(self.alignment(states), batch.mask)
+        return self.project(self.alignment(states), batch.mask)

@@ -10,6 +10,8 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from assay.models.projections import Projection, softmax
+
 Embeddings = Float[Tensor, "B T D"]
 Mask = Bool[Tensor, "B T"]
 States = Float[Tensor, "B T M"]
@@ -86,9 +88,10 @@ class Nothing(nn.Module):
 class Block(nn.Module):
     """One pre-norm transformer layer."""
 
-    def __init__(self, size: int, heads: int) -> None:
+    def __init__(self, size: int, heads: int, project: Projection) -> None:
         super().__init__()
         self.heads = heads
+        self.projection = project
         self.before_attention, self.before_mixing = nn.LayerNorm(size), nn.LayerNorm(size)
         self.project, self.merge = nn.Linear(size, 3 * size), nn.Linear(size, size)
         self.mix = nn.Sequential(nn.Linear(size, 4 * size), nn.GELU(), nn.Linear(4 * size, size))
@@ -97,12 +100,14 @@ class Block(nn.Module):
         rows, tokens, size = x.shape
         split = self.project(self.before_attention(x)).reshape(rows, tokens, 3, self.heads, -1)
         query, key, value = split.permute(2, 0, 3, 1, 4)
-        if weights is None:
+        if weights is None and self.projection is softmax:
             heads = F.scaled_dot_product_attention(query, key, value, attn_mask=visible)
         else:
             scores = query @ key.transpose(-1, -2) / math.sqrt(query.shape[-1])
-            weights.append(scores.masked_fill(~visible, -torch.inf).softmax(-1))
-            heads = weights[-1] @ value
+            shares = self.projection(scores, visible.expand_as(scores))
+            heads = shares @ value
+            if weights is not None:
+                weights.append(shares)
         x = x + self.merge(heads.transpose(1, 2).reshape(rows, tokens, size))
         mixed: Tensor = x + self.mix(self.before_mixing(x))
         return mixed
@@ -111,11 +116,11 @@ class Block(nn.Module):
 class Transformer(nn.Module):
     """Two transformer layers with sinusoidal positions (Vaswani et al., 2017), of width twice `hidden`."""
 
-    def __init__(self, embedding: int, hidden: int, layers: int = 2, heads: int = 4) -> None:
+    def __init__(self, embedding: int, hidden: int, inner: Projection = softmax, layers: int = 2) -> None:
         super().__init__()
         self.size = 2 * hidden
         self.project = nn.Linear(embedding, self.size)
-        self.blocks = nn.ModuleList(Block(self.size, heads) for _ in range(layers))
+        self.blocks = nn.ModuleList(Block(self.size, 4, inner) for _ in range(layers))
         self.norm = nn.LayerNorm(self.size)
 
     def forward(self, x: Embeddings, mask: Mask, weights: list[Tensor] | None = None) -> States:
@@ -147,3 +152,8 @@ ENCODERS: dict[str, Callable[[int, int], Encoder]] = {
     "none": Nothing,
     "transformer": Transformer,
 }
+
+
+def encoder(name: str, embedding: int, hidden: int, inner: Projection = softmax) -> Encoder:
+    """The encoder of that name; `inner` makes the weights of self-attention, where there is any."""
+    return Transformer(embedding, hidden, inner) if name == "transformer" else ENCODERS[name](embedding, hidden)

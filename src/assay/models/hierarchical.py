@@ -13,8 +13,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from assay.models.architecture import Architecture
-from assay.models.attention import ALIGNMENTS, Additive, Dot, softmax
-from assay.models.encoders import ENCODERS
+from assay.models.attention import ALIGNMENTS, Additive, Dot
+from assay.models.encoders import Encoder
 from assay.models.network import Network
 from assay.types import Batch, attended
 
@@ -84,12 +84,17 @@ class Hierarchical(Network):
 
     def __init__(self, architecture: Architecture, words: int, classes: int) -> None:
         super().__init__(architecture, words)
-        encoder, alignment = ENCODERS[architecture.encoder], ALIGNMENTS[architecture.alignment]
-        self.word_encoder = encoder(architecture.embedding, architecture.hidden)
-        self.word_alignment = alignment(self.word_encoder.size, architecture.alignment_size)
-        self.encoder = encoder(self.word_encoder.size, architecture.hidden)
+        alignment = ALIGNMENTS[architecture.alignment]
+        self.word_encoder = self.reader(architecture.embedding)
+        words_size = self.width(self.word_encoder)
+        self.word_alignment = alignment(words_size, architecture.alignment_size)
+        self.encoder = self.reader(words_size)
         self.alignment = alignment(self.encoder.size, architecture.alignment_size)
         self.decoder = nn.Linear(self.encoder.size, classes)
+
+    @property
+    def words_encoder(self) -> Encoder:
+        return self.word_encoder
 
     def items(self, batch: Batch) -> Int[Tensor, "B T"]:
         return (_firsts(batch).long().cumsum(-1) - 1).clamp(min=0)
@@ -110,16 +115,28 @@ class Hierarchical(Network):
         return encoded
 
     def attend(self, states: Float[Tensor, "B S M"], batch: Batch) -> Float[Tensor, "B S"]:
-        return softmax(self.alignment(states), attended(self, batch))
+        return self.project(self.alignment(states), attended(self, batch))
+
+    def encodings(
+        self, x: Float[Tensor, "B T D"], batch: Batch, states: Float[Tensor, "B S M"]
+    ) -> Float[Tensor, "B T H"]:
+        layout = Layout.of(batch)
+        rows = self.dropped(layout.rows(x), self.architecture.dropout_words)
+        found = rows.new_zeros(*rows.shape[:2], self.word_encoder.size)
+        for band, longest in layout.bands():
+            read = self.word_encoder(rows[band, :longest], layout.mask[band, :longest])
+            found = found.index_put((band,), F.pad(read, (0, 0, 0, rows.shape[1] - longest)))
+        there = found[layout.row, layout.place]
+        return found.new_zeros(*batch.ids.shape, found.shape[-1]).index_put((layout.example, layout.token), there)
 
     def _pooled(self, x: Float[Tensor, "B T D"], layout: Layout) -> tuple[Float[Tensor, "R M"], Float[Tensor, "R W"]]:
         """The mean state of each sentence, weighted by the attention to its words, and that attention."""
         rows = self.dropped(layout.rows(x), self.architecture.dropout_words)
-        means, weights = rows.new_zeros(len(rows), self.word_encoder.size), rows.new_zeros(rows.shape[:2])
+        means, weights = rows.new_zeros(len(rows), self.width(self.word_encoder)), rows.new_zeros(rows.shape[:2])
         for band, longest in layout.bands():
             mask = layout.mask[band, :longest]
-            states = self.word_encoder(rows[band, :longest], mask)
-            shares = softmax(self.word_alignment(states), mask)
+            states = self.beside(self.word_encoder(rows[band, :longest], mask), rows[band, :longest], mask)
+            shares = self.project(self.word_alignment(states), mask)
             means = means.index_put((band,), (shares[:, None] @ states).squeeze(1))
             weights = weights.index_put((band,), F.pad(shares, (0, rows.shape[1] - shares.shape[1])))
         return means, weights

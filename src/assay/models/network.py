@@ -14,7 +14,8 @@ from assay import costs
 from assay.data.text import END, PAD, SPECIAL, START, UNKNOWN
 from assay.errors import unknown
 from assay.models.architecture import Architecture
-from assay.models.encoders import Encoder, Transformer
+from assay.models.encoders import Encoder, Transformer, encoder
+from assay.models.projections import projection
 from assay.types import BLANKS, Batch, Edit, Output, attended
 
 
@@ -34,6 +35,7 @@ class Network(nn.Module, ABC):
         super().__init__()
         self.architecture = architecture
         self.embedding = nn.Embedding(words, architecture.embedding, padding_idx=0)
+        self.project = projection(architecture.projection)
 
     @abstractmethod
     def items(self, batch: Batch) -> Int[Tensor, "B T"]:
@@ -53,15 +55,48 @@ class Network(nn.Module, ABC):
     def attend(self, states: Float[Tensor, "B N M"], batch: Batch) -> Float[Tensor, "B N"]:
         """The weights of the attention that pools."""
 
+    @abstractmethod
+    def encodings(
+        self, x: Float[Tensor, "B T D"], batch: Batch, states: Float[Tensor, "B N M"]
+    ) -> Float[Tensor, "B T H"]:
+        """What the encoder makes of each word, with nothing beside it; `states` are those of the same text."""
+
+    @property
+    def words_encoder(self) -> Encoder:
+        """The encoder that reads words."""
+        return self.encoder
+
+    def penalty(self, states: Float[Tensor, "B N M"], batch: Batch) -> Float[Tensor, " B"] | None:
+        """What the network itself asks to be kept small while it learns, where it has such a thing."""
+        return None
+
+    def reader(self, size: int) -> Encoder:
+        """A new encoder for vectors of that size."""
+        parts = self.architecture
+        return encoder(parts.encoder, size, parts.hidden, projection(parts.inner))
+
+    def width(self, encoder: Encoder) -> int:
+        """The size of what stands for a word above its encoder."""
+        return encoder.size + self.architecture.embedding * self.architecture.concat
+
+    def beside(
+        self, encoded: Float[Tensor, "B T H"], x: Float[Tensor, "B T D"], mask: Bool[Tensor, "B T"]
+    ) -> Float[Tensor, "B T M"]:
+        """What stands for each word above its encoder: with `concat`, [h; e] (Tutek and Šnajder, 2020)."""
+        return torch.cat([encoded, x * mask[..., None]], dim=-1) if self.architecture.concat else encoded
+
     def embed(self, batch: Batch) -> Float[Tensor, "B T D"]:
         embedded: Tensor = self.embedding(batch.ids)
         return embedded
 
     def decode(self, states: Float[Tensor, "B N M"], weights: Float[Tensor, "B N"]) -> Float[Tensor, "B C"]:
-        read = self.decoder.in_features
-        pooled = (weights[:, None] @ states[..., :read]).squeeze(1)
-        logits: Tensor = self.decoder(self.dropped(pooled, self.architecture.dropout_decoder))
-        return logits + states[:, 0, read:] if states.shape[-1] > read else logits  # what bars classes follows the rest
+        pooled = self.dropped(self.pooled(states, weights), self.architecture.dropout_decoder)
+        logits: Tensor = self.decoder(pooled)
+        return logits
+
+    def pooled(self, states: Float[Tensor, "B N M"], weights: Float[Tensor, "B N"]) -> Float[Tensor, "B P"]:
+        """What the decoder reads, linear in the weights; behind that part of a state others may stand."""
+        return (weights[:, None] @ states[..., : self.decoder.in_features]).squeeze(1)
 
     def forward(self, x: Float[Tensor, "B T D"], batch: Batch, edit: Edit | None = None) -> Output:
         below: list[Tensor] | None = None if self.layers else []  # of a stack only where it is asked for: it is slower
@@ -124,7 +159,7 @@ class Network(nn.Module, ABC):
             states = encoder(*self.surrounded(x, mask), **seen)[:, 1:-1] * mask[..., None]
         else:
             states = encoder(x, mask, **seen)
-        return states
+        return self.beside(states, x, mask)
 
     def _counted(self, output: Output) -> Output:
         """The output; where somebody counts passes, this one is counted, and so is a way back through it."""
@@ -144,3 +179,8 @@ class WordNetwork(Network):
 
     def within(self, x: Float[Tensor, "B T D"], batch: Batch) -> Float[Tensor, "B T"]:
         return batch.mask.to(x.dtype)
+
+    def encodings(
+        self, x: Float[Tensor, "B T D"], batch: Batch, states: Float[Tensor, "B T M"]
+    ) -> Float[Tensor, "B T H"]:
+        return states[..., : self.encoder.size]

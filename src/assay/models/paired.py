@@ -10,8 +10,8 @@ from torch import Tensor, nn
 
 from assay.errors import AssayError
 from assay.models.architecture import Architecture
-from assay.models.attention import Additive, Product, softmax
-from assay.models.encoders import ENCODERS, Recurrent
+from assay.models.attention import Additive, Product
+from assay.models.encoders import Recurrent
 from assay.models.network import WordNetwork
 from assay.types import Batch
 
@@ -34,9 +34,8 @@ class Paired(WordNetwork):
 
     def __init__(self, architecture: Architecture, words: int, classes: int) -> None:
         super().__init__(architecture, words)
-        encoder = ENCODERS[architecture.encoder]
-        self.encoder, self.query_encoder = (encoder(architecture.embedding, architecture.hidden) for _ in range(2))
-        size = self.encoder.size
+        self.encoder, self.query_encoder = (self.reader(architecture.embedding) for _ in range(2))
+        size = self.width(self.encoder)
         additive = architecture.alignment == "additive"
         self.alignment = Additive(2 * size, architecture.alignment_size) if additive else Product()
         self.decoder = nn.Linear(3 * size, classes)
@@ -65,12 +64,19 @@ class Paired(WordNetwork):
         mask = batch.query.mask
         x = self.dropped(self.embedding(batch.query.ids), self.architecture.dropout_words)
         states = self.encoded(self.query_encoder, x, mask, None)
+        count = mask.sum(-1, keepdim=True).clamp(min=1)
         if not isinstance(self.query_encoder, Recurrent):
-            mean: Tensor = states.sum(1) / mask.sum(-1, keepdim=True).clamp(min=1)
+            mean: Tensor = states.sum(1) / count
             return mean
+        states, words = states[..., : self.query_encoder.size], states[..., self.query_encoder.size :]
         last = (mask.sum(-1) - 1).clamp(min=0)
         ahead, behind = states.chunk(2, dim=-1)
-        return torch.cat([ahead[torch.arange(len(last), device=last.device), last], behind[:, 0]], dim=-1)
+        ends = ahead[torch.arange(len(last), device=last.device), last], behind[:, 0]
+        return torch.cat([*ends, words.sum(1) / count], dim=-1)
 
     def attend(self, states: Float[Tensor, "B T M"], batch: Batch) -> Float[Tensor, "B T"]:
-        return softmax(self.alignment(states[..., : 2 * self.encoder.size]), batch.mask)
+        return self.project(self.alignment(states[..., : 2 * self.width(self.encoder)]), batch.mask)
+
+    def decode(self, states: Float[Tensor, "B T M"], weights: Float[Tensor, "B T"]) -> Float[Tensor, "B C"]:
+        logits, barred = super().decode(states, weights), states[:, 0, self.decoder.in_features :]
+        return logits + barred if barred.shape[-1] else logits

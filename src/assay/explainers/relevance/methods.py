@@ -8,7 +8,7 @@ classes that are no candidates, they are not among the others.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -24,10 +24,13 @@ from assay.explainers.relevance.secants import DEEPLIFT
 from assay.explainers.relevance.shapes import Readable, read
 from assay.models.erasure import baseline
 from assay.models.paired import Paired
+from assay.models.projections import family, projection
 from assay.types import Attribution, Batch, Model
 
 Scores = Float[Tensor, "B T"]
 Target = Int[Tensor, " B"]
+
+KNOWN = "flat, hierarchical and paired"
 
 FLOOR = 0.01  # less than this counts as this much when a gap is related to it
 
@@ -98,7 +101,7 @@ class Lrp(Propagation):
 class AttnLrp(Propagation):
     """A token's part of the logit by relevance propagation through attention weights too (Achtibat et al., 2024).
 
-    The rule for the softmax does not conserve relevance, so the parts need not sum to what is explained.
+    The rule for attention weights does not conserve relevance, so the parts need not sum to what is explained.
     """
 
     epsilon: float = 0.0
@@ -114,17 +117,30 @@ class AttnLrp(Propagation):
 class DeepLift(Propagation):
     """A token's part of the logit's difference from a text of blanks, without remainder (Shrikumar et al., 2017).
 
-    The baseline is one of BLANKS. Products, softmax and layer norm are taken apart into steps that leave nothing over.
+    The baseline is one of BLANKS. Products, attention weights and layer norm are taken apart into steps that leave
+    nothing over.
     """
 
     baseline: str = "zero"
 
+    def unfit(self, model: Model) -> str | None:
+        return no_rules(model) or no_secants(model)
+
     def shares(self, model: Model, batch: Batch, target: Target) -> Shares:
+        demand(self.unfit(model))
         return propagated(model, batch, target, DEEPLIFT, self.baseline)
 
 
 def no_rules(model: Model) -> str | None:
-    return None if isinstance(model, Readable) else "relevance is known for assay's own classifiers only"
+    return None if isinstance(model, Readable) else f"relevance is known for assay's own {KNOWN} classifiers only"
+
+
+def no_secants(model: Model) -> str | None:
+    """Why differences cannot be handed through attention weights; self-attention beneath is asked for as well."""
+    assert isinstance(model, Readable)
+    inner = projection(model.architecture.inner)
+    unknown = family(model.project) is None or family(inner) is None
+    return "DeepLIFT has no rule for its attention weights" if unknown else None
 
 
 def propagated(model: Model, batch: Batch, target: Target, rules: Rules, blank: str | None = None) -> Shares:
@@ -140,7 +156,7 @@ def propagated(model: Model, batch: Batch, target: Target, rules: Rules, blank: 
     leaves = [longer.detach().to(wide), *torch.ones(3, len(x), dtype=wide, device=x.device)]
     with torch.enable_grad():
         places, *factors = (leaf.requires_grad_() for leaf in leaves)
-        logits = read(Reading(rules, *factors), model, places, encoded, texts)
+        logits = read(replace(Reading(rules, *factors), project=model.project), model, places, encoded, texts)
         margins = contrast(logits, target[rows], texts.candidates if isinstance(model, Paired) else None)
         found, biases, positions, query = _parts(margins, leaves, len(batch))
     costs.add(forward=len(x), backward=len(batch))

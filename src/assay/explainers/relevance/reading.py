@@ -24,6 +24,7 @@ from assay.models.encoders import (
     Transformer,
     positions,
 )
+from assay.models.projections import Projection, softmax
 
 Mask = Bool[Tensor, "R S"]
 States = Float[Tensor, "R S M"]
@@ -41,24 +42,27 @@ class Reading:
     biases: Float[Tensor, " R"]
     positions: Float[Tensor, " R"]
     query: Float[Tensor, " R"]
+    project: Projection = softmax  # of the attention that pools
 
     def of(self, rows: Int[Tensor, " N"]) -> Reading:
         """The same, for parts of these rows: what they get is the rows'."""
-        return Reading(self.rules, self.biases[rows], self.positions[rows], self.query[rows])
+        return Reading(self.rules, self.biases[rows], self.positions[rows], self.query[rows], self.project)
 
     def pooled(
         self, alignment: Alignment, states: States, mask: Mask, query: Float[Tensor, "R M"] | None = None
     ) -> Float[Tensor, "R M"]:
         """The mean of the states under the attention to them, which sees the query beside each where there is one."""
         seen = states if query is None else torch.cat([states, query[:, None].expand_as(states)], dim=-1)
-        weights = self.weights(lambda reading: reading.align(alignment, seen), mask)
+        weights = self.weights(self.project, lambda reading: reading.align(alignment, seen), mask)
         return self.total(self.rules.bilinear(weights[:, None], states)).squeeze(1)
 
-    def weights(self, scores: Callable[[Reading], Tensor], mask: Bool[Tensor, "R *N S"]) -> Float[Tensor, "R *N S"]:
+    def weights(
+        self, project: Projection, scores: Callable[[Reading], Tensor], mask: Bool[Tensor, "R *N S"]
+    ) -> Float[Tensor, "R *N S"]:
         """Attention weights; where the rules hold them, their scores are read without."""
         reading = self if self.rules.weighs else replace(self, rules=GRADIENT)
         with torch.set_grad_enabled(self.rules.weighs):
-            return reading.rules.softmax(scores(reading), mask)
+            return reading.rules.weights(project, scores(reading), mask)
 
     def total(self, z: Float[Tensor, "R ..."]) -> Float[Tensor, "R ..."]:
         multiplier = self.rules.total(z.detach())
@@ -133,9 +137,8 @@ class Reading:
         rows, tokens, size = x.shape
         split = self.linear(block.project, x).reshape(rows, tokens, 3, block.heads, -1)
         query, key, value = (split[:, :, part].transpose(1, 2) for part in range(3))
-        weights = self.weights(
-            lambda reading: reading.compared(query, key), visible.expand(rows, block.heads, tokens, tokens)
-        )
+        shown = visible.expand(rows, block.heads, tokens, tokens)
+        weights = self.weights(block.projection, lambda reading: reading.compared(query, key), shown)
         heads = self.total(self.rules.bilinear(weights, value))
         return self.linear(block.merge, heads.transpose(1, 2).reshape(rows, tokens, size))
 

@@ -12,11 +12,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 from torch.nn import functional as F
 
-from assay.models.attention import softmax
+from assay.models.projections import Projection
 
 Numbers = Float[Tensor, "*N"]
 Multiplier = Tensor | float
@@ -47,7 +47,7 @@ class Rules:
     gate: Callable[[Tensor, Tensor], Multiplier]  # the same for the sigmoid that opens a gate
     product: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]  # of two factors
     bilinear: Callable[[Tensor, Tensor], Tensor]  # the matrix product of two things that depend on the input
-    softmax: Callable[[Tensor, Tensor], Tensor]  # of scores under a mask
+    weights: Callable[[Projection, Tensor, Tensor], Tensor]  # attention weights of scores under a mask
     standard: Callable[[Tensor, float], Tensor]  # a layer norm before its weights
     weighs: bool = True  # whether attention weights are explained, or else held
 
@@ -85,7 +85,11 @@ def standard(x: Float[Tensor, "*N M"], floor: float) -> Float[Tensor, "*N M"]:
     return F.layer_norm(x, x.shape[-1:], eps=floor)
 
 
-GRADIENT = Rules(whole, slope, opening, crosswise, torch.matmul, softmax, standard)
+def projected(project: Projection, scores: Numbers, mask: Bool[Tensor, "*N"]) -> Numbers:
+    return project(scores, mask)
+
+
+GRADIENT = Rules(whole, slope, opening, crosswise, torch.matmul, projected, standard)
 
 
 def epsilon(stabiliser: float) -> Rules:
@@ -99,14 +103,14 @@ def epsilon(stabiliser: float) -> Rules:
         # R_i = z_i / (z + ε sign z) R says that the multiplier R/z shrinks by |z| / (|z| + ε).
         return 1.0 if stabiliser == 0 else z.abs() / (z.abs() + stabiliser)
 
-    return Rules(total, ratio, _held, crosswise, torch.matmul, softmax, _held_deviation, weighs=False)
+    return Rules(total, ratio, _held, crosswise, torch.matmul, projected, _held_deviation, weighs=False)
 
 
 def attention_aware(stabiliser: float) -> Rules:
     """AttnLRP (Achtibat et al., 2024): as `epsilon`, but attention weights are explained too.
 
-    The softmax is expanded at its argument, which makes its multiplier the derivative; a matrix product of two things
-    that depend on the input gives half to each.
+    The softmax is expanded at its argument, which makes its multiplier the derivative, and so is whatever stands in its
+    place; a matrix product of two things that depend on the input gives half to each.
     """
     # differs from Achtibat et al. (2024): they have no rule for recurrent gates; these stay held.
     return replace(epsilon(stabiliser), bilinear=_halves, weighs=True)

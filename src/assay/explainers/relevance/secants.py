@@ -11,7 +11,8 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from assay.explainers.relevance.rules import SIGMOID, Function, Rules, straight, whole
-from assay.models.attention import softmax
+from assay.models.projections import Projection, family, softmax
+from assay.models.projections.families import Family
 
 Pairs = Float[Tensor, "R *N"]
 
@@ -40,6 +41,32 @@ def half_sums_of_matrices(
     left: Float[Tensor, "R *N S K"], right: Float[Tensor, "R *N K T"]
 ) -> Float[Tensor, "R *N S T"]:
     return straight(left @ right, left @ _middle(right.detach()) + _middle(left.detach()) @ right)
+
+
+def of_weights(
+    project: Projection, scores: Float[Tensor, "R *N T"], mask: Bool[Tensor, "R *N T"]
+) -> Float[Tensor, "R *N T"]:
+    """Attention weights, by the rule for their projection."""
+    known = family(project)
+    assert known is not None
+    return log_means(scores, mask) if known.alpha == 1 else thresholds(known, project, scores, mask)
+
+
+def thresholds(
+    known: Family, project: Projection, scores: Float[Tensor, "R *N T"], mask: Bool[Tensor, "R *N T"]
+) -> Float[Tensor, "R *N T"]:
+    """Weights φ(z - t) with a threshold t that makes their sum one, by the secant k of φ at each.
+
+    Δp_i = k_i (Δz_i - Δt), and as the sum stays one, Δt = Σ k_j Δz_j / Σ k_j.
+    """
+    with torch.no_grad():
+        weights = project(scores, mask)
+        height = known.heights(scores, weights, mask)
+        curve = Function(known.value, known.slope, smooth=known.alpha <= 1.5)  # beyond, it bends sharply at its foot
+        slope = secant(curve, height, known.value(height)) * mask
+    total = slope.sum(-1, keepdim=True)
+    share = slope / torch.where(total > 0, total, 1.0)
+    return straight(weights, known.scale * slope * (scores - (share * scores).sum(-1, keepdim=True)))
 
 
 def log_means(scores: Float[Tensor, "R *N T"], mask: Bool[Tensor, "R *N T"]) -> Float[Tensor, "R *N T"]:
@@ -92,4 +119,4 @@ def _middle(x: Tensor) -> Tensor:
     return _both((here + there) / 2)
 
 
-DEEPLIFT = Rules(whole, secant, opening, half_sums, half_sums_of_matrices, log_means, standard)
+DEEPLIFT = Rules(whole, secant, opening, half_sums, half_sums_of_matrices, of_weights, standard)

@@ -24,7 +24,8 @@ def read(
         return hierarchical(reading, model, x, batch)
     states = reading.encode(model.encoder, x, encoded)
     if model.architecture.markers:
-        states = states[:, 1:-1]  # what stands beyond a text is not attended
+        states, x = states[:, 1:-1], x[:, 1:-1]  # what stands beyond a text is not attended
+    states = model.beside(states, x, batch.mask)
     if isinstance(model, Paired):
         return paired(reading, model, states, batch)
     return reading.linear(model.decoder, reading.pooled(model.alignment, states, batch.mask))
@@ -34,11 +35,12 @@ def hierarchical(reading: Reading, model: Hierarchical, x: Float[Tensor, "R T D"
     """Words to sentences, each a row with the factors of its text, and sentences to logits."""
     layout, real = Layout.of(batch), attended(model, batch)
     words, text = layout.rows(x), real.nonzero(as_tuple=True)[0]
-    means = x.new_zeros(len(words), model.word_encoder.size)
+    means = x.new_zeros(len(words), model.width(model.word_encoder))
     for band, longest in layout.bands():  # texts and their baselines have the same lengths, so each is half of a band
         within, mask = reading.of(text[band]), layout.mask[band, :longest]
         encoded = within.encode(model.word_encoder, words[band, :longest], mask)
-        means = means.index_put((band,), within.pooled(model.word_alignment, encoded, mask))
+        states = model.beside(encoded, words[band, :longest], mask)
+        means = means.index_put((band,), within.pooled(model.word_alignment, states, mask))
     sentences = means.new_zeros(*real.shape, means.shape[-1]).masked_scatter(real[..., None], means)
     states = reading.encode(model.encoder, sentences, real)
     return reading.linear(model.decoder, reading.pooled(model.alignment, states, real))

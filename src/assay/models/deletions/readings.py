@@ -11,10 +11,14 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from assay.models.attention import Additive, Dot, softmax
+from assay.models.attention import Additive, Dot
 from assay.models.classifier import Classifier
+from assay.models.deletions.means import Kept, Means, Pooled
 from assay.models.encoders import Encoder
+from assay.models.hierarchical import Hierarchical
+from assay.models.network import Network
 from assay.models.paired import BARRED, Paired
+from assay.models.projections import Projection, softmax
 from assay.types import Batch
 
 Partly = Callable[[Float[Tensor, "R N P"], Float[Tensor, "R 1 K"]], Float[Tensor, "R N K"]]
@@ -58,19 +62,33 @@ def _placed(own: slice, part: Float[Tensor, "R N P"], rest: Float[Tensor, "R 1 M
 
 @dataclass(frozen=True)
 class Reading:
-    """An encoder, and what is made of its states: `finish` turns what is `aligned` into scores."""
+    """How words are encoded, and what is made of their states: `finish` turns what is `aligned` into scores."""
 
+    network: Network
     encoder: Encoder
     aligned: Affine
     finish: Callable[[Tensor], Tensor]
     value: Affine | Itself
+
+    @property
+    def project(self) -> Projection:
+        return self.network.project
+
+    def states(self, x: Float[Tensor, "R S D"], mask: Bool[Tensor, "R S"]) -> Float[Tensor, "R S M"]:
+        return self.network.beside(self.encoder(x, mask), x, mask)
 
     def score(self, states: Float[Tensor, "R N M"]) -> Float[Tensor, "R N"]:
         return self.finish(self.aligned(states))
 
     def mean(self, states: Float[Tensor, "R N M"], seen: Bool[Tensor, "R N"]) -> Float[Tensor, "R P"]:
         """The value that attention to what is seen gives."""
-        return (softmax(self.score(states), seen)[:, None] @ self.value(states)).squeeze(1)
+        return (self.project(self.score(states), seen)[:, None] @ self.value(states)).squeeze(1)
+
+    def nothing_yet(self, lanes: int, like: Float[Tensor, "R 1 P"]) -> Pooled:
+        """What is pooled of no item, for so many lanes a row."""
+        if self.project is softmax:
+            return Means.of_nothing(len(like), lanes, like)
+        return Kept(self.project, lanes)
 
 
 @dataclass(frozen=True)
@@ -83,9 +101,10 @@ class Text:
     states: Float[Tensor, "R S M"]
 
 
-def of_words(encoder: Encoder, alignment: Additive | Dot) -> Reading:
+def of_words(model: Hierarchical) -> Reading:
     """How the words of a sentence are read: the value is the state itself."""
-    return Reading(encoder, _aligned(alignment), alignment.finish, Itself())
+    alignment = model.word_alignment
+    return Reading(model, model.word_encoder, _aligned(alignment), alignment.finish, Itself())
 
 
 def of_text(model: Classifier | Paired, batch: Batch) -> Reading:
@@ -93,7 +112,7 @@ def of_text(model: Classifier | Paired, batch: Batch) -> Reading:
     if isinstance(model, Paired):
         return _of_pair(model, batch)
     value = Affine(model.decoder.weight, model.decoder.bias)
-    return Reading(model.encoder, _aligned(model.alignment), model.alignment.finish, value)
+    return Reading(model, model.encoder, _aligned(model.alignment), model.alignment.finish, value)
 
 
 def _aligned(alignment: Additive | Dot) -> Affine:
@@ -112,9 +131,9 @@ def _of_pair(model: Paired, batch: Batch) -> Reading:
     if isinstance(model.alignment, Additive):
         own, other = model.alignment.project.weight.chunk(2, dim=1)
         aligned = Affine(own, query @ other.T + model.alignment.project.bias)
-        return Reading(model.encoder, aligned, model.alignment.finish, value)
-    aligned = Affine(query[:, None] / math.sqrt(model.encoder.size), torch.zeros_like(query[:, :1]))
-    return Reading(model.encoder, aligned, _alone, value)
+        return Reading(model, model.encoder, aligned, model.alignment.finish, value)
+    aligned = Affine(query[:, None] / math.sqrt(query.shape[1]), torch.zeros_like(query[:, :1]))
+    return Reading(model, model.encoder, aligned, _alone, value)
 
 
 def _alone(scores: Float[Tensor, "R N 1"]) -> Float[Tensor, "R N"]:

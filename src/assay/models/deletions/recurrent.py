@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from assay.models.deletions.means import Means
+from assay.models.deletions.means import Pooled
 from assay.models.deletions.readings import Reading, Text
 from assay.models.encoders import Recurrent, mirrored, reordered
 
@@ -22,12 +22,13 @@ def recurrent(reading: Reading, text: Text, blank: Float[Tensor, " D"] | None) -
     assert isinstance(reading.encoder, Recurrent)
     order, half = mirrored(text.mask), reading.encoder.size // 2
     forth = Way(reading.encoder.ahead, slice(None, half), text.x, text.states, text.seen)
-    back = Way(reading.encoder.behind, slice(half, None), *forth.turned(order))
+    back = Way(reading.encoder.behind, slice(half, 2 * half), *forth.turned(order))
     ahead, filled_ahead = _one_way(reading, forth, blank)
     behind, filled_behind = _one_way(reading, back, blank)
     means = ahead.joined(behind.reordered(order))
     if blank is not None:
         filled = torch.cat([filled_ahead, reordered(filled_behind, order)], dim=-1)
+        filled = reading.network.beside(filled, blank.expand_as(text.x), torch.ones_like(text.mask))
         means.add(reading.score(filled), reading.value(filled))
     return means.mean().to(text.x.dtype)
 
@@ -56,7 +57,7 @@ class Way:
         return emptied
 
 
-def _one_way(reading: Reading, way: Way, blank: Float[Tensor, " D"] | None) -> tuple[Means, Float[Tensor, "R S H"]]:
+def _one_way(reading: Reading, way: Way, blank: Float[Tensor, " D"] | None) -> tuple[Pooled, Float[Tensor, "R S H"]]:
     """The means over what stands behind each token in this direction, read without that token.
 
     Beside it, the state at each token in the text that has a blank there, if there is one.
@@ -71,7 +72,7 @@ def _one_way(reading: Reading, way: Way, blank: Float[Tensor, " D"] | None) -> t
     others, hidden = way.others(), ~way.seen
     aligned, valued = reading.aligned(others), reading.value(others)  # the same throughout
     align, evaluate = reading.aligned.partly(way.own), reading.value.partly(way.own)
-    means, lowest = Means.of_nothing(rows, tokens, valued[:, :1]), torch.finfo(valued.dtype).min
+    means, lowest = reading.nothing_yet(tokens, valued[:, :1]), torch.finfo(valued.dtype).min
     for place in range(tokens):
         # carried[:, j] is the text so far without token j; carried[:, place] is the whole text so far.
         updated = step(inputs[:, place, None], carried[:, : place + 1], *recur)

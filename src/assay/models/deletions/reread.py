@@ -33,4 +33,4 @@ def _without(
         x, seen = x.gather(1, order[..., None].expand_as(x)), (seen & ~gone).gather(1, order)
     else:
         x = torch.where(gone[..., None], blank, x)
-    return reading.mean(reading.encoder(x, seen), seen)
+    return reading.mean(reading.states(x, seen), seen)

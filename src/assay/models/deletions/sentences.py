@@ -7,7 +7,6 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from assay import costs
-from assay.models.attention import softmax
 from assay.models.deletions.readings import Text, of_words
 from assay.models.deletions.rows import rows_at_once, tokens_read, without_each
 from assay.models.encoders import reordered
@@ -42,18 +41,17 @@ def _means(
     model: Hierarchical, rows: Float[Tensor, "R W D"], mask: Bool[Tensor, "R W"], blank: Tensor | None
 ) -> tuple[Float[Tensor, "R M"], Float[Tensor, "K M"]]:
     """What is made of each sentence, and of its sentence without each word; those of like length are read together."""
-    reading, count = of_words(model.word_encoder, model.word_alignment), mask.sum(-1)
+    reading, size, count = of_words(model), model.width(model.word_encoder), mask.sum(-1)
     first = count.cumsum(0) - count
     order = count.argsort(stable=True, descending=True)
     sizes = count[order].tolist()
-    whole = rows.new_zeros(len(rows), model.word_encoder.size)
-    changed = rows.new_zeros(sum(sizes), model.word_encoder.size)
+    whole, changed = rows.new_zeros(len(rows), size), rows.new_zeros(sum(sizes), size)
     start = 0
     while start < len(order):
         width = sizes[start]
-        chosen = order[start : start + rows_at_once(width, rows.device)]
+        chosen = order[start : start + rows_at_once(width, rows.device, model.project, size)]
         x, seen = rows[chosen, :width], mask[chosen, :width]
-        text = Text(x, seen, seen, model.word_encoder(x, seen))
+        text = Text(x, seen, seen, reading.states(x, seen))
         whole[chosen] = reading.mean(text.states, seen)
         words = (first[chosen, None] + torch.arange(width, device=rows.device))[seen]
         changed[words] = without_each(reading, text, blank)[seen]
@@ -73,7 +71,7 @@ def _closed(
 
 def _read(model: Hierarchical, rows: Float[Tensor, "N S M"], mask: Bool[Tensor, "N S"]) -> Float[Tensor, "N C"]:
     states = model.encoder(rows, mask)
-    return model.decode(states, softmax(model.alignment(states), mask))
+    return model.decode(states, model.project(model.alignment(states), mask))
 
 
 def _texts_read(

@@ -20,7 +20,7 @@ def word_deletions(
     model: Classifier | Paired, x: Float[Tensor, "B T D"], batch: Batch, blank: Float[Tensor, " D"] | None
 ) -> Float[Tensor, "B T C"]:
     """The logits of each text without its t-th token, or with a blank there."""
-    rows = rows_at_once(batch.ids.shape[1], x.device)
+    rows = rows_at_once(batch.ids.shape[1], x.device, model.project, model.decoder.out_features)
     parts = [slice(start, start + rows) for start in range(0, len(batch), rows)]
     logits = torch.cat([_some(model, x[part], batch[part], blank) for part in parts])
     alone = (batch.lengths < 2) & (blank is None)
@@ -37,8 +37,9 @@ def _some(model: Classifier | Paired, x: Tensor, batch: Batch, blank: Tensor | N
     if costs.measuring():
         lengths = mask.sum(-1)
         costs.add(forward=float((tokens_read(model.encoder, lengths, blank) / lengths.clamp(min=1)).sum()))
-    text = Text(around, mask, seen, model.encoder(around, mask))
-    return without_each(of_text(model, batch), text, blank)[:, markers : markers + x.shape[1]]
+    reading = of_text(model, batch)
+    text = Text(around, mask, seen, reading.states(around, mask))
+    return without_each(reading, text, blank)[:, markers : markers + x.shape[1]]
 
 
 def _nothing_left(model: Classifier | Paired, x: Tensor, batch: Batch) -> Float[Tensor, "B C"]:

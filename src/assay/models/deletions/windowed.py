@@ -6,7 +6,6 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from assay.models.attention import softmax
 from assay.models.deletions.readings import Reading, Text
 from assay.models.encoders import Convolution, Encoder
 
@@ -15,13 +14,13 @@ def windowed(reading: Reading, text: Text, blank: Float[Tensor, " D"] | None) ->
     """The value that attention gives without each token, or with a blank there."""
     rows, tokens = text.mask.shape
     places, reach = torch.arange(tokens, device=text.x.device), _reach(reading.encoder)
-    states, offsets = _near(reading.encoder, text, blank)
+    states, offsets = _near(reading, text, blank)
     score, value = reading.score(states).reshape(rows, tokens, len(offsets)), reading.value(states)
     beside = places[:, None] + offsets
     near = text.seen[:, beside.clamp(0, tokens - 1)] & (beside >= 0) & (beside < tokens)
     far = text.seen[:, None] & ((places - places[:, None]).abs() > reach)
     scores = torch.cat([reading.score(text.states)[:, None].expand(far.shape), score], dim=-1)
-    weights = softmax(scores, torch.cat([far, near], dim=-1))
+    weights = reading.project(scores, torch.cat([far, near], dim=-1))
     again = weights[:, :, None, tokens:] @ value.reshape(*score.shape, value.shape[-1])
     return torch.baddbmm(again.squeeze(2), weights[..., :tokens], reading.value(text.states))
 
@@ -37,16 +36,16 @@ def _reach(encoder: Encoder) -> int:
     return max(encoder.widths) // 2 if isinstance(encoder, Convolution) else 0
 
 
-def _near(encoder: Encoder, text: Text, blank: Tensor | None) -> tuple[Float[Tensor, "R N M"], Int[Tensor, " W"]]:
+def _near(reading: Reading, text: Text, blank: Tensor | None) -> tuple[Float[Tensor, "R N M"], Int[Tensor, " W"]]:
     """The states of the W tokens around each one when it is gone, or blank, and where these stand from there."""
-    reach, offsets = _reach(encoder), neighbours(encoder, blank, text.x.device)
+    reach, offsets = _reach(reading.encoder), neighbours(reading.encoder, blank, text.x.device)
     places = torch.arange(text.x.shape[1], device=text.x.device)
     padded = nn.functional.pad(text.x * text.mask[..., None], (0, 0, 2 * reach, 2 * reach))
     around = padded[:, places[:, None] + offsets + 2 * reach]  # [R, S, W, D]
     if blank is not None:
         around[:, :, 2 * reach] = blank
     windows = around.flatten(0, 1)
-    states = encoder(windows, windows.new_ones(windows.shape[:2], dtype=torch.bool))
+    states = reading.states(windows, windows.new_ones(windows.shape[:2], dtype=torch.bool))
     central = slice(reach, len(offsets) - reach)  # the outer ones stand for what these see
     near = offsets[central]
     return states[:, central].reshape(len(padded), len(places) * len(near), states.shape[-1]), near
