@@ -23,8 +23,8 @@ from assay.explainers.integrated import FLOOR
 from assay.explainers.integrated import IntegratedGradients as Ours
 from assay.models.architecture import Architecture
 from assay.models.classifier import Classifier
+from assay.models.options import Training
 from assay.models.recipes import Recipe, train
-from assay.models.training import Training
 from assay.run.audit import TOKENS
 from assay.types import Batch
 from benchmarks import plain

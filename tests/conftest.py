@@ -10,6 +10,7 @@ import pytest  # noqa: E402
 import torch  # noqa: E402
 
 torch.set_num_threads(1)  # the same rounding everywhere
+os.environ["ASSAY_WORKERS"] = "1"  # starting a process takes longer than the trainings here
 
 
 @pytest.fixture(autouse=True)

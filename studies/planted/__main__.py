@@ -23,9 +23,9 @@ from assay.data.examples import Corpus, Example
 from assay.explainers import EXPLAINERS
 from assay.explainers.choice import separated
 from assay.metrics.performance import accuracy
+from assay.models.predictions import predict
 from assay.models.recipes import train
 from assay.models.store import Trained
-from assay.models.training import predict
 from assay.records import Record
 from assay.run.audit import audit
 from assay.run.plan import AuditPlan

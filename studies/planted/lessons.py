@@ -13,9 +13,10 @@ from assay.data.examples import Corpus, Example
 from assay.data.joined import joined
 from assay.data.planted import PLANTED
 from assay.models import store
+from assay.models.options import Training
 from assay.models.recipes import Recipe
 from assay.models.store import Trained
-from assay.models.training import Training, fit
+from assay.models.training import fit
 
 Make = Callable[[int], Corpus]
 Vary = Callable[[Random, Example], Example | None]

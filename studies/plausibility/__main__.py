@@ -20,9 +20,9 @@ from assay.audits.erasure import CHANCE
 from assay.data.corpora import corpus
 from assay.explainers import EXPLAINERS
 from assay.explainers.choice import separated
+from assay.models.options import Training
 from assay.models.presets import PRESETS
 from assay.models.recipes import Recipe, train
-from assay.models.training import Training
 from assay.records import Record
 from assay.run.audit import audit
 from assay.run.plan import AuditPlan

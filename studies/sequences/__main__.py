@@ -18,8 +18,8 @@ from pathlib import Path
 
 from assay.data.corpora import corpus
 from assay.models.architecture import Architecture
+from assay.models.options import Training
 from assay.models.recipes import Recipe
-from assay.models.training import Training
 from assay.records import Record
 from assay.run.plan import AuditPlan
 from studies import jain_wallace

@@ -19,9 +19,9 @@ from assay.data.corpora import corpus
 from assay.data.text import TextOptions
 from assay.intervene.erasure import Pooling, flips, gradient, leave_one_out, ranked, smallest
 from assay.models.architecture import Architecture
+from assay.models.options import Training
 from assay.models.recipes import Recipe, train
 from assay.models.store import Trained
-from assay.models.training import Training
 from tests import builders
 from tests.audits import benches, erased
 

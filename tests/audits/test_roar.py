@@ -18,7 +18,7 @@ from assay.data.text import SPECIAL, UNKNOWN
 from assay.errors import AssayError
 from assay.explainers.gradients import gradient, input_x_gradient
 from assay.explainers.random import Random
-from assay.models import recipes, training
+from assay.models import predictions, recipes, training
 from assay.models.checkpoints import Checkpoint
 from tests.audits import benches
 
@@ -88,7 +88,7 @@ def test_the_answers_are_those_of_a_model_trained_on_what_is_left(bench):
     train, dev = (tokenise(split, tokeniser, 99)[0] for split in (benches.corpus().train, benches.corpus().dev))
     network = recipes.initialise(benches.RECIPE, tokeniser, 2)
     training.fit(network, left(train), left(dev), benches.RECIPE.training)
-    expected = training.predict(network, left(bench.rows)).argmax(-1)
+    expected = predictions.predict(network, left(bench.rows)).argmax(-1)
     assert max(len(row.ids) for row in (*train, *dev, *bench.rows)) < 50  # so that a hundredth is one word
     work = Retraining(bench, Splits.of(bench, 1000, 0), oracle(), Random(1), lambda part: None)
     assert work.answers(0.01) == expected.tolist()

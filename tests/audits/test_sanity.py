@@ -15,7 +15,7 @@ from assay.explainers.gradients import gradient, input_x_gradient
 from assay.explainers.random import Random
 from assay.models import recipes
 from assay.models.classifier import Classifier
-from assay.models.training import judged
+from assay.models.predictions import graded
 from tests import builders
 from tests.audits import benches
 
@@ -118,7 +118,7 @@ def test_shuffled_labels_are_the_same_labels_and_are_learnt_by_heart():
     assert set(shuffled.dev) <= set(shuffled.train)
     model = benches.bench({}).train(shuffled, "labels")
     rows, _ = recipes.tokenise(shuffled.train, model.tokeniser, 99)
-    assert judged(model.network, rows)[0] > 0.75
+    assert graded(model.network, rows)[0] > 0.75
 
 
 def test_a_second_preparation_trains_nothing(tmp_path, case, monkeypatch):

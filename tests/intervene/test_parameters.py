@@ -11,9 +11,9 @@ from assay.intervene.parameters import nudged, randomised
 from assay.models.architecture import Architecture
 from assay.models.classifier import Classifier
 from assay.models.encoders import ENCODERS
+from assay.models.options import Training
 from assay.models.recipes import Recipe, initialise
 from assay.models.shapes import NETWORKS
-from assay.models.training import Training
 from tests import builders
 
 

@@ -14,8 +14,10 @@ from assay.errors import AssayError
 from assay.models import recipes, store, training
 from assay.models.architecture import Architecture
 from assay.models.encoders import ENCODERS
+from assay.models.lessons import Labels
+from assay.models.options import Training
+from assay.models.predictions import predict
 from assay.models.recipes import Recipe, train
-from assay.models.training import Training
 
 SMALL = Recipe(
     Architecture(embedding=8, hidden=8, alignment_size=4),
@@ -59,8 +61,10 @@ def test_training_leaves_the_random_state_alone():
 
 
 @pytest.mark.parametrize("steps", [0, 3, 4, 5, 9, 11])
-def test_an_interrupted_training_ends_in_the_same_weights(tmp_path, monkeypatch, steps):
-    whole = train(corpus(), SMALL, tmp_path / "whole")
+@pytest.mark.parametrize("mlm", [0.0, 1.0])  # with a head that learns along and is not stored
+def test_an_interrupted_training_ends_in_the_same_weights(tmp_path, monkeypatch, steps, mlm):
+    recipe = replace(SMALL, training=replace(SMALL.training, mlm=mlm))
+    whole = train(corpus(), recipe, tmp_path / "whole")
     original, done = training.collate, []
 
     def interrupted(rows, classes):
@@ -71,9 +75,9 @@ def test_an_interrupted_training_ends_in_the_same_weights(tmp_path, monkeypatch,
 
     monkeypatch.setattr(training, "collate", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        train(corpus(), SMALL, tmp_path / "cut")
+        train(corpus(), recipe, tmp_path / "cut")
     monkeypatch.setattr(training, "collate", original)
-    resumed = train(corpus(), SMALL, tmp_path / "cut")
+    resumed = train(corpus(), recipe, tmp_path / "cut")
     assert same(whole.network, resumed.network)
     assert whole.history == resumed.history
     assert sorted(path.name for path in (tmp_path / "cut").iterdir()) == [
@@ -135,9 +139,9 @@ def test_early_stopping_keeps_the_best_epoch():
     for score in (0.5, 0.8, 0.7, 0.8):
         state = training._advanced(state, 1.0, score, dev_loss=1.0)
     assert (state.best_epoch, state.best_score) == (2, 0.8)
-    assert not state.finished(Training(epochs=8, patience=3))
-    assert state.finished(Training(epochs=8, patience=2))
-    assert state.finished(Training(epochs=4, patience=3))
+    assert not state.finished(Training(epochs=8, patience=3), Labels().begun)
+    assert state.finished(Training(epochs=8, patience=2), Labels().begun)
+    assert state.finished(Training(epochs=4, patience=3), Labels().begun)
 
 
 def test_of_equal_scores_the_surer_one_is_kept():
@@ -151,8 +155,8 @@ def test_a_model_still_at_chance_is_given_time():
     state = training.State()
     for score in (0.51, 0.5, 0.49, 0.5):
         state = training._advanced(state, 1.0, score, dev_loss=1.0)
-    assert not state.finished(Training(epochs=8, patience=2))
-    assert state.finished(Training(epochs=4, patience=2))
+    assert not state.finished(Training(epochs=8, patience=2), Labels().begun)
+    assert state.finished(Training(epochs=4, patience=2), Labels().begun)
 
 
 def test_long_texts_read_in_turn_give_the_same_step(monkeypatch):
@@ -220,7 +224,7 @@ def test_a_stored_model_answers_the_same(tmp_path):
     model = train(corpus(), SMALL, tmp_path)
     again = store.load(tmp_path)
     rows, _ = recipes.tokenise(corpus().test, again.tokeniser, 99)
-    assert (training.predict(again.network, rows) == training.predict(model.network, rows)).all()
+    assert (predict(again.network, rows) == predict(model.network, rows)).all()
     assert again.classes == ("bad", "good")
     assert store.fingerprint(again.network) == store.fingerprint(model.network)
 

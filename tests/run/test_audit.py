@@ -13,8 +13,8 @@ from assay.data.planted import PLANTED
 from assay.data.text import TextOptions
 from assay.errors import AssayError
 from assay.models.architecture import Architecture
+from assay.models.options import Training
 from assay.models.recipes import Recipe, train
-from assay.models.training import Training
 from assay.records import Record
 from assay.run import audit as auditing
 from assay.run.audit import audit

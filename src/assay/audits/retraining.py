@@ -17,8 +17,8 @@ from assay.data.batches import Tokenised, by_tokens, collate, tokenise
 from assay.data.examples import Example
 from assay.data.text import SPECIAL, UNKNOWN
 from assay.models.checkpoints import Checkpoint
+from assay.models.predictions import predict
 from assay.models.recipes import refit
-from assay.models.training import predict
 from assay.types import Batch, Explainer
 
 TOKENS = 4096  # explained at once

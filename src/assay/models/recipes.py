@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -18,12 +18,14 @@ from assay.data.text import SPECIAL, TextOptions, Tokeniser
 from assay.data.vectors import glove
 from assay.errors import AssayError
 from assay.models import store
-from assay.models.architecture import Architecture
+from assay.models.architecture import PAIRS, Architecture
 from assay.models.checkpoints import Checkpoint
+from assay.models.lessons import Labels, Lesson
 from assay.models.network import Network
+from assay.models.options import Training
 from assay.models.shapes import built
 from assay.models.store import Trained
-from assay.models.training import State, Training, fit
+from assay.models.training import State, fit
 
 CHECKPOINT = "checkpoint.safetensors"
 
@@ -36,18 +38,27 @@ class Recipe:
     text: TextOptions = field(default_factory=TextOptions)
     training: Training = field(default_factory=Training)
 
+    @classmethod
+    def of(cls, stored: Mapping[str, Any]) -> Recipe:
+        """The recipe as it was stored; options that did not exist then have their defaults."""
+        training = dict(stored["training"])
+        training["avoid"] = tuple(training.get("avoid", ()))  # JSON knows lists only
+        return cls(Architecture(**stored["architecture"]), TextOptions(**stored["text"]), Training(**training))
 
-def train(corpus: Corpus, recipe: Recipe, folder: Path | None = None, device: str = "cpu") -> Trained:
+
+def train(
+    corpus: Corpus, recipe: Recipe, folder: Path | None = None, device: str = "cpu", lesson: Lesson | None = None
+) -> Trained:
     """A model trained on the corpus; with a folder it is stored there, and an interrupted training goes on.
 
-    A corpus of pairs is read by a paired model, whatever the recipe's shape.
+    A corpus of pairs is read by a paired model where the recipe asks for a flat one.
     """
     recipe = suited(recipe, corpus)
     identity = {
         "corpus": corpus.name,
         "data": fingerprint((*corpus.train, *corpus.dev)),
         "recipe": asdict(recipe),
-    }
+    } | ({} if lesson is None else lesson.identity)
     if folder is not None and (found := _finished(folder, identity, device)) is not None:
         return found
     tokeniser = Tokeniser.fit(_texts(corpus.train), recipe.text)
@@ -60,12 +71,22 @@ def train(corpus: Corpus, recipe: Recipe, folder: Path | None = None, device: st
         folder.mkdir(parents=True, exist_ok=True)  # what cannot be written to is known before the work
     network = initialise(recipe, tokeniser, len(corpus.classes)).to(device)
     checkpoint = None if folder is None else Checkpoint(folder / CHECKPOINT, identity)
-    state = fit(network, train_rows, dev_rows, recipe.training, checkpoint)
+    lesson = lesson or Labels(_avoided(tokeniser, recipe.training))
+    state = fit(network, train_rows, dev_rows, recipe.training, checkpoint, lesson)
     model = Trained(network, tokeniser, corpus.classes, identity | _course(state) | {"skipped": skipped})
     if folder is not None:
         store.save(model, folder)
         (folder / CHECKPOINT).unlink(missing_ok=True)
     return model
+
+
+def _avoided(tokeniser: Tokeniser, options: Training) -> tuple[int, ...]:
+    """The ids of the words that attention is kept away from."""
+    places = {word: place for place, word in enumerate(tokeniser.vocabulary)}
+    named = [word.lower() if tokeniser.options.lowercase else word for word in options.avoid]
+    if lacking := [word for word in named if word not in places]:
+        raise AssayError(f"The model does not know the word {lacking[0]!r}, so its attention cannot avoid it.")
+    return tuple(places[word] for word in named)
 
 
 def suited(recipe: Recipe, corpus: Corpus) -> Recipe:
@@ -74,14 +95,32 @@ def suited(recipe: Recipe, corpus: Corpus) -> Recipe:
     pairs, shape = True in asked, recipe.architecture.shape
     if len(asked) == 2:
         raise AssayError(f"Some texts of {corpus.name!r} have a question and some have none; give all of them one.")
-    if pairs and shape == "hierarchical":
+    if pairs and shape not in ("flat", *PAIRS):
         raise AssayError(
-            f"{corpus.name!r} pairs each text with a question, and a hierarchical model reads one text; "
+            f"{corpus.name!r} pairs each text with a question, and a model of the shape {shape} reads one text; "
             "add --joined to read both as one."
         )
-    if shape == "paired" and not pairs:
-        raise AssayError(f"A paired model reads a text and a question, and {corpus.name!r} has no questions.")
-    return replace(recipe, architecture=replace(recipe.architecture, shape="paired")) if pairs else recipe
+    if shape in PAIRS and not pairs:
+        raise AssayError(
+            f"A model of the shape {shape} reads a text and a question, and {corpus.name!r} has no questions."
+        )
+    _check_tying(recipe)
+    flat = shape == "flat"
+    return replace(recipe, architecture=replace(recipe.architecture, shape="paired")) if pairs and flat else recipe
+
+
+def _check_tying(recipe: Recipe) -> None:
+    """Refuses to tie states to embeddings of another size, or to themselves."""
+    parts = recipe.architecture
+    if recipe.training.tying and parts.encoder == "none":
+        raise AssayError(
+            "Without an encoder the states are the embeddings, so there is nothing to tie; leave --tying out."
+        )
+    if recipe.training.tying and 2 * parts.hidden != parts.embedding:
+        raise AssayError(
+            f"Tying compares states with embeddings, so both have one size, not {2 * parts.hidden} and "
+            f"{parts.embedding}; set --embedding to twice --hidden."
+        )
 
 
 def _texts(examples: Sequence[Example]) -> Iterator[str]:
@@ -171,8 +210,11 @@ def _finished(folder: Path, identity: dict[str, Any], device: str) -> Trained | 
     if not (folder / store.CARD).exists():
         return None
     model = store.load(folder, device)
-    as_stored = json.loads(json.dumps(identity))
-    if any(model.history.get(key) != value for key, value in as_stored.items()):
+    stored = dict(model.history)
+    if "recipe" in stored:
+        stored["recipe"] = asdict(Recipe.of(stored["recipe"]))
+    found, wanted = (json.loads(json.dumps(each)) for each in (stored, identity))
+    if any(found.get(key) != value for key, value in wanted.items()):
         raise AssayError(
             f"{folder} already holds a model trained with other options or data; "
             "choose another folder, or remove that one first."

@@ -1,0 +1,218 @@
+"""What a network is asked for while it learns, and how it is read and judged meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from assay.data.batches import Tokenised
+from assay.data.text import SPECIAL, UNKNOWN
+from assay.models import store
+from assay.models.erasure import gathered, left
+from assay.models.network import Network
+from assay.models.objectives import Read, avoidance, heads, regularised
+from assay.models.options import Training
+from assay.models.predictions import graded, groups
+from assay.types import Batch, Edit, Output, attended
+
+SMALLEST = 1e-10  # of a weight in a logarithm: where attention is sparse, some are 0
+CHANCE = 0.6  # some tasks stay at chance, an AUC of 0.5, for several epochs before they are learnt
+
+
+@runtime_checkable
+class Lesson(Protocol):
+    """A loss, the parts that only learning needs, and a score for each epoch."""
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """All that decides the loss besides the recipe and the texts, as JSON can hold it."""
+
+    @property
+    def begun(self) -> float:
+        """The score above which learning has begun, so that patience may run out."""
+
+    def heads(self, network: Network, options: Training) -> nn.ModuleDict:
+        """What learns along and is thrown away."""
+
+    def losses(self, network: Network, batch: Batch, learning: Learning) -> Float[Tensor, " B"]:
+        """The loss of each text; they are summed, each with the weight of its class."""
+
+    def judged(self, network: Network, rows: Sequence[Tokenised]) -> tuple[float, float]:
+        """A score that learning raises, and a loss that decides between equal ones."""
+
+
+@dataclass(frozen=True)
+class Learning:
+    """What a loss may use: the options, and the heads that learn along."""
+
+    options: Training
+    heads: nn.ModuleDict
+
+
+@dataclass(frozen=True)
+class Labels:
+    """The right class, with the regularisers that the options name, and without attention to some words."""
+
+    avoided: tuple[int, ...] = ()  # their ids
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        return {}
+
+    @property
+    def begun(self) -> float:
+        return CHANCE
+
+    def heads(self, network: Network, options: Training) -> nn.ModuleDict:
+        return heads(network, options)
+
+    def losses(self, network: Network, batch: Batch, learning: Learning) -> Float[Tensor, " B"]:
+        read, losses = _answered(network, batch, learning)
+        return losses + learning.options.deceive * avoidance(read, self.avoided) if self.avoided else losses
+
+    def judged(self, network: Network, rows: Sequence[Tokenised]) -> tuple[float, float]:
+        return graded(network, rows)
+
+
+@dataclass(frozen=True)
+class Guided:
+    """The right class under the attention of another network, which this one cannot change.
+
+    Wiegreffe and Pinter (2019), section 3.4: what an attention is worth to a model that learns with it.
+    """
+
+    teacher: Network = field(repr=False)
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        return {"guided": store.fingerprint(self.teacher)}
+
+    @property
+    def begun(self) -> float:
+        return CHANCE
+
+    def heads(self, network: Network, options: Training) -> nn.ModuleDict:
+        return heads(network, options)
+
+    def losses(self, network: Network, batch: Batch, learning: Learning) -> Float[Tensor, " B"]:
+        return _answered(network, batch, learning, self.lead(batch))[1]
+
+    def judged(self, network: Network, rows: Sequence[Tokenised]) -> tuple[float, float]:
+        return graded(network, rows, self.lead)
+
+    def lead(self, batch: Batch) -> Edit:
+        """The edit that gives a batch the teacher's attention."""
+        shown = taught(self.teacher, batch).attention[-1]
+        return lambda weights, mask: shown.to(weights)
+
+
+@dataclass(frozen=True)
+class Imitated:
+    """The answers of another network, by an attention as unlike its own as can be.
+
+    TVD(ŷ_a, ŷ_b) − λ KL(α_a ‖ α_b) for the teacher a and the network b; Wiegreffe and Pinter (2019), section 4.
+    A weight counts as at least SMALLEST in a logarithm, so the divergence is bounded and nothing is gained below.
+    """
+
+    teacher: Network = field(repr=False)
+    strength: float  # λ
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        return {"imitated": store.fingerprint(self.teacher), "strength": self.strength}
+
+    @property
+    def begun(self) -> float:
+        return -float("inf")
+
+    def heads(self, network: Network, options: Training) -> nn.ModuleDict:
+        return nn.ModuleDict()
+
+    def losses(self, network: Network, batch: Batch, learning: Learning) -> Float[Tensor, " B"]:
+        base, output = taught(self.teacher, batch), network(network.embed(batch), batch)
+        apart = (base.probabilities - output.probabilities).abs().sum(-1) / 2
+        theirs, own = (found.attention[-1].clamp(min=SMALLEST) for found in (base, output))
+        divergence = base.attention[-1] * (theirs.log() - own.log())  # nothing where the teacher's weight is 0
+        losses: Tensor = apart - self.strength * divergence.sum(-1)
+        return losses
+
+    @torch.no_grad()
+    def judged(self, network: Network, rows: Sequence[Tokenised]) -> tuple[float, float]:
+        learning = Learning(Training(), nn.ModuleDict())
+        was_training = network.training
+        network.eval()
+        found = [self.losses(network, batch, learning).double().cpu().numpy() for _, batch in groups(network, rows)]
+        network.train(was_training)
+        loss = float(np.concatenate(found).mean())
+        return -loss, loss
+
+
+@dataclass(frozen=True)
+class Without:
+    """The right class of texts from which some words are deleted: what the others tell."""
+
+    words: tuple[int, ...]  # their ids
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        return {"without": list(self.words)}
+
+    @property
+    def begun(self) -> float:
+        return CHANCE
+
+    def heads(self, network: Network, options: Training) -> nn.ModuleDict:
+        return heads(network, options)
+
+    def losses(self, network: Network, batch: Batch, learning: Learning) -> Float[Tensor, " B"]:
+        return _answered(network, self.left(batch), learning)[1]
+
+    def judged(self, network: Network, rows: Sequence[Tokenised]) -> tuple[float, float]:
+        return graded(network, [self._shortened(row) for row in rows])
+
+    def _shortened(self, row: Tokenised) -> Tokenised:
+        kept = ~torch.isin(row.ids, torch.tensor(self.words))
+        ids = row.ids if kept.any() else torch.full_like(row.ids, SPECIAL.index(UNKNOWN))
+        kept[0] |= not kept.any()
+        return replace(row, ids=ids[kept], spans=row.spans[kept], sentences=row.sentences[kept], truth=None)
+
+    def left(self, batch: Batch) -> Batch:
+        """The texts without the words; one that has no other is one unknown word."""
+        gone = torch.isin(batch.ids, torch.tensor(self.words).to(batch.ids))
+        kept = batch.mask & ~gone
+        first = torch.zeros_like(kept)
+        first[:, 0] = ~kept.any(-1)
+        blank = replace(batch, ids=batch.ids.masked_fill(first, SPECIAL.index(UNKNOWN)))
+        kept = kept | first
+        width = int(kept.sum(-1).max())
+        return gathered(blank, torch.arange(len(batch), device=kept.device), left(kept)[:, :width], kept)
+
+
+def _answered(
+    network: Network, batch: Batch, learning: Learning, edit: Edit | None = None
+) -> tuple[Read, Float[Tensor, " B"]]:
+    """The batch as it was read, and the cross-entropy of each text with all regularisers."""
+    x = network.embed(batch)
+    states = network.states(x, batch)
+    weights = network.attend(states, batch)
+    if edit is not None:
+        weights = edit(weights, attended(network, batch))
+    read = Read(network, x, batch, states, weights)
+    losses = nn.functional.cross_entropy(network.decode(states, weights), batch.labels, reduction="none")
+    return read, losses + regularised(read, learning.options, learning.heads)
+
+
+@torch.no_grad()
+def taught(teacher: Network, batch: Batch) -> Output:
+    """What the teacher answers, and where it looks, without dropout."""
+    was_training = teacher.training
+    teacher.eval().to(batch.ids.device)
+    output: Output = teacher(teacher.embed(batch), batch)
+    teacher.train(was_training)
+    return output
