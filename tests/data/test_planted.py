@@ -18,6 +18,7 @@ from scipy.stats import binomtest
 from assay.data.examples import Corpus, Example, Span
 from assay.data.planted import PLANTED
 from assay.data.planted.agreement import PEOPLE, VERBS
+from assay.data.planted.aspect import ASPECTS, NO_OPINIONS, OPINIONS
 from assay.data.planted.entail import TAXONOMIES
 from assay.data.planted.keyword import KEYWORDS
 from assay.data.planted.lexicon import NEGATIVE, NEGATORS, NEUTRAL, POSITIVE
@@ -26,6 +27,7 @@ from assay.data.planted.story import NAMES, PLACES, THINGS
 
 SHORT = [name for name in PLANTED if "facts" not in name]
 FACTS = [name for name in PLANTED if "facts" in name]
+BLANK = ("planted:keyword", "planted:aspect")  # some texts have no evidence
 Reading = tuple[int, list[Span]]
 
 
@@ -123,6 +125,18 @@ def read_entail(example: Example) -> Reading:
     return (2, spans["open"]) if spans["open"] else (1, spans["follows"])
 
 
+def read_aspect(example: Example) -> Reading:
+    """The opinion in the clause about what is asked; without any, any label."""
+    for start, end in (found.span() for found in re.finditer(r"[^.,]+", example.text)):
+        clause = example.text[start:end]
+        subjects, opinions = places_of(clause, ASPECTS), places_of(clause, OPINIONS[0] + OPINIONS[1])
+        assert len(subjects) == len(opinions) + len(places_of(clause, NO_OPINIONS) if subjects else []) <= 1
+        if opinions and at(clause, subjects[0]) == (example.query or "").lower():
+            spans = sorted((first + start, last + start) for first, last in (*subjects, *opinions))
+            return int(at(clause, opinions[0]) in OPINIONS[1]), spans
+    return example.label, []
+
+
 class Reader:
     """Reads a story forwards and knows after each sentence where all things are, and by which sentences."""
 
@@ -190,6 +204,7 @@ READERS: dict[str, Callable[[Example], Reading]] = {
     "planted:majority": read_majority,
     "planted:agreement": read_agreement,
     "planted:entail": read_entail,
+    "planted:aspect": read_aspect,
     **dict.fromkeys(FACTS, read_facts),
 }
 
@@ -217,8 +232,8 @@ def bag_accuracy(name: str, view: Callable[[Example], str]) -> float:
     return float(np.mean([guess == e.label for guess, e in zip(guesses, test, strict=True)]))
 
 
-def test_the_nine_corpora_carry_the_names_by_which_they_are_listed() -> None:
-    assert len(PLANTED) == 9
+def test_the_ten_corpora_carry_the_names_by_which_they_are_listed() -> None:
+    assert len(PLANTED) == 10
     assert all(corpus(name).name == name for name in PLANTED)
 
 
@@ -263,7 +278,7 @@ def test_evidence_spans_are_whole_words_or_sentences_in_order(name: str) -> None
     part = re.compile(r"\w[^.]*\." if name in FACTS else r"\w+")
     for example in everything(name):
         tokens = [found.span() for found in part.finditer(example.text)]
-        assert example.evidence or name == "planted:keyword"
+        assert example.evidence or name in BLANK
         assert [span for span in tokens if span in example.evidence] == list(example.evidence)
 
 
@@ -271,7 +286,8 @@ def test_evidence_spans_are_whole_words_or_sentences_in_order(name: str) -> None
 def test_texts_are_spelled_as_english(name: str) -> None:
     sentence = re.compile(r"[A-Z][a-zA-Z]*(,? [a-zA-Z]+)*[.?]")
     for example in everything(name):
-        for text in filter(None, (example.text, example.query)):
+        asked = None if name == "planted:aspect" else example.query  # there it is one word
+        for text in filter(None, (example.text, asked)):
             assert all(sentence.fullmatch(part) for part in re.split(r"(?<=[.?]) ", text)), text
             assert not re.search(r"\ba [aeiou]|\ban [^aeiou]|\b(\w+) \1\b", text.lower()), text
 
@@ -299,8 +315,9 @@ def test_label_and_evidence_follow_from_the_text_by_the_definition(name: str) ->
         assert (label, tuple(spans)) == (example.label, example.evidence), example
 
 
-def test_without_a_keyword_both_classes_are_as_frequent_and_only_training_has_such_texts() -> None:
-    train, dev, test = splits("planted:keyword")
+@pytest.mark.parametrize("name", BLANK)
+def test_without_evidence_both_classes_are_as_frequent_and_only_training_has_such_texts(name: str) -> None:
+    train, dev, test = splits(name)
     blanks = Counter(example.label for example in train if not example.evidence)
     assert blanks[0] == blanks[1] > 200
     assert all(example.evidence for example in dev + test)
@@ -332,6 +349,7 @@ def test_there_are_at_least_150_neutral_words_and_none_of_them_decides() -> None
         ("planted:majority", POSITIVE + NEGATIVE),
         ("planted:agreement", ()),
         ("planted:shortcut", POSITIVE + NEGATIVE + MARKERS),
+        ("planted:aspect", POSITIVE + NEGATIVE),
     ],
 )
 def test_no_single_word_but_the_deciding_ones_is_bound_to_a_class(name: str, deciding: tuple[str, ...]) -> None:
@@ -391,6 +409,7 @@ def test_a_bag_of_words_finds_keywords_and_majorities_and_nothing_in_negation_an
         ("planted:facts2", 1 / 6),
         ("planted:facts3", 1 / 5),
         ("planted:entail", 1 / 3),
+        ("planted:aspect", 1 / 2),
     ],
 )
 def test_the_question_alone_does_not_give_the_answer(name: str, chance: float) -> None:
@@ -399,3 +418,17 @@ def test_the_question_alone_does_not_give_the_answer(name: str, chance: float) -
 
 def test_the_premise_alone_does_not_tell_what_follows_from_it() -> None:
     assert bag_accuracy("planted:entail", lambda example: example.text) < 1 / 3 + 0.07
+
+
+def test_of_two_opinions_the_text_alone_does_not_tell_which_is_asked_for() -> None:
+    """Half of the reviews have one opinion, the others two: naive Bayes cannot get beyond three in four."""
+    assert bag_accuracy("planted:aspect", lambda example: example.text) < 0.75 + 0.07
+    for split in splits("planted:aspect")[1:]:
+        opinions = [len(places_of(example.text, OPINIONS[0] + OPINIONS[1])) for example in split]
+        assert Counter(opinions) == {1: len(split) // 2, 2: len(split) // 2}
+        assert all(example.query_evidence == ((0, len(example.query or "")),) for example in split)
+
+
+def test_where_nothing_is_said_of_the_aspect_the_other_opinions_are_bound_to_no_class() -> None:
+    blanks = [example for example in corpus("planted:aspect").train if not example.evidence]
+    assert lopsided(blanks, ()) > 0.01

@@ -7,8 +7,8 @@ import re
 from assay.data.text import TextOptions
 from assay.errors import unknown
 from assay.models.architecture import Architecture
+from assay.models.options import Training
 from assay.models.recipes import Recipe
-from assay.models.training import Training
 
 # differs from Jain and Wallace (2019): their vectors (fastText, GloVe 840B, 300-d) cannot be fetched from a package
 JAIN_WALLACE = {
@@ -71,7 +71,22 @@ SERRANO_SMITH = {
     for suffix, data in {"": "imdb", **{f":{data}": data for data in SETTINGS}}.items()
 }
 
-PRESETS: dict[str, Recipe] = {"default": Recipe()} | JAIN_WALLACE | SERRANO_SMITH
+# differs from the papers: embeddings start at random; Adam in place of SGD (Lin et al.) and AdaGrad (Wang et al.)
+SELF_EXPLAINING = {
+    "structured": Recipe(  # Lin et al. (2017), section 4
+        Architecture(shape="structured", embedding=100, hidden=300, alignment_size=350, rows=30),
+        training=Training(batch_size=16, clip=0.5, balanced=False),
+    ),
+    # differs from Sun et al. (2020): they read texts with RoBERTa
+    "spans": Recipe(Architecture(shape="spans", alignment="dot", longest_span=8)),
+    "aspect": Recipe(  # Wang et al. (2016), section 4.2; theirs reads in one direction, with 300 units
+        Architecture(shape="aspect", embedding=300, hidden=150, alignment_size=300),
+        TextOptions(min_count=1),
+        Training(batch_size=25, balanced=False),
+    ),
+}
+
+PRESETS: dict[str, Recipe] = {"default": Recipe()} | JAIN_WALLACE | SERRANO_SMITH | SELF_EXPLAINING
 
 
 def preset(name: str, corpus: str | None = None) -> Recipe:

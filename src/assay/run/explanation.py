@@ -14,6 +14,7 @@ from assay.data.batches import collate, tokenise
 from assay.data.cloze import candidates, is_cloze
 from assay.data.examples import Example, Span
 from assay.errors import AssayError, unknown
+from assay.models.architecture import PAIRS
 from assay.models.store import Trained
 from assay.run.examination import explained
 from assay.run.plan import AuditPlan
@@ -95,7 +96,7 @@ def explain(
     plan = AuditPlan(explainers=tuple(explainers), seed=seed)
     if any(0xD800 <= ord(character) <= 0xDFFF for character in text + (query or "")):  # bytes that were no UTF-8
         raise AssayError("The text is not UTF-8; convert it first.")
-    if query is not None and model.network.architecture.shape != "paired":
+    if query is not None and model.network.architecture.shape not in PAIRS:
         raise AssayError("This model reads one text; leave the question out.")
     longest = model.tokeniser.options.longest
     rows, skipped = tokenise([_example(text, query, model.classes)], model.tokeniser, longest)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from assay.data.examples import Corpus
 from assay.data.planted.agreement import agreement
+from assay.data.planted.aspect import aspect
 from assay.data.planted.entail import entail
 from assay.data.planted.facts import facts1, facts2, facts3
 from assay.data.planted.keyword import keyword
@@ -23,5 +24,6 @@ PLANTED: dict[str, Callable[[int], Corpus]] = {
     "planted:facts2": facts2,
     "planted:facts3": facts3,
     "planted:entail": entail,
+    "planted:aspect": aspect,
 }
 """By name, the corpus as a function of the seed."""

@@ -1,0 +1,15 @@
+"""What a word is a mix of, where its weight is a sum of several."""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+
+def mixed(
+    parts: Float[Tensor, "*B M"], weight: Float[Tensor, "*B #M"], otherwise: Float[Tensor, "*B M"]
+) -> Float[Tensor, "*B M"]:
+    """The parts, which hold a weight as a factor, without it; without any weight, what is said otherwise."""
+    there = weight > torch.finfo(weight.dtype).tiny ** 0.5  # the slope of a quotient has the square of this below it
+    return torch.where(there, parts / torch.where(there, weight, 1.0), otherwise)
