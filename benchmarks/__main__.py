@@ -25,6 +25,7 @@ from assay.explainers import EXPLAINERS
 from assay.metrics.agreement import kendall
 from assay.models.architecture import Architecture
 from assay.models.classifier import Classifier
+from assay.models.dependence import state_slopes
 from assay.run.audit import TOKENS
 from assay.types import Batch
 from benchmarks import plain
@@ -90,6 +91,13 @@ def steps(model: Classifier) -> list[Step]:
             lambda b: Adversary()(Case(several, b, {})),
             lambda b: plain.adversary(several, b),
             "≤ 10",
+            "",
+        ),
+        Step(
+            "all states' slopes in all words",
+            lambda b: state_slopes(model, model.embed(b), b),
+            lambda b: plain.dependence(model, b),
+            "",
             "",
         ),
         Step("Kendall's τ", compared, lambda b: plain.kendall(*map(torch.from_numpy, scores(b)), b), "≤ 0.1", "5"),

@@ -57,6 +57,13 @@ def adversary(model: Classifier, batch: Batch) -> None:
         search(values, weights, one.mask)
 
 
+def dependence(model: Classifier, batch: Batch) -> None:
+    for one in singles(batch):
+        x = model.embed(one).detach().requires_grad_()
+        for size in model.states(x, one)[0].norm(dim=-1):
+            torch.autograd.grad(size, x, retain_graph=True)[0].norm(dim=-1)
+
+
 def kendall(one: torch.Tensor, other: torch.Tensor, batch: Batch) -> None:
     for row, length in enumerate(batch.lengths.tolist()):
         kendalltau(one[row, :length], other[row, :length])

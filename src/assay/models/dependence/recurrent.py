@@ -1,0 +1,120 @@
+"""Dependence under a recurrence: one sweep back through time carries the slopes of all states at once.
+
+A lane for each state starts where the sweep reaches it. What the steps multiply with is shared by all lanes, so that
+one wide product a step does what separate ways back do with one pass over the text for each state.
+"""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from torch.nn import functional as F
+
+from assay.models.dependence.pieces import cut, lengths_of, pieces
+from assay.models.dependence.steps import Lanes, Steps, steps
+from assay.models.encoders import Recurrent, mirrored, reordered
+from assay.models.network import Network
+from assay.models.paired import Paired
+from assay.types import Batch
+
+TOKENS = {"cpu": 4096, "cuda": 131_072}
+"""Read at once: some dozen numbers a token and unit are kept."""
+
+ENTRIES = {"cpu": 1 << 20, "cuda": 1 << 27}
+"""Numbers in what lanes are multiplied with and in what they give, at once: 4 MiB stay in a cache."""
+
+FAINT = 1.5
+"""The power of the rounding unit below which a lane is let go."""
+
+LOOKED = 8
+"""Steps from one look at which lanes are alive to the next."""
+
+
+def recurrent(model: Network, x: Float[Tensor, "B T D"], batch: Batch) -> Float[Tensor, "B T T"]:
+    """‖∂‖h_n‖/∂e_i‖ for each state and token."""
+    example = batch.lengths.argsort(stable=True, descending=True)
+    found = lengths_of(x[:1, :1]).new_zeros(len(batch), x.shape[1], x.shape[1])
+    for chosen, width in pieces(batch, example, lambda width: TOKENS.get(x.device.type, 4096) // width):
+        rows = example[chosen]
+        found[rows, :width, :width] = _both_ways(model, x[rows, :width], cut(batch, rows, width))
+    return found * (batch.mask[:, None] & batch.mask[..., None])
+
+
+@torch.no_grad()
+def _both_ways(model: Network, x: Float[Tensor, "R T D"], batch: Batch) -> Float[Tensor, "R T T"]:
+    """A state gets from the tokens before it what one direction gives, from those behind it what the other gives."""
+    assert isinstance(model.encoder, Recurrent)
+    words, mask, marked = x, batch.mask, model.architecture.markers
+    if marked:
+        x, mask = model.surrounded(x, mask)
+    wide, order = x.float() if x.dtype.itemsize < 4 else x, mirrored(mask)
+    ahead, behind = steps(model.encoder.ahead, wide), steps(model.encoder.behind, reordered(wide, order))
+    encoded = torch.cat([ahead.states, reordered(behind.states, order)], dim=-1)
+    encoded = (encoded[:, 1:-1] if marked else encoded) * batch.mask[..., None]
+    begun = _begun(model, model.beside(encoded, words.to(wide), batch.mask), batch)
+    to_states, direct = begun[..., : model.encoder.size], begun[..., model.encoder.size :]
+    forth, back = F.pad(to_states, (0, 0, 1, 1) if marked else (0, 0)).chunk(2, dim=-1)
+    slopes, own = _swept(ahead, forth)
+    turned, other = _swept(behind, reordered(back, order))
+    slopes += reordered(turned, order).gather(2, order[:, None].expand_as(turned))
+    own += reordered(other, order)
+    if marked:
+        slopes, own = slopes[:, 1:-1, 1:-1], own[:, 1:-1]
+    if model.architecture.concat:
+        own = own + direct
+    slopes.diagonal(dim1=1, dim2=2).copy_(lengths_of(own))  # here both meet, as vectors
+    return slopes
+
+
+def _begun(model: Network, encoded: Float[Tensor, "R T P"], batch: Batch) -> Float[Tensor, "R T P"]:
+    """∂‖state‖/∂ of what stands for each word above the encoder."""
+    with torch.enable_grad():
+        encoded = encoded.detach().requires_grad_()
+        states = encoded
+        if isinstance(model, Paired):
+            states = model.matched(encoded, model.asked(batch).detach().to(encoded), batch)
+        (slope,) = torch.autograd.grad(lengths_of(states).sum(), encoded)
+    return slope
+
+
+def _swept(read: Steps, begun: Float[Tensor, "R T H"]) -> tuple[Float[Tensor, "R T T"], Float[Tensor, "R T D"]]:
+    """The lengths of the slopes of each state in each token up to its own, and the slope in its own as it is."""
+    rows, tokens, size = begun.shape
+    entries = read.back.shape[-1] * (size + tokens)
+    room = max(1, ENTRIES.get(begun.device.type, 1 << 20) // entries)
+    parts = [slice(start, start + room) for start in range(0, rows, room)]
+    found = [_swept_at_once(read.some(part), begun[part]) for part in parts]
+    slopes, own = (torch.cat(each) for each in zip(*found, strict=True))
+    return slopes, own
+
+
+def _swept_at_once(read: Steps, begun: Float[Tensor, "R T H"]) -> tuple[Float[Tensor, "R T T"], Float[Tensor, "R T D"]]:
+    rows, tokens, size = begun.shape
+    now, then = (begun.new_zeros(tokens, rows, read.back.shape[-1]) for _ in range(2))
+    memory = begun.transpose(0, 1).contiguous() if read.output is None else begun.new_zeros(tokens, rows, size)
+    shown, room = torch.empty_like(memory), begun.new_empty(size, rows, now.shape[-1])
+    slopes, own = begun.new_zeros(tokens, tokens, rows), begun.new_empty(rows, tokens, now.shape[-1] - size)
+    faint = begun.abs().amax(-1).T * torch.finfo(begun.dtype).eps ** FAINT
+    alive = tokens
+    for place in reversed(range(tokens)):
+        if place % LOOKED == 0:
+            looked = slice(place + 1, alive)
+            alive = place + 1 + _last_alive(memory[looked], now[looked, :, :size], faint[looked])
+        now[place, :, :size] = begun[:, place]  # a lane begins
+        live = slice(place, alive)
+        read.passed(place, Lanes(memory[live], now[live, :, :size], shown[live], room), then[live])
+        slopes[place, live] = lengths_of(then[live, :, size:])
+        own[:, place] = then[place, :, size:]
+        now, then = then, now
+    return slopes.permute(2, 1, 0), read.unrotated(own)
+
+
+def _last_alive(memory: Float[Tensor, "L R H"], state: Float[Tensor, "L R H"], faint: Float[Tensor, "L R"]) -> int:
+    """How many of the lanes there are up to the last that is not too faint.
+
+    One that is left with less than u^1.5 of what it began with, u being the rounding unit, is let go: its slopes are 0
+    from there on. To be seen beside those that it had, it would have to grow by 1/√u again.
+    """
+    heard = (torch.maximum(memory.abs().amax(-1), state.abs().amax(-1)) > faint).any(-1)
+    return int((heard * torch.arange(1, len(heard) + 1, device=heard.device)).amax()) if len(heard) else 0
