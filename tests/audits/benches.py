@@ -16,9 +16,9 @@ from assay.data.examples import Corpus
 from assay.data.planted import PLANTED
 from assay.data.text import TextOptions
 from assay.models.architecture import Architecture
+from assay.models.options import Training
 from assay.models.recipes import Recipe, train
 from assay.models.store import Trained
-from assay.models.training import Training
 from assay.types import Batch, Edit, Explainer, Output
 
 RECIPE = Recipe(

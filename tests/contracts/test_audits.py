@@ -13,9 +13,21 @@ from assay.audits.cases import Case
 from assay.explainers import EXPLAINERS
 from tests import builders
 
-KINDS = ("gru", "hierarchical-gru", "hierarchical-none", "paired-lstm", "paired-average")
+KINDS = (
+    *("gru", "hierarchical-gru", "hierarchical-none", "paired-lstm", "paired-average", "lstm-sparse"),
+    *("structured", "spans", "aspect"),
+)
 FEW = ("attention", "attention_x_gradient", "gradient", "leave_one_out", "random")
-TRAINING = ("roar",)  # what these need beside the batch is not at hand
+TRAINING = (
+    "roar",
+    "frozen_uniform",
+    "seed_variance",
+    "guide",
+    "trained_adversary",
+    "deception",
+    "word_level",
+    "sparsity",
+)  # what these need beside the batch is not at hand
 EVERY_AUDIT = pytest.mark.parametrize("name", AUDITS)
 
 

@@ -6,16 +6,24 @@ from assay.audits.adversary import Adversary
 from assay.audits.agreement import Agreement
 from assay.audits.cases import Audit
 from assay.audits.consistency import Consistency
+from assay.audits.deception import Deception
+from assay.audits.dispersion import Dispersion
 from assay.audits.erasure import Erasure
+from assay.audits.frozen_uniform import FrozenUniform
+from assay.audits.guide import Guide
 from assay.audits.minimal_set import MinimalSet
 from assay.audits.permutation import Permutation
 from assay.audits.plausibility import Plausibility
 from assay.audits.roar import Roar
 from assay.audits.sanity import Sanity
+from assay.audits.seed_variance import SeedVariance
 from assay.audits.shortcut import Shortcut
 from assay.audits.single_weight import SingleWeight
+from assay.audits.sparsity import Sparsity
 from assay.audits.stability import Stability
+from assay.audits.trained_adversary import TrainedAdversary
 from assay.audits.truth import Truth
+from assay.audits.word_level import WordLevel
 
 AUDITS: dict[str, Audit] = {
     "agreement": Agreement(),
@@ -31,8 +39,31 @@ AUDITS: dict[str, Audit] = {
     "sanity": Sanity(),
     "stability": Stability(),
     "roar": Roar(),
+    "frozen_uniform": FrozenUniform(),
+    "seed_variance": SeedVariance(),
+    "guide": Guide(),
+    "trained_adversary": TrainedAdversary(),
+    "deception": Deception(),
+    "word_level": WordLevel(),
+    "dispersion": Dispersion(),
+    "sparsity": Sparsity(),
 }
 
-RETRAINING = ("sanity", "stability", "roar")
+RETRAINING = (
+    "sanity",
+    "stability",
+    "roar",
+    "frozen_uniform",
+    "seed_variance",
+    "guide",
+    "trained_adversary",
+    "deception",
+    "word_level",
+    "dispersion",
+    "sparsity",
+)
 USUAL_AUDITS = tuple(name for name in AUDITS if name not in RETRAINING)
 """What is asked where nothing else is said: the others train models anew, or explain many of them."""
+
+FOUR_TESTS = ("frozen_uniform", "seed_variance", "guide", "trained_adversary")
+"""The tests of attention of Wiegreffe and Pinter (2019)."""

@@ -12,14 +12,13 @@ from typing import Any, Protocol, runtime_checkable
 from assay.audits.cases import Audit
 from assay.data.batches import Tokenised
 from assay.data.examples import Corpus
-from assay.data.text import TextOptions
 from assay.errors import AssayError
 from assay.files import write_text
-from assay.models.architecture import Architecture
 from assay.models.checkpoints import Checkpoint
 from assay.models.recipes import CHECKPOINT, Recipe, fingerprint, train
 from assay.models.store import Trained
-from assay.models.training import Training
+from assay.models.together import Variant as Variant  # looked for here
+from assay.models.together import train_all
 from assay.types import Explainer
 
 RETRAINED, RESULT = "retrained", "result.json"
@@ -39,9 +38,7 @@ class Bench:
     def recipe(self) -> Recipe | None:
         """How the audited model was made, or None where it is not known."""
         made = self.model.history.get("recipe")
-        if made is None:
-            return None
-        return Recipe(Architecture(**made["architecture"]), TextOptions(**made["text"]), Training(**made["training"]))
+        return None if made is None else Recipe.of(made)
 
     def lacks(self) -> str | None:
         """Why no model can be trained here like the audited one, or None."""
@@ -58,6 +55,12 @@ class Bench:
             recipe = replace(recipe, training=replace(recipe.training, seed=seed))
         folder = None if self.folder is None else self.folder / RETRAINED / name
         return train(corpus, recipe, folder, str(self.model.device))
+
+    def train_all(self, variants: Mapping[str, Variant]) -> dict[str, Trained]:
+        """Models made from the corpus that the audited one learnt from, by their names; each is trained once."""
+        assert self.corpus is not None
+        folder = None if self.folder is None else self.folder / RETRAINED
+        return train_all(self.corpus, variants, folder, str(self.model.device))
 
     def kept(self, name: str, identity: dict[str, Any], work: Callable[[Checkpoint | None], Any]) -> Any:
         """What the work gives, as JSON can hold it; kept under its name, so that it is done once.

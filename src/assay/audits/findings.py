@@ -13,6 +13,8 @@ from assay.records import Finding
 
 SIGNIFICANT = 0.05
 WHOLE = ("overlap", "sign", "wins")  # of pairs: too many to be told for each class
+COMPARING = ("frozen_uniform", "seed_variance", "guide", "trained_adversary", "deception", "word_level", "sparsity")
+"""Audits of other models, which the classes that this one predicts say little of."""
 
 
 def summarise(
@@ -24,12 +26,12 @@ def summarise(
 ) -> list[Finding]:
     """One finding for each measure that exists for some example, over all examples and for each predicted class.
 
-    Measures at one of several thresholds ("name@threshold") and those in WHOLE are told over all examples alone. A gain
-    ("name_gain") has the p-value of a paired test against 0.
+    Measures at one of several thresholds ("name@threshold"), those in WHOLE and those of COMPARING are told over all
+    examples alone. A gain ("name_gain") has the p-value of a paired test against 0.
     """
     named = [name for name in measures if not name.startswith("p:")]
     groups = {"all": (named, np.ones(len(predicted), dtype=bool))}
-    by_class = [name for name in named if not _whole(name)]
+    by_class = [name for name in named if not (audit in COMPARING or _whole(name))]
     groups |= {name: (by_class, predicted == label) for label, name in enumerate(classes) if by_class}
     findings: list[Finding] = []
     for group, (names, chosen) in groups.items():

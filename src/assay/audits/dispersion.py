@@ -1,0 +1,130 @@
+"""Does a state stand for its own word, and is importance with few words or spread over all of them?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from assay.audits.cases import Answer, Case, numpy, without_pooling
+from assay.explainers.attention import StateGradient
+from assay.explainers.gradients import gradient_norm
+from assay.explainers.occlusion import leave_one_out
+from assay.intervene.erasure import Pooling, single_logits
+from assay.metrics.agreement import kendall
+from assay.metrics.divergence import tvd
+from assay.metrics.entropy import normalised_entropy
+from assay.models.dependence import shares, state_slopes
+from assay.models.network import Network
+from assay.types import Explainer
+
+Numbers = dict[str, Float[np.ndarray, " B"]]
+WORDS: dict[str, tuple[str, Explainer]] = {
+    "gradient": ("gradient_norm", gradient_norm),
+    "leave_one_out": ("leave_one_out", leave_one_out),
+}
+STATES = "states"
+
+
+@dataclass(frozen=True)
+class Dispersion:
+    """The normalised entropy of importances: 1 where all tokens count alike, 0 where a single one counts.
+
+    Of words for the output by `gradient` (equation 4) and `leave_one_out` (6), of words for a state (5, `states`: the
+    mean over states), and of states for the output by `attention`, `state_gradient` and `state_leave_one_out`, which
+    erases the attention to a state. `own` is the share of a state's own word in what it depends on, `first` how many
+    of the states depend most on their own word, `tau` Kendall's τ-b of attention with importance. Where sentences are
+    attended, these are the states, and their own words are all that they have; attention to words is that of their
+    sentences, shared among them. Texts with a single word are left out.
+    """
+
+    paper: str = "Meister et al. (2021), equations 4 to 6, tables 1 and 2, figures 1 and 2"
+
+    def kind(self, classes: int) -> str:
+        return "exact"
+
+    def unfit(self, case: Case) -> str | None:
+        if isinstance(case.model, Network):
+            return without_pooling(case)
+        return "the model's states cannot be followed back to its words"
+
+    def __call__(self, case: Case) -> Answer:
+        words, states = of_words(case), of_states(case)
+        mask, real = case.batch.mask.cpu().numpy(), case.items.cpu().numpy()
+        measures = {f"entropy:{name}": normalised_entropy(values, mask) for name, values in words.items()}
+        measures |= {f"entropy:{name}": normalised_entropy(values, real) for name, values in states.items()}
+        measures |= {f"{name}:{STATES}": values for name, values in of_words_for_states(case).items()}
+        measures |= _agreeing(words, attention_to_words(case), mask)
+        weights = states.pop("attention")
+        return Answer(measures | _agreeing(states, weights, real))
+
+
+def of_words(case: Case) -> dict[str, Float[np.ndarray, "B T"]]:
+    """How much each word counts for the output."""
+    found = {}
+    for name, (known, explainer) in WORDS.items():
+        scores = case.scores.get(known)
+        found[name] = numpy(explainer(case.model, case.batch, case.predicted) if scores is None else scores)
+    return found
+
+
+def of_states(case: Case) -> dict[str, Float[np.ndarray, "B N"]]:
+    """How much each state counts for the output: the weight it gets, and what the output loses with it."""
+    pooling = Pooling.of(case.values, case.weights, case.items, case.empty)
+    erased = tvd(single_logits(pooling).softmax(-1), pooling.logits.softmax(-1)[:, None])
+    return {
+        "attention": numpy(pooling.weights),
+        "state_gradient": numpy(state_gradient(case)),
+        "state_leave_one_out": numpy(erased.where(case.items, 0.0)),
+    }
+
+
+def state_gradient(case: Case) -> Float[Tensor, "B N"]:
+    """‖∂p/∂h_n‖₂ of each item: that of any of its tokens."""
+    assert isinstance(case.model, Network)
+    scores = case.scores.get("state_gradient")
+    if scores is None:
+        scores = StateGradient()(case.model, case.batch, case.predicted)
+    none = scores.new_zeros(case.items.shape)
+    return none.scatter_reduce(1, case.model.items(case.batch), scores, "amax")
+
+
+def attention_to_words(case: Case) -> Float[np.ndarray, "B T"]:
+    return numpy(case.shown(case.weights))
+
+
+@torch.no_grad()
+def of_words_for_states(case: Case) -> Numbers:
+    """What states depend on: how spread it is, the share of their own words, and how often one of these is first."""
+    assert isinstance(case.model, Network)
+    batch = case.batch
+    found = shares(state_slopes(case.model, case.model.embed(batch), batch))
+    places = torch.arange(found.shape[1], device=found.device)[:, None]
+    own = (case.model.items(batch)[:, None] == places) & batch.mask[:, None]
+    first = found.masked_fill(~own, 0.0).amax(-1) == found.amax(-1)
+    counted = ((found.sum(-1) > 0) & (batch.lengths > 1)[:, None]).cpu().numpy()
+    return {
+        "entropy": _mean(normalised_entropy(numpy(found), batch.mask[:, None].cpu().numpy()), counted),
+        "own": _mean(numpy((found * own).sum(-1)), counted),
+        "first": _mean(numpy(first), counted),
+    }
+
+
+def _mean(values: Float[np.ndarray, "B N"], counted: Bool[np.ndarray, "B N"]) -> Float[np.ndarray, " B"]:
+    """The mean over what is counted; nan where nothing is."""
+    total, count = np.where(counted, values, 0.0).sum(-1), counted.sum(-1)
+    return np.where(count > 0, total / np.maximum(count, 1), np.nan)
+
+
+def _agreeing(
+    importances: dict[str, Float[np.ndarray, "B N"]], weights: Float[np.ndarray, "B N"], mask: Bool[np.ndarray, "B N"]
+) -> Numbers:
+    """τ-b of the weights with each importance, and its p-value."""
+    measures: Numbers = {}
+    for name, values in importances.items():
+        found = kendall(weights, values, mask)
+        measures |= {f"tau:attention~{name}": found.tau, f"p:attention~{name}": found.p}
+    return measures

@@ -1,0 +1,74 @@
+"""Is the attention of the model worth anything to a model that reads each word alone?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from assay.audits.bench import Bench, Variant
+from assay.audits.cases import Answer, Case
+from assay.audits.rivals import LACKING, Rival, adversary, check_strengths, made, right, unfit_for_rivals, viewed
+from assay.models.lessons import Guided
+from assay.models.network import Network
+
+LEARNT = "learnt"
+
+
+@dataclass(frozen=True)
+class Guide:
+    """How often networks are right that see each word without its context, under four kinds of attention.
+
+    They learn their own, have 1/N everywhere (`uniform`), are given that of the model (`imported`), or that of an
+    adversary trained with λ = `strength` to give the same answers. `right_gain` is over their own. Imported attention
+    that helps knows something of the words that the network itself cannot find out.
+    """
+
+    # differs from Wiegreffe and Pinter (2019): each word is read by our Average encoder, a linear map and ReLU
+    strength: float = 0.01
+    paper: str = "Wiegreffe and Pinter (2019), section 3.4"
+    lacking: str = LACKING
+    rivals: Mapping[str, Rival] = field(default_factory=dict, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        check_strengths((self.strength,))
+
+    def kind(self, classes: int) -> str:
+        return "sample"
+
+    def unfit(self, case: Case) -> str | None:
+        return unfit_for_rivals(case, None if self.rivals else self.lacking)
+
+    def prepared(self, bench: Bench) -> Guide:
+        """The audit with all other models at hand."""
+        if (reason := bench.lacks()) is not None:
+            return replace(self, lacking=reason)
+        recipe = made(bench)
+        alone = replace(recipe, architecture=replace(recipe.architecture, encoder="average", inner="softmax"))
+        even = replace(alone, architecture=replace(alone.architecture, projection="uniform"))
+        other, variant = next(iter(adversary(bench, self.strength).items()))
+        imported = Guided(bench.model.network)
+        models = bench.train_all(
+            {
+                "guide-learnt": Variant(alone),
+                "guide-uniform": Variant(even),
+                "guide-imported": Variant(alone, imported),
+                other: variant,
+            }
+        )
+        adversarial = Guided(models[other].network)
+        name = f"guide-{other}"
+        models |= bench.train_all({name: Variant(alone, adversarial)})
+        rivals = {
+            LEARNT: Rival(models["guide-learnt"].network),
+            "uniform": Rival(models["guide-uniform"].network),
+            "imported": Rival(models["guide-imported"].network, imported.lead),
+            "adversarial": Rival(models[name].network, adversarial.lead),
+        }
+        return replace(self, rivals=rivals)
+
+    def __call__(self, case: Case) -> Answer:
+        assert isinstance(case.model, Network)
+        found = {name: right(viewed(rival, case.batch).probabilities, case) for name, rival in self.rivals.items()}
+        measures = {f"right:{name}": values for name, values in found.items()}
+        measures |= {f"right_gain:{name}": values - found[LEARNT] for name, values in found.items() if name != LEARNT}
+        return Answer(measures)

@@ -1,0 +1,48 @@
+"""How far apart are the attention and the output of models that differ in nothing but the seed?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from assay.audits.bench import Bench
+from assay.audits.cases import Answer, Case
+from assay.audits.rivals import LACKING, Numbers, Rival, averaged, compared, siblings, unfit_for_rivals
+from assay.errors import AssayError
+
+
+@dataclass(frozen=True)
+class SeedVariance:
+    """JSD of the attention and TVD of the output between the model and each of several from other seeds.
+
+    It is the null against which a trained adversary is read: an attention is no less like the model's than chance makes
+    it, unless it is further off than that. `seeds` is the mean over all of them.
+    """
+
+    seeds: int = 8
+    paper: str = "Wiegreffe and Pinter (2019), section 3.3"
+    lacking: str = LACKING
+    rivals: Mapping[str, Rival] = field(default_factory=dict, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.seeds < 2:
+            raise AssayError(f"To see how models vary takes at least 2 other seeds, not {self.seeds}.")
+
+    def kind(self, classes: int) -> str:
+        return "sample"
+
+    def unfit(self, case: Case) -> str | None:
+        return unfit_for_rivals(case, None if self.rivals else self.lacking)
+
+    def prepared(self, bench: Bench) -> SeedVariance:
+        """The audit with all other models at hand."""
+        if (reason := bench.lacks()) is not None:
+            return replace(self, lacking=reason)
+        models = bench.train_all(siblings(bench, self.seeds))
+        return replace(self, rivals={name.replace("-", " "): Rival(model.network) for name, model in models.items()})
+
+    def __call__(self, case: Case) -> Answer:
+        measures: Numbers = {}
+        for name, rival in self.rivals.items():
+            measures |= compared(case, rival, name)
+        return Answer(averaged(measures, "seeds") | measures)

@@ -1,0 +1,64 @@
+"""Can another model learn to give the same answers by looking elsewhere, further off than another seed would?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from assay.audits.bench import Bench, Variant
+from assay.audits.cases import Answer, Case
+from assay.audits.rivals import (
+    LACKING,
+    Numbers,
+    Rival,
+    adversary,
+    check_strengths,
+    compared,
+    siblings,
+    unfit_for_rivals,
+)
+from assay.errors import AssayError
+
+
+@dataclass(frozen=True)
+class TrainedAdversary:
+    """JSD of the attention and TVD of the output between the model and others trained to part the two.
+
+    They learn TVD − λ KL on the training texts, for each λ of `strengths`. Beside them stand models from other `seeds`:
+    attention explains as far as an adversary must give up the output to get further away than those. Unlike the audit
+    `adversary`, which may choose an attention for each text, it must find a model.
+    """
+
+    strengths: tuple[float, ...] = (0.0, 0.0003, 0.001, 0.003, 0.01, 0.1)
+    seeds: int = 8
+    paper: str = "Wiegreffe and Pinter (2019), section 4"
+    lacking: str = LACKING
+    rivals: Mapping[str, Rival] = field(default_factory=dict, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        check_strengths(self.strengths)
+        if self.seeds < 0:
+            raise AssayError(f"The number of other seeds is a whole number from 0, not {self.seeds}.")
+
+    def kind(self, classes: int) -> str:
+        return "sample"
+
+    def unfit(self, case: Case) -> str | None:
+        return unfit_for_rivals(case, None if self.rivals else self.lacking)
+
+    def prepared(self, bench: Bench) -> TrainedAdversary:
+        """The audit with all other models at hand."""
+        if (reason := bench.lacks()) is not None:
+            return replace(self, lacking=reason)
+        variants: dict[str, Variant] = {}
+        for strength in self.strengths:
+            variants |= adversary(bench, strength)
+        models = bench.train_all(variants | siblings(bench, self.seeds))
+        titles = {name: name.replace("adversary-", "λ=").replace("seed-", "seed ") for name in models}
+        return replace(self, rivals={titles[name]: Rival(model.network) for name, model in models.items()})
+
+    def __call__(self, case: Case) -> Answer:
+        measures: Numbers = {}
+        for name, rival in self.rivals.items():
+            measures |= compared(case, rival, name)
+        return Answer(measures)
