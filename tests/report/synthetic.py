@@ -12,6 +12,7 @@ import pyarrow as pa
 from assay.records import Finding, Record, finding_rows
 from tests.report.erased import ERASED, smallest_set
 from tests.report.invented import EXPLAINERS, FAITHFUL, MANY, NEW, SIGNED, agreements, all_scores, found
+from tests.report.trained import MAKE, QUESTIONS, numbers
 
 __all__ = ["FAITHFUL", "MANY", "SIGNED", "changed", "synthetic_record", "worded"]
 
@@ -65,7 +66,7 @@ AUDITS = {
     "shortcut": ("Where a word that means nothing decides, is it shown?", "Bastings et al. (2022)"),
     "single_weight": ("Does the top item matter more than another?", "Serrano and Smith (2019), section 4"),
     "minimal_set": ("How many items must be erased?", "Serrano and Smith (2019), section 5"),
-}
+} | QUESTIONS
 
 
 def synthetic_record(
@@ -147,6 +148,7 @@ def _example(
     furthest = np.roll(scores.get("score:attention", base), 1 + size // 2)
     attacked = "adversary" in audits
     erased = {"smallest_set": smallest_set(place, size)} if "minimal_set" in audits else {}
+    erased |= {"deceived": (base / base.sum()).tolist()} if "deception" in audits else {}
     return erased | {
         "example": place,
         "text": text,
@@ -188,6 +190,7 @@ def _instances(
         measures["truth"] |= {f"precision:{n}": p for n, (_, p) in hits.items()}
     measures |= {audit: NEW[audit](draw, example, explainers) for audit in audits if audit in NEW}
     measures |= {audit: ERASED[audit](example) for audit in audits if audit in ERASED}
+    measures |= {audit: numbers(audit, example) for audit in audits if audit in MAKE}
     return [{**shared, "audit": audit, **measures[audit]} for audit in audits]
 
 

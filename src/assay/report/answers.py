@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from assay.records import Finding, Record
 from assay.report.attention import furthest, shuffling
+from assay.report.compared.answers import ANSWERS as COMPARED
 from assay.report.flips import alone
 from assay.report.matrices import KINDS, Kind
 from assay.report.measures import BASELINES
@@ -193,4 +194,5 @@ ANSWERS: dict[str, Callable[[Record], str | None]] = {
     "shortcut": _shortcut,
     "single_weight": alone,
     "minimal_set": shortest,
+    **COMPARED,
 }

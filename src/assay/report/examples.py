@@ -21,7 +21,7 @@ MANY, FIRST = 12, 8
 """With more explainers than MANY, only the FIRST are shown at once."""
 
 KNOWN, EXACT = "known", "exact"
-SMALLEST = "smallest_set"
+SMALLEST, DECEIVED = "smallest_set", "deceived"
 NONE = '<span class="cut">none: whatever is erased, the decision stays</span>'
 LEAST = 20  # tokens of a text that are always shown
 
@@ -72,6 +72,8 @@ def notes(record: Record) -> list[str]:
         told.append("Attention is over sentences here: a word has its share of the weight of its sentence.")
     if SMALLEST in record.examples.column_names:
         told.append(f"The smallest set holds the fewest {noun.many} whose erasure changes the decision.")
+    if DECEIVED in record.examples.column_names:
+        told.append("Deceiving attention is that of another model, trained to keep it off some words.")
     return told
 
 
@@ -88,9 +90,9 @@ def _most(record: Record) -> int:
 
 
 def _strips(record: Record) -> int:
-    """How often a text is written: for each explainer, the furthest attention, what is known, the smallest set."""
+    """How often a text is written: for each explainer, other attention, what is known, the smallest set."""
     names = record.examples.column_names
-    return len([name for name in names if name.startswith("score:")]) + 2 + (SMALLEST in names)
+    return len([name for name in names if name.startswith("score:")]) + 2 + (SMALLEST in names) + (DECEIVED in names)
 
 
 def _shown(record: Record, row: dict[str, Any], size: int) -> Shown:
@@ -101,6 +103,8 @@ def _shown(record: Record, row: dict[str, Any], size: int) -> Shown:
     part = heatmaps.window(first, size)
     strips = [Strip(name, "", heatmaps.row(tokens, values, part)) for name, values in scores.items()]
     pair = _pair(row, tokens, strips, part)
+    if row.get(DECEIVED):
+        strips.append(Strip("deceiving attention", "another model", heatmaps.row(tokens, row[DECEIVED], part)))
     if row.get("truth"):
         strips.append(Strip(*_evidence(record), heatmaps.marked(tokens, row["truth"], part)))
     if row.get(SMALLEST):

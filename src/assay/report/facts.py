@@ -11,6 +11,7 @@ KINDS = {
     "exact": "exact for each text, neither drawn nor searched for",
     "sample": "estimated for each text from random draws",
     "lower bound": "lower bounds for each text, the best that a search found",
+    "trained": "those of models that were trained once each",
     "bracket": "brackets for each text, a value that is reached and one that is certified not to be exceeded",
 }
 ATTENDED = {
@@ -18,6 +19,11 @@ ATTENDED = {
     "hierarchical": "over the words of each sentence, then over sentences; what is done to attention is done to that "
     "over sentences",
     "paired": "over the words of a text, given the question or hypothesis",
+    "structured": "several times over all words of a text; what is done to attention is done to the mean weight of "
+    "each word over the rows",
+    "spans": "over all spans of a few words, each of which shares its weight among its words; what is done to "
+    "attention is done to that of words",
+    "aspect": "over the words of a text, given the aspect that is asked about",
 }
 """What the attention of each shape of model is over."""
 
@@ -48,20 +54,39 @@ GLOSSARY = {
     "passes": "How often the model reads a text forward, and backward for gradients, to explain it once.",
     "smallest set": "The fewest {items} that change the decision when their attention is set to zero and the others "
     "share it; exact, as the decoder is linear. A text whose decision no set changes has none.",
+    "normalised entropy": "How evenly something is spread over the words of a text: 1 all alike, 0 all on one; divided "
+    "by the most that a text of that length can have.",
+    "sparsegen, λ": "A way to make weights from scores that can set some to exactly zero, the more the closer λ comes "
+    "to 1; λ = 0 is sparsemax.",
+    "information": "Mutual information of a state and the word at its place, in bits: how much better the word can be "
+    "told from its state than without it.",
+    "seed": "What all random choices in training start from; models of other seeds are trained alike in all else.",
     "significant": "Share of texts whose τ differs from 0 at p ≤ 0.05; it grows with the length of the texts.",
 }
 
 
 NEEDED = {
-    "TVD": ("permutation", "adversary", "stability"),
-    "JSD": ("adversary",),
+    "TVD": (
+        "permutation",
+        "adversary",
+        "stability",
+        "word_level",
+        "frozen_uniform",
+        "seed_variance",
+        "trained_adversary",
+    ),
+    "JSD": ("adversary", "word_level", "seed_variance", "trained_adversary"),
     "ΔJS": ("single_weight",),
-    "AUPRC": ("truth", "plausibility"),
+    "AUPRC": ("truth", "plausibility", "word_level"),
     "comprehensiveness": ("erasure",),
     "sufficiency": ("erasure",),
     "MoRF, LeRF": ("erasure",),
     "ROAR": ("roar",),
     "smallest set": ("minimal_set",),
+    "normalised entropy": ("dispersion", "sparsity"),
+    "sparsegen, λ": ("sparsity",),
+    "information": ("word_level",),
+    "seed": ("seed_variance", "trained_adversary"),
 }
 """The audits that use a word; all others are always explained."""
 

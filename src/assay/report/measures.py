@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from assay.report.compared import labels
 from assay.report.yardsticks import NULL
 
 CHANCE = "chance"
@@ -181,8 +182,10 @@ OWN = {
 """What explainers report of their own scores."""
 
 
-def label(measure: str) -> str:
+def label(measure: str, audit: str = "") -> str:
     """A measure's name for a table: `comprehensiveness@0.1` and the like are put together from their parts."""
+    if (own := labels.label(audit, measure)) is not None:
+        return own
     base, _, share = measure.partition("@")
     stem, gained = base.removesuffix("_gain"), base.endswith("_gain") and base not in LABELS
     if base.startswith("similarity_") and base not in LABELS:

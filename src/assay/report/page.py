@@ -8,11 +8,12 @@ from typing import Any
 
 from assay.files import write_text
 from assay.records import Record
+from assay.report.compared.together import FIGURE, together
 from assay.report.examples import groups, notes
 from assay.report.facts import KINDS, facts, glossary, left_out, origins
 from assay.report.leaderboard import leaderboard
 from assay.report.sections import captions, sections
-from assay.report.tables import MANY, MARKS, TIE, by_class, own_rows
+from assay.report.tables import MANY, MARKS, TIE, own_rows
 from assay.report.verdicts import ATTENTION, caveats, headline, leading, standing, tally, verdicts
 from assay.report.writing import count, interval, number
 from assay.report.yardsticks import JSD_FAR, LEAD_SURE, SHUFFLE_SMALL, yardstick
@@ -78,9 +79,10 @@ def _found(record: Record) -> dict[str, Any]:
         "tie": TIE,
         "own": own_rows(record),
         "many": len(record.summary["explainers"]) > MANY,
-        "by_class": by_class(record),
         "sections": sections(record),
         "captions": captions(record),
+        "together": together(record),
+        "together_figure": FIGURE,
         "notes": notes(record),
         "groups": groups(record, [row.name for row in board.rows] if board else []),
     }

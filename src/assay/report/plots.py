@@ -14,6 +14,7 @@ from assay.records import Record
 from assay.report import boxes, curves, dots
 from assay.report.bins import QUARTERS, Column, classes, column, histogram, quarters
 from assay.report.canvas import CLASS_COLOURS, INK, Figure, finish, layers, save, sheet, svg
+from assay.report.compared.figures import FIGURES as COMPARED
 from assay.report.grades import verdict
 from assay.report.yardsticks import REFERENCE
 
@@ -86,6 +87,7 @@ FIGURES: dict[str, Callable[[Record], Figure | None]] = {
     "single_weight_smaller": boxes.smaller,
     "minimal_set": partial(boxes.erased, measure="fraction"),
     "minimal_set_mass": partial(boxes.erased, measure="mass"),
+    **COMPARED,
 }
 """Each takes a record and gives its figure, or None."""
 

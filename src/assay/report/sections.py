@@ -8,13 +8,17 @@ from typing import Any
 from assay.records import Record
 from assay.report import flips, rankings
 from assay.report.answers import ANSWERS
+from assay.report.compared import levels
+from assay.report.compared.labels import COMPARING
+from assay.report.compared.levels import level_rows
+from assay.report.compared.together import FIGURE, together
 from assay.report.flips import Flips, flip_tables
 from assay.report.grids import Grid
 from assay.report.items import items
 from assay.report.matrices import Matrix, matrices
 from assay.report.measures import MOST
 from assay.report.rankings import ranking_rows
-from assay.report.tables import agreement_rows, measure_rows
+from assay.report.tables import agreement_rows, by_class, measure_rows
 from assay.report.words import CAPTIONS, FIGURES, LIMITED, READING, TITLES
 
 
@@ -38,6 +42,11 @@ class Section:
     short: Grid | None
     grid: Grid
     why_not: str | None
+    whole: bool  # whether the numbers of each predicted class stand elsewhere
+
+
+SHORT = {rankings.AUDIT: ranking_rows, levels.AUDIT: level_rows}
+"""Audits with a table of their own that is short enough to be read."""
 
 
 def sections(record: Record) -> list[Section]:
@@ -68,11 +77,25 @@ def _section(record: Record, name: str, about: dict[str, Any]) -> Section:
         answer="No text gave a number." if answer is None else answer,
         reading=noun.named(READING.get(name, "")),
         paper=about.get("paper") or "",
-        kind=about.get("kind") or "",
-        figures=FIGURES.get(name, ()) if why_not is None else (),
+        kind="trained" if name in COMPARING and about.get("kind") == "sample" else about.get("kind") or "",
+        figures=_figures(record, name) if why_not is None else (),
         matrices=tuple(matrices(record, name)),
         flips=tuple(flip_tables(record)) if name == flips.AUDIT else (),
-        short=ranking_rows(record) if name == rankings.AUDIT else None,
+        short=SHORT[name](record) if name in SHORT else None,
         grid=grid,
         why_not=why_not,
+        whole=not by_class(record) or (name in COMPARING and _classed(record, name)),
     )
+
+
+def _classed(record: Record, name: str) -> bool:
+    return any(f.audit == name and f.group != "all" for f in record.findings)
+
+
+def _figures(record: Record, name: str) -> tuple[str, ...]:
+    """The figures of an audit; what stands in the block of the four tests, or in another section, is not repeated."""
+    mine = FIGURES.get(name, ())
+    if FIGURE not in mine:
+        return mine
+    owners = [other for other in record.summary["audits"] if FIGURE in FIGURES.get(other, ())]
+    return () if together(record) is not None or owners[-1] != name else mine

@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from assay.records import Finding, Record
+from assay.report.compared.labels import COMPARING, LABELS, subject
 from assay.report.grids import Grid
 from assay.report.leaderboard import Leaderboard, Row, leaderboard
 from assay.report.measures import OWN as SELF
@@ -53,14 +54,14 @@ def agreement_rows(record: Record) -> Grid:
 
 
 def measure_rows(record: Record, audit: str) -> Grid:
-    """A row for each subject, measure and predicted class of an audit."""
+    """A row for each subject, measure and predicted class of an audit; those of models are over all texts."""
     found = _told(record, audit)
-    tested = any(f.p_value is not None for f in found)
+    tested, models = any(f.p_value is not None for f in found), audit in COMPARING
     rows = [
         (
-            f.subject.replace("~", " ~ "),
-            label(f.measure),
-            f.group,
+            subject(audit, f.measure, f.subject),
+            label(f.measure, audit),
+            *(() if models else (f.group,)),
             *_spread(f),
             *_size(f),
             *((significance(f.p_value) or "–",) if tested else ()),
@@ -69,8 +70,9 @@ def measure_rows(record: Record, audit: str) -> Grid:
         for f in found
     ]
     tests = ("paired test",) if tested else ()
-    columns = ("explainer", "measure", "predicted class", "mean ± std", "95 % interval", "n", "undefined")
-    return Grid((*columns, *tests, "kind"), tuple(rows), first_number=3)
+    first = ("model", "measure") if models else ("of" if audit in LABELS else "explainer", "measure", "predicted class")
+    numbers = ("mean ± std", "95 % interval", "n", "undefined")
+    return Grid((*first, *numbers, *tests, "kind"), tuple(rows), first_number=len(first))
 
 
 def own_rows(record: Record) -> Grid:
@@ -89,14 +91,20 @@ def own_rows(record: Record) -> Grid:
     return Grid(("explainer", "number", "mean", "95 % interval", "n"), tuple(rows))
 
 
-def by_class(record: Record) -> bool:
-    """Whether tables tell the predicted classes apart; with many of them, or many explainers, a page would be large."""
-    return max(len(record.summary["explainers"]), len(record.summary["corpus"]["classes"])) <= MANY
+def by_class(record: Record, audit: str = "") -> bool:
+    """Whether tables tell the predicted classes apart; with many of them, or many explainers, a page would be large.
+
+    Those of audits that compare models do not: there may be many models.
+    """
+    return (
+        audit not in COMPARING
+        and max(len(record.summary["explainers"]), len(record.summary["corpus"]["classes"])) <= MANY
+    )
 
 
 def _told(record: Record, audit: str) -> list[Finding]:
     """The audit's findings, those over all texts, and those of each predicted class where there is room."""
-    told = by_class(record)
+    told = by_class(record, audit)
     return [f for f in record.findings if f.audit == audit and (f.group == "all" or told)]
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from assay.report.compared import words as compared
+
 TITLES = {
     "agreement": "Do the explanations agree with each other?",
     "permutation": "Does it matter which {item} gets the attention?",
@@ -16,7 +18,7 @@ TITLES = {
     "shortcut": "Do the explanations show a shortcut?",
     "single_weight": "Does the most attended {item} matter more than another?",
     "minimal_set": "How many {items} must go before the decision changes?",
-}
+} | compared.TITLES
 FIGURES = {
     "agreement": ("agreement_gradient", "agreement_leave_one_out"),
     "permutation": ("permutation",),
@@ -30,7 +32,7 @@ FIGURES = {
     "shortcut": ("shortcut",),
     "single_weight": ("single_weight", "single_weight_smaller"),
     "minimal_set": ("minimal_set", "minimal_set_mass"),
-}
+} | compared.FIGURES
 CAPTIONS = {
     "agreement_gradient": "Attention and gradients, text by text. The dashed line at 0 is what unrelated "
     "rankings give.",
@@ -69,7 +71,7 @@ CAPTIONS = {
     "the middle half of the texts; thick tick and number: median; thin line: to the last text within 1.5 box lengths. "
     "The dashed line is the median of the smallest set.",
     "minimal_set_mass": "The same as the share of all attention that lay on what was erased by then.",
-}
+} | compared.CAPTIONS
 READING = {
     "agreement": "If attention tells why a model decides, it should rank the words much as other measures "
     "of importance do. A heap near 1 means that it does, a heap around 0 that the rankings have nothing to "
@@ -112,7 +114,7 @@ READING = {
     "decision’s probability at the attention weights, not the explainer of that name. The share of attention that "
     "is erased on the way says how much of it can go without any effect on the decision. Texts whose decision a "
     "ranking never changes are not in its box; the table counts them. The random order is drawn once for each text.",
-}
+} | compared.READING
 LIMITED = dict.fromkeys(("truth", "erasure", "plausibility", "stability", "roar", "shortcut"), "best") | {
     "sanity": "least noticing"
 }
