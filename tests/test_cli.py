@@ -20,9 +20,9 @@ from assay.data.text import TextOptions
 from assay.explainers import EXPLAINERS
 from assay.models import store
 from assay.models.architecture import Architecture
+from assay.models.options import Training
 from assay.models.presets import PRESETS
 from assay.models.recipes import Recipe
-from assay.models.training import Training
 from assay.records import Record
 
 SMALL = Recipe(Architecture(embedding=8, hidden=8, alignment_size=4), TextOptions(min_count=1), Training(epochs=2))

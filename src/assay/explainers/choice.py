@@ -12,7 +12,6 @@ from assay.errors import AssayError, unknown
 
 Instrument = TypeVar("Instrument")
 NAMED = re.compile(r"\s*(\w+)\s*(?:\((.*)\))?\s*", re.DOTALL)
-BETWEEN = re.compile(r",(?![^(]*\))")
 
 
 def bare(text: str) -> str:
@@ -29,7 +28,14 @@ def options(instrument: object) -> dict[str, Any]:
 
 def separated(text: str) -> tuple[str, ...]:
     """The names in a list with commas; commas within parentheses belong to options."""
-    return tuple(name.strip() for name in BETWEEN.split(text) if name.strip())
+    depth, pieces = 0, [""]
+    for sign in text:
+        depth += (sign == "(") - (sign == ")")
+        if sign == "," and depth == 0:
+            pieces.append("")
+        else:
+            pieces[-1] += sign
+    return tuple(piece.strip() for piece in pieces if piece.strip())
 
 
 def chosen(text: str, known: Mapping[str, Instrument], kind: str = "explainer") -> Instrument:
@@ -47,9 +53,8 @@ def chosen(text: str, known: Mapping[str, Instrument], kind: str = "explainer") 
     usual = options(instrument)
     if not usual:
         raise AssayError(f"The {kind} {name!r} has no options.")
-    for option, value in given.items():
-        _check(name, option, value, usual)
-    changed: Instrument = replace(cast(Any, instrument), **given)
+    fitting = {option: _fitting(name, option, value, usual) for option, value in given.items()}
+    changed: Instrument = replace(cast(Any, instrument), **fitting)
     return changed
 
 
@@ -63,11 +68,23 @@ def _option(name: str, text: str) -> tuple[str, Any]:
         return option, value  # a word
 
 
-def _check(name: str, option: str, value: Any, usual: dict[str, Any]) -> None:
-    """An option must exist, and its value be of the kind of the usual one."""
+def _fitting(name: str, option: str, value: Any, usual: dict[str, Any]) -> Any:
+    """The value of an option, which must exist and be of the kind of the usual value."""
     if option not in usual:
         raise unknown(f"option of {name}", option, usual)
-    kind = type(usual[option])
-    number = kind is float and type(value) is int
-    if usual[option] is not None and type(value) is not kind and not number:
-        raise AssayError(f"The option {option!r} of {name!r} is like {usual[option]!r}, not {value!r}.")
+    try:
+        return value if usual[option] is None else _alike(value, usual[option])
+    except TypeError:
+        sentence = f"The option {option!r} of {name!r} is like {usual[option]!r}, not {value!r}."
+        raise AssayError(sentence) from None
+
+
+def _alike(value: Any, usual: Any) -> Any:
+    """The value as one of the kind of the usual; a whole number passes for another, also in a list."""
+    if isinstance(usual, tuple) and isinstance(value, tuple):
+        return tuple(_alike(each, usual[0]) for each in value) if usual else value
+    if type(usual) is float and type(value) is int:
+        return float(value)
+    if type(value) is not type(usual):
+        raise TypeError
+    return value

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +11,11 @@ from rich.console import Console
 
 from assay.audits import USUAL_AUDITS
 from assay.data.examples import Corpus, Example
-from assay.errors import AssayError
+from assay.errors import AssayError, unknown
 from assay.explainers import USUAL
 from assay.models import presets, recipes, store
+from assay.models.architecture import Architecture
+from assay.models.options import Training
 from assay.models.recipes import Recipe
 from assay.models.store import Trained
 from assay.records import Finding, Record
@@ -49,16 +51,20 @@ class Result:
         return capture.get()
 
 
-def recipe(preset: str = "default", seed: int = 0, corpus: str | None = None, **architecture: Any) -> Recipe:
-    """A preset, suited to the corpus, with another seed and other parts of the architecture; None leaves a part."""
+def recipe(preset: str = "default", seed: int = 0, corpus: str | None = None, **options: Any) -> Recipe:
+    """A preset, suited to the corpus, with other options of Architecture and Training; None leaves one as it is."""
     base = presets.preset(preset, corpus)
-    changes = {name: value for name, value in architecture.items() if value is not None}
+    changes = {name: value for name, value in options.items() if value is not None}
     if changes.get("vectors") == "glove":
         changes.setdefault("embedding", 50)
+    parts, steps = ({field.name for field in fields(kind)} for kind in (Architecture, Training))
+    for name in changes:
+        if name not in parts | steps:
+            raise unknown("option", name, parts | steps)
     return replace(
         base,
-        architecture=replace(base.architecture, **changes),
-        training=replace(base.training, seed=seed),
+        architecture=replace(base.architecture, **{name: changes[name] for name in changes if name in parts}),
+        training=replace(base.training, seed=seed, **{name: changes[name] for name in changes if name in steps}),
     )
 
 
@@ -69,12 +75,14 @@ def train(
     preset: str = "default",
     seed: int = 0,
     folder: str | Path | None = None,
+    **options: Any,
 ) -> Trained:
     """A classifier trained on the corpus; with a folder it is stored there, and an interrupted training goes on.
 
-    Encoder and alignment are those of the preset, unless others are named; a corpus of pairs gets a paired model.
+    Encoder and alignment are those of the preset, unless others are named, and so are all other options of
+    Architecture and Training, such as projection="sparsemax" or tying=0.5. A corpus of pairs gets a paired model.
     """
-    chosen = recipe(preset, seed, corpus.name, encoder=encoder, alignment=alignment)
+    chosen = recipe(preset, seed, corpus.name, encoder=encoder, alignment=alignment, **options)
     return recipes.train(corpus, chosen, None if folder is None else Path(folder))
 
 

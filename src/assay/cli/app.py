@@ -1,0 +1,225 @@
+"""The command line: the same verbs as the Python functions."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shlex
+import sys
+import tomllib
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import App, CycloptsError, Parameter
+from cyclopts.config import Dict
+from rich.console import Console
+from rich.text import Text
+
+from assay import __version__
+from assay.cli.options import NAMES, PLAN, AuditOptions, DataOptions, ModelOptions
+from assay.cli.parts import (
+    about_corpus,
+    chosen_corpus,
+    chosen_examples,
+    chosen_plan,
+    given_model,
+    named_model,
+    names,
+    title,
+)
+from assay.errors import AssayError
+from assay.progress import console as aside
+
+if TYPE_CHECKING:
+    from assay.records import Record
+
+app = App(
+    name="assay",
+    help="Tests whether an explanation of an NLP model is true to the model.",
+    version=__version__,
+    help_on_error=False,
+)
+console = Console()
+Flat = Parameter(name="*")
+PLANNED = ("audit", "train")
+
+
+@app.command
+def audit(
+    *,
+    data: Annotated[DataOptions, Flat] = DataOptions(),  # noqa: B008
+    training: Annotated[ModelOptions, Flat] = ModelOptions(),  # noqa: B008
+    options: Annotated[AuditOptions, Flat] = AuditOptions(),  # noqa: B008
+    model: Annotated[str | None, Parameter(help="A model folder, or a preset to train, such as han-rnn.")] = None,
+    out: Annotated[Path | None, Parameter(help="Folder for the results; an interrupted run goes on there.")] = None,
+    plan: Annotated[Path | None, Parameter(help=PLAN)] = None,
+) -> None:
+    """Train or load a model, explain every test example, and test the explanations.
+
+    Leaves a folder with report.html, summary.json, instances.parquet, examples.parquet and the model.
+    """
+    from assay.run import audit as auditing
+
+    wanted = chosen_plan(options, training.seed)
+    given, training = named_model(model, training)
+    corpus = chosen_corpus(data, training.seed)
+    folder = out or Path("runs") / title(corpus.name, training, given)
+    trained = given_model(given, corpus, training, folder / "model")
+    about = {
+        "command": shlex.join(["assay", *sys.argv[1:]]),
+        "corpus": about_corpus(corpus, data.corpus) | {"split": options.split},
+    }
+    examples = chosen_examples(corpus, options.split, trained)
+    _show(auditing.audit(trained, examples, wanted, folder, about, corpus), folder)
+
+
+@app.command
+def train(
+    *,
+    data: Annotated[DataOptions, Flat] = DataOptions(),  # noqa: B008
+    training: Annotated[ModelOptions, Flat] = ModelOptions(),  # noqa: B008
+    out: Annotated[Path | None, Parameter(help="Folder for the model; an interrupted training goes on there.")] = None,
+    plan: Annotated[Path | None, Parameter(help=PLAN)] = None,
+) -> None:
+    """Train an attention classifier and store it."""
+    corpus = chosen_corpus(data, training.seed)
+    folder = out or Path("runs") / title(corpus.name, training, None) / "model"
+    trained = given_model(None, corpus, training, folder)
+    best = trained.history["best_dev"]
+    console.print(f"Model: {folder} (dev score {best:.3f} in epoch {trained.history['best_epoch']})", soft_wrap=True)
+
+
+@app.command
+def explain(
+    text: Annotated[str, Parameter(help="The text to classify and explain.")],
+    *,
+    query: Annotated[str | None, Parameter(help="The question or hypothesis, for a model of pairs.")] = None,
+    model: Annotated[Path, Parameter(help="A model folder, made by 'assay train' or 'assay audit'.")],
+    explainers: Annotated[str, Parameter(help=NAMES)] = "usual",
+    target: Annotated[str | None, Parameter(help="Class to explain; without it the predicted one.")] = None,
+    json_output: Annotated[bool, Parameter(name="--json", negative="", help="Print JSON.")] = False,
+) -> None:
+    """Show which words of a text each explainer holds responsible for the decision."""
+    from assay.explainers import EXPLAINERS, USUAL
+    from assay.models.store import load
+    from assay.run.explanation import explain as explain_text
+
+    chosen = names(explainers, {"all": tuple(EXPLAINERS), "usual": USUAL})
+    explanation = explain_text(load(model), text, chosen, target=target, query=query)
+    if json_output:
+        print(json.dumps(explanation.json(), ensure_ascii=False))
+    elif console.is_terminal:
+        console.print(explanation)
+    else:
+        print(explanation)
+
+
+@app.command
+def report(folder: Annotated[Path, Parameter(help="A folder left by 'assay audit'.")]) -> None:
+    """Write report.html anew from a finished audit, and show its verdict."""
+    from assay.records import Record
+
+    _show(Record.read(folder), folder)
+
+
+@app.command
+def corpora() -> None:
+    """List the corpora: where each one is or comes from, its licence and its size."""
+    from assay.run import listings
+
+    _list(listings.corpora())
+
+
+@app.command
+def explainers() -> None:
+    """List the explainers: what a score is, and the options that can be changed."""
+    from assay.run import listings
+
+    _list(listings.explainers())
+
+
+@app.command
+def audits() -> None:
+    """List the audits: the question that each answers, and where it was first asked."""
+    from assay.run import listings
+
+    _list(listings.audits())
+
+
+def _list(rows: dict[str, tuple[str, str]]) -> None:
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 1, 0))
+    table.add_column(no_wrap=True, style="bold")
+    table.add_column()
+    for name, (sentence, facts) in rows.items():
+        table.add_row(name, Text.assemble(sentence, (f"\n{facts}" if facts else "", "dim")))
+    console.print(table)
+
+
+def _show(record: Record, folder: Path) -> None:
+    """Writes the report, and prints its headline and its verdicts."""
+    from assay.report.page import write
+    from assay.report.tables import leaderboard_table, verdict_table
+    from assay.report.verdicts import headline
+
+    write(record, folder / "report.html")
+    console.print(f"\n{headline(record)}", style="bold", highlight=False)
+    console.print(verdict_table(record))
+    if (board := leaderboard_table(record, console.width)) is not None:
+        console.print(board)
+    console.print(f"Report: {folder / 'report.html'}", soft_wrap=True)
+
+
+def main() -> None:
+    """Runs the command line; what a user can mend ends in one sentence and exit code 2."""
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # the same weights on every machine: docs/decisions/0002
+    try:
+        app.config = _planned(sys.argv[1:])
+        app(sys.argv[1:], exit_on_error=False, print_error=False)
+    except (AssayError, CycloptsError) as fault:
+        _fail(str(fault).strip())
+    except OSError as fault:
+        _fail(_system_fault(fault))
+    except KeyboardInterrupt:
+        aside.print("Stopped; the same command goes on from here.")
+        sys.exit(130)
+
+
+def _planned(words: list[str]) -> tuple[Dict, ...]:
+    """The plan that the command line names, to be read before it."""
+    for place, word in enumerate(words):
+        if word == "--plan" and place + 1 < len(words):
+            return (_plan(Path(words[place + 1])),)
+        if word.startswith("--plan="):
+            return (_plan(Path(word.removeprefix("--plan="))),)
+    return ()
+
+
+def _plan(path: Path) -> Dict:
+    """The options in a file, for each verb that takes a plan; a list is what has commas on the command line."""
+    if not path.is_file():
+        raise AssayError(f"There is no plan {path}; name a TOML file.")
+    try:
+        held = tomllib.loads(path.read_text(encoding="utf-8"))
+    except ValueError as fault:
+        raise AssayError(f"The plan {path} is no TOML file: {fault}.") from fault
+    options = {name: ",".join(map(str, value)) if isinstance(value, list) else value for name, value in held.items()}
+    # not cyclopts' own reader of TOML: it leaves out what is called like a verb, such as audits
+    return Dict(dict.fromkeys(PLANNED, options), source=str(path))
+
+
+def _system_fault(fault: OSError) -> str:
+    if fault.errno == errno.ENOSPC:
+        return "The disk is full: what was there before is untouched; make room and run the same command again."
+    return f"{fault.strerror or fault}{f': {fault.filename}' if fault.filename else ''}."
+
+
+def _fail(sentence: str) -> None:
+    aside.print(sentence, style="red", markup=False, highlight=False, soft_wrap=True)
+    sys.exit(2)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,77 @@
+"""The options of the command line, and what they mean."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
+
+NAMES = "Names with commas between them, with options as in 'lime(samples=500)', usual or all; see 'assay explainers'."
+
+PLAN = "A TOML file with options, such as corpus = 'sst'; those on the command line count more."
+
+
+@dataclass(frozen=True)
+class DataOptions:
+    """Where the texts come from."""
+
+    corpus: Annotated[str, Parameter(help="A name from 'assay corpora', or a file of yours.")] = "snippets"
+    text_column: Annotated[str, Parameter(help="Column of a file that holds the text.")] = "text"
+    label_column: Annotated[str, Parameter(help="Column of a file that holds the class.")] = "label"
+    query_column: Annotated[str | None, Parameter(help="Column with the question of each text, '' for none.")] = None
+    joined: Annotated[bool, Parameter(negative="", help="Read the question of a pair before its text, as one.")] = False
+    split_column: Annotated[str | None, Parameter(help="Column that says train, dev or test.")] = None
+    evidence_column: Annotated[str | None, Parameter(help="Column with [start, end] spans of deciding words.")] = None
+    train_limit: Annotated[int | None, Parameter(help="Train on this many texts, drawn by the seed.")] = None
+
+
+@dataclass(frozen=True)
+class ModelOptions:
+    """What is trained when no --model is given."""
+
+    encoder: Annotated[str | None, Parameter(help="lstm, gru, cnn, conv, average, none or transformer.")] = None
+    alignment: Annotated[str | None, Parameter(help="additive or dot.")] = None
+    vectors: Annotated[str | None, Parameter(help="random, or glove: 50-d vectors, fetched once.")] = None
+    frozen: Annotated[bool | None, Parameter(help="Keep the embeddings as they start.")] = None
+    markers: Annotated[bool | None, Parameter(help="Encode a start and an end that are never attended.")] = None
+    embedding: Annotated[int | None, Parameter(help="Size of an embedding.")] = None
+    hidden: Annotated[int | None, Parameter(help="Half the size of a state.")] = None
+    shape: Annotated[
+        str | None, Parameter(help="flat, hierarchical, paired, structured, spans or aspect; pairs need no word.")
+    ] = None
+    rows: Annotated[int | None, Parameter(help="Rows of attention, of the shape structured.")] = None
+    longest_span: Annotated[int | None, Parameter(help="Most words of a span, of the shape spans.")] = None
+    projection: Annotated[
+        str | None, Parameter(help="From scores to weights: softmax, sparsemax, sparsegen(0.5), entmax(1.5), uniform.")
+    ] = None
+    inner: Annotated[str | None, Parameter(help="The same, for self-attention within a transformer.")] = None
+    concat: Annotated[bool | None, Parameter(help="Put the embedding of each word beside its state.")] = None
+    tying: Annotated[float | None, Parameter(help="How strongly states are drawn to their embeddings.")] = None
+    mlm: Annotated[float | None, Parameter(help="How much guessing masked words counts in training.")] = None
+    conicity: Annotated[float | None, Parameter(help="How strongly states leave their common direction.")] = None
+    diversity: Annotated[float | None, Parameter(help="How strongly states are kept apart.")] = None
+    penalty: Annotated[float | None, Parameter(help="How much the own penalty of structured and spans counts.")] = None
+    avoid: Annotated[str | None, Parameter(help="Words, with commas, that attention is kept away from.")] = None
+    deceive: Annotated[float | None, Parameter(help="How strongly attention avoids them.")] = None
+    preset: Annotated[
+        str, Parameter(help="default, jain-wallace, {han,flan}-{rnn,conv,none}, structured, spans or aspect.")
+    ] = "default"
+    epochs: Annotated[int | None, Parameter(help="Most epochs of training.")] = None
+    batch_size: Annotated[int | None, Parameter(help="Texts in a step of training.")] = None
+    learning_rate: Annotated[float | None, Parameter(help="Size of a step of training.")] = None
+    seed: Annotated[int, Parameter(help="Decides everything that is random.")] = 0
+    device: Annotated[str, Parameter(help="cpu or cuda.")] = "cpu"
+
+
+@dataclass(frozen=True)
+class AuditOptions:
+    """What is done to the model."""
+
+    explainers: Annotated[str, Parameter(help=NAMES)] = "usual"
+    audits: Annotated[
+        str, Parameter(help="As --explainers; usual trains no other model, four_tests many. See 'assay audits'.")
+    ] = "usual"
+    split: Annotated[Literal["test", "dev", "train", "all"], Parameter(help="Which texts are audited.")] = "test"
+    limit: Annotated[int | None, Parameter(help="Audit this many of them, drawn by the seed.")] = None
+    epsilon: Annotated[float, Parameter(help="Change of the output that counts as none.")] = 0.01
