@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from assay.audits import AUDITS
+from assay.audits import AUDITS, COSTLY
 from assay.audits.cases import Case
 from assay.explainers import EXPLAINERS
 from tests import builders
@@ -18,16 +18,7 @@ KINDS = (
     *("structured", "spans", "aspect"),
 )
 FEW = ("attention", "attention_x_gradient", "gradient", "leave_one_out", "random")
-TRAINING = (
-    "roar",
-    "frozen_uniform",
-    "seed_variance",
-    "guide",
-    "trained_adversary",
-    "deception",
-    "word_level",
-    "sparsity",
-)  # what these need beside the batch is not at hand
+TRAINING = COSTLY.keys() - {"sanity", "stability", "dispersion"}  # what these need beside the batch is not at hand
 EVERY_AUDIT = pytest.mark.parametrize("name", AUDITS)
 
 

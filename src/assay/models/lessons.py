@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -16,7 +16,7 @@ from assay.data.text import SPECIAL, UNKNOWN
 from assay.models import store
 from assay.models.erasure import gathered, left
 from assay.models.network import Network
-from assay.models.objectives import Read, avoidance, heads, regularised
+from assay.models.objectives import Read, avoidance, regularised
 from assay.models.options import Training
 from assay.models.predictions import graded, groups
 from assay.types import Batch, Edit, Output, attended
@@ -27,7 +27,7 @@ CHANCE = 0.6  # some tasks stay at chance, an AUC of 0.5, for several epochs bef
 
 @runtime_checkable
 class Lesson(Protocol):
-    """A loss, the parts that only learning needs, and a score for each epoch."""
+    """A loss, and a score for each epoch."""
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -36,9 +36,6 @@ class Lesson(Protocol):
     @property
     def begun(self) -> float:
         """The score above which learning has begun, so that patience may run out."""
-
-    def heads(self, network: Network, options: Training) -> nn.ModuleDict:
-        """What learns along and is thrown away."""
 
     def losses(self, network: Network, batch: Batch, learning: Learning) -> Float[Tensor, " B"]:
         """The loss of each text; they are summed, each with the weight of its class."""
@@ -59,18 +56,12 @@ class Learning:
 class Labels:
     """The right class, with the regularisers that the options name, and without attention to some words."""
 
+    begun: ClassVar[float] = CHANCE
     avoided: tuple[int, ...] = ()  # their ids
 
     @property
     def identity(self) -> dict[str, Any]:
         return {}
-
-    @property
-    def begun(self) -> float:
-        return CHANCE
-
-    def heads(self, network: Network, options: Training) -> nn.ModuleDict:
-        return heads(network, options)
 
     def losses(self, network: Network, batch: Batch, learning: Learning) -> Float[Tensor, " B"]:
         read, losses = _answered(network, batch, learning)
@@ -87,18 +78,12 @@ class Guided:
     Wiegreffe and Pinter (2019), section 3.4: what an attention is worth to a model that learns with it.
     """
 
+    begun: ClassVar[float] = CHANCE
     teacher: Network = field(repr=False)
 
     @property
     def identity(self) -> dict[str, Any]:
         return {"guided": store.fingerprint(self.teacher)}
-
-    @property
-    def begun(self) -> float:
-        return CHANCE
-
-    def heads(self, network: Network, options: Training) -> nn.ModuleDict:
-        return heads(network, options)
 
     def losses(self, network: Network, batch: Batch, learning: Learning) -> Float[Tensor, " B"]:
         return _answered(network, batch, learning, self.lead(batch))[1]
@@ -120,19 +105,13 @@ class Imitated:
     A weight counts as at least SMALLEST in a logarithm, so the divergence is bounded and nothing is gained below.
     """
 
+    begun: ClassVar[float] = -float("inf")
     teacher: Network = field(repr=False)
     strength: float  # λ
 
     @property
     def identity(self) -> dict[str, Any]:
         return {"imitated": store.fingerprint(self.teacher), "strength": self.strength}
-
-    @property
-    def begun(self) -> float:
-        return -float("inf")
-
-    def heads(self, network: Network, options: Training) -> nn.ModuleDict:
-        return nn.ModuleDict()
 
     def losses(self, network: Network, batch: Batch, learning: Learning) -> Float[Tensor, " B"]:
         base, output = taught(self.teacher, batch), network(network.embed(batch), batch)
@@ -157,18 +136,12 @@ class Imitated:
 class Without:
     """The right class of texts from which some words are deleted: what the others tell."""
 
+    begun: ClassVar[float] = CHANCE
     words: tuple[int, ...]  # their ids
 
     @property
     def identity(self) -> dict[str, Any]:
         return {"without": list(self.words)}
-
-    @property
-    def begun(self) -> float:
-        return CHANCE
-
-    def heads(self, network: Network, options: Training) -> nn.ModuleDict:
-        return heads(network, options)
 
     def losses(self, network: Network, batch: Batch, learning: Learning) -> Float[Tensor, " B"]:
         return _answered(network, self.left(batch), learning)[1]

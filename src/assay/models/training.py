@@ -14,6 +14,7 @@ from assay.data.batches import Tokenised, by_tokens, collate, shuffled
 from assay.models.checkpoints import Checkpoint
 from assay.models.lessons import Labels, Learning, Lesson
 from assay.models.network import Network
+from assay.models.objectives import heads
 from assay.models.options import Training
 
 LABELS = Labels()
@@ -46,7 +47,7 @@ def fit(
     lesson: Lesson = LABELS,
 ) -> State:
     """Trains `network` in place, leaves it with the weights of the best epoch, and returns the course of training."""
-    learning = Learning(options, lesson.heads(network, options))
+    learning = Learning(options, heads(network, options))
     learner = nn.ModuleDict({"network": network, "heads": learning.heads})
     optimiser = _optimiser(learner, options)
     state, best = State(), {name: tensor.clone() for name, tensor in network.state_dict().items()}
