@@ -48,6 +48,12 @@ def test_the_deciding_words_get_next_to_no_attention_and_still_decide(case):
     np.testing.assert_allclose(measures["mass_gain:λ=1"], measures["mass:λ=1"] - measures["mass:λ=0"])
 
 
+def test_the_words_are_named_once_they_are_known():
+    assert AUDIT.remark is None
+    assert set(ready().avoided) == set(ALL.split())
+    assert all(word in ready().remark for word in ALL.split())
+
+
 def test_each_number_is_that_of_a_model_trained_apart(case):
     answer = ready()(case)
     options = replace(benches.RECIPE.training, avoid=tuple(ALL.split()), deceive=1.0)

@@ -178,6 +178,11 @@ def test_planted_truth_has_its_place_in_the_comparison(models: Record) -> None:
     rows = [*models.summary["findings"], *finding_rows([finding])]
     record = replace(models, summary=models.summary | {"findings": rows})
     assert "finds the deciding words better (AUPRC) with tying by 0.11 (0.06 to 0.16)." in told(record, "word_level")
+    fallen = replace(finding, subject="mlm", mean=-0.22, low=-0.31, high=-0.12)
+    worse = replace(record, summary=record.summary | {"findings": finding_rows([*record.findings, fallen])})
+    assert "tying by 0.11 (0.06 to 0.16); it is the other way round with mlm by 0.22 (0.12 to 0.31)." in told(
+        worse, "word_level"
+    )
 
 
 @pytest.mark.parametrize(

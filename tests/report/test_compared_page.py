@@ -130,3 +130,10 @@ def test_any_finding_may_be_missing_or_no_number(share: float, models: Record) -
             assert answer is None or (answer.endswith(".") and "nan" not in answer.split())
         together(record)
     Page(render(record))
+
+
+def test_what_an_audit_remarks_stands_below_its_answer_and_is_escaped(make: Callable[..., Record]) -> None:
+    record = make(count=60, audits=("deception",))
+    assert "to be avoided:" not in render(record)
+    record.summary["audits"]["deception"]["remark"] = "The words to be avoided: <b>fine</b>, dull."
+    assert '<p class="about">The words to be avoided: &lt;b&gt;fine&lt;/b&gt;, dull.</p>' in render(record)

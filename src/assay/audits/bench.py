@@ -90,6 +90,15 @@ class Bench:
 
 
 @runtime_checkable
+class Remarking(Protocol):
+    """An audit that, once prepared, has something to say that is no number."""
+
+    @property
+    def remark(self) -> str | None:
+        """One sentence for the reader of a report, or None."""
+
+
+@runtime_checkable
 class PreparedAudit(Protocol):
     """An audit that needs something before the first batch, such as other models."""
 

@@ -37,6 +37,7 @@ class Deception:
     paper: str = "Pruthi et al. (2020), section 3"
     lacking: str = LACKING
     ids: tuple[int, ...] = field(default=(), compare=False, repr=False)
+    avoided: tuple[str, ...] = field(default=(), compare=False, repr=False)
     rivals: Mapping[str, Rival] = field(default_factory=dict, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -49,6 +50,11 @@ class Deception:
 
     def unfit(self, case: Case) -> str | None:
         return unfit_for_rivals(case, None if self.rivals else self.lacking)
+
+    @property
+    def remark(self) -> str | None:
+        """The words that attention is to avoid."""
+        return f"The words to be avoided: {', '.join(self.avoided)}." if self.avoided else None
 
     def prepared(self, bench: Bench) -> Deception:
         """The audit with its words and all other models at hand."""
@@ -68,7 +74,7 @@ class Deception:
         honest = models.get("honest", bench.model)
         rivals = {HONEST: Rival(honest.network)}
         rivals |= {f"λ={each:g}": Rival(models[f"deceived-{each:g}"].network) for each in sorted(self.strengths)}
-        return replace(self, ids=ids, rivals=rivals | {WITHOUT: Rival(models[WITHOUT].network)})
+        return replace(self, ids=ids, avoided=words, rivals=rivals | {WITHOUT: Rival(models[WITHOUT].network)})
 
     def _telling(self, bench: Bench) -> tuple[int, ...]:
         assert bench.corpus is not None

@@ -42,6 +42,7 @@ class Section:
     short: Grid | None
     grid: Grid
     why_not: str | None
+    remark: str | None
     whole: bool  # whether the numbers of each predicted class stand elsewhere
 
 
@@ -84,6 +85,7 @@ def _section(record: Record, name: str, about: dict[str, Any]) -> Section:
         short=SHORT[name](record) if name in SHORT else None,
         grid=grid,
         why_not=why_not,
+        remark=about.get("remark"),
         whole=not by_class(record) or (name in COMPARING and _classed(record, name)),
     )
 

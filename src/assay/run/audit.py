@@ -18,7 +18,7 @@ import pyarrow as pa
 from rich.progress import Progress, TaskID
 
 from assay import progress
-from assay.audits.bench import Bench, PreparedAudit
+from assay.audits.bench import Bench, PreparedAudit, Remarking
 from assay.audits.cases import Audit
 from assay.data.batches import Tokenised, by_tokens, tokenise
 from assay.data.examples import Corpus, Example
@@ -64,6 +64,7 @@ def audit(
     examination = Examination(model, explainers, audits, plan.seed)
     table, notes = _examine_all(examination, rows, chosen, parts)
     notes["left_out"] = left_out
+    notes["remarks"] = {name: each.remark for name, each in audits.items() if isinstance(each, Remarking)}
     summary = summarised(model, plan, table, notes)
     summary["model"]["sha256"] = weights
     known = about or {}

@@ -65,6 +65,7 @@ def summarised(model: Trained, plan: AuditPlan, table: pa.Table, notes: dict[str
                 "kind": kinds[name],
                 "applies": name not in unfit,
                 "why": unfit.get(name),
+                "remark": notes["remarks"].get(name),
                 "seconds": round(seconds.get(f"audit/{name}", 0.0), 3),
             }
             for name, audit in plan.chosen_audits().items()

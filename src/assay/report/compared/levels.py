@@ -67,9 +67,15 @@ def _raised(record: Record, names: list[str], measure: str, start: str) -> str:
     more = [
         f"{name} by {number(f.mean, 2)} ({interval(f.low, f.high, 2)})" for name, f in gains.items() if f.low > NOTICED
     ]
+    less = [
+        f"{name} by {number(-f.mean, 2)} ({interval(-f.high, -f.low, 2)})"
+        for name, f in gains.items()
+        if f.high < -NOTICED
+    ]
     if not gains:
         return ""
-    return f" {start} with {listed(more)}." if more else f" {start} with none of them."
+    told = f" {start} with {listed(more) if more else 'none of them'}"
+    return f"{told}; it is the other way round with {listed(less)}." if less else f"{told}."
 
 
 def level_rows(record: Record) -> Grid:
