@@ -1,0 +1,1 @@
+"""Is sparse attention more interpretable?"""
