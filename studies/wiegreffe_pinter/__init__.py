@@ -1,0 +1,1 @@
+"""Wiegreffe and Pinter (2019), Attention is not not Explanation: four tests."""
