@@ -31,6 +31,8 @@ class Training:
     def __post_init__(self) -> None:
         if min(self.epochs, self.patience, self.batch_size) < 1:
             raise AssayError("Epochs, patience and batch size are whole numbers from 1.")
+        if not 0 < self.learning_rate < math.inf:
+            raise AssayError(f"A learning rate is a number above 0, not {self.learning_rate:g}.")
         if self.seed < 0:
             raise AssayError(f"A seed is a whole number from 0, not {self.seed}.")
         for name in ("tying", "mlm", "conicity", "diversity", "penalty", "deceive"):
