@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from assay.audits import bench as benches_of
-from assay.audits.bench import PreparedAudit
+from assay.audits.bench import PreparedAudit, Variant
 from assay.audits.roar import Roar
 from assay.audits.sanity import Sanity
 from assay.audits.stability import Stability
@@ -45,7 +45,8 @@ def test_what_is_missing_is_said(changes, reason):
 def test_the_same_corpus_and_seed_give_the_same_model_and_another_seed_another(tmp_path):
     bench = benches.bench({}, tmp_path)
     again = bench.train(benches.corpus(), "again")
-    other = bench.train(benches.corpus(), "other", seed=5)
+    seeded = replace(benches.RECIPE, training=replace(benches.RECIPE.training, seed=5))
+    other = bench.train_all({"other": Variant(seeded)})["other"]
     assert fingerprint(again.network) == fingerprint(bench.model.network)
     assert fingerprint(other.network) != fingerprint(bench.model.network)
     assert other.tokeniser.vocabulary == bench.model.tokeniser.vocabulary

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -47,12 +47,10 @@ class Bench:
             return "the texts that the model learnt from are not at hand"
         return None if self.recipe() is not None else "it is not known how the model was trained"
 
-    def train(self, corpus: Corpus, name: str, seed: int | None = None) -> Trained:
-        """A model made as the audited one from another corpus or seed; kept under its name, so it is trained once."""
+    def train(self, corpus: Corpus, name: str) -> Trained:
+        """A model made as the audited one from another corpus; kept under its name, so it is trained once."""
         recipe = self.recipe()
         assert recipe is not None
-        if seed is not None:
-            recipe = replace(recipe, training=replace(recipe.training, seed=seed))
         folder = None if self.folder is None else self.folder / RETRAINED / name
         return train(corpus, recipe, folder, str(self.model.device))
 

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from assay.audits.bench import Bench
 from assay.audits.cases import Answer, Case, numpy
+from assay.audits.rivals import siblings
 from assay.audits.twins import explained_on, likeness, mean_defined, without_twins
 from assay.intervene.parameters import nudged
 from assay.metrics.divergence import tvd
@@ -46,11 +47,10 @@ class Stability:
     def prepared(self, bench: Bench) -> Stability:
         """The audit with all other models at hand."""
         ready = replace(self, moved=self._moved(bench.model.network))
-        recipe = bench.recipe()
-        if bench.lacks() is not None or bench.corpus is None or recipe is None:
+        if bench.lacks() is not None:
             return ready
-        others = [recipe.training.seed + step for step in range(1, self.seeds + 1)]
-        return replace(ready, siblings=[bench.train(bench.corpus, f"seed-{each}", each).network for each in others])
+        trained = bench.train_all(siblings(bench, self.seeds))
+        return replace(ready, siblings=[each.network for each in trained.values()])
 
     def __call__(self, case: Case) -> Answer:
         assert isinstance(case.model, Network)

@@ -11,6 +11,7 @@ from typing import Any, TypeVar, cast
 from assay.errors import AssayError, unknown
 
 Instrument = TypeVar("Instrument")
+OWN = ("paper", "lacking")  # fields that describe an instrument
 NAMED = re.compile(r"\s*(\w+)\s*(?:\((.*)\))?\s*", re.DOTALL)
 
 
@@ -20,10 +21,11 @@ def bare(text: str) -> str:
 
 
 def options(instrument: object) -> dict[str, Any]:
-    """The options of an instrument with the values that they have."""
+    """The options of an instrument with the values that they have; what it prepares for itself is none."""
     if not is_dataclass(instrument) or isinstance(instrument, type):
         return {}
-    return {field.name: getattr(instrument, field.name) for field in fields(instrument) if field.name != "paper"}
+    told = [field.name for field in fields(instrument) if field.compare and field.name not in OWN]
+    return {name: getattr(instrument, name) for name in told}
 
 
 def separated(text: str) -> tuple[str, ...]:
@@ -75,7 +77,8 @@ def _fitting(name: str, option: str, value: Any, usual: dict[str, Any]) -> Any:
     try:
         return value if usual[option] is None else _alike(value, usual[option])
     except TypeError:
-        sentence = f"The option {option!r} of {name!r} is like {usual[option]!r}, not {value!r}."
+        like = "a list in parentheses" if usual[option] == () else f"like {usual[option]!r}"
+        sentence = f"The option {option!r} of {name!r} is {like}, not {value!r}."
         raise AssayError(sentence) from None
 
 
