@@ -59,9 +59,13 @@ def test_an_interruption_stops_all_and_keeps_the_checkpoint(tmp_path):
             time.sleep(0.05)
         signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
 
-    threading.Thread(target=interrupt, daemon=True).start()
-    with pytest.raises(KeyboardInterrupt):
-        crew.do_all({"long": job})
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
+    try:
+        threading.Thread(target=interrupt, daemon=True).start()
+        with pytest.raises(KeyboardInterrupt):
+            crew.do_all({"long": job})
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert [process.poll() is not None for process in crew.processes] == [True]
     assert [path.name for path in folder.iterdir()] == [CHECKPOINT]
     with safe_open(folder / CHECKPOINT, "pt") as kept:
