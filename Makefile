@@ -1,6 +1,7 @@
 # make audit: set everything up and run the main job.   make test: set everything up and run the tests.
 PYTHON ?= python3
 CORPUS ?= snippets
+PROCESSES ?= 2
 BIN := .venv/bin
 
 .PHONY: setup audit test test-all lint format bench
@@ -16,7 +17,7 @@ audit: setup
 	$(BIN)/assay audit --corpus $(CORPUS)
 
 test: setup
-	$(BIN)/pytest -m "not slow and not gpu and not cluster"
+	$(BIN)/pytest --numprocesses $(PROCESSES) --dist worksteal -m "not slow and not gpu and not cluster"
 
 test-all: setup
 	$(BIN)/pytest
