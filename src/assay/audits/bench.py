@@ -22,6 +22,7 @@ from assay.models.together import train_all
 from assay.types import Explainer
 
 RETRAINED, RESULT = "retrained", "result.json"
+LACKING = "the texts that the model learnt from are not at hand"
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class Bench:
         """Why no model can be trained here like the audited one, or None."""
         learnt = self.model.history.get("data")
         if self.corpus is None or learnt != fingerprint((*self.corpus.train, *self.corpus.dev)):
-            return "the texts that the model learnt from are not at hand"
+            return LACKING
         return None if self.recipe() is not None else "it is not known how the model was trained"
 
     def train(self, corpus: Corpus, name: str) -> Trained:

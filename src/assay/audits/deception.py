@@ -9,9 +9,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from jaxtyping import Float, Int
 
-from assay.audits.bench import Bench, Variant
+from assay.audits.bench import LACKING, Bench, Variant
 from assay.audits.cases import Answer, Case
-from assay.audits.rivals import LACKING, Numbers, Rival, check_strengths, made, right, unfit_for_rivals, viewed
+from assay.audits.rivals import Numbers, Rival, check_strengths, made, right, unfit_for_rivals, viewed
 from assay.data.batches import Tokenised, tokenise
 from assay.data.text import SPECIAL, Tokeniser
 from assay.errors import AssayError

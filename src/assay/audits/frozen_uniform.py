@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from assay.audits.bench import Bench, Variant
+from assay.audits.bench import LACKING, Bench, Variant
 from assay.audits.cases import Answer, Case, numpy
-from assay.audits.rivals import LACKING, Rival, compared, made, right, unfit_for_rivals
+from assay.audits.rivals import Rival, compared, made, right, unfit_for_rivals
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from assay.audits.bench import Bench, Variant
+from assay.audits.bench import LACKING, Bench, Variant
 from assay.audits.cases import Answer, Case
-from assay.audits.rivals import LACKING, Rival, adversary, check_strengths, made, right, unfit_for_rivals, viewed
+from assay.audits.rivals import Rival, adversary, check_strengths, made, right, unfit_for_rivals, viewed
 from assay.models.lessons import Guided
 from assay.models.network import Network
 

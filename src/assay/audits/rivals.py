@@ -19,7 +19,6 @@ from assay.models.network import Network
 from assay.models.recipes import Recipe
 from assay.types import Batch, Edit, over_tokens
 
-LACKING = "the texts that the model learnt from are not at hand"
 Numbers = dict[str, Float[np.ndarray, " B"]]
 
 

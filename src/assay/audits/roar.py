@@ -14,7 +14,7 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 
 from assay import progress
-from assay.audits.bench import Bench
+from assay.audits.bench import LACKING, Bench
 from assay.audits.cases import Answer, Case
 from assay.audits.retraining import Retraining, Splits
 from assay.data.batches import collate
@@ -44,7 +44,7 @@ class Roar:
     train_limit: int = 2000  # texts of a split, drawn by the seed
     seed: int = 0
     paper: str = "Hooker et al. (2019), RemOve And Retrain"
-    lacking: str = "the texts that the model learnt from are not at hand"
+    lacking: str = LACKING
     places: Mapping[Text, int] = field(default_factory=dict, compare=False, repr=False)
     answers: Mapping[tuple[str, float], Answers] = field(default_factory=dict, compare=False, repr=False)
 

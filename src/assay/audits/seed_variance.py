@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from assay.audits.bench import Bench
+from assay.audits.bench import LACKING, Bench
 from assay.audits.cases import Answer, Case
-from assay.audits.rivals import LACKING, Numbers, Rival, averaged, compared, siblings, unfit_for_rivals
+from assay.audits.rivals import Numbers, Rival, averaged, compared, siblings, unfit_for_rivals
 from assay.errors import AssayError
 
 

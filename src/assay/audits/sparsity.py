@@ -9,9 +9,9 @@ import numpy as np
 from jaxtyping import Float
 
 from assay.audits import dispersion
-from assay.audits.bench import Bench, Variant
+from assay.audits.bench import LACKING, Bench, Variant
 from assay.audits.cases import Answer, Case, numpy
-from assay.audits.rivals import LACKING, made, right, unfit_for_rivals
+from assay.audits.rivals import made, right, unfit_for_rivals
 from assay.errors import AssayError
 from assay.metrics.agreement import kendall
 from assay.metrics.entropy import normalised_entropy

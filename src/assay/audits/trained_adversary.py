@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from assay.audits.bench import Bench, Variant
+from assay.audits.bench import LACKING, Bench, Variant
 from assay.audits.cases import Answer, Case
 from assay.audits.rivals import (
-    LACKING,
     Numbers,
     Rival,
     adversary,

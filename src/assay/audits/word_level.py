@@ -10,14 +10,14 @@ import numpy as np
 from jaxtyping import Float
 
 from assay.audits.adversary import Adversary
-from assay.audits.bench import Bench, Variant
-from assay.audits.cases import Answer, Case
+from assay.audits.bench import LACKING, Bench, Variant
+from assay.audits.cases import Answer, Case, numpy
 from assay.audits.decoding import Decoded, Decoding
 from assay.audits.permutation import Permutation
+from assay.audits.rivals import right, unfit_for_rivals
 from assay.audits.truth import Truth
 from assay.errors import AssayError, unknown
 from assay.metrics.information import Words
-from assay.models.network import Network
 from assay.models.objectives import OBJECTIVES
 from assay.models.options import Training
 from assay.models.recipes import Recipe
@@ -52,13 +52,15 @@ class WordLevel:
     tokens: int = 40_000  # of training texts, to learn from how states tell them
     seed: int = 0
     paper: str = "Tutek and Šnajder (2020), word-level objectives; Mohankumar et al. (2020)"
-    lacking: str = "the texts that the model learnt from are not at hand"
+    lacking: str = LACKING
     models: Mapping[str, Decoded] = field(default_factory=dict, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         for name in self.variants:
             if name not in (CONCAT, *STRENGTHS):
                 raise unknown("variant of word_level", name, (CONCAT, *STRENGTHS))
+        if not self.variants or len(set(self.variants)) < len(self.variants):
+            raise AssayError(f"Name each variant of word_level once, and at least one, not {self.variants}.")
         if not all(0 <= epsilon < 1 for epsilon in self.epsilons):
             raise AssayError(f"An epsilon is a change of probability, from 0 to below 1, not {self.epsilons}.")
         if self.words < 2 or self.tokens < self.words:
@@ -69,9 +71,7 @@ class WordLevel:
         return "sample" if classes == 2 else "lower bound"  # of ε-max JSD; information is one for any number
 
     def unfit(self, case: Case) -> str | None:
-        if not isinstance(case.model, Network):
-            return "the model is not one that can be trained anew"
-        return None if self.models else self.lacking
+        return unfit_for_rivals(case, None if self.models else self.lacking)
 
     def prepared(self, bench: Bench) -> WordLevel:
         """The audit with all models and the decoders of their states."""
@@ -130,9 +130,8 @@ class WordLevel:
     def _measured(self, case: Case, model: Decoded) -> Numbers:
         """All numbers of one model; the case is that model's."""
         information, shuffled = model.bits(case.batch)
-        labels = case.batch.labels
         measures = {
-            "right": (case.predicted == labels).cpu().numpy().astype(np.float64),
+            "right": right(numpy(case.probabilities), case),
             "information": information,
             "information_shuffled": shuffled,
             "median_tvd": Permutation()(case).measures["median_tvd"],

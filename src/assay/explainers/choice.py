@@ -56,7 +56,10 @@ def chosen(text: str, known: Mapping[str, Instrument], kind: str = "explainer") 
     if not usual:
         raise AssayError(f"The {kind} {name!r} has no options.")
     fitting = {option: _fitting(name, option, value, usual) for option, value in given.items()}
-    changed: Instrument = replace(cast(Any, instrument), **fitting)
+    try:
+        changed: Instrument = replace(cast(Any, instrument), **fitting)
+    except TypeError:  # words where numbers are compared
+        raise AssayError(f"{written!r} are no options of {name!r}; 'assay {kind}s' lists them.") from None
     return changed
 
 
