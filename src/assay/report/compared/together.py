@@ -105,23 +105,20 @@ def _sum(beyond: bool | None, helped: bool | None, misled: bool | None) -> str:
         return "Neither an adversary nor a guide was put to the test, so nothing follows about what attention explains."
     good = None if helped is None else helped and misled is not False
     return {
-        (
-            True,
-            True,
-        ): "So it marks words that matter beyond this model, and yet it is not the only attention that goes with "
-        "these predictions: a heatmap is one account among several.",
+        (True, True): (
+            "So it marks words that matter beyond this model, and yet it is not the only attention that goes with "
+            "these predictions: a heatmap is one account among several."
+        ),
         (True, False): "Adversary and guide both speak against reading this attention as the reason for a decision.",
         (True, None): "That speaks against reading this attention as the reason for a decision.",
         (False, True): "Adversary and guide both speak for an attention that is bound to what the model does.",
         (False, False): "So it was not swapped at will, but the guide does not single it out: the tests do not agree.",
-        (
-            False,
-            None,
-        ): "So nothing shows that it could be swapped at will; whether it means anything the guide would tell.",
-        (
-            None,
-            True,
-        ): "That speaks for an attention that marks words which matter; how freely it could be changed was not asked.",
+        (False, None): (
+            "So nothing shows that it could be swapped at will; whether it means anything the guide would tell."
+        ),
+        (None, True): (
+            "That speaks for an attention that marks words which matter; how freely it could be changed was not asked."
+        ),
         (None, False): "So the guide does not single this attention out.",
     }[beyond, good]
 
