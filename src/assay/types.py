@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, runtime_checkable
 
 import torch
@@ -12,6 +12,16 @@ from torch import Tensor
 
 Edit = Callable[[Float[Tensor, "B *Q T"], Bool[Tensor, "B T"]], Float[Tensor, "B *Q T"]]
 """Takes attention weights and the mask of real tokens; returns the weights to use instead."""
+
+
+@runtime_checkable
+class PlacedEdit(Protocol):
+    """An edit of a stack of self-attention that is not the same in each layer; called, it edits any weights."""
+
+    def at(self, layer: int) -> Edit | None:
+        """The edit of that layer, counted from 0 at the bottom, or None where it stays as it is."""
+
+    def __call__(self, weights: Float[Tensor, "B *Q T"], mask: Bool[Tensor, "B T"]) -> Float[Tensor, "B *Q T"]: ...
 
 
 @dataclass(frozen=True)
@@ -39,6 +49,7 @@ class Batch:
     truth: Bool[Tensor, "B T"] | None = None
     sentences: Int[Tensor, "B T"] | None = None  # the number of each token's sentence, from 0
     candidates: Bool[Tensor, "B C"] | None = None  # the classes that can be right, where not all can
+    pieces: Int[Tensor, "B T P"] | None = None  # the parts of each word that a model reads, -1 for none
 
     def __len__(self) -> int:
         return self.ids.shape[0]
@@ -46,6 +57,18 @@ class Batch:
     def __getitem__(self, rows: slice | Int[Tensor, " N"]) -> Batch:
         """Some of the examples, or some of them several times."""
         return self._changed(lambda part: part[rows])
+
+    def narrowed(self, width: int) -> Batch:
+        """The first places of each text."""
+        places = slice(0, width)
+        return replace(
+            self,
+            ids=self.ids[:, places],
+            mask=self.mask[:, places],
+            truth=None,
+            sentences=None if self.sentences is None else self.sentences[:, places],
+            pieces=None if self.pieces is None else self.pieces[:, places],
+        )
 
     @property
     def lengths(self) -> Int[Tensor, " B"]:
@@ -99,7 +122,15 @@ class PooledModel(Model, Protocol):
 
 
 @runtime_checkable
-class TokenModel(Model, Protocol):
+class BlankModel(Model, Protocol):
+    """A model that has embeddings for nothing."""
+
+    def blank(self, name: str) -> Float[Tensor, " D"]:
+        """An embedding that stands for "nothing here": one of BLANKS; of a word in pieces, that of each piece."""
+
+
+@runtime_checkable
+class TokenModel(BlankModel, Protocol):
     """A model whose embeddings come from a table with a row for each id."""
 
     @property
@@ -107,9 +138,6 @@ class TokenModel(Model, Protocol):
     @property
     def ordinary(self) -> int:
         """The first id that stands for a word; those before it are special."""
-
-    def blank(self, name: str) -> Float[Tensor, " D"]:
-        """An embedding that stands for "nothing here": one of BLANKS."""
 
 
 BLANKS = ("zero", "pad", "mask", "mean")
@@ -123,7 +151,13 @@ class StackedModel(Model, Protocol):
     @property
     def layers(self) -> int: ...
     def layered(self, x: Float[Tensor, "B T D"], batch: Batch) -> Output:
-        """As the call, with the weights [B, H, T, T] of each layer before the last, which pools: [B, T]."""
+        """As the call, with the weights [B, H, S, S] of each layer over S places, before what is read above.
+
+        That is the attention that pools, [B, T], or 1 at the place that the classifier reads, [B, S].
+        """
+
+    def places(self, batch: Batch) -> Int[Tensor, "B S"]:
+        """The token that each place of a layer belongs to, -1 where it is none: a marker, a question or padding."""
 
 
 Explainer = Callable[[Model, Batch, Int[Tensor, " B"]], Float[Tensor, "B T"]]
@@ -160,6 +194,12 @@ def attended(model: PooledModel, batch: Batch) -> Bool[Tensor, "B N"]:
     numbers = model.items(batch)
     most = int(numbers.max()) + 1 if numbers.numel() else 1
     return numbers.new_zeros(len(batch), most).scatter_add(1, numbers, batch.mask.long()) > 0
+
+
+def of_tokens(values: Float[Tensor, "B S"], places: Int[Tensor, "B S"], tokens: int) -> Float[Tensor, "B T"]:
+    """The sums over the places of each token; what stands on other places is left out."""
+    there = places >= 0
+    return values.new_zeros(len(values), tokens).scatter_add(1, places.clamp(min=0), values * there)
 
 
 def over_tokens(model: PooledModel, values: Float[Tensor, "B N"], batch: Batch) -> Float[Tensor, "B T"]:

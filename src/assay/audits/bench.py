@@ -16,7 +16,7 @@ from assay.errors import AssayError
 from assay.files import write_text
 from assay.models.checkpoints import Checkpoint
 from assay.models.recipes import CHECKPOINT, Recipe, fingerprint, train
-from assay.models.store import Trained
+from assay.models.store import Opened, Trained
 from assay.models.together import Variant as Variant  # looked for here
 from assay.models.together import train_all
 from assay.types import Explainer
@@ -29,12 +29,18 @@ LACKING = "the texts that the model learnt from are not at hand"
 class Bench:
     """The audited model, explainers and texts; the corpus it learnt from and a folder to keep work in, where known."""
 
-    model: Trained
+    model: Opened
     explainers: Mapping[str, Explainer]
     rows: Sequence[Tokenised]
     corpus: Corpus | None = None
     folder: Path | None = None
     seed: int = 0
+
+    @property
+    def trained(self) -> Trained:
+        """The audited model, where it is one of ours."""
+        assert isinstance(self.model, Trained)
+        return self.model
 
     def recipe(self) -> Recipe | None:
         """How the audited model was made, or None where it is not known."""
@@ -44,6 +50,8 @@ class Bench:
     def lacks(self) -> str | None:
         """Why no model can be trained here like the audited one, or None."""
         learnt = self.model.history.get("data")
+        if not isinstance(self.model, Trained):
+            return "only networks that assay trains itself are trained anew"
         if self.corpus is None or learnt != fingerprint((*self.corpus.train, *self.corpus.dev)):
             return LACKING
         return None if self.recipe() is not None else "it is not known how the model was trained"

@@ -60,7 +60,7 @@ class Deception:
         """The audit with its words and all other models at hand."""
         if (reason := bench.lacks()) is not None:
             return replace(self, lacking=reason)
-        tokeniser, recipe = bench.model.tokeniser, made(bench)
+        tokeniser, recipe = bench.trained.tokeniser, made(bench)
         ids = known(self.words, tokeniser) if self.words else self._telling(bench)
         words = tuple(tokeniser.vocabulary[word] for word in ids)
         plain = replace(recipe, training=replace(recipe.training, avoid=(), deceive=0.0))
@@ -71,16 +71,16 @@ class Deception:
         if recipe != plain:  # the audited model deceives already
             variants["honest"] = Variant(plain)
         models = bench.train_all(variants)
-        honest = models.get("honest", bench.model)
+        honest = models.get("honest", bench.trained)
         rivals = {HONEST: Rival(honest.network)}
         rivals |= {f"λ={each:g}": Rival(models[f"deceived-{each:g}"].network) for each in sorted(self.strengths)}
         return replace(self, ids=ids, avoided=words, rivals=rivals | {WITHOUT: Rival(models[WITHOUT].network)})
 
     def _telling(self, bench: Bench) -> tuple[int, ...]:
         assert bench.corpus is not None
-        tokeniser = bench.model.tokeniser
+        tokeniser = bench.trained.tokeniser
         rows, _ = tokenise(bench.corpus.train, tokeniser, tokeniser.options.longest)
-        return telling(rows, len(tokeniser.vocabulary), len(bench.model.classes), self.k)
+        return telling(rows, len(tokeniser.vocabulary), len(bench.trained.classes), self.k)
 
     def __call__(self, case: Case) -> Answer:
         there = np.isin(case.batch.ids.cpu().numpy(), self.ids) & case.batch.mask.cpu().numpy()

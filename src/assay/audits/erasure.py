@@ -14,7 +14,7 @@ from assay.errors import AssayError
 from assay.explainers.random import Random
 from assay.metrics import erasure
 from assay.models.erasure import version_probabilities
-from assay.types import TokenModel
+from assay.types import BlankModel
 
 CHANCE = "chance"
 FIRST_SHUFFLE = 1 << 32  # seeds of random rankings start here, far from those of any explainer
@@ -110,7 +110,7 @@ class Erasure:
             points=points,
             without=both[:, : ranks.shape[1]],
             only=both[:, ranks.shape[1] :],
-            masked=_answers(case, ~top[:, : len(case.scores)], "mask") if isinstance(case.model, TokenModel) else None,
+            masked=_answers(case, ~top[:, : len(case.scores)], "mask") if isinstance(case.model, BlankModel) else None,
         )
 
     def _measures(self, curves: Curves) -> dict[str, Float[np.ndarray, "B R"]]:

@@ -46,7 +46,7 @@ class Guide:
         alone = replace(recipe, architecture=replace(recipe.architecture, encoder="average", inner="softmax"))
         even = replace(alone, architecture=replace(alone.architecture, projection="uniform"))
         other, variant = next(iter(adversary(bench, self.strength).items()))
-        imported = Guided(bench.model.network)
+        imported = Guided(bench.trained.network)
         models = bench.train_all(
             {
                 "guide-learnt": Variant(alone),

@@ -65,7 +65,7 @@ class Retraining:
         assert recipe is not None
         left = [without(row, order, share) for row, order in zip(self._rows, self._orders, strict=True)]
         train, dev = len(self.splits.train), len(self.splits.train) + len(self.splits.dev)
-        model = refit(self.bench.model, recipe, left[:train], left[train:dev], checkpoint)
+        model = refit(self.bench.trained, recipe, left[:train], left[train:dev], checkpoint)
         classes: list[int] = predict(model.network, left[dev:]).argmax(-1).tolist()
         return classes
 

@@ -103,7 +103,7 @@ def adversary(bench: Bench, strength: float) -> dict[str, Variant]:
     training = replace(recipe.training, balanced=False)  # answers are imitated, and labels take no part
     return {
         f"adversary-{strength:g}": Variant(
-            replace(recipe, training=training), Imitated(bench.model.network, float(strength))
+            replace(recipe, training=training), Imitated(bench.trained.network, float(strength))
         )
     }
 

@@ -13,7 +13,7 @@ from assay.audits.cases import Answer, Case
 from assay.audits.twins import explained_on, likeness, mean_defined, without_twins
 from assay.data.examples import Corpus
 from assay.intervene.parameters import randomised
-from assay.models.network import Network
+from assay.models.textmodel import TextModel
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Sanity:
 
     seed: int = 0
     paper: str = "Adebayo et al. (2018), cascading randomisation and random labels"
-    networks: Mapping[str, Network] = field(default_factory=dict, compare=False, repr=False)
+    networks: Mapping[str, TextModel] = field(default_factory=dict, compare=False, repr=False)
 
     def kind(self, classes: int) -> str:
         return "sample"
@@ -43,7 +43,7 @@ class Sanity:
         return replace(self, networks=networks)
 
     def __call__(self, case: Case) -> Answer:
-        assert isinstance(case.model, Network)
+        assert isinstance(case.model, TextModel)
         networks = self.networks or cascade(case.model, self.seed)
         measures: dict[str, np.ndarray] = {}
         for name in case.explainers:
@@ -53,7 +53,7 @@ class Sanity:
         return Answer(measures)
 
 
-def cascade(model: Network, seed: int) -> dict[str, Network]:
+def cascade(model: TextModel, seed: int) -> dict[str, TextModel]:
     """The model with more and more parts drawn anew, by the name of the lowest one."""
     return {part: randomised(model, model.cascade[: depth + 1], seed) for depth, part in enumerate(model.cascade)}
 

@@ -80,7 +80,7 @@ class Sparsity:
             if each != recipe.architecture
         }
         trained = bench.train_all(others)
-        models = {name: trained.get(f"sparsity-{name}", bench.model).network for name in wanted}
+        models = {name: trained.get(f"sparsity-{name}", bench.trained).network for name in wanted}
         return replace(self, models=models, lacking=None)
 
     def __call__(self, case: Case) -> Answer:

@@ -16,7 +16,7 @@ from assay.audits.rivals import siblings
 from assay.audits.twins import explained_on, likeness, mean_defined, without_twins
 from assay.intervene.parameters import nudged
 from assay.metrics.divergence import tvd
-from assay.models.network import Network
+from assay.models.textmodel import TextModel
 
 Numbers = dict[str, Float[np.ndarray, " B"]]
 
@@ -35,8 +35,8 @@ class Stability:
     seed: int = 0
     # differs from Yeh et al. (2019): the mean over draws, not the largest; a maximum of few draws is no bound
     paper: str = "Alvarez-Melis and Jaakkola (2018), robustness; Yeh et al. (2019), sensitivity"
-    moved: Sequence[Network] = field(default=(), compare=False, repr=False)
-    siblings: Sequence[Network] = field(default=(), compare=False, repr=False)
+    moved: Sequence[TextModel] = field(default=(), compare=False, repr=False)
+    siblings: Sequence[TextModel] = field(default=(), compare=False, repr=False)
 
     def kind(self, classes: int) -> str:
         return "sample"
@@ -53,7 +53,7 @@ class Stability:
         return replace(ready, siblings=[each.network for each in trained.values()])
 
     def __call__(self, case: Case) -> Answer:
-        assert isinstance(case.model, Network)
+        assert isinstance(case.model, TextModel)
         moved = self.moved or self._moved(case.model)
         distances = [tvd(_answers(other, case), numpy(case.probabilities)) for other in moved]
         measures = {"moved:model": mean_defined(distances)}
@@ -63,11 +63,11 @@ class Stability:
             measures |= _across(case, self.siblings)
         return Answer(measures)
 
-    def _moved(self, model: Network) -> list[Network]:
+    def _moved(self, model: TextModel) -> list[TextModel]:
         return [nudged(model, self.share, self.seed * self.draws + draw) for draw in range(self.draws)]
 
 
-def _held(case: Case, name: str, others: Sequence[Network]) -> Numbers:
+def _held(case: Case, name: str, others: Sequence[TextModel]) -> Numbers:
     """How little an explanation changes with the embeddings."""
     changed = [explained_on(other, case, name) for other in others]
     return {
@@ -83,7 +83,7 @@ def _change(before: Float[Tensor, "B T"], after: Float[Tensor, "B T"]) -> Float[
     return numpy(torch.where(length > 0, change / length, torch.nan))
 
 
-def _across(case: Case, siblings: Sequence[Network]) -> Numbers:
+def _across(case: Case, siblings: Sequence[TextModel]) -> Numbers:
     """How alike explanations are on models from other seeds, over those that predict the same class."""
     agree = [_answers(sibling, case).argmax(-1) == case.predicted.cpu().numpy() for sibling in siblings]
     measures = {}
@@ -95,5 +95,5 @@ def _across(case: Case, siblings: Sequence[Network]) -> Numbers:
 
 
 @torch.no_grad()
-def _answers(network: Network, case: Case) -> Float[np.ndarray, "B C"]:
+def _answers(network: TextModel, case: Case) -> Float[np.ndarray, "B C"]:
     return numpy(network(network.embed(case.batch), case.batch).probabilities)

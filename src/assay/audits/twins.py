@@ -10,17 +10,17 @@ from torch import Tensor
 
 from assay.audits.cases import Case, numpy
 from assay.metrics.agreement import kendall
-from assay.models.network import Network
+from assay.models.textmodel import TextModel
 
 
 def without_twins(case: Case) -> str | None:
     """The reason of every audit that explains other models than the audited one."""
-    if not isinstance(case.model, Network):
+    if not isinstance(case.model, TextModel):
         return "the model is not one whose weights can be drawn anew"
     return None if case.explainers else "only scores were given, not the explainers that made them"
 
 
-def explained_on(network: Network, case: Case, name: str) -> Float[Tensor, "B T"]:
+def explained_on(network: TextModel, case: Case, name: str) -> Float[Tensor, "B T"]:
     """The scores of an explainer on another network, for the class that the audited model predicts."""
     return case.explainers[name](network, case.batch, case.predicted)
 

@@ -82,7 +82,7 @@ class WordLevel:
         recipes = self.recipes(recipe)
         own = recipes[BASE] == recipe
         wanted = {f"word_level-{name}": Variant(made) for name, made in recipes.items() if not (own and name == BASE)}
-        trained = {f"word_level-{BASE}": bench.model, **bench.train_all(wanted)}
+        trained = {f"word_level-{BASE}": bench.trained, **bench.train_all(wanted)}
         decoding = Decoding.of(bench, Words(self.words), self.tokens, self.seed)
         return replace(self, models={name: decoding(trained[f"word_level-{name}"].network) for name in recipes})
 

@@ -14,7 +14,7 @@ from assay.errors import AssayError
 if TYPE_CHECKING:
     from assay.data.examples import Corpus, Example
     from assay.models.recipes import Recipe
-    from assay.models.store import Trained
+    from assay.models.store import Opened, Trained
     from assay.run.plan import AuditPlan
 
 
@@ -124,7 +124,7 @@ def about_corpus(corpus: Corpus, asked: str) -> dict[str, Any]:
     }
 
 
-def chosen_examples(corpus: Corpus, split: str, model: Trained) -> tuple[Example, ...]:
+def chosen_examples(corpus: Corpus, split: str, model: Opened) -> tuple[Example, ...]:
     """The examples of a split, with labels counted in the model's classes."""
     every = corpus.train + corpus.dev + corpus.test
     chosen = every if split == "all" else {"train": corpus.train, "dev": corpus.dev, "test": corpus.test}[split]

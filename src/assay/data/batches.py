@@ -14,7 +14,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from assay.data.examples import Example
 from assay.data.sentences import sentence_numbers
-from assay.data.text import Tokeniser, Words
+from assay.data.text import Reading, Words
 from assay.types import Batch, Query
 
 AT_ONCE = 1000  # texts tokenised together
@@ -32,21 +32,23 @@ class Tokenised:
     truth: Bool[Tensor, " T"] | None = None
     query: Int[Tensor, " S"] | None = None
     candidates: tuple[int, ...] | None = None
+    pieces: Int[Tensor, "T P"] | None = None
 
 
-def tokenise(examples: Sequence[Example], tokeniser: Tokeniser, longest: int) -> tuple[list[Tokenised], dict[str, int]]:
+def tokenise(examples: Sequence[Example], tokeniser: Reading, longest: int) -> tuple[list[Tokenised], dict[str, int]]:
     """The examples in word ids, and how many were left out for which reason."""
     kept: list[Tokenised] = []
     skipped: Counter[str] = Counter()
     for start in range(0, len(examples), AT_ONCE):
         piece = examples[start : start + AT_ONCE]
         words = tokeniser([example.text for example in piece])
-        queries = tokeniser([example.query or "" for example in piece])
+        queries = tokeniser.query([example.query or "" for example in piece])
         for index, (example, text, query) in enumerate(zip(piece, words, queries, strict=True), start):
             if not text.ids:
                 skipped["no words"] += 1
-            elif len(text.ids) > longest:
-                skipped[f"more than {longest:,} words"] += 1
+            elif text.length + (text.pieces is not None) * query.length > longest:
+                unit = "words" if text.pieces is None else "pieces of words"
+                skipped[f"more than {longest:,} {unit}"] += 1
             else:
                 kept.append(_tokenised(index, example, text, query))
     return kept, dict(skipped)
@@ -60,7 +62,9 @@ def _tokenised(index: int, example: Example, text: Words, query: Words) -> Token
         truth = ((spans[:, :1] < ends) & (starts < spans[:, 1:])).any(-1)
     asked = None if example.query is None else torch.tensor(query.ids, dtype=torch.long)
     sentences = torch.tensor(sentence_numbers(example.text, text.spans))
-    return Tokenised(index, torch.tensor(text.ids), spans, sentences, example.label, truth, asked, example.candidates)
+    pieces = None if text.pieces is None else pad_sequence([torch.tensor(each) for each in text.pieces], True, -1)
+    ids, allowed = torch.tensor(text.ids), example.candidates
+    return Tokenised(index, ids, spans, sentences, example.label, truth, asked, allowed, pieces)
 
 
 def collate(rows: Sequence[Tokenised], classes: int = 0) -> Batch:
@@ -79,7 +83,19 @@ def collate(rows: Sequence[Tokenised], classes: int = 0) -> Batch:
         truth=truth,
         sentences=pad_sequence([row.sentences for row in rows], batch_first=True),
         candidates=_candidates(rows, classes),
+        pieces=_pieces(rows, ids.shape[1]),
     )
+
+
+def _pieces(rows: Sequence[Tokenised], width: int) -> Int[Tensor, "B T P"] | None:
+    """The pieces of every word, as many places for each as the word with the most needs."""
+    given = [row.pieces for row in rows if row.pieces is not None]
+    if len(given) < len(rows):
+        return None
+    pieces = torch.full((len(rows), width, max(each.shape[1] for each in given)), -1)
+    for place, each in enumerate(given):
+        pieces[place, : each.shape[0], : each.shape[1]] = each
+    return pieces
 
 
 def _candidates(rows: Sequence[Tokenised], classes: int) -> Bool[Tensor, "B C"] | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import tokenizers
 from tokenizers import Regex, models, normalizers, pre_tokenizers, trainers
@@ -35,10 +36,24 @@ class TextOptions:
 
 @dataclass(frozen=True)
 class Words:
-    """The word ids of one text and the characters that each stands for."""
+    """The word ids of one text, the characters that each stands for, and its pieces where it has any."""
 
     ids: list[int]
     spans: list[Span]
+    pieces: list[list[int]] | None = None
+
+    @property
+    def length(self) -> int:
+        """How much of what a model can read the text takes."""
+        return len(self.ids) if self.pieces is None else sum(map(len, self.pieces))
+
+
+class Reading(Protocol):
+    """What turns texts into tokens: our own tokeniser, or that of a pretrained model."""
+
+    def __call__(self, texts: Sequence[str]) -> list[Words]: ...
+    def query(self, texts: Sequence[str]) -> list[Words]:
+        """The same for questions, which are read but not explained."""
 
 
 class Tokeniser:
@@ -81,6 +96,8 @@ class Tokeniser:
         if self.folded is None:
             return words
         return [self._fold(text, found, self.folded) for text, found in zip(texts, words, strict=True)]
+
+    query = __call__
 
     def _fold(self, text: str, words: Words, folded: int) -> Words:
         # Folding while reading would lose the offsets; no word with a digit is in the vocabulary but for entities, so

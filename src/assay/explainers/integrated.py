@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -11,7 +11,7 @@ from torch import Tensor
 
 from assay.errors import AssayError, unknown
 from assay.explainers.gradients import slopes
-from assay.explainers.needs import demand, no_table
+from assay.explainers.needs import demand, no_blank
 from assay.models.erasure import baseline
 from assay.types import BLANKS, Attribution, Batch, Model
 
@@ -44,7 +44,7 @@ class IntegratedGradients:
             raise AssayError(f"The tolerance of integrated gradients is above 0, not {self.tolerance}.")
 
     def unfit(self, model: Model) -> str | None:
-        return no_table(model)
+        return no_blank(model)
 
     def __call__(self, model: Model, batch: Batch, target: Int[Tensor, " B"]) -> Float[Tensor, "B T"]:
         return self.attribute(model, batch, target).scores
@@ -147,19 +147,8 @@ class Path:
         share = pieces.low[chosen, None] + pieces.width[chosen, None] * (abscissae + 0.5)
         start, step = self.start[example, :width], self.step[example, :width]
         points = start[:, None] + share[..., None, None].to(step) * step[:, None]
-        rows = _narrow(self.batch, width)[example.repeat_interleave(nodes)]
+        rows = self.batch.narrowed(width)[example.repeat_interleave(nodes)]
         answer, slope = slopes(self.model, points.flatten(0, 1), rows, self.target[example].repeat_interleave(nodes))
         along = (slope.reshape(-1, nodes, *step.shape[1:]).to(answer) * step[:, None].to(answer)).sum(-1)
         scores = (along * weights[:, None]).sum(1) * pieces.width[chosen, None]
         return scores, answer.reshape(-1, nodes)[:, nodes // 2]
-
-
-def _narrow(batch: Batch, width: int) -> Batch:
-    """The first places of each text."""
-    return replace(
-        batch,
-        ids=batch.ids[:, :width],
-        mask=batch.mask[:, :width],
-        truth=None,
-        sentences=None if batch.sentences is None else batch.sentences[:, :width],
-    )

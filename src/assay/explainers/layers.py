@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_flow
 from torch import Tensor
 
 from assay.explainers.needs import demand, no_layers
-from assay.types import Batch, Model, Output, StackedModel
+from assay.types import Batch, Model, Output, PooledModel, StackedModel, of_tokens
 
 RESOLUTION = 1 << 24  # of capacities: a flow is known to about this part of the whole, times the edges of a cut
 
@@ -32,10 +32,10 @@ class Rollout:
 
     def __call__(self, model: Model, batch: Batch, target: Target) -> Scores:
         layers, pooled = _mixing(model, batch)
-        share = _around(pooled, layers[0])
+        share = _around(pooled, model, batch)
         for layer in reversed(layers):
             share = (share[:, None] @ layer).squeeze(1)
-        return _inside(share, batch)
+        return _inside(share, model, batch)
 
 
 @dataclass(frozen=True)
@@ -51,21 +51,21 @@ class Flow:
 
     def __call__(self, model: Model, batch: Batch, target: Target) -> Scores:
         layers, pooled = _mixing(model, batch)
-        top = _around(pooled, layers[0]).double().cpu().numpy()
+        top = _around(pooled, model, batch).double().cpu().numpy()
         matrices = torch.stack(layers, dim=1).double().cpu().numpy()
-        first = layers[0].shape[-1] > batch.ids.shape[1]
-        scores = np.zeros(batch.ids.shape)
-        for row, count in enumerate(batch.lengths.tolist()):
-            read = slice(None, count + 2 * first)  # markers stand around a text
-            scores[row, :count] = _flows(top[row, read], matrices[row, :, read, read])[first : count + first]
-        return torch.from_numpy(scores).float().to(pooled.device)
+        flows = np.zeros(top.shape)
+        for row, (above, pipes) in enumerate(zip(top, matrices, strict=True)):
+            read = _reached(above, pipes)
+            flows[row, read] = _flows(above[read], pipes[:, read][:, :, read])
+        return _inside(torch.from_numpy(flows).float().to(pooled.device), model, batch)
 
 
 @dataclass(frozen=True)
 class Chefer:
     """Relevance of each word that every layer adds to by its mean over heads of relu(A ∂y/∂A) (Chefer et al., 2021).
 
-    Starting from α ⊙ relu(∂y/∂α) for the pooled attention, a layer takes relevance R to R + R Ā. Scores are not
+    Starting from α ⊙ relu(∂y/∂α) for the pooled attention, or from the place that is read, a layer takes relevance R
+    to R + R Ā. Scores are not
     negative, and all 0 where no attention speaks for the class. As in the paper, y is the class's logit: the slopes
     of a probability near 1 vanish, and with them all that a layer adds to R.
     """
@@ -77,14 +77,15 @@ class Chefer:
         with torch.enable_grad():
             output = _layered(model, batch)
             chosen = output.logits.gather(1, target[:, None]).sum()
-            slopes = torch.autograd.grad(chosen, output.attention)
-        *layers, pooled = (
-            (weights.detach() * slope).float().relu() for weights, slope in zip(output.attention, slopes, strict=True)
-        )
-        relevance = _around(pooled, layers[0])
+            learnt = [weights for weights in output.attention if weights.requires_grad]
+            slopes = torch.autograd.grad(chosen, learnt)
+        layers = [(weights.detach() * slope).float().relu() for weights, slope in zip(learnt, slopes, strict=True)]
+        fixed = len(learnt) < len(output.attention)  # one place is read, whatever the attention
+        pooled = output.attention[-1].float() if fixed else layers.pop()
+        relevance = _around(pooled, model, batch)
         for layer in reversed(layers):
             relevance = relevance + (relevance[:, None] @ layer.mean(1)).squeeze(1)
-        return _inside(relevance, batch)
+        return _inside(relevance, model, batch)
 
 
 def _layered(model: Model, batch: Batch) -> Output:
@@ -102,16 +103,28 @@ def _mixing(model: Model, batch: Batch) -> tuple[list[Float[Tensor, "B S S"]], S
     return [layer / layer.sum(-1, keepdim=True) for layer in mixed], pooled
 
 
-def _around(pooled: Scores, layer: Float[Tensor, "B *H S S"]) -> Float[Tensor, "B S"]:
-    """Numbers for tokens as numbers for the places of a layer, which may have a marker at each end: those get 0."""
-    return torch.nn.functional.pad(pooled, ((layer.shape[-1] - pooled.shape[-1]) // 2,) * 2)
+def _around(pooled: Scores, model: Model, batch: Batch) -> Float[Tensor, "B S"]:
+    """Numbers for tokens as numbers for the places of a layer, shared among those of a token; other places get 0."""
+    if not isinstance(model, PooledModel):
+        return pooled  # it is places that are read
+    assert isinstance(model, StackedModel)
+    places = model.places(batch)
+    counts = of_tokens(torch.ones_like(places, dtype=pooled.dtype), places, pooled.shape[-1]).clamp(min=1)
+    return (pooled / counts).gather(1, places.clamp(min=0)) * (places >= 0)
 
 
-def _inside(places: Float[Tensor, "B S"], batch: Batch) -> Scores:
-    """The numbers of the places that hold a text's tokens."""
-    tokens = batch.ids.shape[1]
-    first = (places.shape[1] - tokens) // 2
-    return places[:, first : first + tokens] * batch.mask
+def _inside(values: Float[Tensor, "B S"], model: Model, batch: Batch) -> Scores:
+    """The sum of the numbers of the places of each token."""
+    assert isinstance(model, StackedModel)
+    return of_tokens(values, model.places(batch), batch.ids.shape[1]) * batch.mask
+
+
+def _reached(top: Float[np.ndarray, " S"], layers: Float[np.ndarray, "L S S"]) -> Bool[np.ndarray, " S"]:
+    """The places that anything flows through; padding is none."""
+    reached = top > 0
+    for layer in layers[::-1]:
+        reached = reached | (layer[reached] > 0).any(0)
+    return np.asarray(reached)
 
 
 def _flows(top: Float[np.ndarray, " S"], layers: Float[np.ndarray, "L S S"]) -> Float[np.ndarray, " S"]:

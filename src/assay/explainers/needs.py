@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from assay.errors import AssayError
-from assay.types import ChoosyExplainer, Explainer, Model, PooledModel, StackedModel, TokenModel
+from assay.types import BlankModel, ChoosyExplainer, Explainer, Model, PooledModel, StackedModel, TokenModel
 
 
 def unfit(explainer: Explainer, model: Model) -> str | None:
@@ -27,5 +27,9 @@ def no_layers(model: Model) -> str | None:
     return None if stacked else "the model has no stack of self-attention layers"
 
 
+def no_blank(model: Model) -> str | None:
+    return None if isinstance(model, BlankModel) else "the model has no embedding for nothing"
+
+
 def no_table(model: Model) -> str | None:
-    return None if isinstance(model, TokenModel) else "the model has no table of embeddings"
+    return None if isinstance(model, TokenModel) else "the model has no table with an embedding for each word"

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from assay.explainers.needs import demand, no_table
+from assay.explainers.needs import demand, no_blank
 from assay.metrics.divergence import tvd
 from assay.models.deletions import deletion_logits, shares_work
 from assay.models.erasure import filler, version_probabilities
@@ -29,7 +29,7 @@ class Occlusion:
     removal: str = "delete"
 
     def unfit(self, model: Model) -> str | None:
-        return None if self.removal == "delete" else no_table(model)
+        return None if self.removal == "delete" else no_blank(model)
 
     @torch.no_grad()
     def __call__(self, model: Model, batch: Batch, target: Int[Tensor, " B"]) -> Float[Tensor, "B T"]:

@@ -9,7 +9,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from assay.errors import AssayError
-from assay.explainers.needs import demand, no_table
+from assay.explainers.needs import demand, no_blank
 from assay.models.erasure import version_probabilities
 from assay.types import Batch, Model
 
@@ -103,4 +103,4 @@ def _drops(
 
 
 def _without_table(model: Model, removal: str) -> str | None:
-    return None if removal == "delete" else no_table(model)
+    return None if removal == "delete" else no_blank(model)

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
+from typing import TypeVar
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from assay.errors import unknown
+from assay.models.huggingface.body import Body
 from assay.models.network import Network
 from assay.models.recipes import drawn
+from assay.models.textmodel import TextModel
+
+Model = TypeVar("Model", bound=TextModel)
 
 
-def randomised(model: Network, parts: Sequence[str], seed: int) -> Network:
+def randomised(model: Model, parts: Sequence[str], seed: int) -> Model:
     """A copy in which the named parts are as in a network before any training; Adebayo et al. (2018).
 
     They go down the model's cascade, from its output.
@@ -22,16 +27,24 @@ def randomised(model: Network, parts: Sequence[str], seed: int) -> Network:
     too: what they tell of words is learnt as well.
     """
     other = _copied(model)
-    fresh = drawn(model.architecture, len(model.vectors), model.decoder.out_features, seed)
+    fresh = _fresh(model, seed)
     for part in parts:
         if part not in model.cascade:
             raise unknown("part of a model", part, model.cascade)
-        getattr(other, part).load_state_dict(getattr(fresh, part).state_dict())
+        other.part(part).load_state_dict(fresh.part(part).state_dict())
     return other
 
 
+def _fresh(model: TextModel, seed: int) -> TextModel:
+    """A model of the same kind in which every weight is random."""
+    if isinstance(model, Network):
+        return drawn(model.architecture, len(model.vectors), model.classes, seed)
+    assert isinstance(model, Body)
+    return model.redrawn(seed)
+
+
 @torch.no_grad()
-def nudged(model: Network, share: float, seed: int) -> Network:
+def nudged(model: Model, share: float, seed: int) -> Model:
     """A copy in which each embedding is moved in a random direction, by a share of the distance usual between them.
 
     That distance is the root mean square of how far words lie from their mean; the padding's embedding stays. All that
@@ -39,6 +52,7 @@ def nudged(model: Network, share: float, seed: int) -> Network:
     """
     other = _copied(model)
     table = other.embedding.weight
+    assert isinstance(table, Tensor)
     words = table[model.ordinary :]
     spread = (words - words.mean(0)).square().sum(-1).mean().sqrt()
     directions = torch.randn(table.shape, generator=torch.Generator().manual_seed(seed))
@@ -47,7 +61,7 @@ def nudged(model: Network, share: float, seed: int) -> Network:
     return other
 
 
-def _copied(model: Network) -> Network:
+def _copied(model: Model) -> Model:
     """A copy whose recurrent weights lie in one piece, as a GPU wants them."""
     other = copy.deepcopy(model)
     for part in other.modules():

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -27,7 +25,7 @@ class Aspect(WordNetwork):
     # state, so that any intervention on the weights is exact; within the score's tanh, their parts of h and v stand
     # beside each other, where that of v is the same for all words and makes no difference, and ours are added
 
-    cascade: ClassVar[tuple[str, ...]] = ("decoder", "alignment", "encoder", "embedding")
+    cascade: tuple[str, ...] = ("decoder", "alignment", "encoder", "embedding")
 
     def __init__(self, architecture: Architecture, words: int, classes: int) -> None:
         super().__init__(architecture, words)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from jaxtyping import Float
 from torch import Tensor, nn
 
@@ -16,7 +14,7 @@ from assay.types import Batch
 class Classifier(WordNetwork):
     """Reads one text and attends to its words; Serrano and Smith (2019) call it a flat attention network."""
 
-    cascade: ClassVar[tuple[str, ...]] = ("decoder", "alignment", "encoder", "embedding")
+    cascade: tuple[str, ...] = ("decoder", "alignment", "encoder", "embedding")
 
     alignment: Additive | Dot
 

@@ -9,7 +9,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from assay.errors import AssayError, unknown
-from assay.types import BLANKS, Batch, Model, TokenModel
+from assay.types import BLANKS, Batch, BlankModel, Model
 
 REMOVALS = ("delete", *BLANKS)
 """A removed token is deleted and the rest moves together, or its embedding gives way to a blank one."""
@@ -21,9 +21,10 @@ def baseline(model: Model, batch: Batch, name: str) -> Float[Tensor, "B T D"]:
     """Embeddings of a text that says nothing: the blank of that name at each place."""
     if name not in BLANKS:
         raise unknown("baseline", name, BLANKS)
-    if not isinstance(model, TokenModel):
+    if not isinstance(model, BlankModel):
         raise AssayError(f"The model has no table of embeddings to take the baseline {name!r} from.")
-    return model.blank(name).expand(*batch.ids.shape, -1)
+    blank = model.blank(name)
+    return blank.repeat(1 if batch.pieces is None else batch.pieces.shape[2]).expand(*batch.ids.shape, -1)
 
 
 def filler(model: Model, batch: Batch, removal: str) -> Float[Tensor, " D"] | None:
@@ -90,4 +91,5 @@ def gathered(batch: Batch, example: Int[Tensor, " N"], places: Int[Tensor, "N W"
         mask=kept.gather(1, places),
         truth=None,
         sentences=None if batch.sentences is None else batch.sentences[rows, places],
+        pieces=None if batch.pieces is None else batch.pieces[rows, places],
     )

@@ -70,7 +70,7 @@ class Hierarchical(Network):
     Sentences that have lost all their words are not there; the others move together.
     """
 
-    cascade: ClassVar[tuple[str, ...]] = (
+    cascade: tuple[str, ...] = (
         "decoder",
         "alignment",
         "encoder",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from typing import ClassVar
 
 import torch
@@ -10,24 +10,22 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from assay import costs
 from assay.data.text import END, PAD, SPECIAL, START, UNKNOWN
 from assay.errors import unknown
 from assay.models.architecture import Architecture
 from assay.models.encoders import Encoder, Transformer, encoder
 from assay.models.projections import projection
+from assay.models.textmodel import TextModel
 from assay.types import BLANKS, Batch, Edit, Output, attended
 
 
-class Network(nn.Module, ABC):
+class Network(TextModel):
     """A pooled model: its logits are linear in the attention-weighted mean of its states."""
-
-    cascade: ClassVar[tuple[str, ...]]
-    """The parts from the output downward."""
 
     stacked: ClassVar[bool] = True
     """Whether layers of self-attention, where the encoder has any, are over the words of a whole text."""
 
+    embedding: nn.Embedding
     encoder: Encoder
     decoder: nn.Linear
 
@@ -36,6 +34,19 @@ class Network(nn.Module, ABC):
         self.architecture = architecture
         self.embedding = nn.Embedding(words, architecture.embedding, padding_idx=0)
         self.project = projection(architecture.projection)
+
+    @property
+    def classes(self) -> int:
+        return self.decoder.out_features
+
+    @property
+    def facts(self) -> dict[str, str]:
+        items = "sentences" if self.architecture.shape == "hierarchical" else "words"
+        return {"description": str(self.architecture), "shape": self.architecture.shape, "items": items}
+
+    def part(self, name: str) -> nn.Module:
+        part: nn.Module = getattr(self, name)
+        return part
 
     @abstractmethod
     def items(self, batch: Batch) -> Int[Tensor, "B T"]:
@@ -110,12 +121,16 @@ class Network(nn.Module, ABC):
         """As the call, with the weights of each layer of the encoder before those that pool."""
         return self._read(x, batch, None, [])
 
+    def places(self, batch: Batch) -> Int[Tensor, "B S"]:
+        tokens = torch.arange(batch.ids.shape[1], device=batch.ids.device).where(batch.mask, -1)
+        return F.pad(tokens, (1, 1), value=-1) if self.architecture.markers else tokens
+
     def _read(self, x: Float[Tensor, "B T D"], batch: Batch, edit: Edit | None, below: list[Tensor] | None) -> Output:
         states = self.states(x, batch, below)
         weights = self.attend(states, batch)
         if edit is not None:
             weights = edit(weights, attended(self, batch))
-        return self._counted(Output(self.decode(states, weights), (*(below or ()), weights)))
+        return self.counted(Output(self.decode(states, weights), (*(below or ()), weights)))
 
     @property
     def vectors(self) -> Float[Tensor, "V D"]:
@@ -160,15 +175,6 @@ class Network(nn.Module, ABC):
         else:
             states = encoder(x, mask, **seen)
         return self.beside(states, x, mask)
-
-    def _counted(self, output: Output) -> Output:
-        """The output; where somebody counts passes, this one is counted, and so is a way back through it."""
-        if costs.measuring():
-            rows = len(output.logits)
-            costs.add(forward=rows)
-            if output.logits.requires_grad:
-                output.logits.register_hook(lambda slope: costs.add(backward=rows))  # type: ignore[no-untyped-call]
-        return output
 
 
 class WordNetwork(Network):

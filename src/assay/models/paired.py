@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -28,7 +26,7 @@ class Paired(WordNetwork):
 
     # differs from Jain and Wallace (2019): their decoder reads c alone; docs/decisions/0009
 
-    cascade: ClassVar[tuple[str, ...]] = ("decoder", "alignment", "encoder", "query_encoder", "embedding")
+    cascade: tuple[str, ...] = ("decoder", "alignment", "encoder", "query_encoder", "embedding")
 
     alignment: Additive | Product
 

@@ -10,28 +10,28 @@ from jaxtyping import Float, Int
 
 from assay.data.batches import Tokenised, by_tokens, collate
 from assay.metrics.performance import accuracy, auc
-from assay.models.network import Network
+from assay.models.textmodel import TextModel
 from assay.types import Batch, Edit
 
 EVALUATION_TOKENS = {"cpu": 16_384, "cuda": 131_072}  # read at once, whatever the number of texts
 
 
-def groups(network: Network, rows: Sequence[Tokenised]) -> Iterator[tuple[Int[np.ndarray, " n"], Batch]]:
+def groups(network: TextModel, rows: Sequence[Tokenised]) -> Iterator[tuple[Int[np.ndarray, " n"], Batch]]:
     """Batches of like length on the network's device, and the places of their rows."""
-    device = network.decoder.weight.device
+    device = network.device
     lengths = np.array([len(row.ids) for row in rows])
     for group in by_tokens(lengths, EVALUATION_TOKENS.get(device.type, 16_384)):
-        yield np.asarray(group), collate([rows[place] for place in group], network.decoder.out_features).to(device)
+        yield np.asarray(group), collate([rows[place] for place in group], network.classes).to(device)
 
 
 @torch.no_grad()
 def predict(
-    network: Network, rows: Sequence[Tokenised], lead: Callable[[Batch], Edit] | None = None
+    network: TextModel, rows: Sequence[Tokenised], lead: Callable[[Batch], Edit] | None = None
 ) -> Float[np.ndarray, "N C"]:
     """The class probabilities of each row, in the order given; `lead` makes an edit of the attention to each batch."""
     was_training = network.training
     network.eval()
-    answer = np.zeros((len(rows), network.decoder.out_features))
+    answer = np.zeros((len(rows), network.classes))
     for group, batch in groups(network, rows):
         output = network(network.embed(batch), batch, None if lead is None else lead(batch))
         answer[group] = output.probabilities.double().cpu().numpy()
@@ -40,7 +40,7 @@ def predict(
 
 
 def graded(
-    network: Network, rows: Sequence[Tokenised], lead: Callable[[Batch], Edit] | None = None
+    network: TextModel, rows: Sequence[Tokenised], lead: Callable[[Batch], Edit] | None = None
 ) -> tuple[float, float]:
     """The AUC (averaged over classes), or the accuracy where only one class occurs; and the cross-entropy."""
     labels = np.array([row.label for row in rows])

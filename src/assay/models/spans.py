@@ -44,7 +44,7 @@ class Spans(WordNetwork):
     # differs from Sun et al. (2020): spans have a largest length, for there are T² of them; the scores are those of the
     # alignment (theirs is "dot", which we scale)
 
-    cascade: ClassVar[tuple[str, ...]] = ("decoder", "alignment", "composition", "encoder", "embedding")
+    cascade: tuple[str, ...] = ("decoder", "alignment", "composition", "encoder", "embedding")
     stacked: ClassVar[bool] = False  # what is pooled are spans, not what the layers below make of each word
 
     alignment: Additive | Dot

@@ -16,24 +16,34 @@ from assay.errors import AssayError
 from assay.files import write_text
 from assay.models import tensors
 from assay.models.architecture import Architecture
+from assay.models.huggingface.pieces import PieceTokeniser
 from assay.models.network import Network
 from assay.models.shapes import built
+from assay.models.textmodel import TextModel
 
 CARD, WEIGHTS, TOKENISER = "model.json", "weights.safetensors", "tokenizer.json"
 
 
 @dataclass(frozen=True)
-class Trained:
-    """A network with the tokeniser and the class names that it was trained with."""
+class Opened:
+    """Any classifier with the tokeniser and the class names that belong to it."""
 
-    network: Network
-    tokeniser: Tokeniser
+    network: TextModel
+    tokeniser: Tokeniser | PieceTokeniser
     classes: tuple[str, ...]
     history: dict[str, Any] = field(default_factory=dict)  # corpus, training options and course
 
     @property
     def device(self) -> torch.device:
-        return self.network.decoder.weight.device
+        return self.network.device
+
+
+@dataclass(frozen=True)
+class Trained(Opened):
+    """A network of ours with the tokeniser and the class names that it was trained with."""
+
+    network: Network
+    tokeniser: Tokeniser
 
 
 def save(model: Trained, folder: Path) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -38,7 +36,7 @@ class Structured(WordNetwork):
     # differs from Lin et al. (2017): a linear decoder in place of a hidden layer with ReLU, so that any intervention on
     # the weights is exact; the mean over rows, where they show the normalised sum, which is the same
 
-    cascade: ClassVar[tuple[str, ...]] = ("decoder", "alignment", "encoder", "embedding")
+    cascade: tuple[str, ...] = ("decoder", "alignment", "encoder", "embedding")
 
     def __init__(self, architecture: Architecture, words: int, classes: int) -> None:
         super().__init__(architecture, words)

@@ -98,7 +98,7 @@ def _optimiser(learner: nn.ModuleDict, options: Training) -> torch.optim.Adam:
 def _stepper(
     network: Network, optimiser: torch.optim.Adam, weights: Tensor | None, lesson: Lesson, learning: Learning
 ) -> Callable[[Sequence[Tokenised]], float]:
-    device = network.decoder.weight.device
+    device = network.device
 
     def step(rows: Sequence[Tokenised]) -> float:
         labels = torch.tensor([row.label for row in rows], device=device)
@@ -107,7 +107,7 @@ def _stepper(
         loss = 0.0
         lengths = np.array([len(row.ids) for row in rows])
         for group in by_tokens(lengths, TRAINING_TOKENS.get(device.type, 8_192)):  # long texts in turn
-            batch = collate([rows[place] for place in sorted(group)], network.decoder.out_features).to(device)
+            batch = collate([rows[place] for place in sorted(group)], network.classes).to(device)
             losses = lesson.losses(network, batch, learning)
             part = (losses if weights is None else losses * weights[batch.labels]).sum() / total
             part.backward()  # type: ignore[no-untyped-call]
@@ -124,6 +124,6 @@ def _stepper(
 def _class_weights(train: Sequence[Tokenised], network: Network, options: Training) -> Tensor | None:
     if not options.balanced:
         return None
-    counts = np.bincount([row.label for row in train], minlength=network.decoder.out_features)
+    counts = np.bincount([row.label for row in train], minlength=network.classes)
     weights = len(train) / (len(counts) * np.maximum(counts, 1))
-    return torch.tensor(weights).to(network.decoder.weight)
+    return torch.tensor(weights, dtype=torch.float32, device=network.device)

@@ -25,7 +25,7 @@ from assay.data.examples import Corpus, Example
 from assay.errors import AssayError
 from assay.models import store
 from assay.models.recipes import fingerprint
-from assay.models.store import Trained
+from assay.models.store import Opened
 from assay.records import Record
 from assay.run.examination import NOTES, Examination
 from assay.run.parts import Parts
@@ -36,7 +36,7 @@ TOKENS = 4096  # examined at once
 
 
 def audit(
-    model: Trained,
+    model: Opened,
     examples: Sequence[Example],
     plan: AuditPlan,
     folder: Path | None = None,

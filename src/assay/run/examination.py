@@ -18,7 +18,7 @@ from assay import costs
 from assay.audits.cases import Audit, Case, numpy
 from assay.data.batches import Tokenised, collate
 from assay.data.examples import Example
-from assay.models.store import Trained
+from assay.models.store import Opened
 from assay.types import Attribution, Batch, DetailedExplainer, Explainer, Model
 
 NOTES = b"assay"  # schema metadata: how long each instrument took, what it cost, and which could not be used
@@ -29,7 +29,7 @@ OWN = "explainers"  # stands in the place of an audit before what explainers say
 class Examination:
     """Explains and audits batches of one model."""
 
-    model: Trained
+    model: Opened
     explainers: dict[str, Explainer]
     audits: dict[str, Audit]
     seed: int

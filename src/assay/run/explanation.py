@@ -15,7 +15,7 @@ from assay.data.cloze import candidates, is_cloze
 from assay.data.examples import Example, Span
 from assay.errors import AssayError, unknown
 from assay.models.architecture import PAIRS
-from assay.models.store import Trained
+from assay.models.store import Opened
 from assay.run.examination import explained
 from assay.run.plan import AuditPlan
 from assay.types import Attribution
@@ -82,7 +82,7 @@ class Explanation:
 
 
 def explain(
-    model: Trained,
+    model: Opened,
     text: str,
     explainers: Sequence[str],
     seed: int = 0,

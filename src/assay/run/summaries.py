@@ -17,7 +17,7 @@ import torch
 from assay.audits.cases import question
 from assay.audits.findings import summarise
 from assay.metrics.performance import accuracy, auc, macro_f1
-from assay.models.store import Trained
+from assay.models.store import Opened
 from assay.records import Finding, finding_rows
 from assay.run.examination import OWN
 from assay.run.plan import AuditPlan
@@ -25,7 +25,7 @@ from assay.run.plan import AuditPlan
 PACKAGES = ("torch", "numpy", "scipy", "pyarrow", "tokenizers", "safetensors")
 
 
-def summarised(model: Trained, plan: AuditPlan, table: pa.Table, notes: dict[str, dict[str, Any]]) -> dict[str, Any]:
+def summarised(model: Opened, plan: AuditPlan, table: pa.Table, notes: dict[str, dict[str, Any]]) -> dict[str, Any]:
     """The summary: what was run with what, how good the model is, and every finding."""
     seconds, unfit = notes["seconds"], notes["unfit"]
     kinds = {name: audit.kind(len(model.classes)) for name, audit in plan.chosen_audits().items()}
@@ -45,10 +45,8 @@ def summarised(model: Trained, plan: AuditPlan, table: pa.Table, notes: dict[str
         "plan": asdict(plan),
         "corpus": {"name": "unnamed", "classes": list(model.classes)},
         "model": {
-            "description": str(model.network.architecture),
-            "shape": model.network.architecture.shape,
-            "items": "sentences" if model.network.architecture.shape == "hierarchical" else "words",  # attended ones
-            "parameters": sum(parameter.numel() for parameter in model.network.parameters()),
+            **model.network.facts,
+            "parameters": model.network.parameter_count,
             "epochs": model.history.get("epochs"),
             "best_dev": model.history.get("best_dev"),
             "history": model.history,
@@ -128,7 +126,7 @@ def _column(table: pa.Table, name: str) -> np.ndarray:
     return np.asarray(table[name].to_numpy())
 
 
-def _device(model: Trained) -> str:
+def _device(model: Opened) -> str:
     """The name of the GPU that did the work, or cpu."""
     return torch.cuda.get_device_name(model.device) if model.device.type == "cuda" else model.device.type
 

@@ -17,7 +17,7 @@ from assay.models import presets, recipes, store
 from assay.models.architecture import Architecture
 from assay.models.options import Training
 from assay.models.recipes import Recipe
-from assay.models.store import Trained
+from assay.models.store import Opened, Trained
 from assay.records import Finding, Record
 from assay.run import audit as auditing
 from assay.run import explanation
@@ -92,7 +92,7 @@ def load(folder: str | Path, device: str = "cpu") -> Trained:
 
 
 def explain(
-    model: Trained,
+    model: Opened,
     text: str,
     explainers: Sequence[str] = USUAL,
     target: str | None = None,
@@ -106,7 +106,7 @@ def explain(
 
 
 def audit(
-    model: Trained,
+    model: Opened,
     examples: Sequence[Example],
     explainers: Sequence[str] = USUAL,
     audits: Sequence[str] = USUAL_AUDITS,

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from assay.explainers.needs import demand, no_table
+from assay.explainers.needs import demand, no_blank
 from assay.explainers.random import mixed, text_numbers
 from assay.models.erasure import kept_probabilities
 from assay.types import Attribution, Batch, Model
@@ -27,7 +26,7 @@ class Surrogate(ABC):
     removal: str
 
     def unfit(self, model: Model) -> str | None:
-        return None if self.removal == "delete" else no_table(model)
+        return None if self.removal == "delete" else no_blank(model)
 
     def __call__(self, model: Model, batch: Batch, target: Int[Tensor, " B"]) -> Float[Tensor, "B T"]:
         return self.attribute(model, batch, target).scores
@@ -52,7 +51,7 @@ def by_length(explain: Explain, model: Model, batch: Batch, target: Int[Tensor, 
     numbers: dict[str, Tensor] = {}
     errors: Tensor | None = None
     for rows, length in _alike(batch):
-        found = explain(model, _trimmed(batch[rows], length), target[rows])
+        found = explain(model, batch[rows].narrowed(length), target[rows])
         scores[rows, :length] = found.scores.float()
         for name, values in found.numbers.items():
             numbers.setdefault(name, scores.new_zeros(len(batch)))[rows] = values.float()
@@ -68,11 +67,6 @@ def _alike(batch: Batch) -> Iterator[tuple[Int[Tensor, " N"], int]]:
         rows = (batch.lengths == length).nonzero()[:, 0]
         for part in rows.split(max(1, TOKENS // max(1, length))) if length else ():
             yield part, length
-
-
-def _trimmed(batch: Batch, length: int) -> Batch:
-    sentences = None if batch.sentences is None else batch.sentences[:, :length]
-    return replace(batch, ids=batch.ids[:, :length], mask=batch.mask[:, :length], truth=None, sentences=sentences)
 
 
 def worth(

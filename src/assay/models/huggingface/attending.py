@@ -1,0 +1,146 @@
+"""Self-attention that can be watched and edited: the function that stands in for the library's own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from assay.types import Edit, PlacedEdit
+
+NAME = "assay"
+
+
+@dataclass
+class Watch:
+    """What is done to the attention of one pass, layer by layer, and what was seen of it."""
+
+    edit: Edit | None = None
+    keep: bool = False
+    calls: int = 0
+    weights: list[Float[Tensor, "B H S S"]] = field(default_factory=list)
+    rules: Any = None  # stands in for the steps of attention where a way back is not the derivative
+
+    def seen(
+        self, weights: Float[Tensor, "B H S S"], allowed: Bool[Tensor, "B 1 R S"] | None
+    ) -> Float[Tensor, "B H S S"]:
+        """The weights to use in the next layer."""
+        edit = self.edit.at(self.calls) if isinstance(self.edit, PlacedEdit) else self.edit
+        self.calls += 1
+        if edit is not None:
+            weights = edited(edit, weights, allowed)
+        if self.keep:
+            self.weights.append(weights)
+        return weights
+
+
+WATCH: ContextVar[Watch | None] = ContextVar("watch", default=None)
+
+
+def edited(
+    edit: Edit, weights: Float[Tensor, "B H S S"], allowed: Bool[Tensor, "B 1 R S"] | None
+) -> Float[Tensor, "B H S S"]:
+    """The weights as the edit makes them; what a place may not attend to has none, whatever the edit says.
+
+    Where places may attend to different others, as in a model that reads from left to right, each is a row of its own.
+    """
+    rows, heads, queries, keys = weights.shape
+    if allowed is None:
+        allowed = weights.new_ones(rows, 1, 1, keys, dtype=torch.bool)
+    allowed = allowed.expand(rows, 1, -1, keys)
+    if bool((allowed == allowed[:, :, :1]).all()):
+        changed = edit(weights, allowed[:, 0, 0])
+    else:
+        apart = weights.transpose(1, 2).reshape(rows * queries, heads, keys)
+        changed = edit(apart, allowed.expand(rows, 1, queries, keys).reshape(rows * queries, keys))
+        changed = changed.reshape(rows, queries, heads, keys).transpose(1, 2)
+    return changed.where(allowed, 0)
+
+
+def attend(
+    module: nn.Module,
+    query: Float[Tensor, "B H S K"],
+    key: Float[Tensor, "B G S K"],
+    value: Float[Tensor, "B G S K"],
+    attention_mask: Tensor | None,
+    scaling: float | None = None,
+    dropout: float = 0.0,
+    softcap: float | None = None,
+    **unused: Any,
+) -> tuple[Float[Tensor, "B S H K"], Float[Tensor, "B H S S"]]:
+    """Scaled dot-product attention, as the library's eager one, with the weights open to the watch."""
+    watch = WATCH.get()
+    shared = query.shape[1] // key.shape[1]  # heads that share keys and values
+    key, value = (part.repeat_interleave(shared, dim=1) if shared > 1 else part for part in (key, value))
+    scale = query.shape[-1] ** -0.5 if scaling is None else scaling
+    matmul = torch.matmul if watch is None or watch.rules is None else watch.rules.bilinear
+    scores = matmul(query, key.transpose(2, 3)) * scale
+    if softcap is not None:
+        scores = torch.tanh(scores / softcap) * softcap
+    allowed = None
+    if attention_mask is not None:
+        mask = attention_mask[..., : key.shape[2]]
+        allowed = mask if mask.dtype == torch.bool else mask > torch.finfo(mask.dtype).min / 2
+        scores = scores.masked_fill(~allowed, torch.finfo(scores.dtype).min)
+    weights = scores.softmax(-1, dtype=torch.float32 if scores.dtype.itemsize < 4 else None).to(scores.dtype)
+    if watch is not None:
+        weights = watch.seen(weights, allowed)
+    if watch is not None and watch.rules is not None and not watch.rules.weighs:
+        weights = weights.detach()
+    used = nn.functional.dropout(weights, dropout, module.training)
+    return matmul(used, value).transpose(1, 2).contiguous(), weights
+
+
+def register() -> None:
+    """Makes the function known to the library, with the mask that eager attention gets: without it none is made."""
+    from transformers import AttentionInterface, AttentionMaskInterface
+    from transformers.masking_utils import eager_mask
+
+    AttentionInterface.register(NAME, attend)
+    AttentionMaskInterface.register(NAME, eager_mask)
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Within, the library logs errors only; what matters is checked and said by us."""
+    from transformers.utils import logging
+
+    level = logging.get_verbosity()
+    logging.set_verbosity_error()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(level)
+
+
+@contextmanager
+def implemented(model: Any, name: str) -> Iterator[None]:
+    """Within, the model attends by the implementation of that name; then as before."""
+    before = model.config._attn_implementation
+    if before == name:
+        yield
+        return
+    with quiet():
+        model.set_attn_implementation(name)
+    try:
+        yield
+    finally:
+        with quiet():
+            model.set_attn_implementation(before)
+
+
+@contextmanager
+def watched(model: Any, watch: Watch) -> Iterator[None]:
+    """Within, the watch sees every attention of the model."""
+    token = WATCH.set(watch)
+    try:
+        with implemented(model, NAME):
+            yield
+    finally:
+        WATCH.reset(token)

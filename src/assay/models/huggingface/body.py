@@ -1,0 +1,160 @@
+"""A transformer of the Hugging Face library between the embeddings of words and what is made of its states."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from assay.errors import AssayError, unknown
+from assay.models.huggingface.attending import Watch, implemented, watched
+from assay.models.huggingface.layout import Sequence, Template, sequence
+from assay.models.textmodel import TextModel
+from assay.types import BLANKS, Batch, Edit
+
+
+@dataclass(frozen=True)
+class Traits:
+    """What was found out about a transformer when it was loaded."""
+
+    single: Template
+    pair: Template | None
+    left: bool  # padding stands on the left: the classifier reads the last place
+    typed: bool  # places have types
+    reads: str  # what the classifier reads: the "first" place, the "last", or the "mean"
+    unedited: str | None  # why attention cannot be edited, or None
+    layers: int
+    pad: int
+    mask: int  # the piece that stands for a masked one
+    special: int  # the first id after the special ones
+
+
+class Body(TextModel):
+    """Reads words in pieces; what becomes of its states is up to those who build on it."""
+
+    def __init__(self, inner: Any, traits: Traits) -> None:
+        super().__init__()
+        self.inner = inner
+        self.traits = traits
+
+    @property
+    def embedding(self) -> nn.Module:  # type: ignore[override]
+        table: nn.Module = self.inner.get_input_embeddings()
+        return table
+
+    @property
+    def ordinary(self) -> int:
+        return self.traits.special
+
+    @property
+    def layers(self) -> int:
+        return self.traits.layers
+
+    def embed(self, batch: Batch) -> Float[Tensor, "B T D"]:
+        pieces = batch.ids[..., None] if batch.pieces is None else batch.pieces
+        x = self.embedding(pieces.clamp(min=0)) * ((pieces >= 0) & batch.mask[..., None])[..., None]
+        flat: Tensor = x.flatten(2)
+        return flat
+
+    def blank(self, name: str) -> Float[Tensor, " D"]:
+        """The embedding of a piece that stands for "nothing here"."""
+        if name not in BLANKS:
+            raise unknown("blank", name, BLANKS)
+        table: Tensor = self.embedding.weight.detach()  # type: ignore[operator]
+        if name == "mean":
+            return table[self.ordinary :].mean(0)
+        return (
+            torch.zeros_like(table[0])
+            if name == "zero"
+            else table[{"pad": self.traits.pad}.get(name, self.traits.mask)]
+        )
+
+    def sequence(self, x: Float[Tensor, "B T D"], batch: Batch) -> Sequence:
+        """The pieces in the places where the transformer reads them."""
+        template = self.traits.single if batch.query is None else self.traits.pair
+        if template is None:
+            raise AssayError("This model reads one text; leave the question out.")
+        return sequence(x, batch, template, self.embedding, self.traits.left)
+
+    def places(self, batch: Batch) -> Int[Tensor, "B S"]:
+        return self.sequence(self.embed(batch), batch).places
+
+    def read(
+        self, given: Sequence, edit: Edit | None = None, keep: bool = False, **asked: Any
+    ) -> tuple[Any, list[Tensor]]:
+        """What the library's model returns for a sequence, and the weights of each layer where they are to be kept."""
+        arguments: dict[str, Any] = {"inputs_embeds": given.embeddings, "attention_mask": given.mask.long(), **asked}
+        if self.traits.typed:
+            arguments["token_type_ids"] = given.types
+        if self.traits.left:
+            arguments["position_ids"] = (given.mask.cumsum(-1) - 1).clamp(min=0)
+        if edit is None and not keep:
+            return self.inner(**arguments), []
+        if self.traits.unedited is not None:
+            if edit is not None:
+                raise AssayError(self.traits.unedited)
+            with implemented(self.inner, "eager"):
+                answer = self.inner(**arguments, output_attentions=True)
+            return answer, list(answer.attentions)
+        watch = Watch(edit, keep)
+        with watched(self.inner, watch):
+            answer = self.inner(**arguments)
+        if watch.calls != self.layers:
+            raise AssayError(f"The model attended {watch.calls} times instead of {self.layers}; it cannot be edited.")
+        return answer, watch.weights
+
+    def reading(self, given: Sequence) -> Float[Tensor, "B S"]:
+        """What the classifier reads of the uppermost layer: 1 at one place, or the same share of all."""
+        mask = given.mask.to(given.embeddings)
+        if self.traits.reads == "mean":
+            return mask / mask.sum(-1, keepdim=True)
+        there = torch.arange(mask.shape[1], device=mask.device) * mask
+        place = mask.argmax(-1) if self.traits.reads == "first" else there.argmax(-1)
+        return nn.functional.one_hot(place, mask.shape[1]).to(mask)
+
+    def erased(self, tokens: Bool[Tensor, "B T"], batch: Batch) -> Bool[Tensor, "B S"]:
+        """The places of some tokens, for edits of attention that take tokens away."""
+        places = self.places(batch)
+        return tokens.gather(1, places.clamp(min=0)) & (places >= 0)
+
+    @torch.no_grad()
+    def maps(self, batch: Batch) -> Float[Tensor, "B L H T T"]:
+        """The attention between words: the sum over the pieces attended to, the mean over those that attend.
+
+        Clark et al. (2019), section 4.1. What goes to special places is left out, so rows sum to at most 1.
+        """
+        given = self.sequence(self.embed(batch), batch)
+        _, weights = self.read(given, keep=True)
+        tokens = batch.ids.shape[1]
+        to, of = given.owners(tokens)[:, None].float(), given.shares(tokens).mT[:, None]
+        return torch.stack([of @ layer.float() @ to for layer in weights], dim=1)
+
+    @property
+    def blocks(self) -> nn.ModuleList:
+        """The layers, lowest first; some architectures use one several times."""
+        lists = [part for part in self.inner.modules() if isinstance(part, nn.ModuleList)]
+        return max(lists, key=len)
+
+    @property
+    def stack(self) -> tuple[str, ...]:
+        """The names of the layers, the uppermost first, and of the embeddings."""
+        return (*(f"layer {number}" for number in range(len(self.blocks), 0, -1)), "embedding")
+
+    def below(self, name: str) -> nn.Module:
+        """The part of the stack with this name."""
+        return self.embedding if name == "embedding" else self.blocks[int(name.removeprefix("layer ")) - 1]
+
+    @abstractmethod
+    def around(self, inner: Any) -> Body:
+        """A model of the same kind around another transformer; what is above it is new."""
+
+    def redrawn(self, seed: int) -> Body:
+        """A model of the same kind in which every weight is random."""
+        with torch.random.fork_rng():
+            torch.manual_seed(seed)
+            fresh = self.around(type(self.inner)(self.inner.config))
+        return fresh.to(self.inner.dtype).to(self.device).eval()

@@ -1,0 +1,157 @@
+"""From a folder, or a name on the Hugging Face hub, to a model that can be explained."""
+
+from __future__ import annotations
+
+import json
+import os
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from assay.errors import AssayError
+from assay.models.huggingface.attending import quiet
+from assay.models.huggingface.pieces import PieceOptions, PieceTokeniser
+
+ENDLESS = 100_000  # a larger number of pieces means that none was stated
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float64": torch.float64}
+
+
+def is_folder(path: Path) -> bool:
+    """Whether the folder holds a model of the Hugging Face library."""
+    return (path / "config.json").is_file()
+
+
+@contextmanager
+def silent() -> Iterator[None]:
+    """Within, the library says nothing; what matters is checked and said by us."""
+    from transformers.utils import logging
+
+    shown = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        with quiet(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        if shown:
+            logging.enable_progress_bar()
+
+
+def library() -> Any:
+    """The transformers library, or a sentence on how to get it."""
+    try:
+        import transformers
+    except ImportError as fault:
+        raise AssayError(
+            "Models of Hugging Face need the transformers library; install it: pip install 'assay[hf]'."
+        ) from fault
+    return transformers
+
+
+def tokenizer_of(name: str, config: Any, limit: int | None = None) -> PieceTokeniser:
+    """The tokenizer that belongs to a model, and how many pieces of a text fit into it."""
+    with silent(), _explained(name):
+        inner = library().AutoTokenizer.from_pretrained(name, trust_remote_code=False, local_files_only=_local(name))
+    if not getattr(inner, "is_fast", False):
+        raise AssayError(
+            f"{name} has no fast tokenizer, so it is not known where its pieces stand in a text; add a tokenizer.json."
+        )
+    room = [inner.model_max_length, getattr(config, "max_position_embeddings", None) or ENDLESS]
+    positions = getattr(config, "pad_token_id", 0) or 0
+    if config.model_type in ("roberta", "xlm-roberta", "camembert", "xlm-roberta-xl"):
+        room[1] -= positions + 1  # the first places are not used
+    longest = min([each for each in room if each < ENDLESS], default=ENDLESS) - inner.num_special_tokens_to_add(
+        pair=True
+    )
+    return PieceTokeniser(inner, PieceOptions(longest=min(longest, limit or longest)))
+
+
+def configuration(name: str) -> Any:
+    """What is known of a model before its weights are read; what cannot be used is refused in one sentence."""
+    transformers = library()
+    folder = Path(name)
+    if folder.is_dir():
+        _check_weights(folder)
+    with silent(), _explained(name):
+        return transformers.AutoConfig.from_pretrained(name, trust_remote_code=False, local_files_only=_local(name))
+
+
+def classifier_of(name: str, config: Any, dtype: torch.dtype) -> Any:
+    """The classifier with all its weights."""
+    transformers = library()
+    with silent(), _explained(name):
+        inner, report = transformers.AutoModelForSequenceClassification.from_pretrained(
+            name,
+            config=config,
+            dtype=dtype,
+            use_safetensors=True,
+            trust_remote_code=False,
+            local_files_only=_local(name),
+            output_loading_info=True,
+        )
+    if missing := sorted(report["missing_keys"]):
+        raise AssayError(
+            f"{name} has no trained classification head ({missing[0]} is missing); fine-tune it first: "
+            f"assay train --model {name} --corpus ..."
+        )
+    if config.num_labels < 2:
+        raise AssayError(f"{name} gives one number, not classes: it is a regression, and only classifiers are audited.")
+    return inner.eval()
+
+
+def encoder_of(name: str, config: Any, dtype: torch.dtype) -> Any:
+    """The encoder alone, without whatever classifies."""
+    transformers = library()
+    options: dict[str, Any] = {"dtype": dtype, "use_safetensors": True, "trust_remote_code": False}
+    if "pooler" in str(config.architectures).lower() or config.model_type in (
+        "bert",
+        "roberta",
+        "xlm-roberta",
+        "camembert",
+    ):
+        options["add_pooling_layer"] = False
+    with silent(), _explained(name):
+        return transformers.AutoModel.from_pretrained(
+            name, config=config, local_files_only=_local(name), **options
+        ).eval()
+
+
+def _check_weights(folder: Path) -> None:
+    if not (folder / "config.json").is_file():
+        raise AssayError(f"{folder} is not a model folder: it has neither a model.json nor a config.json.")
+    if not any(folder.glob("*.safetensors")):
+        pickled = next(iter([*folder.glob("*.bin"), *folder.glob("*.pt"), *folder.glob("*.h5")]), None)
+        held = (
+            "no weights"
+            if pickled is None
+            else f"its weights as {pickled.name} only, which may run code when it is read"
+        )
+        raise AssayError(f"{folder} holds {held}; save it anew with model.save_pretrained(folder), as safetensors.")
+    try:
+        json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    except ValueError as fault:
+        raise AssayError(f"{folder / 'config.json'} is damaged ({fault}); copy the model anew.") from fault
+
+
+def _local(name: str) -> bool:
+    """Whether nothing may be asked of the network: for folders, and where the library is told so."""
+    return Path(name).is_dir() or os.environ.get("HF_HUB_OFFLINE", "").upper() in {"1", "TRUE", "YES", "ON"}
+
+
+@contextmanager
+def _explained(name: str) -> Iterator[None]:
+    """Turns what the library raises into one sentence."""
+    try:
+        yield
+    except AssayError:
+        raise
+    except Exception as fault:  # the library raises many kinds, of its own and of those below it
+        reason = " ".join(str(fault).split())[:200] or type(fault).__name__
+        where = (
+            "could not be read" if Path(name).is_dir() else "is no folder or preset here, and was not found on the hub"
+        )
+        raise AssayError(f"{name} {where} ({reason}).") from fault

@@ -1,0 +1,126 @@
+"""A stored or published transformer, ready to be explained."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file
+
+from assay.errors import AssayError, unknown
+from assay.files import write_text
+from assay.models import tensors
+from assay.models.huggingface.attentive import Attentive
+from assay.models.huggingface.body import Body
+from assay.models.huggingface.loading import DTYPES, classifier_of, configuration, encoder_of, silent, tokenizer_of
+from assay.models.huggingface.pieces import PieceTokeniser
+from assay.models.huggingface.pretrained import PieceByPiece, Pretrained
+from assay.models.huggingface.traits import traits
+from assay.models.store import Opened
+
+CARD, HEAD = "assay.json", "attention.safetensors"
+
+
+@dataclass(frozen=True)
+class Opening:
+    """How a transformer is to be read.
+
+    Tokens are `words` or pieces; a text that is too long is left out, or cut where it is `truncated`; of independent
+    labels one is audited; `classes` are other names for the model's, in their order.
+    """
+
+    device: str = "cpu"
+    dtype: str = "float32"
+    words: bool = True
+    truncate: bool = False
+    label: str | None = None
+    classes: tuple[str, ...] | None = None
+    compiled: bool = False
+
+    def __post_init__(self) -> None:
+        if self.dtype not in DTYPES:
+            raise unknown("precision", self.dtype, DTYPES)
+
+
+def opened(name: str, options: Opening = Opening()) -> Opened:  # noqa: B008
+    """The model in a folder, or with that name on the hub."""
+    config = configuration(name)
+    tokeniser = tokenizer_of(name, config).with_options(words=options.words, truncate=options.truncate)
+    card = _card(Path(name))
+    dtype = DTYPES[options.dtype]
+    if card.get("head") == "attention":
+        network: Body = _attentive(Path(name), config, tokeniser.inner, tuple(card["classes"]), dtype)
+        classes = tuple(card["classes"])
+    else:
+        inner = classifier_of(name, config, dtype)
+        classes, label = _classes(config, options, name)
+        kind = Pretrained if options.words else PieceByPiece
+        network = kind(inner.to(options.device), traits(inner.to(options.device), tokeniser.inner, name), label)
+    if options.compiled:
+        network.inner.forward = torch.compile(network.inner.forward, dynamic=True)
+    history = card.get("history") or {"pretrained": name}
+    return Opened(network.to(options.device).eval(), tokeniser, classes, history)
+
+
+def encoder(name: str, options: Opening = Opening()) -> tuple[Attentive, PieceTokeniser]:  # noqa: B008
+    """A pretrained encoder without any classifier, for probes of its heads, and its tokeniser."""
+    config = configuration(name)
+    tokeniser = tokenizer_of(name, config).with_options(words=options.words, truncate=options.truncate)
+    inner = encoder_of(name, config, DTYPES[options.dtype]).to(options.device)
+    return Attentive(inner, traits(inner, tokeniser.inner, name), 2).to(options.device).eval(), tokeniser
+
+
+def save(model: Opened, folder: Path) -> None:
+    """Writes the folder as the library does, with what only we know beside it; the card comes last."""
+    network = model.network
+    assert isinstance(network, Body)
+    assert isinstance(model.tokeniser, PieceTokeniser)
+    folder.mkdir(parents=True, exist_ok=True)
+    with silent():
+        network.inner.save_pretrained(folder)
+        model.tokeniser.inner.save_pretrained(folder)
+    pooled = isinstance(network, Attentive)
+    if pooled:
+        own = {name: part for name, part in network.state_dict().items() if not name.startswith("inner.")}
+        tensors.save(own, folder / HEAD)
+    card = {"head": "attention" if pooled else "own", "classes": list(model.classes), "history": model.history}
+    write_text(folder / CARD, json.dumps(card, indent=2, ensure_ascii=False) + "\n")
+
+
+def _attentive(folder: Path, config: Any, tokenizer: Any, classes: Sequence[str], dtype: torch.dtype) -> Attentive:
+    inner = encoder_of(str(folder), config, dtype)
+    network = Attentive(inner, traits(inner, tokenizer, str(folder)), len(classes)).to(dtype)
+    network.load_state_dict(load_file(folder / HEAD), strict=False)
+    return network
+
+
+def _classes(config: Any, options: Opening, name: str) -> tuple[tuple[str, ...], int | None]:
+    """The names of the classes, and the label that is audited where labels are independent."""
+    own = tuple(str(config.id2label[number]) for number in range(config.num_labels))
+    given = options.classes or own
+    if len(given) != len(own):
+        raise AssayError(f"{name} has {len(own)} classes ({', '.join(own)}), not {len(given)}; name each once.")
+    if config.problem_type != "multi_label_classification":
+        if options.label is not None:
+            raise AssayError(f"{name} chooses one of its classes; a label is named for models with independent labels.")
+        return given, None
+    if options.label is None:
+        raise AssayError(f"{name} has independent labels; name the one to audit with --label: {', '.join(given)}.")
+    if options.label not in given:
+        raise unknown("label", options.label, given)
+    return (f"not {options.label}", options.label), given.index(options.label)
+
+
+def _card(folder: Path) -> dict[str, Any]:
+    place = folder / CARD
+    if not place.is_file():
+        return {}
+    try:
+        card: dict[str, Any] = json.loads(place.read_text(encoding="utf-8"))
+    except ValueError as fault:
+        raise AssayError(f"{place} is damaged ({fault}); copy the model anew.") from fault
+    return card

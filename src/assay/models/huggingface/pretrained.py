@@ -1,0 +1,77 @@
+"""Any classifier of the Hugging Face library, as it is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from assay.models.huggingface.body import Body, Traits
+from assay.types import Batch, Edit, Output
+
+
+class Pretrained(Body):
+    """An AutoModelForSequenceClassification; of one with independent labels, the yes or no of one label."""
+
+    def __init__(
+        self, inner: Any, traits: Traits, label: int | None = None, autocast: torch.dtype | None = None
+    ) -> None:
+        super().__init__(inner, traits)
+        self.label = label
+        self.autocast = autocast  # the precision of training
+
+    @property
+    def classes(self) -> int:
+        return int(self.inner.config.num_labels) if self.label is None else 2
+
+    @property
+    def facts(self) -> dict[str, str]:
+        kind, layers, heads = type(self.inner).__name__, self.layers, self.inner.config.num_attention_heads
+        description = f"{kind}, {layers} layers of {heads} heads, {str(self.inner.dtype).removeprefix('torch.')}"
+        return {"description": description, "shape": "transformer", "items": "words"}
+
+    def forward(self, x: Float[Tensor, "B T D"], batch: Batch, edit: Edit | None = None) -> Output:
+        with torch.autocast(x.device.type, self.autocast, enabled=self.autocast is not None and self.training):
+            answer, weights = self.read(self.sequence(x, batch), edit, keep=edit is not None)
+        return self.counted(Output(self._chosen(answer.logits), tuple(weights)))
+
+    def layered(self, x: Float[Tensor, "B T D"], batch: Batch, edit: Edit | None = None) -> Output:
+        """As the call, with the weights of each layer, and what the classifier reads of the last."""
+        given = self.sequence(x, batch)
+        answer, weights = self.read(given, edit, keep=True)
+        return self.counted(Output(self._chosen(answer.logits), (*weights, self.reading(given))))
+
+    def _chosen(self, logits: Float[Tensor, "B C"]) -> Float[Tensor, "B K"]:
+        if self.label is None:
+            return logits
+        wanted = logits[:, self.label]
+        return torch.stack([torch.zeros_like(wanted), wanted], dim=-1)  # their softmax is the label's sigmoid
+
+    @property
+    def cascade(self) -> tuple[str, ...]:  # type: ignore[override]
+        return ("classifier", *self.stack)
+
+    def part(self, name: str) -> nn.Module:
+        return self._head if name == "classifier" else self.below(name)
+
+    def around(self, inner: Any) -> Pretrained:
+        return type(self)(inner, self.traits, self.label)
+
+    @property
+    def _head(self) -> nn.Module:
+        """All that is not in the library's base model, and a pooler that it may have."""
+        base = self.inner.base_model
+        above = [part for name, part in self.inner.named_children() if part is not base]
+        pooler = getattr(base, "pooler", None)
+        return nn.ModuleList([*above, *([] if pooler is None else [pooler])])
+
+
+class PieceByPiece(Pretrained):
+    """The same for tokens that are pieces: each has a row in the table of embeddings."""
+
+    @property
+    def vectors(self) -> Float[Tensor, "V D"]:
+        table: Tensor = self.embedding.weight  # type: ignore[assignment]
+        return table

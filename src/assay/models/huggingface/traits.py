@@ -1,0 +1,139 @@
+"""What must be known of a transformer before it is trusted: found out by running it on two made-up texts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from assay.errors import AssayError
+from assay.models.huggingface.attending import implemented, quiet, register
+from assay.models.huggingface.body import Traits
+from assay.models.huggingface.layout import Template
+from assay.models.huggingface.pretrained import Pretrained
+from assay.types import Batch
+
+TOLERANCE = {torch.float64: 1e-5, torch.float32: 1e-5, torch.bfloat16: 0.1, torch.float16: 0.02}  # of the largest logit
+LENGTHS = (6, 3)
+
+
+def traits(inner: Any, tokenizer: Any, name: str) -> Traits:
+    """What was found out; a model whose answers through us are not its own is refused."""
+    register()
+    with quiet():
+        return _found(inner, tokenizer, name)
+
+
+def _found(inner: Any, tokenizer: Any, name: str) -> Traits:
+    found = _stated(inner, tokenizer, name)
+    expected = _plain(inner, found)
+    sides = (replace(found, left=left) for left in (False, True))
+    found = next((each for each in sides if _agree(_answer(inner, each), expected)), None)  # type: ignore[assignment]
+    if found is None:
+        raise AssayError(
+            f"{name} answers otherwise when it is given embeddings instead of words; it cannot be explained."
+        )
+    found = replace(found, unedited=_unedited(inner, found, expected, name))
+    return replace(found, reads=_reads(inner, found))
+
+
+def _stated(inner: Any, tokenizer: Any, name: str) -> Traits:
+    """What configuration and tokenizer say."""
+    if tokenizer.pad_token_id is None:
+        raise AssayError(
+            f"The tokenizer of {name} has no padding token, so texts cannot be read together; set its pad_token "
+            "and the pad_token_id of the model's configuration, and save both."
+        )
+    single, pair = Template.of(tokenizer, False), Template.of(tokenizer, True)
+    mask = tokenizer.mask_token_id if tokenizer.mask_token_id is not None else tokenizer.unk_token_id
+    special = [number for number in tokenizer.all_special_ids if number < 1000]
+    return Traits(
+        single=single,
+        pair=pair,
+        left=False,
+        typed="token_type_ids" in tokenizer.model_input_names,
+        reads="first",
+        unedited=None,
+        layers=int(inner.config.num_hidden_layers),
+        pad=int(tokenizer.pad_token_id),
+        mask=int(tokenizer.pad_token_id if mask is None else mask),
+        special=max(special, default=-1) + 1,
+    )
+
+
+def _texts(inner: Any, found: Traits) -> Batch:
+    """Two texts of different length, of pieces that stand for words."""
+    words = inner.get_input_embeddings().num_embeddings
+    generator = torch.Generator().manual_seed(0)
+    low = min(found.special, words - 1)
+    ids = torch.randint(low, words, (len(LENGTHS), max(LENGTHS)), generator=generator)
+    ids = torch.where(torch.isin(ids, torch.tensor([found.pad])), words - 1, ids)
+    mask = torch.arange(max(LENGTHS)) < torch.tensor(LENGTHS)[:, None]
+    return Batch(ids, mask, torch.zeros(len(LENGTHS), dtype=torch.long)).to(inner.device)
+
+
+@torch.no_grad()
+def _plain(inner: Any, found: Traits) -> Float[Tensor, "B C"]:
+    """What the library's own eager attention answers, given ids and padding on the right."""
+    texts = _texts(inner, found)
+    rows = [
+        [*found.single.before, *ids[:count].tolist(), *found.single.between, *found.single.after]
+        for ids, count in zip(texts.ids, LENGTHS, strict=True)
+    ]
+    longest = max(map(len, rows))
+    ids = torch.tensor([row + [found.pad] * (longest - len(row)) for row in rows], device=inner.device)
+    seen = torch.tensor([[1] * len(row) + [0] * (longest - len(row)) for row in rows], device=inner.device)
+    typed = {"token_type_ids": torch.zeros_like(ids)} if found.typed else {}
+    with implemented(inner, "eager"):
+        return _said(inner(input_ids=ids, attention_mask=seen, **typed), seen)
+
+
+def _answer(inner: Any, found: Traits, edit: Any = None) -> Float[Tensor, "B C"]:
+    """What the model answers through us."""
+    model, texts = Pretrained(inner, found), _texts(inner, found)
+    with torch.no_grad():
+        given = model.sequence(model.embed(texts), texts)
+        return _said(model.read(given, edit)[0], given.mask)
+
+
+def _said(answer: Any, mask: Tensor) -> Float[Tensor, "B C"]:
+    """The logits, or of an encoder the mean of its states."""
+    if hasattr(answer, "logits"):
+        logits: Tensor = answer.logits
+        return logits
+    states: Tensor = answer.last_hidden_state
+    return (states * mask[..., None]).sum(1) / mask.sum(-1, keepdim=True)
+
+
+def _agree(found: Tensor, expected: Tensor) -> bool:
+    scale = max(1.0, float(expected.abs().max()))
+    return bool((found - expected).abs().max() <= TOLERANCE[expected.dtype] * scale)
+
+
+def _unedited(inner: Any, found: Traits, expected: Tensor, name: str) -> str | None:
+    """Why attention cannot be edited, or None: our attention must be called in every layer, and change nothing."""
+    said = f"The attention of {name} ({type(inner).__name__}) cannot be edited: "
+    try:
+        same = _answer(inner, found, lambda weights, mask: weights)
+    except AssayError:
+        return said + "the architecture does not use the library's attention interface."
+    return None if _agree(same, expected) else said + "it is not plain attention."
+
+
+def _reads(inner: Any, found: Traits) -> str:
+    """What the classifier reads of the uppermost states, by where its answer has a slope."""
+    model, texts = Pretrained(inner, found), _texts(inner, found)[:1]
+    with torch.enable_grad():
+        x = model.embed(texts).detach().requires_grad_()
+        answer, _ = model.read(model.sequence(x, texts), output_hidden_states=True)
+        states = answer.hidden_states[-1]
+        if not hasattr(answer, "logits"):
+            return "mean"  # of an encoder every state is read
+        (slope,) = torch.autograd.grad(answer.logits.float().sum(), states, allow_unused=True)
+    used = None if slope is None else (slope[0].abs().amax(-1) > 0).nonzero().flatten().tolist()
+    if used == [0]:
+        return "first"
+    return "last" if used == [states.shape[1] - 1] else "mean"
