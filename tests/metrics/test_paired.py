@@ -4,6 +4,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from scipy.stats import wilcoxon
 
 from assay.metrics.paired import signed_rank, tied
 
@@ -21,6 +22,12 @@ def enumerated(differences: np.ndarray) -> float:
 def test_the_p_value_is_the_share_of_signs_that_are_as_extreme(seed: int) -> None:
     differences = np.random.default_rng(seed).normal(0.3, 1, 9)
     assert signed_rank(differences) == pytest.approx(enumerated(differences))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_tied_ranks_are_shared_as_scipy_does(seed: int) -> None:
+    differences = np.random.default_rng(seed).integers(-3, 4, 6) + 0.5
+    assert signed_rank(differences) == pytest.approx(wilcoxon(differences).pvalue)
 
 
 def test_a_worked_example() -> None:

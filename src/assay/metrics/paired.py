@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 from jaxtyping import Bool, Float
-from scipy.stats import wilcoxon
+from scipy.stats import rankdata, wilcoxon
 
 from assay.metrics import bootstrap
 
 NOTHING = 1e-7  # a smaller difference of probabilities is rounding
+FEW = 13  # so many differences can be given signs in all ways
 
 
 def signed_rank(differences: Float[np.ndarray, " n"]) -> float:
@@ -21,7 +22,18 @@ def signed_rank(differences: Float[np.ndarray, " n"]) -> float:
     moved = present[np.abs(present) > NOTHING]
     if not len(moved):
         return 1.0 if len(present) else np.nan
-    return float(wilcoxon(moved).pvalue)
+    return _enumerated(moved) if len(moved) <= FEW else float(wilcoxon(moved).pvalue)
+
+
+def _enumerated(moved: Float[np.ndarray, " n"]) -> float:
+    """The share of all ways to give signs whose sum of ranks is as far from the middle.
+
+    Scipy does the same where ranks are tied, a thousand times slower.
+    """
+    ranks = rankdata(np.abs(moved))
+    signs = np.arange(1 << len(ranks))[:, None] >> np.arange(len(ranks)) & 1
+    distance = np.abs(np.append(signs @ ranks, ranks[moved > 0].sum()) - ranks.sum() / 2)
+    return float(np.mean(distance[:-1] >= distance[-1] - 1e-9))
 
 
 def tied(
