@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from assay.data import datasets
 from assay.data.catalogue import CORPORA as CORPORA  # looked for here
 from assay.data.catalogue import Entry
 from assay.data.examples import Corpus
@@ -28,23 +29,28 @@ class Listed:
     where: str
 
 
-def corpus(name: str, seed: int = 0, columns: Columns | None = None, joined: bool = False) -> Corpus:
-    """The corpus of that name, or in the file of that path; the seed decides what is generated or split.
+def corpus(
+    name: str, seed: int = 0, columns: Columns | None = None, joined: bool = False, whole: bool = False
+) -> Corpus:
+    """The corpus of that name, in the file of that path, or "hf:NAME"; the seed decides what is generated or split.
 
-    Pairs may be had `joined`, the question before the text, for models that read one text.
+    Pairs may be had `joined`, the question before the text, for models that read one text. A file without splits may be
+    had as a `whole`, all of it the test, for models that learn nothing from it.
     """
     from assay.data import joined as pairs
     from assay.data.planted import PLANTED
 
     if joined:
-        return pairs.joined(corpus(name, seed, columns))
+        return pairs.joined(corpus(name, seed, columns, whole=whole))
+    if name.startswith(datasets.PREFIX):
+        return datasets.published(name, columns or Columns(), seed, whole)
     if name in CORPORA:
         return CORPORA[name].load()
     if name in PLANTED:
         return PLANTED[name](seed)
     path = Path(name).expanduser()
     if not name.startswith("planted:") and (table_suffix(path) or path.exists()):
-        return read_folder(path, seed) if path.is_dir() else read_file(path, columns or Columns(), seed)
+        return read_folder(path, seed) if path.is_dir() else read_file(path, columns or Columns(), seed, whole)
     raise unknown("corpus", name, [*CORPORA, *PLANTED])
 
 

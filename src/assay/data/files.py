@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -49,12 +49,20 @@ class Columns:
     evidence: str | None = None
 
 
-def read_file(path: Path, columns: Columns, seed: int) -> Corpus:
+def read_file(path: Path, columns: Columns, seed: int, whole: bool = False) -> Corpus:
     """The corpus in a table; rows that lack something are left out and counted.
 
-    Without a split column the seed and each text decide its split: 80, 10 and 10 %.
+    Without a split column the seed and each text decide its split: 80, 10 and 10 %. As a `whole` it is not to be learnt
+    from, and all of it is the test.
     """
-    table = read_table(path)
+    name = Path(path.name.removesuffix(".gz")).stem
+    return read_columns(read_table(path), columns, name, str(path), seed, whole)
+
+
+def read_columns(
+    table: Mapping[str, Sequence[Any]], columns: Columns, title: str, path: str, seed: int, whole: bool = False
+) -> Corpus:
+    """The same from columns of cells that come from `path`."""
     names = chosen_columns(columns, list(table), path)
     cells = zip(*(table[name] for name in names.values()), strict=True)
     rows = {number: dict(zip(names, values, strict=True)) for number, values in enumerate(cells, 1)}
@@ -65,19 +73,23 @@ def read_file(path: Path, columns: Columns, seed: int) -> Corpus:
         as_example(row, label, f"{path}, row {number:,}")
         for (number, row), label in zip(kept.items(), labels, strict=True)
     ]
-    if "split" in names:
+    none: Examples = ()
+    if "split" not in names and whole:
+        train, dev, test = none, none, tuple(examples)
+    elif "split" in names:
         where = f"{path}, column {names['split']!r}"
         train, dev, test = given_splits(examples, [row["split"] for row in kept.values()], where, seed)
     else:
         train, dev, test = train_dev_test(examples, seed)
     skipped = dict(Counter(reason for reason in lacking.values() if reason is not None))
-    corpus = Corpus(Path(path.name.removesuffix(".gz")).stem, classes, train, dev, test, skipped)
+    corpus = Corpus(title, classes, train, dev, test, skipped)
     corpus = among_entities(corpus) if is_cloze(classes) else corpus
-    check_splits(corpus.train, corpus.test, corpus.classes, path)
+    if not whole:
+        check_splits(corpus.train, corpus.test, corpus.classes, path)
     return corpus
 
 
-def chosen_columns(columns: Columns, there: Sequence[str], path: Path) -> dict[str, str]:
+def chosen_columns(columns: Columns, there: Sequence[str], path: str) -> dict[str, str]:
     """The column of the file for each purpose that has one; a usual name never gets a column that another was given."""
     chosen: dict[str, str] = {}
     given = {name for purpose, name in asdict(columns).items() if name != purpose}
@@ -148,7 +160,7 @@ def given_splits(
     return tuple(train), tuple(dev), tuple(parts["test"])
 
 
-def check_splits(train: Examples, test: Examples, classes: Sequence[str], path: Path) -> None:
+def check_splits(train: Examples, test: Examples, classes: Sequence[str], path: str) -> None:
     """Refuses a corpus that cannot be learnt or tested; a class may be absent from dev or test."""
     for name, part in (("train", train), ("test", test)):
         if not part:

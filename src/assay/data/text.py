@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import tokenizers
 from tokenizers import Regex, models, normalizers, pre_tokenizers, trainers
@@ -48,6 +48,7 @@ class Words:
         return len(self.ids) if self.pieces is None else sum(map(len, self.pieces))
 
 
+@runtime_checkable
 class Reading(Protocol):
     """What turns texts into tokens: our own tokeniser, or that of a pretrained model."""
 
