@@ -37,10 +37,10 @@ class Lesson(Protocol):
     def begun(self) -> float:
         """The score above which learning has begun, so that patience may run out."""
 
-    def losses(self, network: Network, batch: Batch, learning: Learning) -> Float[Tensor, " B"]:
+    def losses(self, network: Any, batch: Batch, learning: Learning) -> Float[Tensor, " B"]:
         """The loss of each text; they are summed, each with the weight of its class."""
 
-    def judged(self, network: Network, rows: Sequence[Tokenised]) -> tuple[float, float]:
+    def judged(self, network: Any, rows: Sequence[Tokenised]) -> tuple[float, float]:
         """A score that learning raises, and a loss that decides between equal ones."""
 
 

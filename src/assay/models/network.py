@@ -12,7 +12,7 @@ from torch.nn import functional as F
 
 from assay.data.text import END, PAD, SPECIAL, START, UNKNOWN
 from assay.errors import unknown
-from assay.models.architecture import Architecture
+from assay.models.architecture import PAIRS, Architecture
 from assay.models.encoders import Encoder, Transformer, encoder
 from assay.models.projections import projection
 from assay.models.textmodel import TextModel
@@ -38,6 +38,10 @@ class Network(TextModel):
     @property
     def classes(self) -> int:
         return self.decoder.out_features
+
+    @property
+    def paired(self) -> bool:
+        return self.architecture.shape in PAIRS
 
     @property
     def facts(self) -> dict[str, str]:

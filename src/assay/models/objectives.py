@@ -17,6 +17,7 @@ from torch.nn import functional as F
 from assay.data.text import SPECIAL, UNKNOWN
 from assay.models.network import Network
 from assay.models.options import Training
+from assay.models.textmodel import TextModel
 from assay.types import Batch, over_tokens
 
 MASKED = 0.15  # of the words, as Devlin et al. (2019)
@@ -118,10 +119,11 @@ def regularised(read: Read, options: Training, heads: nn.ModuleDict) -> Numbers 
     return total
 
 
-def heads(network: Network, options: Training) -> nn.ModuleDict:
+def heads(network: TextModel, options: Training) -> nn.ModuleDict:
     """What learns along with the network and is thrown away: for masked words, the map from states to embeddings."""
     if not options.mlm:
         return nn.ModuleDict()
+    assert isinstance(network, Network)
     with torch.random.fork_rng():
         torch.manual_seed(options.seed)
         head = nn.Linear(network.words_encoder.size, network.architecture.embedding)

@@ -73,7 +73,7 @@ def train(
     checkpoint = None if folder is None else Checkpoint(folder / CHECKPOINT, identity)
     lesson = lesson or Labels(_avoided(tokeniser, recipe.training))
     state = fit(network, train_rows, dev_rows, recipe.training, checkpoint, lesson)
-    model = Trained(network, tokeniser, corpus.classes, identity | _course(state) | {"skipped": skipped})
+    model = Trained(network, tokeniser, corpus.classes, identity | course(state) | {"skipped": skipped})
     if folder is not None:
         store.save(model, folder)
         (folder / CHECKPOINT).unlink(missing_ok=True)
@@ -143,7 +143,7 @@ def refit(
     """
     network = initialise(recipe, model.tokeniser, len(model.classes)).to(model.device)
     state = fit(network, train_rows, dev_rows, recipe.training, checkpoint)
-    return Trained(network, model.tokeniser, model.classes, {"recipe": asdict(recipe)} | _course(state))
+    return Trained(network, model.tokeniser, model.classes, {"recipe": asdict(recipe)} | course(state))
 
 
 def initialise(recipe: Recipe, tokeniser: Tokeniser, classes: int) -> Network:
@@ -196,7 +196,8 @@ def fingerprint(examples: Sequence[Example]) -> str:
     return digest.hexdigest()[:16]
 
 
-def _course(state: State) -> dict[str, Any]:
+def course(state: State) -> dict[str, Any]:
+    """How training went, for the history of a model."""
     return {
         "epochs": state.epoch,
         "best_epoch": state.best_epoch,

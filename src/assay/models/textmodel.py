@@ -29,6 +29,11 @@ class TextModel(nn.Module, ABC):
 
     @property
     @abstractmethod
+    def paired(self) -> bool:
+        """Whether it can read a question beside a text."""
+
+    @property
+    @abstractmethod
     def ordinary(self) -> int:
         """The first id that stands for a word; those before it are special."""
 

@@ -13,9 +13,9 @@ from assay import progress
 from assay.data.batches import Tokenised, by_tokens, collate, shuffled
 from assay.models.checkpoints import Checkpoint
 from assay.models.lessons import Labels, Learning, Lesson
-from assay.models.network import Network
 from assay.models.objectives import heads
 from assay.models.options import Training
+from assay.models.textmodel import TextModel
 
 LABELS = Labels()
 TRAINING_TOKENS = {"cpu": 8_192, "cuda": 65_536}  # read at once, whatever the number of texts
@@ -39,7 +39,7 @@ class State:
 
 
 def fit(
-    network: Network,
+    network: TextModel,
     train: Sequence[Tokenised],
     dev: Sequence[Tokenised],
     options: Training,
@@ -96,7 +96,7 @@ def _optimiser(learner: nn.ModuleDict, options: Training) -> torch.optim.Adam:
 
 
 def _stepper(
-    network: Network, optimiser: torch.optim.Adam, weights: Tensor | None, lesson: Lesson, learning: Learning
+    network: TextModel, optimiser: torch.optim.Adam, weights: Tensor | None, lesson: Lesson, learning: Learning
 ) -> Callable[[Sequence[Tokenised]], float]:
     device = network.device
 
@@ -121,7 +121,7 @@ def _stepper(
     return step
 
 
-def _class_weights(train: Sequence[Tokenised], network: Network, options: Training) -> Tensor | None:
+def _class_weights(train: Sequence[Tokenised], network: TextModel, options: Training) -> Tensor | None:
     if not options.balanced:
         return None
     counts = np.bincount([row.label for row in train], minlength=network.classes)

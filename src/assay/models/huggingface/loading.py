@@ -52,10 +52,15 @@ def library() -> Any:
     return transformers
 
 
-def tokenizer_of(name: str, config: Any, limit: int | None = None) -> PieceTokeniser:
+def tokenizer_of(name: str, config: Any) -> PieceTokeniser:
     """The tokenizer that belongs to a model, and how many pieces of a text fit into it."""
     with silent(), _explained(name):
         inner = library().AutoTokenizer.from_pretrained(name, trust_remote_code=False, local_files_only=_local(name))
+    return fitted(inner, config, name)
+
+
+def fitted(inner: Any, config: Any, name: str) -> PieceTokeniser:
+    """The tokenizer with the number of pieces that the model can read beside special ones."""
     if not getattr(inner, "is_fast", False):
         raise AssayError(
             f"{name} has no fast tokenizer, so it is not known where its pieces stand in a text; add a tokenizer.json."
@@ -67,7 +72,7 @@ def tokenizer_of(name: str, config: Any, limit: int | None = None) -> PieceToken
     longest = min([each for each in room if each < ENDLESS], default=ENDLESS) - inner.num_special_tokens_to_add(
         pair=True
     )
-    return PieceTokeniser(inner, PieceOptions(longest=min(longest, limit or longest)))
+    return PieceTokeniser(inner, PieceOptions(longest=longest))
 
 
 def configuration(name: str) -> Any:
@@ -101,6 +106,21 @@ def classifier_of(name: str, config: Any, dtype: torch.dtype) -> Any:
     if config.num_labels < 2:
         raise AssayError(f"{name} gives one number, not classes: it is a regression, and only classifiers are audited.")
     return inner.eval()
+
+
+def headed(name: str, config: Any) -> Any:
+    """The encoder with a new head for as many classes as the configuration has."""
+    transformers = library()
+    with silent(), _explained(name):
+        return transformers.AutoModelForSequenceClassification.from_pretrained(
+            name,
+            config=config,
+            dtype=torch.float32,
+            use_safetensors=True,
+            trust_remote_code=False,
+            local_files_only=_local(name),
+            ignore_mismatched_sizes=True,  # a head for other classes gives way
+        ).eval()
 
 
 def encoder_of(name: str, config: Any, dtype: torch.dtype) -> Any:

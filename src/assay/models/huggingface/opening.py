@@ -16,7 +16,16 @@ from assay.files import write_text
 from assay.models import tensors
 from assay.models.huggingface.attentive import Attentive
 from assay.models.huggingface.body import Body
-from assay.models.huggingface.loading import DTYPES, classifier_of, configuration, encoder_of, silent, tokenizer_of
+from assay.models.huggingface.compiling import compiled
+from assay.models.huggingface.loading import (
+    DTYPES,
+    classifier_of,
+    configuration,
+    encoder_of,
+    fitted,
+    silent,
+    tokenizer_of,
+)
 from assay.models.huggingface.pieces import PieceTokeniser
 from assay.models.huggingface.pretrained import PieceByPiece, Pretrained
 from assay.models.huggingface.traits import traits
@@ -56,14 +65,27 @@ def opened(name: str, options: Opening = Opening()) -> Opened:  # noqa: B008
         network: Body = _attentive(Path(name), config, tokeniser.inner, tuple(card["classes"]), dtype)
         classes = tuple(card["classes"])
     else:
-        inner = classifier_of(name, config, dtype)
-        classes, label = _classes(config, options, name)
-        kind = Pretrained if options.words else PieceByPiece
-        network = kind(inner.to(options.device), traits(inner.to(options.device), tokeniser.inner, name), label)
+        inner = classifier_of(name, config, dtype).to(options.device)
+        network, classes = _classifier(inner, tokeniser.inner, options, name)
     if options.compiled:
-        network.inner.forward = torch.compile(network.inner.forward, dynamic=True)
+        compiled(network.inner)
     history = card.get("history") or {"pretrained": name}
     return Opened(network.to(options.device).eval(), tokeniser, classes, history)
+
+
+def wrapped(inner: Any, tokenizer: Any, options: Opening = Opening()) -> Opened:  # noqa: B008
+    """A classifier of the library that is at hand already; it is not changed, and stays on its device."""
+    name = type(inner).__name__
+    tokeniser = fitted(tokenizer, inner.config, name).with_options(words=options.words, truncate=options.truncate)
+    network, classes = _classifier(inner, tokenizer, options, name)
+    return Opened(network.eval(), tokeniser, classes, {"pretrained": name})
+
+
+def _classifier(inner: Any, tokenizer: Any, options: Opening, name: str) -> tuple[Pretrained, tuple[str, ...]]:
+    """The classifier as it is read, and the names of its classes."""
+    classes, label = _classes(inner.config, options, name)
+    kind = Pretrained if options.words else PieceByPiece
+    return kind(inner, traits(inner, tokenizer, name), label), classes
 
 
 def encoder(name: str, options: Opening = Opening()) -> tuple[Attentive, PieceTokeniser]:  # noqa: B008

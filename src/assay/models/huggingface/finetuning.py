@@ -1,0 +1,144 @@
+"""From a pretrained encoder and a corpus to a classifier."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from torch.nn import functional as F
+
+from assay.data.batches import Tokenised, tokenise
+from assay.data.examples import Corpus
+from assay.errors import AssayError, unknown
+from assay.models.checkpoints import Checkpoint
+from assay.models.huggingface.attentive import Attentive
+from assay.models.huggingface.body import Body
+from assay.models.huggingface.loading import configuration, encoder_of, headed, tokenizer_of
+from assay.models.huggingface.opening import CARD, Opening, opened, save
+from assay.models.huggingface.pieces import PieceTokeniser
+from assay.models.huggingface.presets import located
+from assay.models.huggingface.pretrained import Pretrained
+from assay.models.huggingface.traits import traits
+from assay.models.lessons import Learning
+from assay.models.options import Training
+from assay.models.predictions import graded
+from assay.models.recipes import CHECKPOINT, check_classes, course, fingerprint
+from assay.models.store import Opened
+from assay.models.textmodel import TextModel
+from assay.models.training import fit
+from assay.types import Batch
+
+HEADS = ("own", "attention")
+PRECISIONS = {"float32": None, "bfloat16": torch.bfloat16}
+
+
+@dataclass(frozen=True)
+class FineTuning:
+    """Everything that decides which weights come out, besides the corpus.
+
+    The head is the library's `own`, or one `attention` that pools the words, so that exact answers hold. A `frozen`
+    encoder stays as it is, and only what is above it learns. Texts longer than the encoder reads are cut.
+    """
+
+    base: str = "minilm"
+    head: str = "own"
+    frozen: bool = False
+    dtype: str = "float32"
+    training: Training = field(
+        default_factory=lambda: Training(epochs=4, patience=2, learning_rate=5e-5, decay=0.0, clip=1.0)
+    )
+
+    def __post_init__(self) -> None:
+        if self.head not in HEADS:
+            raise unknown("head", self.head, HEADS)
+        if self.dtype not in PRECISIONS:
+            raise unknown("precision of training", self.dtype, PRECISIONS)
+
+
+@dataclass(frozen=True)
+class Answers:
+    """The right class."""
+
+    begun: ClassVar[float] = 0.0
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        return {}
+
+    def losses(self, network: TextModel, batch: Batch, learning: Learning) -> Float[Tensor, " B"]:
+        logits = network(network.embed(batch), batch).logits.float()
+        return F.cross_entropy(logits, batch.labels, reduction="none")
+
+    def judged(self, network: TextModel, rows: Sequence[Tokenised]) -> tuple[float, float]:
+        return graded(network, rows)
+
+
+def finetune(corpus: Corpus, recipe: FineTuning, folder: Path | None = None, options: Opening | None = None) -> Opened:
+    """A classifier trained on the corpus; with a folder it is stored there, and an interrupted training goes on."""
+    options = options or Opening()
+    identity = {
+        "corpus": corpus.name,
+        "data": fingerprint((*corpus.train, *corpus.dev)),
+        "finetuning": asdict(recipe),
+    }
+    if folder is not None and (folder / CARD).exists():
+        return _finished(folder, identity, options)
+    network, tokeniser = _begun(recipe, corpus.classes, options)
+    train, skipped = tokenise(corpus.train, tokeniser, tokeniser.options.longest)
+    dev, _ = tokenise(corpus.dev, tokeniser, tokeniser.options.longest)
+    check_classes(train, corpus.classes)
+    if not dev:
+        raise AssayError(f"The dev split of {corpus.name!r} has no usable text, so training could not stop early.")
+    if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)  # what cannot be written to is known before the work
+    checkpoint = None if folder is None else Checkpoint(folder / CHECKPOINT, identity)
+    state = fit(network, train, dev, recipe.training, checkpoint, Answers())
+    model = Opened(network, tokeniser, corpus.classes, identity | course(state) | {"skipped": skipped})
+    if folder is None:
+        return model
+    save(model, folder)
+    (folder / CHECKPOINT).unlink(missing_ok=True)
+    return opened(str(folder), options)
+
+
+def _begun(recipe: FineTuning, classes: Sequence[str], options: Opening) -> tuple[Body, PieceTokeniser]:
+    """The encoder with an untrained head, the same for the same seed."""
+    name = located(recipe.base)
+    config = configuration(name)
+    config.num_labels = len(classes)
+    config.id2label, config.label2id = dict(enumerate(classes)), {each: place for place, each in enumerate(classes)}
+    config.problem_type = "single_label_classification"
+    tokeniser = tokenizer_of(name, config).with_options(words=options.words, truncate=True)
+    precision = PRECISIONS[recipe.dtype]
+    with torch.random.fork_rng():
+        torch.manual_seed(recipe.training.seed)
+        network: Body
+        if recipe.head == "attention":
+            inner = encoder_of(name, config, torch.float32)
+            network = Attentive(inner, traits(inner, tokeniser.inner, recipe.base), len(classes), precision)
+        else:
+            inner = headed(name, config)
+            network = Pretrained(inner, traits(inner, tokeniser.inner, recipe.base), autocast=precision)
+    if recipe.frozen:
+        for parameter in inner.base_model.parameters():
+            parameter.requires_grad_(False)
+        for parameter in network.part(network.cascade[0]).parameters():
+            parameter.requires_grad_(True)
+    return network.to(options.device), tokeniser
+
+
+def _finished(folder: Path, identity: dict[str, Any], options: Opening) -> Opened:
+    model = opened(str(folder), options)
+    wanted = json.loads(json.dumps(identity))
+    if any(model.history.get(key) != value for key, value in wanted.items()):
+        raise AssayError(
+            f"{folder} already holds a model trained with other options or data; "
+            "choose another folder, or remove that one first."
+        )
+    return model
