@@ -160,7 +160,8 @@ def broken(tmp_path: Path) -> dict[str, tuple[list[str], str]]:
         "other bytes": (["audit", "--corpus", str(latin)], "UTF-8"),
         "mixed labels": (["audit", "--corpus", str(mixed)], "mixed.csv"),
         "empty file": (["audit", "--corpus", str(tmp_path / "empty.csv")], "empty.csv"),
-        "no model": (["explain", "text", "--model", str(tmp_path / "folder")], "not a model folder"),
+        "no model": (["explain", "text", "--model", str(tmp_path)], "not a model folder"),
+        "no model folder": (["explain", "text", "--model", str(tmp_path / "folder")], "no model folder"),
         "no audit": (["report", str(tmp_path / "folder")], "no finished audit"),
         "no seed": (["audit", "--corpus", str(mine), "--seed", "-1"], "from 0"),
         "no folder": (["audit", "--corpus", str(mine), "--out", str(mine)], "mine.csv"),
@@ -173,7 +174,7 @@ CASES = [
     *("unknown corpus", "unknown encoder", "unknown alignment", "unknown explainer"),
     *("unknown explainer option", "unknown audit", "unknown preset"),
     *("unknown option", "not a number", "no such file", "no such column", "other bytes", "mixed labels", "empty file"),
-    *("no model", "no audit", "no seed", "no folder", "no epochs", "no device"),
+    *("no model", "no model folder", "no audit", "no seed", "no folder", "no epochs", "no device"),
 ]
 
 

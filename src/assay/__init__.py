@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from assay.records import Record as Record
     from assay.run.verbs import audit as audit
     from assay.run.verbs import explain as explain
+    from assay.run.verbs import finetune as finetune
     from assay.run.verbs import load as load
     from assay.run.verbs import train as train
     from assay.types import Batch as Batch
@@ -56,6 +57,7 @@ _HOME = {
     "audit": "run.verbs",
     "corpus": "data.corpora",
     "explain": "run.verbs",
+    "finetune": "run.verbs",
     "load": "run.verbs",
     "train": "run.verbs",
 }

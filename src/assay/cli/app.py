@@ -17,17 +17,9 @@ from rich.console import Console
 from rich.text import Text
 
 from assay import __version__
-from assay.cli.options import NAMES, PLAN, AuditOptions, DataOptions, ModelOptions
-from assay.cli.parts import (
-    about_corpus,
-    chosen_corpus,
-    chosen_examples,
-    chosen_plan,
-    given_model,
-    named_model,
-    names,
-    title,
-)
+from assay.cli.models import GIVEN, check_device, given_model, keep_copy, kind_of, trained_model
+from assay.cli.options import MODEL, NAMES, PLAN, START, AuditOptions, DataOptions, ModelOptions, TransformerOptions
+from assay.cli.parts import about_corpus, chosen_corpus, chosen_examples, chosen_plan, names, title
 from assay.errors import AssayError
 from assay.progress import console as aside
 
@@ -51,7 +43,8 @@ def audit(
     data: Annotated[DataOptions, Flat] = DataOptions(),  # noqa: B008
     training: Annotated[ModelOptions, Flat] = ModelOptions(),  # noqa: B008
     options: Annotated[AuditOptions, Flat] = AuditOptions(),  # noqa: B008
-    model: Annotated[str | None, Parameter(help="A model folder, or a preset to train, such as han-rnn.")] = None,
+    reading: Annotated[TransformerOptions, Flat] = TransformerOptions(),  # noqa: B008
+    model: Annotated[str | None, Parameter(help=MODEL)] = None,
     out: Annotated[Path | None, Parameter(help="Folder for the results; an interrupted run goes on there.")] = None,
     plan: Annotated[Path | None, Parameter(help=PLAN)] = None,
 ) -> None:
@@ -62,10 +55,12 @@ def audit(
     from assay.run import audit as auditing
 
     wanted = chosen_plan(options, training.seed)
-    given, training = named_model(model, training)
-    corpus = chosen_corpus(data, training.seed)
-    folder = out or Path("runs") / title(corpus.name, training, given)
-    trained = given_model(given, corpus, training, folder / "model")
+    check_device(training.device)
+    opened = given_model(model, training.device, reading) if kind_of(model) in GIVEN else None
+    corpus = chosen_corpus(data, training.seed, whole=opened is not None and "corpus" not in opened.history)
+    folder = out or Path("runs") / title(corpus.name, training, reading, model)
+    trained = opened or trained_model(model, corpus, training, reading, folder / "model")
+    keep_copy(trained, folder / "model")
     about = {
         "command": shlex.join(["assay", *sys.argv[1:]]),
         "corpus": about_corpus(corpus, data.corpus) | {"split": options.split},
@@ -79,13 +74,16 @@ def train(
     *,
     data: Annotated[DataOptions, Flat] = DataOptions(),  # noqa: B008
     training: Annotated[ModelOptions, Flat] = ModelOptions(),  # noqa: B008
+    reading: Annotated[TransformerOptions, Flat] = TransformerOptions(),  # noqa: B008
+    model: Annotated[str | None, Parameter(help=START)] = None,
     out: Annotated[Path | None, Parameter(help="Folder for the model; an interrupted training goes on there.")] = None,
     plan: Annotated[Path | None, Parameter(help=PLAN)] = None,
 ) -> None:
-    """Train an attention classifier and store it."""
+    """Train an attention classifier, or fine-tune a transformer, and store it."""
+    check_device(training.device)
     corpus = chosen_corpus(data, training.seed)
-    folder = out or Path("runs") / title(corpus.name, training, None) / "model"
-    trained = given_model(None, corpus, training, folder)
+    folder = out or Path("runs") / title(corpus.name, training, reading, model) / "model"
+    trained = trained_model(model, corpus, training, reading, folder)
     best = trained.history["best_dev"]
     console.print(f"Model: {folder} (dev score {best:.3f} in epoch {trained.history['best_epoch']})", soft_wrap=True)
 
@@ -95,18 +93,20 @@ def explain(
     text: Annotated[str, Parameter(help="The text to classify and explain.")],
     *,
     query: Annotated[str | None, Parameter(help="The question or hypothesis, for a model of pairs.")] = None,
-    model: Annotated[Path, Parameter(help="A model folder, made by 'assay train' or 'assay audit'.")],
+    model: Annotated[str, Parameter(help="A model folder, made by 'assay train' or 'assay audit', or hf:NAME.")],
+    reading: Annotated[TransformerOptions, Flat] = TransformerOptions(),  # noqa: B008
+    device: Annotated[str, Parameter(help="cpu or cuda.")] = "cpu",
     explainers: Annotated[str, Parameter(help=NAMES)] = "usual",
     target: Annotated[str | None, Parameter(help="Class to explain; without it the predicted one.")] = None,
     json_output: Annotated[bool, Parameter(name="--json", negative="", help="Print JSON.")] = False,
 ) -> None:
     """Show which words of a text each explainer holds responsible for the decision."""
     from assay.explainers import EXPLAINERS, USUAL
-    from assay.models.store import load
     from assay.run.explanation import explain as explain_text
 
     chosen = names(explainers, {"all": tuple(EXPLAINERS), "usual": USUAL})
-    explanation = explain_text(load(model), text, chosen, target=target, query=query)
+    check_device(device)
+    explanation = explain_text(given_model(model, device, reading), text, chosen, target=target, query=query)
     if json_output:
         print(json.dumps(explanation.json(), ensure_ascii=False))
     elif console.is_terminal:
@@ -145,6 +145,30 @@ def audits() -> None:
     from assay.run import listings
 
     _list(listings.audits())
+
+
+@app.command
+def probe(
+    *,
+    model: Annotated[str, Parameter(help="minilm, or a transformer of Hugging Face (folder or hf:NAME).")],
+    sections: Annotated[
+        str, Parameter(help="With commas: relations, speech, pairs, coreference, negation, importance, or all.")
+    ] = "all",
+    limit: Annotated[int | None, Parameter(help="Read this many sentences of each set, drawn by the seed.")] = None,
+    corpus: Annotated[str | None, Parameter(help="For importance: the texts that the model classifies.")] = None,
+    device: Annotated[str, Parameter(help="cpu or cuda.")] = "cpu",
+    seed: Annotated[int, Parameter(help="Decides everything that is random.")] = 0,
+    out: Annotated[Path | None, Parameter(help="Folder for the results; an interrupted probe goes on there.")] = None,
+) -> None:
+    """Test what every attention head attends to, against fixed offsets and random controls.
+
+    Leaves a folder with probe.html and probe.json.
+    """
+    from assay.cli.heads import chosen_probe, labelled, show
+
+    check_device(device)
+    wanted = chosen_probe(model, sections, limit, corpus, device, seed)
+    show(wanted, labelled(corpus, seed), out, shlex.join(["assay", *sys.argv[1:]]), console)
 
 
 def _list(rows: dict[str, tuple[str, str]]) -> None:

@@ -9,6 +9,9 @@ from cyclopts import Parameter
 
 NAMES = "Names with commas between them, with options as in 'lime(samples=500)', usual or all; see 'assay explainers'."
 
+MODEL = "A model folder, a transformer of Hugging Face (folder or hf:NAME), a preset such as han-rnn, or minilm."
+START = "What to start from: a preset such as han-rnn, minilm, or a transformer (folder or hf:NAME) to fine-tune."
+
 PLAN = "A TOML file with options, such as corpus = 'sst'; those on the command line count more."
 
 
@@ -16,7 +19,9 @@ PLAN = "A TOML file with options, such as corpus = 'sst'; those on the command l
 class DataOptions:
     """Where the texts come from."""
 
-    corpus: Annotated[str, Parameter(help="A name from 'assay corpora', or a file of yours.")] = "snippets"
+    corpus: Annotated[
+        str, Parameter(name=["--corpus", "--data"], help="A name from 'assay corpora', a file of yours, or hf:NAME.")
+    ] = "snippets"
     text_column: Annotated[str, Parameter(help="Column of a file that holds the text.")] = "text"
     label_column: Annotated[str, Parameter(help="Column of a file that holds the class.")] = "label"
     query_column: Annotated[str | None, Parameter(help="Column with the question of each text, '' for none.")] = None
@@ -33,7 +38,7 @@ class ModelOptions:
     encoder: Annotated[str | None, Parameter(help="lstm, gru, cnn, conv, average, none or transformer.")] = None
     alignment: Annotated[str | None, Parameter(help="additive or dot.")] = None
     vectors: Annotated[str | None, Parameter(help="random, or glove: 50-d vectors, fetched once.")] = None
-    frozen: Annotated[bool | None, Parameter(help="Keep the embeddings as they start.")] = None
+    frozen: Annotated[bool | None, Parameter(help="Keep the embeddings, or the encoder, as they start.")] = None
     markers: Annotated[bool | None, Parameter(help="Encode a start and an end that are never attended.")] = None
     embedding: Annotated[int | None, Parameter(help="Size of an embedding.")] = None
     hidden: Annotated[int | None, Parameter(help="Half the size of a state.")] = None
@@ -62,6 +67,25 @@ class ModelOptions:
     learning_rate: Annotated[float | None, Parameter(help="Size of a step of training.")] = None
     seed: Annotated[int, Parameter(help="Decides everything that is random.")] = 0
     device: Annotated[str, Parameter(help="cpu or cuda.")] = "cpu"
+
+
+@dataclass(frozen=True)
+class TransformerOptions:
+    """How a transformer of Hugging Face is read."""
+
+    pieces: Annotated[bool, Parameter(negative="", help="Explain pieces of words, not words.")] = False
+    truncate: Annotated[bool, Parameter(negative="", help="Cut texts that are too long, instead of leaving out.")] = (
+        False
+    )
+    label: Annotated[str | None, Parameter(help="Of independent labels, the one to audit.")] = None
+    classes: Annotated[str | None, Parameter(help="Other names for the model's classes, in their order.")] = None
+    dtype: Annotated[str | None, Parameter(help="float32 or bfloat16.")] = None
+    compile: Annotated[bool, Parameter(negative="", help="Compile the model first: slow to start, then faster.")] = (
+        False
+    )
+    head: Annotated[
+        str | None, Parameter(help="For training: own, or attention that pools the words, where answers are exact.")
+    ] = None
 
 
 @dataclass(frozen=True)

@@ -3,72 +3,28 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import asdict, replace
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from assay.cli.options import AuditOptions, DataOptions, ModelOptions
+from assay.cli.models import HUB, chosen_recipe, kind_of, named
+from assay.cli.options import AuditOptions, DataOptions, ModelOptions, TransformerOptions
 from assay.errors import AssayError
 
 if TYPE_CHECKING:
     from assay.data.examples import Corpus, Example
-    from assay.models.recipes import Recipe
-    from assay.models.store import Opened, Trained
+    from assay.models.store import Opened
     from assay.run.plan import AuditPlan
 
 
-def chosen_corpus(data: DataOptions, seed: int) -> Corpus:
+def chosen_corpus(data: DataOptions, seed: int, whole: bool = False) -> Corpus:
     from assay.data.corpora import corpus
     from assay.data.files import Columns
     from assay.data.subsets import thinned
 
     names = (data.text_column, data.label_column, data.split_column, data.query_column, data.evidence_column)
-    whole = corpus(data.corpus, seed, Columns(*names), data.joined)
-    return whole if data.train_limit is None else thinned(whole, data.train_limit, seed)
-
-
-def named_model(model: str | None, options: ModelOptions) -> tuple[Path | None, ModelOptions]:
-    """The folder of a model, or the options with the preset that was named in its place."""
-    from assay.models.presets import PRESETS
-
-    if model is None or Path(model).exists() or model not in PRESETS:
-        return None if model is None else Path(model), options
-    return None, replace(options, preset=model)
-
-
-def chosen_recipe(options: ModelOptions, corpus: str) -> Recipe:
-    """The preset with what was asked for beside it."""
-    from assay.run.verbs import recipe
-
-    given = asdict(options)
-    for name in ("preset", "seed", "device"):
-        del given[name]
-    if options.avoid is not None:
-        given["avoid"] = tuple(word.strip() for word in options.avoid.split(",") if word.strip())
-    return recipe(options.preset, options.seed, corpus, **given)
-
-
-def given_model(given: Path | None, corpus: Corpus, options: ModelOptions, folder: Path) -> Trained:
-    """The model that was given, copied into the folder, or one trained there."""
-    from assay.models import recipes, store
-
-    _check_device(options.device)
-    if given is None:
-        return recipes.train(corpus, chosen_recipe(options, corpus.name), folder, options.device)
-    trained = store.load(given, options.device)
-    if not (folder / store.CARD).exists():
-        store.save(trained, folder)
-    return trained
-
-
-def _check_device(name: str) -> None:
-    import torch
-
-    try:
-        torch.zeros(1, device=name)
-    except (RuntimeError, AssertionError) as fault:
-        raise AssayError(f"The device {name!r} cannot be used here; try cpu.") from fault
+    found = corpus(data.corpus, seed, Columns(*names), data.joined, whole)
+    return found if data.train_limit is None else thinned(found, data.train_limit, seed)
 
 
 def chosen_plan(options: AuditOptions, seed: int) -> AuditPlan:
@@ -85,11 +41,17 @@ def chosen_plan(options: AuditOptions, seed: int) -> AuditPlan:
     )
 
 
-def title(name: str, options: ModelOptions, model: Path | None) -> str:
+def title(name: str, options: ModelOptions, reading: TransformerOptions, model: str | None) -> str:
     """A folder name that tells one run from another."""
-    if model is not None:
-        made = model.parent.name if model.name == "model" else model.name
+    if model is not None and kind_of(model) != "preset":
+        place = Path(model.removeprefix(HUB))
+        made = place.parent.name if place.name == "model" else place.name
+        made += "".join(
+            f"-{mark}" for mark in (reading.head, "frozen" if options.frozen else None, reading.label) if mark
+        )
+        made += "-pieces" * reading.pieces
     else:
+        options = named(model, options)
         parts = chosen_recipe(options, name).architecture
         shape = "" if parts.shape == "flat" else f"{parts.shape}-"
         made = f"{shape}{parts.encoder}-{parts.alignment}"
@@ -130,12 +92,27 @@ def chosen_examples(corpus: Corpus, split: str, model: Opened) -> tuple[Example,
     chosen = every if split == "all" else {"train": corpus.train, "dev": corpus.dev, "test": corpus.test}[split]
     if corpus.classes == model.classes:
         return chosen
-    if extra := sorted(set(corpus.classes) - set(model.classes)):
-        raise AssayError(
-            f"The corpus has the class {extra[0]!r}; the model does not know it, only {', '.join(model.classes)}."
-        )
-    place = [model.classes.index(name) for name in corpus.classes]
+    place = matched(corpus.classes, model.classes)
     return tuple(example.relabelled(place) for example in chosen)
+
+
+def matched(names: Sequence[str], known: Sequence[str]) -> list[int]:
+    """The place of each class among those that a model knows: by name, whatever the case, or by number."""
+    if all(re.fullmatch(r"\d+", name) and int(name) < len(known) for name in names) and not set(names) & set(known):
+        return [int(name) for name in names]
+    lower = [name.lower() for name in known]
+    places = [known.index(name) if name in known else _place(name.lower(), lower) for name in names]
+    strange = next((name for name, place in zip(names, places, strict=True) if place is None), None)
+    if strange is not None:
+        raise AssayError(
+            f"The corpus has the class {strange!r}; the model does not know it, only {', '.join(known)}. "
+            "Rename it, or give the model's classes other names with --classes."
+        )
+    return [place for place in places if place is not None]
+
+
+def _place(name: str, known: Sequence[str]) -> int | None:
+    return known.index(name) if known.count(name) == 1 else None
 
 
 def names(text: str, groups: dict[str, tuple[str, ...]]) -> tuple[str, ...]:

@@ -49,16 +49,16 @@ def audit(
     is what some audits train other models on.
     """
     started = time.monotonic()
-    parts = Parts(folder)
-    weights = store.fingerprint(model.network)
-    finished = parts.claim({"plan": asdict(plan), "model": weights, "data": fingerprint(examples)})
-    if finished and folder is not None:
-        return Record.read(folder)
     chosen = plan.sample(examples)
     rows, skipped = tokenise([example for _, example in chosen], model.tokeniser, model.tokeniser.options.longest)
     if not rows:
         raise AssayError("None of the texts can be audited: they are empty or too long for this model.")
     explainers, left_out = plan.fitting(model.network)
+    parts = Parts(folder)
+    weights = store.fingerprint(model.network)
+    finished = parts.claim({"plan": asdict(plan), "model": weights, "data": fingerprint(examples)})
+    if finished and folder is not None:
+        return Record.read(folder)
     bench = Bench(model, explainers, rows, corpus, folder, plan.seed)
     audits = {name: _prepared(audit, bench) for name, audit in plan.chosen_audits().items()}
     examination = Examination(model, explainers, audits, plan.seed)

@@ -14,7 +14,6 @@ from assay.data.batches import collate, tokenise
 from assay.data.cloze import candidates, is_cloze
 from assay.data.examples import Example, Span
 from assay.errors import AssayError, unknown
-from assay.models.architecture import PAIRS
 from assay.models.store import Opened
 from assay.run.examination import explained
 from assay.run.plan import AuditPlan
@@ -96,15 +95,15 @@ def explain(
     plan = AuditPlan(explainers=tuple(explainers), seed=seed)
     if any(0xD800 <= ord(character) <= 0xDFFF for character in text + (query or "")):  # bytes that were no UTF-8
         raise AssayError("The text is not UTF-8; convert it first.")
-    if query is not None and model.network.architecture.shape not in PAIRS:
+    if query is not None and not model.network.paired:
         raise AssayError("This model reads one text; leave the question out.")
     longest = model.tokeniser.options.longest
     rows, skipped = tokenise([_example(text, query, model.classes)], model.tokeniser, longest)
     if not rows:
-        reason = (
-            "has no words" if "no words" in skipped else f"has more than the {longest:,} words that this model reads"
-        )
-        raise AssayError(f"The text {reason}; give another one.")
+        (reason,) = skipped
+        advice = "give another one, or add --truncate" if "pieces" in reason else "give another one"
+        much = reason.replace("more than", "more than the") + " that this model reads" * (reason != "no words")
+        raise AssayError(f"The text has {much}; {advice}.")
     if target is not None and target not in model.classes:
         raise unknown("class", target, model.classes)
     batch = collate(rows, len(model.classes)).to(model.device)

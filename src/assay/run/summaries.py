@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import torch
 
-from assay.audits.cases import question
+from assay.audits.cases import question, trust
 from assay.audits.findings import summarise
 from assay.metrics.performance import accuracy, auc, macro_f1
 from assay.models.store import Opened
@@ -28,7 +28,8 @@ PACKAGES = ("torch", "numpy", "scipy", "pyarrow", "tokenizers", "safetensors")
 def summarised(model: Opened, plan: AuditPlan, table: pa.Table, notes: dict[str, dict[str, Any]]) -> dict[str, Any]:
     """The summary: what was run with what, how good the model is, and every finding."""
     seconds, unfit = notes["seconds"], notes["unfit"]
-    kinds = {name: audit.kind(len(model.classes)) for name, audit in plan.chosen_audits().items()}
+    every = plan.chosen_audits()
+    kinds = {name: trust(audit, model.network, len(model.classes)) for name, audit in every.items()}
     findings: list[Finding] = []
     for name in kinds:
         if name not in unfit:
@@ -66,7 +67,7 @@ def summarised(model: Opened, plan: AuditPlan, table: pa.Table, notes: dict[str,
                 "remark": notes["remarks"].get(name),
                 "seconds": round(seconds.get(f"audit/{name}", 0.0), 3),
             }
-            for name, audit in plan.chosen_audits().items()
+            for name, audit in every.items()
         },
         "findings": finding_rows(findings),
     }

@@ -86,9 +86,48 @@ def train(
     return recipes.train(corpus, chosen, None if folder is None else Path(folder))
 
 
-def load(folder: str | Path, device: str = "cpu") -> Trained:
-    """The model that was stored in the folder."""
-    return store.load(Path(folder), device)
+def finetune(corpus: Corpus, base: str = "minilm", folder: str | Path | None = None, **options: Any) -> Opened:
+    """A classifier that starts from a pretrained encoder: minilm, a folder, or a name on the Hugging Face hub.
+
+    The options are those of FineTuning (head, frozen, dtype), of Training (epochs, learning_rate, …) and of Opening
+    (device, words, …); with a folder the model is stored there, and an interrupted training goes on.
+    """
+    from assay.models.huggingface.finetuning import FineTuning
+    from assay.models.huggingface.finetuning import finetune as tuned
+    from assay.models.huggingface.opening import Opening
+
+    kinds = (FineTuning, Training, Opening)
+    known = [{each.name for each in fields(kind)} - {"base", "training"} for kind in kinds]
+    for name in options:
+        if not any(name in names for names in known):
+            raise unknown("option", name, set.union(*known))
+    own, steps, read = ({name: options[name] for name in options if name in names} for names in known)
+    read.pop("dtype", None)  # that of training; it is read as it was stored
+    recipe = FineTuning(base=base, **own)
+    recipe = replace(recipe, training=replace(recipe.training, **steps))
+    return tuned(corpus, recipe, None if folder is None else Path(folder), Opening(**read))
+
+
+def load(name: Any, device: str = "cpu", tokenizer: Any = None, **options: Any) -> Opened:
+    """The model in a folder, or a transformer "hf:NAME" on the hub; `options` are those of Opening, for transformers.
+
+    A transformer that is at hand, with its tokenizer, may stand in place of the name: it stays as and where it is.
+    """
+    from assay.models.huggingface.loading import is_folder
+
+    if tokenizer is not None:
+        from assay.models.huggingface.opening import Opening, wrapped
+
+        return wrapped(name, tokenizer, Opening(device=device, **options))
+
+    published = str(name).startswith("hf:")
+    if published or is_folder(Path(name)):
+        from assay.models.huggingface.opening import Opening, opened
+
+        return opened(str(name).removeprefix("hf:"), Opening(device=device, **options))
+    if options:
+        raise AssayError(f"{name} is no transformer, so {next(iter(options))} means nothing to it.")
+    return store.load(Path(name), device)
 
 
 def explain(

@@ -1,0 +1,70 @@
+"""The verb that probes heads: from options to a plan, and from a finished probe to what is printed."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+
+from assay.cli.models import HUB, kind_of
+from assay.cli.options import DataOptions
+from assay.cli.parts import chosen_corpus, chosen_examples, names
+from assay.errors import AssayError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from assay.data.examples import Example
+    from assay.models.store import Opened
+    from assay.run.probing import ProbePlan, Texts
+
+
+def chosen_probe(model: str, sections: str, limit: int | None, corpus: str | None, device: str, seed: int) -> ProbePlan:
+    """What is to be probed; a model that has no heads is refused."""
+    from assay.run.probing import SECTIONS, ProbePlan
+
+    if kind_of(model) not in ("encoder", "transformer"):
+        raise AssayError(f"{model} is no transformer; heads are probed in minilm, a folder of Hugging Face or hf:NAME.")
+    chosen = tuple(dict.fromkeys(names(sections, {"all": SECTIONS})))
+    return ProbePlan(model.removeprefix(HUB), chosen, limit, corpus, device, seed)
+
+
+def labelled(corpus: str | None, seed: int) -> Texts | None:
+    """The dev and test texts of a corpus, with labels counted in the classes of a model; None without a corpus."""
+    if corpus is None:
+        return None
+    found = chosen_corpus(DataOptions(corpus=corpus), seed)
+
+    def texts(model: Opened) -> tuple[Sequence[Example], Sequence[Example]]:
+        return chosen_examples(found, "dev", model), chosen_examples(found, "test", model)
+
+    return texts
+
+
+def show(plan: ProbePlan, texts: Texts | None, out: Path | None, command: str, console: Console) -> None:
+    """Probes, writes the page, and prints the headline, the relations with their best heads, and what is left out."""
+    from assay.report.heads.page import write
+    from assay.report.heads.probe import PAGE
+    from assay.report.heads.terminal import left_out, relation_table
+    from assay.report.heads.verdict import headline
+    from assay.run.probing import probed
+
+    folder = out or Path("runs") / _title(plan)
+    probe = probed(plan, folder, texts, command)
+    write(probe, folder / PAGE)
+    console.print(f"\n{headline(probe)}", style="bold", highlight=False)
+    if (table := relation_table(probe)) is not None:
+        console.print(table)
+    for sentence in left_out(probe):
+        console.print(sentence, style="dim", markup=False, highlight=False, soft_wrap=True)
+    console.print(f"Page: {folder / PAGE}", soft_wrap=True)
+
+
+def _title(plan: ProbePlan) -> str:
+    """A folder name that tells one probe from another."""
+    place = Path(plan.model)
+    made = place.parent.name if place.name == "model" else place.name
+    limited = "" if plan.limit is None else f"-{plan.limit}"
+    return re.sub(r"[^\w.-]+", "-", f"heads-{made}-{plan.seed}{limited}")

@@ -1,0 +1,151 @@
+"""From what --model names to a model: a folder of ours, a transformer, a preset to train, an encoder to fine-tune."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import asdict, fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from assay.cli.options import ModelOptions, TransformerOptions
+from assay.errors import AssayError
+
+if TYPE_CHECKING:
+    from assay.data.examples import Corpus
+    from assay.models.huggingface.opening import Opening
+    from assay.models.recipes import Recipe
+    from assay.models.store import Opened
+
+HUB = "hf:"
+PUBLISHED = re.compile(r"[\w.-]+/[\w.-]+")
+SHARED = ("frozen", "epochs", "batch_size", "learning_rate", "seed", "device", "preset")
+"""What can be said of networks of ours and of transformers alike."""
+
+
+GIVEN = ("folder", "transformer")
+
+
+def given_model(name: str | None, device: str, reading: TransformerOptions) -> Opened:
+    """A model that was trained before."""
+    from assay.models import store
+
+    if kind_of(name) != "transformer":
+        _refuse_reading(reading)
+        if not Path(str(name)).exists():
+            raise AssayError(f"There is no model folder {name}; a transformer on the hub is named {HUB}NAME.")
+        return store.load(Path(str(name)), device)
+    from assay.models.huggingface.opening import opened
+
+    if reading.head is not None:
+        raise AssayError("--head is for training; a model that is given keeps its own.")
+    return opened(str(name).removeprefix(HUB), opening(device, reading))
+
+
+def trained_model(
+    name: str | None, corpus: Corpus, options: ModelOptions, reading: TransformerOptions, folder: Path
+) -> Opened:
+    """A model trained on the corpus in the folder: a preset from scratch, or a transformer from where it stands."""
+    if kind_of(name) in ("encoder", "transformer"):
+        return _finetuned(str(name), corpus, options, reading, folder)
+    from assay.models import recipes
+
+    _refuse_reading(reading)
+    return recipes.train(corpus, chosen_recipe(named(name, options), corpus.name), folder, options.device)
+
+
+def keep_copy(model: Opened, folder: Path) -> None:
+    """Stores a network of ours in the folder, where it is not yet; transformers are large, and stay where they are."""
+    from assay.models import store
+
+    if isinstance(model, store.Trained) and not (folder / store.CARD).exists():
+        store.save(model, folder)
+
+
+def kind_of(name: str | None) -> str:
+    """What the name stands for: a "preset" to train, an "encoder", a "folder" of ours, or a "transformer"."""
+    from assay.models.huggingface.loading import is_folder
+    from assay.models.huggingface.presets import ENCODERS
+    from assay.models.presets import PRESETS
+
+    if name is None or (name in PRESETS and not Path(name).exists()):
+        return "preset"
+    if name in ENCODERS and not Path(name).exists():
+        return "encoder"
+    if name.startswith(HUB) or is_folder(Path(name)):
+        return "transformer"
+    if Path(name).exists() or not PUBLISHED.fullmatch(name):
+        return "folder"
+    return "transformer"
+
+
+def named(name: str | None, options: ModelOptions) -> ModelOptions:
+    """The options, with the preset that was named in place of a model."""
+    return options if name is None else replace(options, preset=name)
+
+
+def opening(device: str, reading: TransformerOptions) -> Opening:
+    """How a transformer is to be read."""
+    from assay.models.huggingface.opening import Opening
+
+    classes = None if reading.classes is None else tuple(each.strip() for each in reading.classes.split(","))
+    return Opening(
+        device=device,
+        dtype=reading.dtype or "float32",
+        words=not reading.pieces,
+        truncate=reading.truncate,
+        label=reading.label,
+        classes=classes,
+        compiled=reading.compile,
+    )
+
+
+def chosen_recipe(options: ModelOptions, corpus: str) -> Recipe:
+    """The preset with what was asked for beside it."""
+    from assay.run.verbs import recipe
+
+    given = asdict(options)
+    for name in ("preset", "seed", "device"):
+        del given[name]
+    if options.avoid is not None:
+        given["avoid"] = tuple(word.strip() for word in options.avoid.split(",") if word.strip())
+    return recipe(options.preset, options.seed, corpus, **given)
+
+
+def check_device(name: str) -> None:
+    """Refuses a device that is not there."""
+    import torch
+
+    try:
+        torch.zeros(1, device=name)
+    except (RuntimeError, AssertionError) as fault:
+        raise AssayError(f"The device {name!r} cannot be used here; try cpu.") from fault
+
+
+def _finetuned(name: str, corpus: Corpus, options: ModelOptions, reading: TransformerOptions, folder: Path) -> Opened:
+    from assay.models.huggingface.finetuning import FineTuning, finetune
+
+    if reading.label is not None or reading.classes is not None:
+        raise AssayError("The classes are those of the corpus; leave --label and --classes out of training.")
+    for each in fields(options):
+        if each.name not in SHARED and getattr(options, each.name) is not None:
+            option = each.name.replace("_", "-")
+            raise AssayError(f"--{option} is for networks that are trained from scratch; leave it out with {name}.")
+    usual = FineTuning()
+    steps = {step: getattr(options, step) for step in ("epochs", "batch_size", "learning_rate")}
+    training = replace(usual.training, seed=options.seed, **{step: each for step, each in steps.items() if each})
+    recipe = FineTuning(
+        base=name.removeprefix(HUB),
+        head=reading.head or usual.head,
+        frozen=bool(options.frozen),
+        dtype=reading.dtype or usual.dtype,
+        training=training,
+    )
+    return finetune(corpus, recipe, folder, replace(opening(options.device, reading), dtype="float32"))
+
+
+def _refuse_reading(reading: TransformerOptions) -> None:
+    """Refuses options that mean nothing to a network of ours."""
+    usual = TransformerOptions()
+    for each in fields(reading):
+        if getattr(reading, each.name) != getattr(usual, each.name):
+            raise AssayError(f"--{each.name} is for transformers, and this model is none; leave it out.")
