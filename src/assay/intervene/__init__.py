@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from torch import Tensor
 
-from assay.intervene.attention import OneHot, Permute, Replace, uniform
+from assay.intervene.attention import OneHot, Permute, Prune, Replace, Within, Without, uniform
 from assay.types import Edit
 
 EDITS: dict[str, Callable[[Tensor], Edit]] = {
@@ -17,4 +17,4 @@ EDITS: dict[str, Callable[[Tensor], Edit]] = {
 }
 """Each name makes an edit for a batch from one weight a token, [B, T]: a distribution over the real tokens."""
 
-__all__ = ["EDITS", "OneHot", "Permute", "Replace", "uniform"]
+__all__ = ["EDITS", "OneHot", "Permute", "Prune", "Replace", "Within", "Without", "uniform"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -9,6 +10,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from assay.errors import AssayError
+from assay.types import Edit, PlacedEdit
 
 
 def uniform(weights: Float[Tensor, "B *Q T"], mask: Bool[Tensor, "B T"]) -> Float[Tensor, "B *Q T"]:
@@ -45,6 +47,8 @@ class OneHot:
 
     def __call__(self, weights: Float[Tensor, "B *Q T"], mask: Bool[Tensor, "B T"]) -> Float[Tensor, "B *Q T"]:
         chosen = torch.as_tensor(self.position, device=mask.device).reshape(-1, 1)
+        if len(chosen) > 1:
+            chosen = _of_queries(chosen, len(mask) // len(chosen))
         single = (torch.arange(mask.shape[-1], device=mask.device) == chosen) & mask
         if not torch.equal(single.any(-1), mask.any(-1)):
             raise AssayError("OneHot points outside a text; choose a position that is a real token in every row.")
@@ -61,6 +65,121 @@ class Replace:
         return _beside(self.weights.to(weights), weights).expand_as(weights)
 
 
+@dataclass(frozen=True, eq=False)
+class Without:
+    """Some places taken out of the attention: they get no weight, and what is left adds up to 1 again.
+
+    Where nothing is left, all weights are 0: that place reads nothing.
+    """
+
+    columns: Bool[Tensor, "B T"]
+
+    def __call__(self, weights: Float[Tensor, "B *Q T"], mask: Bool[Tensor, "B T"]) -> Float[Tensor, "B *Q T"]:
+        left = weights.masked_fill(_beside(self.columns.to(weights.device), weights), 0.0)
+        total = left.sum(-1, keepdim=True, dtype=torch.float32 if left.dtype.itemsize < 4 else None)
+        return (left / total.where(total > 0, 1.0)).to(weights.dtype)
+
+
+@dataclass(frozen=True, eq=False)
+class Within:
+    """An edit in some layers, or in some heads of each layer, or both; all other weights stay as they are."""
+
+    edit: Edit
+    layers: Sequence[int] | None = None
+    heads: Sequence[int] | None = None
+
+    def __post_init__(self) -> None:
+        _counted((*(self.layers or ()), *(self.heads or ())))
+
+    @property
+    def depth(self) -> int:
+        """How many layers a model must have."""
+        return max([getattr(self.edit, "depth", 0), *(layer + 1 for layer in self.layers or ())])
+
+    def at(self, layer: int) -> Edit | None:
+        if self.layers is not None and layer not in self.layers:
+            return None
+        inner = self.edit.at(layer) if isinstance(self.edit, PlacedEdit) else self.edit
+        return inner if inner is None or self.heads is None else _InHeads(inner, tuple(self.heads))
+
+    def __call__(self, weights: Float[Tensor, "B *Q T"], mask: Bool[Tensor, "B T"]) -> Float[Tensor, "B *Q T"]:
+        return _alone(self)(weights, mask)
+
+
+@dataclass(frozen=True)
+class Prune:
+    """Heads that say nothing: each is a layer and its number there, from 0, and its weights are 0.
+
+    Michel, Levy and Neubig (2019), section 2.2: a head's output is multiplied by 0.
+    """
+
+    heads: Sequence[tuple[int, int]]
+
+    def __post_init__(self) -> None:
+        _counted([number for pair in self.heads for number in pair])
+
+    @property
+    def depth(self) -> int:
+        """How many layers a model must have."""
+        return max((layer + 1 for layer, _ in self.heads), default=0)
+
+    def at(self, layer: int) -> Edit | None:
+        heads = tuple(head for at, head in self.heads if at == layer)
+        return _InHeads(_silent, heads) if heads else None
+
+    def __call__(self, weights: Float[Tensor, "B *Q T"], mask: Bool[Tensor, "B T"]) -> Float[Tensor, "B *Q T"]:
+        return _alone(self)(weights, mask)
+
+
+@dataclass(frozen=True)
+class _InHeads:
+    """An edit of some heads, which are the second axis."""
+
+    edit: Edit
+    heads: tuple[int, ...]
+
+    def __call__(self, weights: Float[Tensor, "B *Q T"], mask: Bool[Tensor, "B T"]) -> Float[Tensor, "B *Q T"]:
+        if weights.ndim < 3:
+            raise AssayError("The edit is placed in heads, but this attention has none; leave the heads out.")
+        count = weights.shape[1]
+        if max(self.heads, default=0) >= count:
+            raise AssayError(f"The edit names head {max(self.heads)}, but a layer has heads 0 to {count - 1}.")
+        chosen = torch.zeros(count, dtype=torch.bool)
+        chosen[list(self.heads)] = True
+        chosen = chosen.to(weights.device, non_blocking=True).reshape(1, count, *[1] * (weights.ndim - 2))
+        return self.edit(weights, mask).where(chosen, weights)
+
+
+def _silent(weights: Float[Tensor, "B *Q T"], mask: Bool[Tensor, "B T"]) -> Float[Tensor, "B *Q T"]:
+    """No weight on anything."""
+    return torch.zeros_like(weights)
+
+
+def _alone(edit: Within | Prune) -> Edit:
+    """The edit for an attention that is not in a stack: such a one has no layers to choose from."""
+    if edit.depth > 0:
+        raise AssayError("The edit is placed in layers, but this attention is the only one; leave the layers out.")
+    return edit.at(0) or (lambda weights, mask: weights)
+
+
+def _counted(numbers: Sequence[int]) -> None:
+    """Refuses numbers below 0: they would choose nothing, without a word."""
+    if any(number < 0 for number in numbers):
+        raise AssayError("Layers and heads are counted from 0 upwards; the number of one cannot be negative.")
+
+
 def _beside(rows: Tensor, weights: Tensor) -> Tensor:
-    """`rows` with as many axes as `weights`; the missing ones stand after the first."""
+    """`rows` with as many axes as `weights`; the missing ones stand after the first.
+
+    Where each place of a text is a row of the weights, what is given for texts is given to each of their places.
+    """
+    if len(rows) != len(weights) and len(rows) > 0:
+        rows = _of_queries(rows, len(weights) // len(rows))
     return rows.reshape(rows.shape[0], *[1] * (weights.ndim - rows.ndim), *rows.shape[1:])
+
+
+def _of_queries(rows: Tensor, queries: int) -> Tensor:
+    """What is given for texts [B, T], their places [B, Q, T] or their heads too [B, H, Q, T], for each place alone."""
+    if rows.ndim == 2:
+        return rows.repeat_interleave(queries, 0)
+    return rows.expand(*rows.shape[:-2], queries, -1).movedim(-2, 1).flatten(0, 1)
