@@ -60,10 +60,12 @@ CLOSED = ("deberta", "deberta-v2", "mpnet")
 
 ARCHITECTURES = (*EDITABLE, *CLOSED)
 CAUSAL = ("gpt2", "llama", "qwen2")
+TYPED = ("bert", "electra", "albert")
+"""Architectures whose tokenizers tell the first text of a pair from the second."""
 
 
 @cache
-def tokenizer() -> Any:
+def tokenizer(architecture: str | None = None) -> Any:
     """A small fast tokenizer: some words are whole, all others fall into letters."""
     pieces = [
         *SPECIALS,
@@ -84,7 +86,10 @@ def tokenizer() -> Any:
         single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
     )
     names = dict(zip(("pad_token", "unk_token", "cls_token", "sep_token", "mask_token"), SPECIALS, strict=True))
-    return transformers.PreTrainedTokenizerFast(tokenizer_object=inner, model_max_length=64, **names)
+    given = ["input_ids", "attention_mask", *(["token_type_ids"] if architecture in TYPED else [])]
+    return transformers.PreTrainedTokenizerFast(
+        tokenizer_object=inner, model_max_length=64, model_input_names=given, **names
+    )
 
 
 def tokeniser(words: bool = True) -> PieceTokeniser:
@@ -131,7 +136,7 @@ def pretrained(
 ) -> Pretrained:
     """The classifier as assay reads it."""
     made = inner(architecture, classes, dtype=dtype, **options)
-    return (Pretrained if words else PieceByPiece)(made, traits(made, tokenizer(), architecture))
+    return (Pretrained if words else PieceByPiece)(made, traits(made, tokenizer(architecture), architecture))
 
 
 def attentive(architecture: str = "bert", classes: int = 3, dtype: torch.dtype = torch.float64) -> Attentive:
@@ -139,7 +144,7 @@ def attentive(architecture: str = "bert", classes: int = 3, dtype: torch.dtype =
     torch.manual_seed(0)
     with quiet():
         made = transformers.AutoModel.from_config(configuration(architecture, classes)).to(dtype).eval()
-    network = Attentive(made, traits(made, tokenizer(), architecture), classes).to(dtype).eval()
+    network = Attentive(made, traits(made, tokenizer(architecture), architecture), classes).to(dtype).eval()
     with torch.no_grad():
         for parameter in network.parameters():
             if parameter.ndim > 1:
@@ -172,10 +177,12 @@ __all__ = [
     "CLOSED",
     "EDITABLE",
     "TEXTS",
+    "TYPED",
     "Body",
     "attentive",
     "batch",
     "inner",
     "pretrained",
     "tokeniser",
+    "tokenizer",
 ]

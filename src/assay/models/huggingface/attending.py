@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import torch
 from jaxtyping import Bool, Float
@@ -25,26 +27,39 @@ class Watch:
     keep: bool = False
     calls: int = 0
     weights: list[Float[Tensor, "B H S S"]] = field(default_factory=list)
-    rules: Any = None  # stands in for the steps of attention where a way back is not the derivative
+    masks: list[tuple[Tensor, bool]] = field(default_factory=list)  # those met, and whether their rows are alike
 
     def seen(
-        self, weights: Float[Tensor, "B H S S"], allowed: Bool[Tensor, "B 1 R S"] | None
+        self, weights: Float[Tensor, "B H S S"], allowed: Bool[Tensor, "B 1 R S"] | None, mask: Tensor | None = None
     ) -> Float[Tensor, "B H S S"]:
-        """The weights to use in the next layer."""
+        """The weights to use in the next layer, where `allowed` was made from `mask`."""
         edit = self.edit.at(self.calls) if isinstance(self.edit, PlacedEdit) else self.edit
         self.calls += 1
         if edit is not None:
-            weights = edited(edit, weights, allowed)
+            weights = edited(edit, weights, allowed, self._alike(allowed, mask))
         if self.keep:
             self.weights.append(weights)
         return weights
 
+    def _alike(self, allowed: Bool[Tensor, "B 1 R S"] | None, mask: Tensor | None) -> bool:
+        """Whether all places may attend to the same; asked once a mask, for the answer has to come from the device."""
+        if allowed is None or mask is None:
+            return True
+        for known, answer in self.masks:
+            if known is mask:
+                return answer
+        alike = bool((allowed == allowed[:, :, :1]).all())
+        self.masks.append((mask, alike))
+        return alike
+
 
 WATCH: ContextVar[Watch | None] = ContextVar("watch", default=None)
+VALUES: ContextVar[Callable[[Tensor], Tensor] | None] = ContextVar("values", default=None)
+"""Sees the values [B, H, S, K] of each attention, and says which to use."""
 
 
 def edited(
-    edit: Edit, weights: Float[Tensor, "B H S S"], allowed: Bool[Tensor, "B 1 R S"] | None
+    edit: Edit, weights: Float[Tensor, "B H S S"], allowed: Bool[Tensor, "B 1 R S"] | None, alike: bool
 ) -> Float[Tensor, "B H S S"]:
     """The weights as the edit makes them; what a place may not attend to has none, whatever the edit says.
 
@@ -54,7 +69,7 @@ def edited(
     if allowed is None:
         allowed = weights.new_ones(rows, 1, 1, keys, dtype=torch.bool)
     allowed = allowed.expand(rows, 1, -1, keys)
-    if bool((allowed == allowed[:, :, :1]).all()):
+    if alike:
         changed = edit(weights, allowed[:, 0, 0])
     else:
         apart = weights.transpose(1, 2).reshape(rows * queries, heads, keys)
@@ -78,9 +93,10 @@ def attend(
     watch = WATCH.get()
     shared = query.shape[1] // key.shape[1]  # heads that share keys and values
     key, value = (part.repeat_interleave(shared, dim=1) if shared > 1 else part for part in (key, value))
+    if (valued := VALUES.get()) is not None:
+        value = valued(value)
     scale = query.shape[-1] ** -0.5 if scaling is None else scaling
-    matmul = torch.matmul if watch is None or watch.rules is None else watch.rules.bilinear
-    scores = matmul(query, key.transpose(2, 3)) * scale
+    scores = query @ key.transpose(2, 3) * scale
     if softcap is not None:
         scores = torch.tanh(scores / softcap) * softcap
     allowed = None
@@ -90,11 +106,9 @@ def attend(
         scores = scores.masked_fill(~allowed, torch.finfo(scores.dtype).min)
     weights = scores.softmax(-1, dtype=torch.float32 if scores.dtype.itemsize < 4 else None).to(scores.dtype)
     if watch is not None:
-        weights = watch.seen(weights, allowed)
-    if watch is not None and watch.rules is not None and not watch.rules.weighs:
-        weights = weights.detach()
+        weights = watch.seen(weights, allowed, attention_mask)
     used = nn.functional.dropout(weights, dropout, module.training)
-    return matmul(used, value).transpose(1, 2).contiguous(), weights
+    return (used @ value).transpose(1, 2).contiguous(), weights
 
 
 def register() -> None:
@@ -106,33 +120,60 @@ def register() -> None:
     AttentionMaskInterface.register(NAME, eager_mask)
 
 
+class _Hush:
+    """How many want the library to be silent, and how loud it was before the first of them."""
+
+    def __init__(self) -> None:
+        self.lock, self.wanted, self.level = threading.Lock(), 0, 0
+
+
+HUSH = _Hush()
+TURNS: WeakKeyDictionary[nn.Module, Any] = WeakKeyDictionary()
+
+
 @contextmanager
 def quiet() -> Iterator[None]:
     """Within, the library logs errors only; what matters is checked and said by us."""
     from transformers.utils import logging
 
-    level = logging.get_verbosity()
-    logging.set_verbosity_error()
+    with HUSH.lock:
+        if HUSH.wanted == 0:
+            HUSH.level = logging.get_verbosity()
+            logging.set_verbosity_error()
+        HUSH.wanted += 1
     try:
         yield
     finally:
-        logging.set_verbosity(level)
+        with HUSH.lock:
+            HUSH.wanted -= 1
+            if HUSH.wanted == 0:
+                logging.set_verbosity(HUSH.level)
+
+
+@contextmanager
+def turn(model: nn.Module) -> Iterator[None]:
+    """Within, no other thread has the model read: how it attends is a setting of the whole model."""
+    with HUSH.lock:
+        lock = TURNS.setdefault(model, threading.RLock())
+    with lock:
+        yield
 
 
 @contextmanager
 def implemented(model: Any, name: str) -> Iterator[None]:
     """Within, the model attends by the implementation of that name; then as before."""
-    before = model.config._attn_implementation
-    if before == name:
-        yield
-        return
-    with quiet():
-        model.set_attn_implementation(name)
-    try:
-        yield
-    finally:
+    with turn(model):
+        before = model.config._attn_implementation
+        if before == name:
+            yield
+            return
         with quiet():
-            model.set_attn_implementation(before)
+            model.set_attn_implementation(name)
+        try:
+            yield
+        finally:
+            with quiet():
+                model.set_attn_implementation(before)
 
 
 @contextmanager

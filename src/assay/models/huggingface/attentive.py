@@ -50,7 +50,7 @@ class Attentive(Body):
         with torch.autocast(x.device.type, self.autocast, enabled=self.autocast is not None and self.training):
             answer, weights = self.read(given, keep=keep)
         states = answer.last_hidden_state.to(self.decoder.weight.dtype)
-        return given.shares(batch.ids.shape[1]).to(states).mT @ states, weights
+        return given.shares(batch.ids.shape[1], states.dtype).mT @ states, weights
 
     def attend(self, states: Float[Tensor, "B T M"], batch: Batch) -> Float[Tensor, "B T"]:
         return softmax(self.alignment(states), batch.mask)
@@ -81,4 +81,4 @@ class Attentive(Body):
         return own[name] if name in own else self.below(name)
 
     def around(self, inner: Any) -> Attentive:
-        return Attentive(inner, self.traits, self.classes)
+        return Attentive(inner, self.traits, self.classes, self.autocast)

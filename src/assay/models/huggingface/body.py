@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +12,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from assay.errors import AssayError, unknown
-from assay.models.huggingface.attending import Watch, implemented, watched
+from assay.models.huggingface.attending import Watch, implemented, turn, watched
 from assay.models.huggingface.layout import Sequence, Template, sequence
 from assay.models.textmodel import TextModel
 from assay.types import BLANKS, Batch, Edit
@@ -40,11 +41,16 @@ class Body(TextModel):
         super().__init__()
         self.inner = inner
         self.traits = traits
+        self.training = inner.training
 
     @property
     def embedding(self) -> nn.Module:  # type: ignore[override]
         table: nn.Module = self.inner.get_input_embeddings()
         return table
+
+    @property
+    def paired(self) -> bool:
+        return self.traits.pair is not None
 
     @property
     def ordinary(self) -> int:
@@ -93,13 +99,16 @@ class Body(TextModel):
         if self.traits.left:
             arguments["position_ids"] = (given.mask.cumsum(-1) - 1).clamp(min=0)
         if edit is None and not keep:
-            return self.inner(**arguments), []
+            with turn(self.inner):
+                return self.inner(**arguments), []
         if self.traits.unedited is not None:
             if edit is not None:
                 raise AssayError(self.traits.unedited)
             with implemented(self.inner, "eager"):
                 answer = self.inner(**arguments, output_attentions=True)
             return answer, list(answer.attentions)
+        if getattr(edit, "depth", 0) > self.layers:
+            raise AssayError(f"The edit names a layer that is not there; the model has layers 0 to {self.layers - 1}.")
         watch = Watch(edit, keep)
         with watched(self.inner, watch):
             answer = self.inner(**arguments)
@@ -156,5 +165,5 @@ class Body(TextModel):
         """A model of the same kind in which every weight is random."""
         with torch.random.fork_rng():
             torch.manual_seed(seed)
-            fresh = self.around(type(self.inner)(self.inner.config))
+            fresh = self.around(type(self.inner)(deepcopy(self.inner.config)))  # how it attends stands there
         return fresh.to(self.inner.dtype).to(self.device).eval()

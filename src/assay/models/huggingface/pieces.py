@@ -8,13 +8,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from tokenizers import Regex, pre_tokenizers
+
 from assay.data.examples import Span
 from assay.data.text import WORD, Words
 
 ALONE = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
 """Scripts that are written without spaces: there each piece counts as a word."""
 
-BOUNDARY = re.compile(WORD)
+PLAIN, BOUNDARY = re.compile(WORD), pre_tokenizers.Split(Regex(WORD), behavior="removed", invert=True)
+"""The words of the models that are trained here; Python's own expressions are faster, but split words at accents."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +41,10 @@ class PieceTokeniser:
 
     def __call__(self, texts: Sequence[str]) -> list[Words]:
         """The tokens of each text, with their character offsets and their pieces."""
-        encodings = self.inner.backend_tokenizer.encode_batch(list(texts), add_special_tokens=False)
+        backend = self.inner.backend_tokenizer
+        backend.no_padding()  # files may ask for both, and the library sets them anew at each of its own calls
+        backend.no_truncation()
+        encodings = backend.encode_batch(list(texts), add_special_tokens=False)
         return [
             self._words(text, encoding.ids, encoding.offsets) for text, encoding in zip(texts, encodings, strict=True)
         ]
@@ -54,7 +60,7 @@ class PieceTokeniser:
         if not self.options.words:
             return Words(list(ids), offsets)
         groups = gathered(text, offsets)
-        spans = [(offsets[group[0]][0], max(offsets[place][1] for place in group)) for group in groups]
+        spans = [_around(text, [offsets[place] for place in group]) for group in groups]
         pieces = [[ids[place] for place in group] for group in groups]
         return Words([_number(each) for each in pieces], spans, pieces)
 
@@ -62,19 +68,41 @@ class PieceTokeniser:
 def gathered(text: str, offsets: Sequence[Span]) -> list[list[int]]:
     """The places of the pieces of each word, a word being what it is to the models that are trained here.
 
-    A piece belongs to the word that it begins in; one that begins in none, such as a space, to the word before.
+    A piece belongs to the word that it begins in, and to that of the piece before if both stand for one character;
+    spaces belong to the word that they precede, and at the end of the text to the last.
     """
-    starts = [found.start() for found in BOUNDARY.finditer(text)]
+    starts = _starts(text)
     groups: list[list[int]] = []
+    spaces: list[int] = []
     last: int | None = None
+    covered = 0
     for place, (start, end) in enumerate(offsets):
+        within = bool(groups) and start < covered
+        if not within and not text[start:end].strip():
+            spaces.append(place)
+            continue
         word = None if ALONE.search(text[start:end]) else bisect_right(starts, start)
-        if groups and word is not None and word == last:
-            groups[-1].append(place)
+        if within or (groups and word is not None and word == last):
+            groups[-1] += [*spaces, place]
         else:
-            groups.append([place])
-        last = word
+            groups.append([*spaces, place])
+        spaces, last, covered = [], word, max(covered, end)
+    if spaces:
+        groups[-1:] = [[*groups[-1], *spaces]] if groups else [spaces]
     return groups
+
+
+def _starts(text: str) -> list[int]:
+    """Where the words of a text begin."""
+    if text.isascii():
+        return [found.start() for found in PLAIN.finditer(text)]
+    return [start for _, (start, _) in BOUNDARY.pre_tokenize_str(text)]
+
+
+def _around(text: str, spans: Sequence[Span]) -> Span:
+    """From the first to the last character of some pieces, without spaces that stand before or after."""
+    written = [span for span in spans if text[slice(*span)].strip()] or spans
+    return min(start for start, _ in written), max(end for _, end in written)
 
 
 def _tight(text: str, span: Span) -> Span:
@@ -88,7 +116,9 @@ def _tight(text: str, span: Span) -> Span:
 
 def _number(pieces: Sequence[int]) -> int:
     """A number that stands for the word: of one piece its id, of several one that no other word is likely to have."""
-    number = pieces[0]
-    for piece in pieces[1:]:
+    if len(pieces) == 1:
+        return pieces[0]
+    number = 0
+    for piece in pieces:
         number = (number * 1_000_003 + piece + 1) % (1 << 61)
     return number

@@ -57,7 +57,7 @@ class Pretrained(Body):
         return self._head if name == "classifier" else self.below(name)
 
     def around(self, inner: Any) -> Pretrained:
-        return type(self)(inner, self.traits, self.label)
+        return type(self)(inner, self.traits, self.label, self.autocast)
 
     @property
     def _head(self) -> nn.Module:

@@ -29,9 +29,17 @@ def traits(inner: Any, tokenizer: Any, name: str) -> Traits:
 
 def _found(inner: Any, tokenizer: Any, name: str) -> Traits:
     found = _stated(inner, tokenizer, name)
-    expected = _plain(inner, found)
     sides = (replace(found, left=left) for left in (False, True))
-    found = next((each for each in sides if _agree(_answer(inner, each), expected)), None)  # type: ignore[assignment]
+    try:
+        expected = _plain(inner, found)
+        found = next((each for each in sides if _agree(_answer(inner, each), expected)), None)  # type: ignore[assignment]
+    except ValueError as fault:
+        if inner.config.pad_token_id is not None:
+            raise
+        raise AssayError(
+            f"The configuration of {name} has no padding token, so texts cannot be read together; set its pad_token_id "
+            f"to {tokenizer.pad_token_id}, which is the tokenizer's, and save it."
+        ) from fault
     if found is None:
         raise AssayError(
             f"{name} answers otherwise when it is given embeddings instead of words; it cannot be explained."
@@ -77,16 +85,31 @@ def _texts(inner: Any, found: Traits) -> Batch:
 
 @torch.no_grad()
 def _plain(inner: Any, found: Traits) -> Float[Tensor, "B C"]:
-    """What the library's own eager attention answers, given ids and padding on the right."""
+    """What the library's own eager attention answers, given ids and padding on the right.
+
+    Where that is no number, each text is read alone: in double precision, some architectures make none of a place of
+    padding that may attend to nothing.
+    """
     texts = _texts(inner, found)
-    rows = [
-        [*found.single.before, *ids[:count].tolist(), *found.single.between, *found.single.after]
-        for ids, count in zip(texts.ids, LENGTHS, strict=True)
-    ]
-    longest = max(map(len, rows))
-    ids = torch.tensor([row + [found.pad] * (longest - len(row)) for row in rows], device=inner.device)
-    seen = torch.tensor([[1] * len(row) + [0] * (longest - len(row)) for row in rows], device=inner.device)
-    typed = {"token_type_ids": torch.zeros_like(ids)} if found.typed else {}
+    rows = [ids[:count].tolist() for ids, count in zip(texts.ids, LENGTHS, strict=True)]
+    together = _eager(inner, found, rows)
+    if bool(together.isfinite().all()):
+        return together
+    return torch.cat([_eager(inner, found, [text]) for text in rows])
+
+
+def _eager(inner: Any, found: Traits, texts: list[list[int]]) -> Float[Tensor, "B C"]:
+    """The answer of eager attention for some texts."""
+    around, (before, kind, between, _, after) = found.single, found.single.types
+    longest = max(map(len, texts))
+    spare = [longest - len(text) for text in texts]
+    rows = [[*around.before, *text, *around.between, *around.after] for text in texts]
+    kinds = [[*before, *kind * len(text), *between, *after] for text in texts]
+    ids, types, seen = (
+        torch.tensor([row + [filler] * more for row, more in zip(part, spare, strict=True)], device=inner.device)
+        for part, filler in ((rows, found.pad), (kinds, 0), ([[1] * len(row) for row in rows], 0))
+    )
+    typed = {"token_type_ids": types} if found.typed else {}
     with implemented(inner, "eager"):
         return _said(inner(input_ids=ids, attention_mask=seen, **typed), seen)
 
@@ -126,13 +149,19 @@ def _unedited(inner: Any, found: Traits, expected: Tensor, name: str) -> str | N
 def _reads(inner: Any, found: Traits) -> str:
     """What the classifier reads of the uppermost states, by where its answer has a slope."""
     model, texts = Pretrained(inner, found), _texts(inner, found)[:1]
-    with torch.enable_grad():
-        x = model.embed(texts).detach().requires_grad_()
-        answer, _ = model.read(model.sequence(x, texts), output_hidden_states=True)
-        states = answer.hidden_states[-1]
-        if not hasattr(answer, "logits"):
-            return "mean"  # of an encoder every state is read
-        (slope,) = torch.autograd.grad(answer.logits.float().sum(), states, allow_unused=True)
+    tops: list[Any] = []  # asking the library for states would leave hooks of its own in the model
+    hook = inner.base_model.register_forward_hook(lambda module, given, answer: tops.append(answer))
+    try:
+        with torch.enable_grad():
+            x = model.embed(texts).detach().requires_grad_()
+            answer, _ = model.read(model.sequence(x, texts))
+            if not hasattr(answer, "logits"):
+                return "mean"  # of an encoder every state is read
+            states = tops[-1][0]
+            first = answer.logits[:, 0].float().sum()  # the slopes of all classes may add up to 0
+            (slope,) = torch.autograd.grad(first, states, allow_unused=True)
+    finally:
+        hook.remove()
     used = None if slope is None else (slope[0].abs().amax(-1) > 0).nonzero().flatten().tolist()
     if used == [0]:
         return "first"
