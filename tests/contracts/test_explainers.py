@@ -21,7 +21,7 @@ SPARSE = {"input_reduction", "counterfactual", "anchors"}
 PIECEWISE = {"lrp", "attnlrp", "deeplift", "random"}
 """They do not have the model make states: they read its parts by themselves, or nothing."""
 
-CLASS_FREE = {"attention", "attention_x_value", "rollout", "flow", "leave_one_out", "random"}
+CLASS_FREE = {"attention", "attention_x_value", "rollout", "flow", "value_zeroing", "leave_one_out", "random"}
 """Their scores are the same whatever the class, and their docstrings say so."""
 
 

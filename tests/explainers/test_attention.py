@@ -1,4 +1,4 @@
-"""What is read off the pooled attention, against finite differences and closed forms."""
+"""What is read off the attention that pools, against finite differences and closed forms."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import torch
 from assay import costs
 from assay.errors import AssayError
 from assay.explainers.attention import (
+    Attention,
     AttentionGradient,
     AttentionXGradient,
     AttentionXValue,
     StateGradient,
-    attention,
 )
 from assay.models.encoders import ENCODERS
 from assay.types import Output
@@ -52,7 +52,7 @@ def chance(logits):
 
 def test_attention_is_the_weights_as_they_are(read):
     model, batch, _, weights = read
-    torch.testing.assert_close(attention(model, batch, TARGET), weights.float())
+    torch.testing.assert_close(Attention()(model, batch, TARGET), weights.float())
 
 
 def test_the_slope_at_the_states_goes_through_attention_and_decoder(read):
@@ -131,3 +131,9 @@ def test_a_model_without_pooling_is_refused(explainer):
     with pytest.raises(AssayError, match="linear decoder over one attention"):
         explainer(Plain(), batch, batch.labels)
     assert explainer.unfit(Plain()) is not None and explainer.unfit(builders.model()) is None
+
+
+def test_a_model_that_shows_no_attention_is_refused():
+    batch = builders.batch()
+    with pytest.raises(AssayError, match="the model shows no attention"):
+        Attention()(Plain(), batch, batch.labels)

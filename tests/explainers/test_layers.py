@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from scipy.optimize import linprog
 
 from assay.explainers.layers import Chefer, Flow, Rollout
 from assay.models.encoders import positions
 from assay.types import Output
 from tests import builders
+from tests.explainers.graphs import largest_flow
 
 MARKERS = pytest.mark.parametrize("markers", [False, True])
 CLOSE = {"atol": 1e-6, "rtol": 1e-5}
@@ -45,24 +45,6 @@ def test_rollout_is_the_last_row_of_the_product_of_all_layers(row, markers):
     torch.testing.assert_close(found[: len(pooled)].double(), expected, **CLOSE)
     assert (found[len(pooled) :] == 0).all()
     assert found.sum().item() == pytest.approx(1.0, abs=1e-6) or markers
-
-
-def largest_flow(layers, pooled, place):
-    """The maximum flow from the top to one place at the bottom, as a linear programme over all edges."""
-    size = len(pooled)
-    edges = [(("top", 0), (0, j), pooled[j]) for j in range(size)]
-    for depth, layer in enumerate(reversed(layers)):
-        edges += [((depth, i), (depth + 1, j), layer[i][j]) for i in range(size) for j in range(size)]
-    inner = sorted({node for _, node, _ in edges if node != (len(layers), place)})
-    kept = np.zeros((len(inner), len(edges)))  # what flows into a node flows out of it
-    for column, (start, end, _) in enumerate(edges):
-        if end in inner:
-            kept[inner.index(end), column] += 1
-        if start in inner:
-            kept[inner.index(start), column] -= 1
-    gain = [-float(start == ("top", 0)) for start, _, _ in edges]
-    solved = linprog(gain, A_eq=kept, b_eq=np.zeros(len(inner)), bounds=[(0, float(room)) for *_, room in edges])
-    return -solved.fun
 
 
 @MARKERS

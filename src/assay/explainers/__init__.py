@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from assay.explainers.attention import AttentionGradient, AttentionXGradient, AttentionXValue, StateGradient, attention
+from assay.explainers.attention import Attention, AttentionGradient, AttentionXGradient, AttentionXValue, StateGradient
 from assay.explainers.counterfactuals import Counterfactual
 from assay.explainers.gradients import SmoothGrad, gradient, gradient_norm, input_x_gradient
 from assay.explainers.integrated import IntegratedGradients
@@ -16,16 +16,18 @@ from assay.explainers.surrogates.anchors import Anchors
 from assay.explainers.surrogates.linear import KernelShap, Lime
 from assay.explainers.surrogates.owen import Owen
 from assay.explainers.surrogates.shapley import Shapley
+from assay.explainers.values import ValueZeroing
 from assay.types import Explainer
 
 EXPLAINERS: dict[str, Explainer] = {
-    "attention": attention,
+    "attention": Attention(),
     "attention_gradient": AttentionGradient(),
     "attention_x_gradient": AttentionXGradient(),
     "attention_x_value": AttentionXValue(),
     "rollout": Rollout(),
     "flow": Flow(),
     "chefer": Chefer(),
+    "value_zeroing": ValueZeroing(),
     "gradient": gradient,
     "gradient_norm": gradient_norm,
     "input_x_gradient": input_x_gradient,

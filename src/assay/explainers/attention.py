@@ -1,4 +1,7 @@
-"""Attention weights as they are, and the slopes of the answer at the weights and states that the decoder reads."""
+"""Attention weights as they are, and the slopes of the answer at the weights and states that the decoder reads.
+
+A model that pools its states by one attention is asked about that one; any other about its stack of self-attention.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,10 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from assay import costs
-from assay.explainers.needs import demand, no_pooling
+from assay.explainers.needs import demand, no_layer, no_layers, no_pooling, no_weights
+from assay.explainers.stacks import check_number, chosen, column_slopes, read_values, read_weights
 from assay.models.paired import Paired
+from assay.models.stages import unstaged
 from assay.types import Batch, Model, PooledModel, attended, over_tokens, token_logits
 
 Scores = Float[Tensor, "B T"]
@@ -18,25 +23,56 @@ Target = Int[Tensor, " B"]
 Candidates = Bool[Tensor, "B C"] | None
 
 
-@torch.no_grad()
-def attention(model: Model, batch: Batch, target: Target) -> Scores:
-    """The weights of the last attention layer, whatever the class; a sentence's is shared among its words by theirs."""
-    x = model.embed(batch)
-    weights: Tensor = model(x, batch).attention[-1]
-    return _shared(model, weights, x, batch) if isinstance(model, PooledModel) else weights.float()
+@dataclass(frozen=True)
+class Attention:
+    """The weights of the attention that the answer is read through, whatever the class.
+
+    That is the attention that pools; the weight of a sentence is shared among its words by theirs. Of a stack of
+    self-attention it is the last layer at the place that the classifier reads, the first of BERT or the last of a
+    model that reads from left to right: the mean over heads, the sum over the pieces of a word. Another layer of a
+    stack, and one head, can be named, both counted from 0; of a layer below attention that pools, its mean is shown.
+    """
+
+    layer: int | None = None
+    head: int | None = None
+
+    def __post_init__(self) -> None:
+        check_number("layer", self.layer)
+        check_number("head", self.head)
+
+    def unfit(self, model: Model) -> str | None:
+        if self.layer is None and isinstance(model, PooledModel):
+            return None if self.head is None else "the attention that pools has no heads; name a layer"
+        if self == Attention() and no_layers(model) is not None:
+            return None  # it may show some attention all the same
+        return no_layer(model, self.layer)
+
+    @torch.no_grad()
+    def __call__(self, model: Model, batch: Batch, target: Target) -> Scores:
+        demand(self.unfit(model))
+        if self.layer is not None or self.head is not None or _stack(model):
+            return read_weights(model, batch, self.layer, self.head)
+        x = model.embed(batch)
+        shown = model(x, batch).attention
+        demand(None if shown else "the model shows no attention")
+        return _shared(model, shown[-1], x, batch) if isinstance(model, PooledModel) else shown[-1].float()
 
 
 @dataclass(frozen=True)
 class AttentionGradient:
     """∂p/∂α_t with the states held fixed, signed: positive speaks for the class (Serrano and Smith, 2019).
 
-    Where sentences are attended, each word has the slope of its sentence.
+    Where sentences are attended, each word has the slope of its sentence. Of a stack of self-attention the slopes at
+    the weights of all layers, each free of the others, are summed up for the place that is attended to.
     """
 
     def unfit(self, model: Model) -> str | None:
-        return no_pooling(model)
+        return no_weights(model)
 
     def __call__(self, model: Model, batch: Batch, target: Target) -> Scores:
+        demand(self.unfit(model))
+        if _stack(model):
+            return column_slopes(model, batch, target, times=False)
         model = _pooled(model)
         _, slope = _weight_slope(model, batch, target)
         return over_tokens(model, slope.float(), batch)
@@ -44,12 +80,22 @@ class AttentionGradient:
 
 @dataclass(frozen=True)
 class AttentionXGradient:
-    """α_t · ∂p/∂α_t with the states held fixed, signed: positive speaks for the class (Serrano and Smith, 2019)."""
+    """α_t · ∂p/∂α_t with the states held fixed, signed: positive speaks for the class (Serrano and Smith, 2019).
+
+    Of a stack of self-attention it is the sum of α_ij · ∂p/∂α_ij over all layers, heads and places i that attend,
+    for the place j that is attended to.
+    """
+
+    # differs from Barkan et al. (2021), who let nothing speak against the class (Grad-SAM: the mean of A ⊙ relu(∂A)),
+    # and from Hao et al. (2021), who integrate the slope from no attention to all of it, in each layer
 
     def unfit(self, model: Model) -> str | None:
-        return no_pooling(model)
+        return no_weights(model)
 
     def __call__(self, model: Model, batch: Batch, target: Target) -> Scores:
+        demand(self.unfit(model))
+        if _stack(model):
+            return column_slopes(model, batch, target, times=True)
         model = _pooled(model)
         weights, slope = _weight_slope(model, batch, target)
         return _shared(model, weights * slope, model.embed(batch), batch)
@@ -61,13 +107,27 @@ class AttentionXValue:
 
     The value v_t is what the linear decoder makes of the state alone, its logits without the bias, less their mean
     over classes: a state that moves all logits alike moves no probability. Classes that are no candidates have no part.
+
+    Of a stack of self-attention it is ‖Σ_h α_ij v_j W‖₂ over the heads h of the last layer, W merging them, at the
+    place i that the classifier reads, and the sum over the pieces of a word. Another `layer`, counted from 0, can be
+    named. Layers are not multiplied, as in the paper: the norm of a sum is not the sum of norms.
     """
 
+    layer: int | None = None
+
+    def __post_init__(self) -> None:
+        check_number("layer", self.layer)
+
     def unfit(self, model: Model) -> str | None:
-        return no_pooling(model)
+        if self.layer is None and isinstance(model, PooledModel):
+            return None
+        return no_weights(model) or no_layer(model, self.layer) or unstaged(model, merged=True)
 
     @torch.no_grad()
     def __call__(self, model: Model, batch: Batch, target: Target) -> Scores:
+        demand(self.unfit(model))
+        if self.layer is not None or _stack(model):
+            return read_values(model, batch, self.layer)
         model = _pooled(model)
         states, weights = _read(model, batch)
         values = token_logits(model, states) - token_logits(model, torch.zeros_like(states[:1, :1]))
@@ -89,10 +149,15 @@ class StateGradient:
         with torch.enable_grad():
             states = states.requires_grad_()
             logits = model.decode(states, model.attend(states, batch))
-            (slope,) = torch.autograd.grad(_chosen(logits, target, _candidates(model, batch)), states)
+            (slope,) = torch.autograd.grad(chosen(logits, target, _candidates(model, batch)), states)
         costs.add(backward=len(batch))
         norms: Tensor = torch.linalg.vector_norm(slope.float(), dim=-1)
         return over_tokens(model, norms, batch)
+
+
+def _stack(model: Model) -> bool:
+    """Whether a stack of self-attention is all the attention that the model has."""
+    return not isinstance(model, PooledModel) and no_layers(model) is None
 
 
 def _pooled(model: Model) -> PooledModel:
@@ -124,7 +189,7 @@ def _weight_slope(
     with torch.enable_grad():
         weights = weights.requires_grad_()
         logits = model.decode(states, weights)
-        (slope,) = torch.autograd.grad(_chosen(logits, target, _candidates(model, batch)), weights)
+        (slope,) = torch.autograd.grad(chosen(logits, target, _candidates(model, batch)), weights)
     costs.add(backward=len(batch))
     return weights.detach(), slope * attended(model, batch)
 
@@ -132,14 +197,6 @@ def _weight_slope(
 def _candidates(model: Model, batch: Batch) -> Candidates:
     """The classes that can be right, where the model bars the others."""
     return batch.candidates if isinstance(model, Paired) else None
-
-
-def _chosen(logits: Float[Tensor, "B C"], target: Target, candidates: Candidates) -> Float[Tensor, ""]:
-    """The sum of the probabilities of each text's class, among those that can be right."""
-    wide = logits.float() if logits.dtype.itemsize < 4 else logits
-    if candidates is not None:
-        wide = wide.masked_fill(~candidates, torch.finfo(wide.dtype).min)
-    return wide.softmax(-1).gather(1, target[:, None]).sum()
 
 
 def _centred(values: Float[Tensor, "B N C"], candidates: Candidates) -> Float[Tensor, "B N C"]:

@@ -27,6 +27,21 @@ def no_layers(model: Model) -> str | None:
     return None if stacked else "the model has no stack of self-attention layers"
 
 
+def no_weights(model: Model) -> str | None:
+    if no_pooling(model) is None or no_layers(model) is None:
+        return None
+    return "the model has neither a linear decoder over one attention nor a stack of self-attention layers"
+
+
+def no_layer(model: Model, number: int | None) -> str | None:
+    """Why that layer of a stack, counted from 0 at the bottom, cannot be read; None stands for the last."""
+    reason = no_layers(model)
+    if reason is not None or number is None:
+        return reason
+    assert isinstance(model, StackedModel)
+    return None if number < model.layers else f"the model has layers 0 to {model.layers - 1}, and no layer {number}"
+
+
 def no_blank(model: Model) -> str | None:
     return None if isinstance(model, BlankModel) else "the model has no embedding for nothing"
 

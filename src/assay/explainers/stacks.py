@@ -1,0 +1,68 @@
+"""What a stack of self-attention shows at the place that a classifier reads: weights, their slopes, their values."""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from assay.errors import AssayError
+from assay.explainers.needs import demand
+from assay.explainers.places import around, inside, layered, read, wide
+from assay.explainers.values import weighted_values
+from assay.models.stages import recorded
+from assay.types import Batch, Model, StackedModel
+
+Scores = Float[Tensor, "B T"]
+Target = Int[Tensor, " B"]
+
+
+def check_number(name: str, number: object) -> None:
+    """Refuses what is no number of a layer or a head."""
+    if number is not None and (not isinstance(number, int) or isinstance(number, bool) or number < 0):
+        raise AssayError(f"A {name} is named by its number, counted from 0, not {number!r}.")
+
+
+@torch.no_grad()
+def read_weights(model: Model, batch: Batch, layer: int | None, head: int | None) -> Scores:
+    """The weights of a layer, by default the last, where it is read: of one head, or the mean over heads."""
+    *layers, above = map(wide, layered(model, batch).attention)
+    weights = layers[-1 if layer is None else layer]
+    heads = weights.shape[1]
+    missing = head is not None and head >= heads
+    demand(f"a layer of the model has heads 0 to {heads - 1}, and no head {head}" if missing else None)
+    shown = weights.mean(1) if head is None else weights[:, head]
+    return inside(read(around(above, model, batch), shown), model, batch).float()
+
+
+def column_slopes(model: Model, batch: Batch, target: Target, times: bool) -> Scores:
+    """The sums over layers, heads and places that attend of ∂p/∂α, each weight free, or `times` the weight itself.
+
+    Weights of 0 have no part: a model that reads from left to right never attends to what comes later.
+    """
+    with torch.enable_grad():
+        output = layered(model, batch)
+        weights = output.attention[:-1]
+        slopes = torch.autograd.grad(chosen(output.logits, target), weights)
+    factors = [weight.detach() if times else weight > 0 for weight in weights]
+    parts = [slope * factor for slope, factor in zip(slopes, factors, strict=True)]
+    return inside(torch.stack([wide(part).sum((1, 2)) for part in parts]).sum(0), model, batch).float()
+
+
+@torch.no_grad()
+def read_values(model: Model, batch: Batch, layer: int | None) -> Scores:
+    """The norms of the weighted values of a layer, by default the last, where it is read."""
+    assert isinstance(model, StackedModel)
+    output, stages = recorded(model, batch)
+    above = around(wide(output.attention[-1]), model, batch)
+    return inside(read(above, weighted_values(stages[-1 if layer is None else layer])), model, batch).float()
+
+
+def chosen(
+    logits: Float[Tensor, "B C"], target: Target, candidates: Bool[Tensor, "B C"] | None = None
+) -> Float[Tensor, ""]:
+    """The sum of the probabilities of each text's class, among those that can be right."""
+    values = wide(logits)
+    if candidates is not None:
+        values = values.masked_fill(~candidates, torch.finfo(values.dtype).min)
+    return values.softmax(-1).gather(1, target[:, None]).sum()

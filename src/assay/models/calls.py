@@ -1,0 +1,89 @@
+"""Calls of the layers of a model, written down while it reads, and repeated for some of the texts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from assay.models.huggingface.attending import VALUES
+
+Inputs = list[tuple[nn.Module, Tensor]]
+
+
+@dataclass(frozen=True)
+class Call:
+    """What a layer was given and returned, and what each linear map within it was given."""
+
+    block: nn.Module
+    places: tuple[Any, ...]
+    names: dict[str, Any]
+    states: Float[Tensor, "B S M"]
+    inputs: Inputs
+
+    def again(self, rows: Int[Tensor, " N"]) -> Float[Tensor, "N S M"]:
+        """What the layer returns for these texts of the batch."""
+        places, names = _of_rows((self.places, self.names), rows, len(self.states))
+        return _states(self.block(*places, **names))
+
+
+@dataclass
+class Notes:
+    """What is written down in one pass: the calls of layers, and the values of their attention."""
+
+    calls: list[Call] = field(default_factory=list)
+    values: list[Float[Tensor, "B H S K"]] = field(default_factory=list)
+    inputs: Inputs = field(default_factory=list)  # since the last layer
+
+    def value(self, values: Float[Tensor, "B H S K"]) -> Float[Tensor, "B H S K"]:
+        self.values.append(values)
+        return values
+
+    def linear(self, module: nn.Module, given: tuple[Any, ...]) -> None:
+        if self._mine():
+            self.inputs.append((module, given[0]))
+
+    def call(self, block: nn.Module, given: tuple[Any, ...], named: dict[str, Any], answer: Any) -> None:
+        if self._mine():
+            self.calls.append(Call(block, given, named, _states(answer), self.inputs))
+            self.inputs = []
+
+    def _mine(self) -> bool:
+        """Whether it is this pass: another thread may have the same model read."""
+        return getattr(VALUES.get(), "__self__", None) is self
+
+
+@contextmanager
+def noted(blocks: Sequence[nn.Module], notes: Notes) -> Iterator[None]:
+    """Within, the calls of the blocks are written down where `notes.value` sees the values of attention."""
+    with ExitStack() as until:
+        for block in blocks:
+            until.callback(block.register_forward_hook(notes.call, with_kwargs=True).remove)
+            for part in block.modules():
+                weight = getattr(part, "weight", None)
+                if isinstance(weight, Tensor) and weight.ndim == 2:
+                    until.callback(part.register_forward_pre_hook(notes.linear).remove)
+        yield
+
+
+def _states(answer: Any) -> Float[Tensor, "B S M"]:
+    """The states among what a layer returns."""
+    states: Tensor = answer[0] if isinstance(answer, tuple) else answer
+    return states
+
+
+def _of_rows(given: Any, rows: Int[Tensor, " N"], count: int) -> Any:
+    """The same arguments for some of the texts; what is one for all of them stays."""
+    if isinstance(given, Tensor):
+        return given[rows] if given.dim() > 1 and len(given) == count else given
+    if isinstance(given, tuple):
+        return tuple(_of_rows(each, rows, count) for each in given)
+    if isinstance(given, dict):
+        return {name: _of_rows(each, rows, count) for name, each in given.items()}
+    if isinstance(given, list):
+        return []  # a layer of ours writes its weights there
+    return None if hasattr(given, "get_seq_length") else given  # kept keys of the first call would be read as well

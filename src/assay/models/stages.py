@@ -1,0 +1,146 @@
+"""The layers of a stack of self-attention one by one: what each makes of values, and what it returns without some."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, cast
+from weakref import WeakKeyDictionary
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from assay import costs
+from assay.errors import AssayError
+from assay.models.calls import Call, Inputs, Notes, noted
+from assay.models.encoders import Block, Transformer
+from assay.models.huggingface.attending import NAME, VALUES, implemented
+from assay.models.huggingface.body import Body
+from assay.models.network import Network
+from assay.types import Batch, Model, Output, StackedModel
+
+Change = Callable[[Float[Tensor, "B H S K"]], Float[Tensor, "B H S K"]]
+
+UNLISTED = "the layers of the model cannot be told apart"
+UNLIKE = "a layer of the model that is run alone does not return what it returned in the model"
+UNMERGED = "what the heads of a layer of the model add up does not go through one linear map"
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One layer as it was called on a batch, with the weights and values of its attention."""
+
+    call: Call
+    weights: Float[Tensor, "B H S S"]
+    values: Float[Tensor, "B H S K"]
+    merge: nn.Module | None  # the linear map of what the heads add up, side by side, where there is one
+
+    def merged(self) -> Float[Tensor, "B H S M"]:
+        """What each head makes of the value of each place: the merging map, without its bias, of that value alone."""
+        assert self.merge is not None
+        heads, size = self.values.shape[1], self.values.shape[-1]
+        own = torch.eye(heads).to(self.values)[:, None, :, None]
+        apart = (own * self.values[:, :, :, None]).flatten(3)  # zeros stand for the other heads
+        alone: Tensor = self.merge(apart) - self.merge(apart.new_zeros(1, heads * size))
+        return alone
+
+
+@torch.no_grad()
+def recorded(model: StackedModel, batch: Batch) -> tuple[Output, tuple[Stage, ...]]:
+    """The answer of `layered`, and the layers as they were called for it, lowest first."""
+    notes = Notes()
+    with noted(_blocks(model), notes), changed(model, notes.value):
+        output = model.layered(model.embed(batch), batch)
+    if not len(notes.calls) == len(notes.values) == model.layers:
+        raise AssayError(f"This model cannot be read layer by layer: {UNLISTED}.")
+    layers = zip(notes.calls, output.attention[:-1], notes.values, strict=True)
+    return output, tuple(
+        Stage(call, weights, values, _merging(call.inputs, weights @ values)) for call, weights, values in layers
+    )
+
+
+@contextmanager
+def changed(model: Model, change: Change) -> Iterator[None]:
+    """Within, and in this thread alone, the layers add up the values that the change makes of theirs."""
+    token = VALUES.set(change)
+    try:
+        with ExitStack() as until:
+            if isinstance(model, Body):
+                until.enter_context(implemented(model.inner, NAME))
+            else:
+                for block in cast(Sequence[Block], _blocks(model)):
+                    hook = block.project.register_forward_hook(partial(_revalued, block.heads))
+                    until.callback(hook.remove)
+            yield
+    finally:
+        VALUES.reset(token)
+
+
+def unstaged(model: Model, merged: bool = False) -> str | None:
+    """Why layers cannot be run alone, or None; `merged`: or why it is not known what a head makes of a value."""
+    if isinstance(model, Network) and isinstance(model.encoder, Transformer):
+        return None
+    if not isinstance(model, Body):
+        return "the model does not show its layers one by one"
+    if model.traits.unedited is not None:
+        why = model.traits.unedited.rpartition(": ")[2].rstrip(".")
+        return f"the values that the model's attention adds up are out of reach: {why}"
+    if model not in _TRIED:
+        with costs.measured():  # it is no part of what an explanation costs
+            _TRIED[model] = _tried(model)
+    alone, together = _TRIED[model]
+    return alone or (together if merged else None)
+
+
+_TRIED: WeakKeyDictionary[Body, tuple[str | None, str | None]] = WeakKeyDictionary()
+
+
+def _tried(model: Body) -> tuple[str | None, str | None]:
+    """What is wrong with layers that are run alone, and with how heads are merged: found out on made-up texts."""
+    table = cast(nn.Embedding, model.embedding)
+    ids = torch.arange(6, device=model.device).add(model.ordinary).reshape(2, 3) % table.num_embeddings
+    mask = torch.tensor([[True, True, True], [True, False, False]], device=model.device)
+    turned = torch.tensor([1, 0, 1], device=model.device)
+    try:
+        _, stages = recorded(cast(StackedModel, model), Batch(ids, mask, torch.zeros_like(ids[:, 0])))
+        with torch.no_grad(), changed(model, lambda values: values):
+            same = all(_close(stage.call.again(turned), stage.call.states[turned]) for stage in stages)
+    except AssayError:
+        return UNLISTED, None
+    except Exception:  # whatever a layer may do when it is called as it does not expect
+        return UNLIKE, None
+    return None if same else UNLIKE, None if all(stage.merge is not None for stage in stages) else UNMERGED
+
+
+def _blocks(model: Model) -> Sequence[nn.Module]:
+    if isinstance(model, Body):
+        return list(model.blocks)
+    assert isinstance(model, Network) and isinstance(model.encoder, Transformer)
+    return list(model.encoder.blocks)
+
+
+def _revalued(
+    heads: int, project: nn.Module, given: Any, projected: Float[Tensor, "B S P"]
+) -> Float[Tensor, "B S P"] | None:
+    """What a block of ours projects to queries, keys and values, with the values changed."""
+    change = VALUES.get()
+    if change is None:
+        return None  # another thread
+    query, key, value = projected.chunk(3, dim=-1)
+    apart = value.reshape(*value.shape[:-1], heads, -1).transpose(1, 2)
+    return torch.cat([query, key, change(apart).transpose(1, 2).flatten(2)], dim=-1)
+
+
+def _merging(inputs: Inputs, sums: Float[Tensor, "B H S K"]) -> nn.Module | None:
+    """The linear map that is given what the heads have added up."""
+    side_by_side = sums.transpose(1, 2).flatten(2)
+    same = (part for part, given in inputs if given.shape == side_by_side.shape and _close(given, side_by_side))
+    return next(same, None)
+
+
+def _close(found: Tensor, expected: Tensor) -> bool:
+    tolerance = 1e-4 if expected.dtype.itemsize > 2 else 0.1
+    return bool((found - expected).abs().max() <= tolerance * expected.abs().max())
