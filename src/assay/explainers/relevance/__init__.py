@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
-from assay.explainers.relevance.methods import AttnLrp, DeepLift, Lrp, Shares
+from assay.explainers.relevance.methods import AttnLrp, DeepLift, Lrp
+from assay.explainers.relevance.shares import Shares
 
 __all__ = ["AttnLrp", "DeepLift", "Lrp", "Shares"]

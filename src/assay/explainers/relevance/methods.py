@@ -11,18 +11,21 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import functional as F
 
 from assay import costs
 from assay.errors import AssayError
 from assay.explainers.needs import demand
+from assay.explainers.relevance import transformers
 from assay.explainers.relevance.reading import Reading
 from assay.explainers.relevance.rules import Rules, attention_aware, epsilon
 from assay.explainers.relevance.secants import DEEPLIFT
 from assay.explainers.relevance.shapes import Readable, read
+from assay.explainers.relevance.shares import Shares, contrast
 from assay.models.erasure import baseline
+from assay.models.huggingface.body import Body
 from assay.models.paired import Paired
 from assay.models.projections import family, projection
 from assay.types import Attribution, Batch, Model
@@ -32,45 +35,23 @@ Target = Int[Tensor, " B"]
 
 KNOWN = "flat, hierarchical and paired"
 
-FLOOR = 0.01  # less than this counts as this much when a gap is related to it
-
-
-@dataclass(frozen=True)
-class Shares:
-    """Who got which part of what is explained, for each text; the parts sum to it where a method conserves."""
-
-    tokens: Float[Tensor, "B T"]
-    biases: Float[Tensor, " B"]
-    positions: Float[Tensor, " B"]
-    markers: Float[Tensor, " B"]
-    query: Float[Tensor, " B"]  # what it adds; where it multiplies the words, they have it all
-    explained: Float[Tensor, " B"]
-
-    @property
-    def gap(self) -> Float[Tensor, " B"]:
-        """How far the sum of the parts is from what is explained, as a fraction of it."""
-        parts = self.tokens.sum(-1) + self.biases + self.positions + self.markers + self.query
-        return (parts - self.explained).abs() / self.explained.abs().clamp(min=FLOOR)
-
-
-def contrast(
-    logits: Float[Tensor, "B C"], target: Target, candidates: Bool[Tensor, "B C"] | None = None
-) -> Float[Tensor, " B"]:
-    """The target's logit minus the mean of the others that can be right."""
-    chosen = F.one_hot(target, logits.shape[1]).bool()
-    others = ~chosen if candidates is None else candidates & ~chosen
-    return (logits * chosen).sum(-1) - (logits * others).sum(-1) / others.sum(-1).clamp(min=1)
-
 
 class Propagation(ABC):
     """What the explainers below share: the scores are the tokens' shares, and the gap is known."""
 
+    @property
     @abstractmethod
+    def rules(self) -> Rules:
+        """What stands in for derivatives."""
+
     def shares(self, model: Model, batch: Batch, target: Target) -> Shares:
-        """The parts of tokens, biases, positions, markers and query."""
+        """The parts of tokens, biases, positions, types, markers and query."""
+        if isinstance(model, Body):
+            return transformers.propagated(model, batch, target, self.rules)
+        return propagated(model, batch, target, self.rules)
 
     def unfit(self, model: Model) -> str | None:
-        return no_rules(model)
+        return transformers.no_rules(model, self.rules) if isinstance(model, Body) else no_rules(model)
 
     def attribute(self, model: Model, batch: Batch, target: Target) -> Attribution:
         shares = self.shares(model, batch, target)
@@ -84,7 +65,8 @@ class Propagation(ABC):
 class Lrp(Propagation):
     """A token's part of the logit by layer-wise relevance propagation, gates and attention held (Arras et al., 2017).
 
-    Without a stabiliser ε the parts of tokens, biases, positions, markers and query sum to what is explained.
+    Of transformers, the deviations of norms are held as well (Ali et al., 2022). Without a stabiliser ε the parts of
+    tokens, biases, positions, types, markers and query sum to what is explained.
     """
 
     # differs from Arras et al. (2017), who take ε = 0.001: they divide by sums, we multiply with ratios within [0, 1].
@@ -93,8 +75,9 @@ class Lrp(Propagation):
     def __post_init__(self) -> None:
         _check(self.epsilon)
 
-    def shares(self, model: Model, batch: Batch, target: Target) -> Shares:
-        return propagated(model, batch, target, epsilon(self.epsilon))
+    @property
+    def rules(self) -> Rules:
+        return epsilon(self.epsilon)
 
 
 @dataclass(frozen=True)
@@ -109,8 +92,9 @@ class AttnLrp(Propagation):
     def __post_init__(self) -> None:
         _check(self.epsilon)
 
-    def shares(self, model: Model, batch: Batch, target: Target) -> Shares:
-        return propagated(model, batch, target, attention_aware(self.epsilon))
+    @property
+    def rules(self) -> Rules:
+        return attention_aware(self.epsilon)
 
 
 @dataclass(frozen=True)
@@ -123,16 +107,23 @@ class DeepLift(Propagation):
 
     baseline: str = "zero"
 
+    @property
+    def rules(self) -> Rules:
+        return DEEPLIFT
+
     def unfit(self, model: Model) -> str | None:
+        if isinstance(model, Body):
+            return "DeepLIFT compares each step with that of a baseline, which is done for assay's own networks only"
         return no_rules(model) or no_secants(model)
 
     def shares(self, model: Model, batch: Batch, target: Target) -> Shares:
         demand(self.unfit(model))
-        return propagated(model, batch, target, DEEPLIFT, self.baseline)
+        return propagated(model, batch, target, self.rules, self.baseline)
 
 
 def no_rules(model: Model) -> str | None:
-    return None if isinstance(model, Readable) else f"relevance is known for assay's own {KNOWN} classifiers only"
+    known = isinstance(model, Readable)
+    return None if known else f"relevance is known for assay's own {KNOWN} classifiers and for transformers only"
 
 
 def no_secants(model: Model) -> str | None:
@@ -163,7 +154,8 @@ def propagated(model: Model, batch: Batch, target: Target, rules: Rules, blank: 
     found, inside = found.sum(-1), F.pad(batch.mask, (1, 1)) if markers else batch.mask
     tokens = (found * inside)[:, 1:-1] if markers else found * inside
     explained = _moved(margins.detach(), len(batch))
-    return Shares(tokens, biases, positions, (found * ~inside).sum(-1), query, explained)
+    types = torch.zeros_like(positions)
+    return Shares(tokens, biases, positions, types, (found * ~inside).sum(-1), query, explained)
 
 
 def _parts(margins: Float[Tensor, " R"], leaves: list[Tensor], texts: int) -> list[Float[Tensor, "B ..."]]:

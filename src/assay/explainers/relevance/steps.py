@@ -1,0 +1,229 @@
+"""The steps of any network, each read with rules as it is taken: nothing of the network is rewritten or replaced.
+
+A mode of torch sees every function that is called. Those that depend on the words and are no linear maps get their
+rule here; sums and linear maps have the rule of sums, and what is added to them is counted as a bias.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch.overrides import TorchFunctionMode
+
+from assay.errors import AssayError
+from assay.explainers.relevance.reading import Reading
+from assay.explainers.relevance.rules import Function
+
+ACTIVATIONS = frozenset(
+    ("elu", "gelu", "hardswish", "leaky_relu", "mish", "relu", "relu6", "selu", "silu", "softsign", "tanh")
+)
+"""Functions of one number that are 0 at 0, so that they can pass on what they get."""
+
+LIBRARY = "transformers.activations"  # some of its activations are made of several functions
+
+
+@dataclass(frozen=True)
+class Lookups:
+    """Whose the rows of tables are: factors of 1 stand before the embeddings of specials, a question, and of places."""
+
+    words: nn.Parameter
+    asked: Int[Tensor, "R Q"] | None
+    kinds: frozenset[int]  # the identities of tables that say which of two texts a place is in
+    markers: Float[Tensor, " R"]
+    query: Float[Tensor, " R"]
+    positions: Float[Tensor, " R"]
+    types: Float[Tensor, " R"]
+
+    def factor(self, ids: Tensor, table: Tensor) -> Float[Tensor, " R"] | None:
+        """The factor of these rows, or None where they are not added to those of words."""
+        if table is self.words:
+            return self.markers if ids.dim() == 1 else self.query if ids is self.asked else self.types
+        beside = table.shape[-1] == self.words.shape[-1] and ids.dim() == 2 and len(ids) in (1, len(self.markers))
+        return None if not beside else self.types if id(table) in self.kinds else self.positions
+
+
+class Steps(TorchFunctionMode):
+    """Within, what a network computes has its own values and the rules' derivatives; parameters are constants."""
+
+    def __init__(self, reading: Reading, lookups: Lookups) -> None:
+        super().__init__()
+        self.reading, self.lookups = reading, lookups
+        self.aside = False  # within, steps are the network's own
+        self.opened: Tensor | None = None  # what the latest activation returned: where it is a factor, it is a gate
+
+    def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name, named = getattr(function, "__name__", ""), kwargs or {}
+        if name == "embedding" and not self.aside:
+            return self.looked_up(function, *args, **named)
+        given = [self.settled(each) for each in args]
+        named = {key: self.settled(each) for key, each in named.items()}
+        step = None if self.aside else STEPS.get(name)
+        if step is None or not any(map(depends, (*given, *named.values()))):
+            return function(*given, **named)
+        return step(self, function, *given, **named)
+
+    def settled(self, given: Any) -> Any:
+        """A parameter as a constant, in the precision of the words."""
+        return given.detach().to(self.reading.biases.dtype) if isinstance(given, nn.Parameter) else given
+
+    def constant(self, values: Any, factor: Float[Tensor, " R"], beside: Float[Tensor, "N ..."]) -> Tensor:
+        """Values that are added to others; the rows may be those of texts, or of all places of each in turn."""
+        copies, rest = divmod(len(beside), len(factor))
+        if rest:
+            raise AssayError("Relevance cannot tell whose a bias is: the rows of a layer are not those of the texts.")
+        term: Tensor = values * factor.repeat_interleave(copies).reshape(-1, *[1] * (beside.dim() - 1))
+        return term
+
+    def looked_up(self, function: Any, ids: Tensor, table: Tensor, *rest: Any, **named: Any) -> Tensor:
+        rows: Tensor = function(ids, self.settled(table), *rest, **named)
+        factor = self.lookups.factor(ids, table)
+        return rows if factor is None else rows * factor.reshape(-1, 1, 1)
+
+    def linear(self, function: Any, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+        z = F.linear(x, weight)
+        return self.reading.total(z if bias is None else z + self.constant(bias, self.reading.biases, z))
+
+    def affine(self, function: Any, bias: Tensor, x: Tensor, weight: Tensor, **named: Any) -> Tensor:
+        if named or depends(bias):
+            return torch.addmm(bias, x, weight, **named)
+        z = x @ weight
+        return self.reading.total(z + self.constant(bias, self.reading.biases, z))
+
+    def matrices(self, function: Any, left: Tensor, right: Tensor) -> Tensor:
+        multiply = self.reading.rules.bilinear if depends(left) and depends(right) else torch.matmul
+        return self.reading.total(multiply(left, right))
+
+    def add(self, function: Any, left: Any, right: Any, **named: Any) -> Tensor:
+        if named:
+            return torch.add(left, right, **named)
+        term, other = (left, right) if depends(left) else (right, left)
+        if not depends(other) and self.counted(other, term):
+            other = self.constant(other, self.reading.biases, term)
+        return self.reading.total(term + other)
+
+    def counted(self, constant: Any, term: Tensor) -> bool:
+        """Whether a constant counts as a bias: what bars a place from attention does not."""
+        if not isinstance(constant, Tensor):
+            return True
+        return constant.dim() <= term.dim() and bool(constant.isfinite().all())
+
+    def add_into(self, function: Any, left: Tensor, right: Any, **named: Any) -> Tensor:
+        return left.copy_(self.add(function, left, right, **named))
+
+    def multiply(self, function: Any, left: Any, right: Any, **named: Any) -> Tensor:
+        """A product; of two that depend on the words one is a gate, which is held, or gets one half."""
+        gate, opened = self.opened, [each is self.opened for each in (left, right)]
+        if gate is None or sum(opened) != 1 or not (depends(left) and depends(right)):
+            return torch.mul(left, right, **named)  # of two that depend, and no gate, the way back is found not linear
+        signal: Tensor = right if opened[0] else left
+        if not self.reading.rules.weighs:
+            return gate.detach() * signal
+        return (gate.detach() * signal + gate * signal.detach()) / 2
+
+    def activate(self, function: Any, x: Tensor, *rest: Any, **named: Any) -> Tensor:
+        named = {key: value for key, value in named.items() if key != "inplace"}
+        self.opened = self.reading.unary(differentiable(lambda given: function(given, *rest, **named)), x)
+        return self.opened
+
+    def normalise(
+        self,
+        function: Any,
+        x: Tensor,
+        shape: Any,
+        weight: Tensor | None = None,
+        bias: Tensor | None = None,
+        eps: float = 1e-5,
+    ) -> Tensor:
+        if len(shape) > 1:
+            return F.layer_norm(x, shape, weight, bias, eps)
+        z = self.reading.rules.standard(x, eps)
+        z = z if weight is None else z * weight
+        return z if bias is None else z + self.constant(bias, self.reading.biases, z)
+
+    def scale(
+        self, function: Any, x: Tensor, shape: Any, weight: Tensor | None = None, eps: float | None = None
+    ) -> Tensor:
+        """A norm that does not centre: its deviation is held."""
+        axes = tuple(range(-len(shape), 0))
+        floor = torch.finfo(x.dtype).eps if eps is None else eps
+        z = x * (x.detach().square().mean(axes, keepdim=True) + floor).rsqrt()
+        return z if weight is None else z * weight
+
+    def deviation(self, function: Any, variance: Tensor, **named: Any) -> Tensor:
+        """The root of a number for each place, by which a norm divides: it is held."""
+        root: Tensor = function(variance, **named)
+        return root.detach() if variance.shape[-1] == 1 else root
+
+    def weigh(self, function: Any, scores: Tensor, *rest: Any, **named: Any) -> Tensor:
+        weights: Tensor = function(scores, *rest, **named)
+        return weights if self.reading.rules.weighs else weights.detach()
+
+    def recast(self, function: Any, x: Tensor, *rest: Any, **named: Any) -> Tensor:
+        """Another type or device; what would be rounded stays as it is, as roundings cannot be shared out."""
+        moved: Tensor = function(x, *rest, **named)
+        return x if moved.dtype.itemsize < x.dtype.itemsize else moved
+
+    @contextmanager
+    def over(self, network: nn.Module) -> Iterator[None]:
+        """Within, the rules hold for what this network computes."""
+        whole = [each for each in network.modules() if type(each).__module__ == LIBRARY and _starts_at_zero(each)]
+        hooks = [each.register_forward_hook(self._activated) for each in whole]
+        try:
+            with self:
+                yield
+        finally:
+            for hook in hooks:
+                hook.remove()
+
+    def _activated(self, module: nn.Module, given: tuple[Any, ...], output: Tensor) -> Tensor:
+        if len(given) != 1 or not depends(given[0]):
+            return output
+        self.aside = True
+        try:
+            return self.activate(module.forward, *given)
+        finally:
+            self.aside = False
+
+
+STEPS: dict[str, Callable[..., Tensor]] = {
+    "linear": Steps.linear,
+    "addmm": Steps.affine,
+    **dict.fromkeys(("matmul", "bmm", "__matmul__", "__rmatmul__"), Steps.matrices),
+    **dict.fromkeys(("add", "__add__", "__radd__"), Steps.add),
+    **dict.fromkeys(("add_", "__iadd__"), Steps.add_into),
+    **dict.fromkeys(("mul", "multiply", "__mul__", "__rmul__"), Steps.multiply),
+    **dict.fromkeys(ACTIVATIONS, Steps.activate),
+    "layer_norm": Steps.normalise,
+    "rms_norm": Steps.scale,
+    **dict.fromkeys(("sqrt", "rsqrt"), Steps.deviation),
+    "softmax": Steps.weigh,
+    **dict.fromkeys(("to", "float", "half", "bfloat16", "type_as"), Steps.recast),
+}
+
+
+def depends(given: Any) -> bool:
+    return isinstance(given, Tensor) and given.requires_grad
+
+
+def differentiable(value: Callable[[Tensor], Tensor]) -> Function:
+    """The function with its derivative."""
+
+    def slope(x: Tensor) -> Tensor:
+        with torch.enable_grad():
+            place = x.detach().requires_grad_()
+            return torch.autograd.grad(value(place).sum(), place)[0]
+
+    return Function(value, slope)
+
+
+@torch.no_grad()
+def _starts_at_zero(module: nn.Module) -> bool:
+    zero = next(module.parameters(), torch.zeros(1)).new_zeros(1)
+    return float(module.forward(zero)) == 0

@@ -1,0 +1,86 @@
+"""Transformers of the Hugging Face library read with rules, whatever their architecture.
+
+LRP with attention and deviations held is that of Ali et al. (2022), AttnLRP that of Achtibat et al. (2024). The
+library's code runs as it is, its steps are read as they are taken, and afterwards the way back is searched for a step
+without a rule: a network that has one is refused.
+"""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from assay.errors import AssayError
+from assay.explainers.needs import demand
+from assay.explainers.relevance.reading import Reading
+from assay.explainers.relevance.rules import Rules
+from assay.explainers.relevance.shares import Shares, contrast
+from assay.explainers.relevance.steps import Lookups, Steps
+from assay.explainers.relevance.tracing import unruled
+from assay.models.huggingface.attending import NAME, implemented
+from assay.models.huggingface.body import Body
+from assay.types import Batch
+
+LENGTHS = (3, 2)  # of the texts on which a network is tried
+SAME = 1e-4  # of the largest logit: what rounding may change
+
+
+def propagated(model: Body, batch: Batch, target: Int[Tensor, " B"], rules: Rules) -> Shares:
+    """Gradient × input under these rules, in one pass forward and one back."""
+    words, factors, logits = _read(model, batch, rules)
+    demand(_missing(model, logits, rules))
+    margins = contrast(logits, target)
+    slopes = torch.autograd.grad(margins.sum(), [words, factors], materialize_grads=True)
+    tokens = (slopes[0] * words.detach()).sum(-1) * batch.mask
+    biases, positions, types, markers, query = slopes[1]
+    return Shares(tokens, biases, positions, types, markers, query, margins.detach())
+
+
+def no_rules(model: Body, rules: Rules) -> str | None:
+    """Why a transformer cannot be read with these rules, found out by reading two short texts, or None."""
+    ids = torch.full((len(LENGTHS), max(LENGTHS)), min(model.ordinary, len(_table(model)) - 1))
+    mask = torch.arange(max(LENGTHS)) < torch.tensor(LENGTHS)[:, None]
+    batch = Batch(ids, mask, torch.zeros(len(LENGTHS), dtype=torch.long)).to(model.device)
+    try:
+        _, _, logits = _read(model, batch, rules)
+    except AssayError as error:
+        return str(error).rstrip(".")
+    return _missing(model, logits, rules) or _changed(model, batch, logits)
+
+
+def _read(
+    model: Body, batch: Batch, rules: Rules
+) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "5 B"], Float[Tensor, "B C"]]:
+    """The words' embeddings, factors of 1 before all else that is added, and the logits that depend on both."""
+    x = model.embed(batch).detach()
+    words = x.to(torch.promote_types(x.dtype, torch.float32)).requires_grad_()
+    factors = words.new_ones(5, len(batch)).requires_grad_()
+    with torch.enable_grad(), implemented(model.inner, NAME if model.traits.unedited is None else "eager"):
+        biases, positions, types, markers, query = factors
+        kinds = frozenset(id(table) for name, table in model.named_parameters() if "type" in name)
+        asked = None if batch.query is None else batch.query.ids
+        lookups = Lookups(_table(model), asked, kinds, markers, query, positions, types)
+        with Steps(Reading(rules, biases, positions, query), lookups).over(model):
+            return words, factors, model(words, batch).logits
+
+
+def _table(model: Body) -> nn.Parameter:
+    table = model.embedding.weight
+    assert isinstance(table, nn.Parameter)
+    return table
+
+
+def _missing(model: Body, logits: Float[Tensor, "B C"], rules: Rules) -> str | None:
+    step = unruled(logits, rules.weighs)
+    kind = type(model.inner).__name__
+    return None if step is None else f"relevance has no rule for a step of {kind} ({step})"
+
+
+@torch.no_grad()
+def _changed(model: Body, batch: Batch, logits: Float[Tensor, "B C"]) -> str | None:
+    """Why the rules do not fit, if values changed under them."""
+    own = model(model.embed(batch), batch).logits.to(logits)
+    near = max(SAME, torch.finfo(model.inner.dtype).eps ** 0.5)
+    same = bool((own - logits).abs().max() <= near * max(1.0, float(own.abs().max())))
+    return None if same else f"{type(model.inner).__name__} answers otherwise when relevance is propagated"
