@@ -1,0 +1,83 @@
+"""What every layer and head of a transformer attends to, beside what chance and simple rules would give."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from random import Random
+from typing import Any, TypeVar
+
+from assay.data.mentions import mentions
+from assay.data.negation import negated
+from assay.data.treebank import treebank
+from assay.errors import AssayError, unknown
+from assay.models.huggingface.body import Body
+from assay.models.huggingface.pieces import PieceTokeniser
+from assay.probes.coreference import coreference
+from assay.probes.examples import examples
+from assay.probes.negation import negation
+from assay.probes.pairs import pairs
+from assay.probes.relations import relations
+from assay.probes.sight import Sight, sight
+from assay.probes.speech import speech
+
+PROBES = {
+    "speech": "How much of the attention of every head goes to words of each part of speech.",
+    "relations": "Which head attends from a word to its governor, or back, for each grammatical relation.",
+    "coreference": "Whether a pronoun attends to the name that it stands for rather than to another.",
+    "negation": "Whether the words in the scope of a negation attend to its cue.",
+    "pairs": "Whether all heads together tell which word governs which, and in what relation.",
+}
+"""The sections of a probe, with the question of each."""
+
+_Item = TypeVar("_Item")
+
+
+def probe(
+    network: Body, tokeniser: PieceTokeniser, sections: Sequence[str], limit: int | None = None, seed: int = 0
+) -> dict[str, Any]:
+    """The answers of the sections as plain numbers; `limit` draws so many sentences of each set, None takes all."""
+    for name in sections:
+        if name not in PROBES:
+            raise unknown("section of a probe", name, PROBES)
+    if limit is not None and limit < 1:
+        raise AssayError(f"A probe needs at least one sentence, not {limit}; leave the limit out for all.")
+    answers: dict[str, Any] = {}
+    drawn: list[dict[str, Any]] = []
+    if {"speech", "relations", "pairs"} & set(sections):
+        dev, test = (
+            sight(network, tokeniser, _sample(treebank(split), limit, seed), seed, f"Treebank, {split}")
+            for split in ("dev", "test")
+        )
+        answers |= grammatical(dev, test, sections, seed)
+        drawn = examples(network, tokeniser, test.sentences, answers.get("relations", []))
+    if "coreference" in sections:
+        chosen, scored = (_sample(mentions(split), limit, seed) for split in ("dev", "test"))
+        answers["coreference"] = coreference(network, tokeniser, chosen, scored, seed)
+    if "negation" in sections:
+        said, denied = (_sample(negated(split), limit, seed) for split in ("dev", "test"))
+        answers["negation"] = negation(network, tokeniser, said, denied, seed)
+    return {
+        "layers": network.layers,
+        "heads": int(network.inner.config.num_attention_heads),
+        "sections": {name: answers[name] for name in PROBES if name in answers},
+        "examples": drawn,
+    }
+
+
+def grammatical(dev: Sight, test: Sight, sections: Sequence[str], seed: int = 0) -> dict[str, Any]:
+    """The answers of the sections that ask about a treebank."""
+    answers: dict[str, Any] = {}
+    if "speech" in sections:
+        answers["speech"] = speech(test, seed)
+    if "relations" in sections:
+        answers["relations"] = relations(dev, test, seed)
+    if "pairs" in sections:
+        answers["pairs"] = pairs(dev, test, seed)
+    return answers
+
+
+def _sample(items: Sequence[_Item], limit: int | None, seed: int) -> list[_Item]:
+    """So many of the items by chance, in their order; all where there are no more."""
+    if limit is None or limit >= len(items):
+        return list(items)
+    return [items[place] for place in sorted(Random(seed).sample(range(len(items)), limit))]
