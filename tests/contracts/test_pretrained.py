@@ -13,6 +13,7 @@ from torch.nn.functional import layer_norm, pad
 from assay.errors import AssayError
 from assay.intervene import Prune, Within, Without, uniform
 from assay.models.huggingface.attending import NAME, WATCH, implemented
+from assay.models.huggingface.layout import Sequence
 from assay.models.huggingface.pretrained import Pretrained
 from assay.models.huggingface.traits import traits
 from tests import pretrained as made
@@ -532,3 +533,21 @@ def test_threads_with_different_edits_do_not_disturb_each_other(architecture):
     for place, each in enumerate(found):
         assert torch.equal(each, expected[place % 4])
     assert network.inner.config._attn_implementation == "sdpa"
+
+
+def test_an_architecture_that_cannot_be_asked_is_refused_in_one_sentence():
+    theirs = made.inner("bert", dtype=torch.float32)
+
+    def closed(*given, **named):
+        raise TypeError("inputs_embeds are unknown here")
+
+    theirs.forward = closed
+    with pytest.raises(AssayError, match=r"cannot be read with embeddings in place of words \(inputs_embeds are"):
+        traits(theirs, made.tokenizer(), "theirs")
+
+
+def test_the_last_place_is_read_in_half_precision_too():
+    model = made.pretrained("gpt2", dtype=torch.bfloat16)
+    mask = torch.ones(1, 700, dtype=torch.bool)
+    given = Sequence(torch.zeros(1, 700, 16, dtype=torch.bfloat16), mask, mask.long(), mask.long())
+    assert model.reading(given).nonzero().tolist() == [[0, 699]]

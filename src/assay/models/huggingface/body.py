@@ -121,8 +121,9 @@ class Body(TextModel):
         mask = given.mask.to(given.embeddings)
         if self.traits.reads == "mean":
             return mask / mask.sum(-1, keepdim=True)
-        there = torch.arange(mask.shape[1], device=mask.device) * mask
-        place = mask.argmax(-1) if self.traits.reads == "first" else there.argmax(-1)
+        real = given.mask.long()  # whole numbers: in half precision places beyond 256 would be rounded
+        there = torch.arange(mask.shape[1], device=mask.device) * real
+        place = real.argmax(-1) if self.traits.reads == "first" else there.argmax(-1)
         return nn.functional.one_hot(place, mask.shape[1]).to(mask)
 
     def erased(self, tokens: Bool[Tensor, "B T"], batch: Batch) -> Bool[Tensor, "B S"]:

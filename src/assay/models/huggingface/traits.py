@@ -23,8 +23,16 @@ LENGTHS = (6, 3)
 def traits(inner: Any, tokenizer: Any, name: str) -> Traits:
     """What was found out; a model whose answers through us are not its own is refused."""
     register()
-    with quiet():
-        return _found(inner, tokenizer, name)
+    try:
+        with quiet():
+            return _found(inner, tokenizer, name)
+    except AssayError:
+        raise
+    except Exception as fault:  # an architecture may ask for anything
+        reason = " ".join(str(fault).split())[:160] or type(fault).__name__
+        raise AssayError(
+            f"{name} ({type(inner).__name__}) cannot be read with embeddings in place of words ({reason})."
+        ) from fault
 
 
 def _found(inner: Any, tokenizer: Any, name: str) -> Traits:
