@@ -18,7 +18,17 @@ from rich.text import Text
 
 from assay import __version__
 from assay.cli.models import GIVEN, check_device, given_model, keep_copy, kind_of, trained_model
-from assay.cli.options import MODEL, NAMES, PLAN, START, AuditOptions, DataOptions, ModelOptions, TransformerOptions
+from assay.cli.options import (
+    DEVICE,
+    MODEL,
+    NAMES,
+    PLAN,
+    START,
+    AuditOptions,
+    DataOptions,
+    ModelOptions,
+    TransformerOptions,
+)
 from assay.cli.parts import about_corpus, chosen_corpus, chosen_examples, chosen_plan, names, title
 from assay.errors import AssayError
 from assay.progress import console as aside
@@ -31,6 +41,7 @@ app = App(
     help="Tests whether an explanation of an NLP model is true to the model.",
     version=__version__,
     help_on_error=False,
+    suppress_keyboard_interrupt=False,  # `main` says how to go on
 )
 console = Console()
 Flat = Parameter(name="*")
@@ -55,7 +66,7 @@ def audit(
     from assay.run import audit as auditing
 
     wanted = chosen_plan(options, training.seed)
-    check_device(training.device)
+    check_device(training.device, several=kind_of(model) != "preset")
     opened = given_model(model, training.device, reading) if kind_of(model) in GIVEN else None
     corpus = chosen_corpus(data, training.seed, whole=opened is not None and "corpus" not in opened.history)
     folder = out or Path("runs") / title(corpus.name, training, reading, model)
@@ -80,7 +91,7 @@ def train(
     plan: Annotated[Path | None, Parameter(help=PLAN)] = None,
 ) -> None:
     """Train an attention classifier, or fine-tune a transformer, and store it."""
-    check_device(training.device)
+    check_device(training.device, several=kind_of(model) != "preset")
     corpus = chosen_corpus(data, training.seed)
     folder = out or Path("runs") / title(corpus.name, training, reading, model) / "model"
     trained = trained_model(model, corpus, training, reading, folder)
@@ -95,7 +106,7 @@ def explain(
     query: Annotated[str | None, Parameter(help="The question or hypothesis, for a model of pairs.")] = None,
     model: Annotated[str, Parameter(help="A model folder, made by 'assay train' or 'assay audit', or hf:NAME.")],
     reading: Annotated[TransformerOptions, Flat] = TransformerOptions(),  # noqa: B008
-    device: Annotated[str, Parameter(help="cpu or cuda.")] = "cpu",
+    device: Annotated[str, Parameter(help=DEVICE)] = "cpu",
     explainers: Annotated[str, Parameter(help=NAMES)] = "usual",
     target: Annotated[str | None, Parameter(help="Class to explain; without it the predicted one.")] = None,
     json_output: Annotated[bool, Parameter(name="--json", negative="", help="Print JSON.")] = False,
@@ -105,7 +116,7 @@ def explain(
     from assay.run.explanation import explain as explain_text
 
     chosen = names(explainers, {"all": tuple(EXPLAINERS), "usual": USUAL})
-    check_device(device)
+    check_device(device, several=True)
     explanation = explain_text(given_model(model, device, reading), text, chosen, target=target, query=query)
     if json_output:
         print(json.dumps(explanation.json(), ensure_ascii=False))

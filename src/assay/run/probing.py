@@ -46,7 +46,7 @@ NEEDED = {
 """The data of each kind, by name, and their files."""
 
 PACKAGES = ("torch", "transformers", "numpy", "tokenizers")
-MOST = 1000
+MOST = 500
 """So many dev and test texts are read for head importance where no limit is set: the curve reads them often."""
 
 Texts = Callable[[Opened], tuple[Sequence[Example], Sequence[Example]]]

@@ -1,0 +1,1 @@
+"""The page of the probes of attention heads: what each head attends to, against position and against chance."""
