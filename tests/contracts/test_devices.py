@@ -62,3 +62,31 @@ def test_a_gpu_gives_the_same_audit(name, planted, kind):
         torch.testing.assert_close(
             torch.from_numpy(there[measure]), torch.from_numpy(values), atol=1e-5, rtol=1e-4, equal_nan=True
         )
+
+
+def transformer(kind, dtype=torch.float64):
+    pretrained = pytest.importorskip("tests.pretrained")
+    made = pretrained.attentive(dtype=dtype) if kind == "attentive" else pretrained.pretrained(kind, dtype=dtype)
+    return made, pretrained.batch()
+
+
+TRANSFORMERS = pytest.mark.parametrize("kind", ["bert", "gpt2", "modernbert", "deberta-v2", "attentive"])
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", EXPLAINERS)
+@TRANSFORMERS
+def test_a_gpu_gives_the_same_scores_of_transformers(name, kind):
+    model, batch = transformer(kind)
+    here = explained(name, model, batch)
+    there = explained(name, model.to("cuda"), batch.to("cuda")).cpu()
+    torch.testing.assert_close(there, here, atol=1e-5, rtol=1e-4, check_dtype=False)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", EXPLAINERS)
+@TRANSFORMERS
+def test_a_gpu_explains_transformers_in_half_precision(name, kind):
+    model, batch = transformer(kind, torch.bfloat16)
+    scores = explained(name, model.to("cuda"), batch.to("cuda"))
+    assert scores.isfinite().all() and scores.dtype == torch.float32

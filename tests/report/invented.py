@@ -187,7 +187,14 @@ def _shortcut(draw: np.random.Generator, example: dict[str, Any], explainers: tu
     return {"used:model": used} | shown
 
 
+def _layers(draw: np.random.Generator, example: dict[str, Any], explainers: tuple[str, ...]) -> dict[str, float]:
+    subjects = ("all layers", *(f"layer {layer}" for layer in range(1, 7)))
+    return {f"{measure}:{subject}": float(draw.beta(2, 9)) for measure in LAYERED for subject in subjects}
+
+
+LAYERED = ("uniform", "uniform_flips", "permuted", "permuted_flips")
 NEW = {
+    "layers": _layers,
     "erasure": _erasure,
     "plausibility": _plausibility,
     "sanity": _sanity,

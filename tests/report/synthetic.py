@@ -56,6 +56,7 @@ AUDITS = {
         "How different can attention be with the same prediction?",
         "Jain and Wallace (2019), section 4.2.2",
     ),
+    "layers": ("Which layers' attention does the answer depend on?", "Jain and Wallace (2019)"),
     "truth": ("Do the scores find the evidence that is known?", "DeYoung et al. (2020)"),
     "erasure": ("Does the prediction change when the words are taken away?", "DeYoung et al. (2020)"),
     "plausibility": ("Do the explanations mark the words that people mark?", "DeYoung et al. (2020)"),

@@ -28,6 +28,7 @@ SOURCES = {
     "permutation": "permutation",
     "adversary": "adversary",
     "adversary_by_attention": "adversary",
+    "layers": "layers",
     "truth": "truth",
     "erasure": "erasure",
     "erasure_by_share": "erasure",
@@ -42,7 +43,7 @@ SOURCES = {
     "minimal_set": "minimal_set",
     "minimal_set_mass": "minimal_set",
 } | {figure: audit for audit, figures in compared.FIGURES.items() for figure in figures}
-AUDITS = ("permutation", "adversary", "single_weight", "minimal_set", "plausibility", *FAITHFUL, *MODELS)
+AUDITS = ("permutation", "adversary", "layers", "single_weight", "minimal_set", "plausibility", *FAITHFUL, *MODELS)
 TAU = "tau:attention~gradient"
 
 

@@ -75,7 +75,7 @@ def test_numbers_of_any_size_keep_three_figures() -> None:
         ("comprehensiveness@0.05", "comprehensiveness at 5 %"),
         ("comprehensiveness_gain", "comprehensiveness, gain over chance"),
         ("fall_gain", "accuracy lost beyond random removal"),
-        ("similarity_encoder", "τ after randomising from the decoder down to the encoder"),
+        ("similarity_encoder", "τ after randomising from the output down to the encoder"),
         ("token_f1", "token F1"),
         ("my_own", "my own"),
     ],

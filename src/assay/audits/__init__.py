@@ -11,6 +11,7 @@ from assay.audits.dispersion import Dispersion
 from assay.audits.erasure import Erasure
 from assay.audits.frozen_uniform import FrozenUniform
 from assay.audits.guide import Guide
+from assay.audits.layers import LayerByLayer
 from assay.audits.minimal_set import MinimalSet
 from assay.audits.permutation import Permutation
 from assay.audits.plausibility import Plausibility
@@ -29,6 +30,7 @@ CHEAP: dict[str, Audit] = {
     "agreement": Agreement(),
     "permutation": Permutation(),
     "adversary": Adversary(),
+    "layers": LayerByLayer(),
     "single_weight": SingleWeight(),
     "minimal_set": MinimalSet(),
     "truth": Truth(),

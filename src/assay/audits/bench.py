@@ -22,6 +22,7 @@ from assay.models.together import train_all
 from assay.types import Explainer
 
 RETRAINED, RESULT = "retrained", "result.json"
+FOREIGN = "only networks that assay trains itself are trained anew"
 LACKING = "the texts that the model learnt from are not at hand"
 
 
@@ -51,7 +52,7 @@ class Bench:
         """Why no model can be trained here like the audited one, or None."""
         learnt = self.model.history.get("data")
         if not isinstance(self.model, Trained):
-            return "only networks that assay trains itself are trained anew"
+            return FOREIGN
         if self.corpus is None or learnt != fingerprint((*self.corpus.train, *self.corpus.dev)):
             return LACKING
         return None if self.recipe() is not None else "it is not known how the model was trained"

@@ -106,6 +106,19 @@ class Audit(Protocol):
     def __call__(self, case: Case) -> Answer: ...
 
 
+@runtime_checkable
+class SearchingAudit(Protocol):
+    """An audit that on some models can only search, whatever the number of classes."""
+
+    def searches(self, model: Model) -> bool: ...
+
+
+def trust(audit: Audit, model: Model, classes: int) -> str:
+    """How far the numbers of an audit can be trusted on this model."""
+    searched = isinstance(audit, SearchingAudit) and audit.searches(model)
+    return "lower bound" if searched else audit.kind(classes)
+
+
 def question(audit: Audit) -> str:
     """The question that an audit answers."""
     return (sys.modules[type(audit).__module__].__doc__ or "").strip()

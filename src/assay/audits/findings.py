@@ -12,7 +12,10 @@ from assay.metrics.paired import signed_rank
 from assay.records import Finding
 
 SIGNIFICANT = 0.05
-WHOLE = ("overlap", "sign", "wins")  # of pairs: too many to be told for each class
+WHOLE = (
+    *("overlap", "sign", "wins"),  # of pairs: too many to be told for each class
+    *("uniform", "uniform_flips", "permuted", "permuted_flips"),  # of layers: so are these
+)
 COMPARING = ("frozen_uniform", "seed_variance", "guide", "trained_adversary", "deception", "word_level", "sparsity")
 """Audits of other models, which the classes that this one predicts say little of."""
 

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from jaxtyping import Bool, Float
 
-from assay.audits.bench import Bench, Variant
+from assay.audits.bench import FOREIGN, Bench, Variant
 from assay.audits.cases import Case, numpy
 from assay.audits.twins import mean_defined
 from assay.errors import AssayError
@@ -78,7 +78,7 @@ def averaged(numbers: Numbers, subject: str) -> Numbers:
 
 def unfit_for_rivals(case: Case, lacking: str | None) -> str | None:
     """The reason of every audit that compares a network with others which were made like it."""
-    return lacking if isinstance(case.model, Network) else "the model is not one that can be trained anew"
+    return lacking if isinstance(case.model, Network) else FOREIGN
 
 
 def made(bench: Bench) -> Recipe:

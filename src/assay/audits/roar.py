@@ -14,7 +14,7 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 
 from assay import progress
-from assay.audits.bench import LACKING, Bench
+from assay.audits.bench import FOREIGN, LACKING, Bench
 from assay.audits.cases import Answer, Case
 from assay.audits.retraining import Retraining, Splits
 from assay.data.batches import collate
@@ -53,7 +53,7 @@ class Roar:
 
     def unfit(self, case: Case) -> str | None:
         if not isinstance(case.model, Network):
-            return "the model is not one that can be trained anew"
+            return FOREIGN
         if not case.explainers:
             return "only scores were given, not the explainers that made them"
         if not self.answers:

@@ -12,7 +12,7 @@ from assay.audits.bench import Bench
 from assay.audits.cases import Answer, Case
 from assay.audits.twins import explained_on, likeness, mean_defined, without_twins
 from assay.data.examples import Corpus
-from assay.intervene.parameters import randomised
+from assay.intervene.parameters import cascade
 from assay.models.textmodel import TextModel
 
 
@@ -51,11 +51,6 @@ class Sanity:
             measures |= {f"similarity_{step}:{name}": values for step, values in found.items()}
             measures[f"similarity:{name}"] = mean_defined(list(found.values()))
         return Answer(measures)
-
-
-def cascade(model: TextModel, seed: int) -> dict[str, TextModel]:
-    """The model with more and more parts drawn anew, by the name of the lowest one."""
-    return {part: randomised(model, model.cascade[: depth + 1], seed) for depth, part in enumerate(model.cascade)}
 
 
 def mislabelled(corpus: Corpus, seed: int) -> Corpus:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 import torch
@@ -26,13 +26,16 @@ def randomised(model: Model, parts: Sequence[str], seed: int) -> Model:
     With the same seed a part is drawn alike whatever other parts are. Word vectors that a model started from are drawn
     too: what they tell of words is learnt as well.
     """
-    other = _copied(model)
-    fresh = _fresh(model, seed)
     for part in parts:
         if part not in model.cascade:
             raise unknown("part of a model", part, model.cascade)
-        other.part(part).load_state_dict(fresh.part(part).state_dict())
-    return other
+    return _mixed(model, _fresh(model, seed), parts)
+
+
+def cascade(model: Model, seed: int) -> dict[str, Model]:
+    """The model with more and more parts drawn anew, from its output down, by the name of the lowest one."""
+    fresh = _fresh(model, seed)
+    return {part: _mixed(model, fresh, model.cascade[: depth + 1]) for depth, part in enumerate(model.cascade)}
 
 
 def _fresh(model: TextModel, seed: int) -> TextModel:
@@ -43,6 +46,29 @@ def _fresh(model: TextModel, seed: int) -> TextModel:
     return model.redrawn(seed)
 
 
+def _mixed(model: Model, fresh: TextModel, parts: Sequence[str]) -> Model:
+    """The model with some parts of another; what a transformer has beside its parts goes with the lowest of them."""
+    if isinstance(model, Body):
+        drawn = {id(weight) for part in parts for weight in model.part(part).parameters()}
+        named = {id(weight) for part in model.cascade for weight in model.part(part).parameters()}
+        rest = model.cascade[-1] in parts
+        return _sharing(model, fresh, lambda weight: id(weight) in drawn or (rest and id(weight) not in named))
+    other = _copied(model)
+    for part in parts:
+        other.part(part).load_state_dict(fresh.part(part).state_dict())
+    return other
+
+
+def _sharing(model: Model, other: TextModel, taken: Callable[[Tensor], bool]) -> Model:
+    """A copy of the model with some weights of the other one.
+
+    It holds the very weights of both, not copies: these models are large, and nothing writes into them.
+    """
+    theirs = dict(other.named_parameters())
+    weights = {id(mine): theirs[name] if taken(mine) else mine for name, mine in model.named_parameters()}
+    return copy.deepcopy(model, weights)
+
+
 @torch.no_grad()
 def nudged(model: Model, share: float, seed: int) -> Model:
     """A copy in which each embedding is moved in a random direction, by a share of the distance usual between them.
@@ -51,13 +77,14 @@ def nudged(model: Model, share: float, seed: int) -> Model:
     reads the table sees the same change, baselines included, so any explainer can be put to it.
     """
     other = _copied(model)
-    table = other.embedding.weight
+    table, padding = other.embedding.weight, model.traits.pad if isinstance(model, Body) else 0
     assert isinstance(table, Tensor)
     words = table[model.ordinary :]
     spread = (words - words.mean(0)).square().sum(-1).mean().sqrt()
     directions = torch.randn(table.shape, generator=torch.Generator().manual_seed(seed))
     directions = (directions / directions.norm(dim=-1, keepdim=True)).to(table)
-    table[1:] += share * spread * directions[1:]
+    directions[padding] = 0
+    table += share * spread * directions
     return other
 
 

@@ -11,6 +11,7 @@ from assay.report.flips import alone
 from assay.report.matrices import KINDS, Kind
 from assay.report.measures import BASELINES
 from assay.report.rankings import shortest
+from assay.report.stacks import needed
 from assay.report.writing import count, evidence, listed, number, significance
 from assay.report.yardsticks import NULL, REFERENCE
 
@@ -184,6 +185,7 @@ ANSWERS: dict[str, Callable[[Record], str | None]] = {
     "agreement": _agreement,
     "permutation": shuffling,
     "adversary": furthest,
+    "layers": needed,
     "truth": _truth,
     "erasure": _erasure,
     "plausibility": _plausibility,

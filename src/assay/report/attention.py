@@ -8,6 +8,7 @@ from assay.report.flips import alone
 from assay.report.items import items
 from assay.report.known import known
 from assay.report.rankings import no_sooner, shortest
+from assay.report.stacks import stacked
 from assay.report.writing import count, evidence
 from assay.report.yardsticks import JSD_FAR, SHUFFLE_SMALL
 
@@ -27,8 +28,9 @@ def shuffling(record: Record) -> str | None:
         return None
     size = "hardly at all" if found.high < SHUFFLE_SMALL else "noticeably"
     mean, low, high = (f"{100 * value:.1f}" for value in (found.mean, found.low, found.high))
+    among = "in every layer, head and place" if stacked(record) else f"among the {items(record).many}"
     return (
-        f"Shuffling the attention weights among the {items(record).many} moves the prediction {size}: by {mean} "
+        f"Shuffling the attention weights {among} moves the prediction {size}: by {mean} "
         f"percentage points on average (95 % interval {low} to {high}, n = {count(found.n)})."
     )
 
@@ -47,9 +49,12 @@ def furthest(record: Record) -> str | None:
         "bracket": f"The furthest one is certified to lie between this and {most} on average.",
         "lower bound": f"On average {between}" if most < f"{MAX_JSD:.2f}" else SEARCHED,
     }
+    other, over = "Another attention map gives", ""
+    if stacked(record):
+        other, over = "Other weights in all layers give", " over layers, heads, places and texts"
     return (
-        f"Another attention map gives the same prediction ({within}) at a Jensen–Shannon divergence of "
-        f"{least} on average, where {MAX_JSD:.2f} is the most there can be "
+        f"{other} the same prediction ({within}) at a Jensen–Shannon divergence of "
+        f"{least} on average{over}, where {MAX_JSD:.2f} is the most there can be "
         f"({evidence(found.low, found.high, found.n)}). "
         f"{certainty.get(_kind(record, found), SEARCHED)}"
     )
@@ -62,7 +67,8 @@ def doubts(record: Record) -> list[str]:
     if shuffled is not None and shuffled.high < SHUFFLE_SMALL:
         against.append("shuffling it hardly changes the prediction")
     if distant is not None and distant.low > JSD_FAR:
-        against.append("a very different heatmap gives the same prediction")
+        other = "very different attention in all layers" if stacked(record) else "a very different heatmap"
+        against.append(f"{other} gives the same prediction")
     if no_sooner(record):
         most = f"erasing the most attended {items(record).many}"
         against.append(f"{most} does not clearly change the decision sooner than erasing random ones")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import altair as alt
@@ -51,6 +51,20 @@ SANITY = Dots(
     "τ with the explanation of the randomised model",
     null=1.0,
 )
+
+
+def sanity(record: Record) -> Figure | None:
+    """Likeness of the explanations as more and more of the model is random: of a deep one, some of the depths."""
+    steps = [f.measure for f in record.findings if f.audit == SANITY.audit and f.measure.startswith("similarity_")]
+    depths = [step for step in dict.fromkeys(steps) if step not in SANITY.measures]
+    if not depths:
+        return draw(record, SANITY)
+    last = [step for step in ("similarity_embedding", "similarity_labels") if step in steps]
+    room = len(SHAPES) - len(last)
+    chosen = depths if len(depths) <= room else [depths[round(n * (len(depths) - 1) / (room - 1))] for n in range(room)]
+    titles = {step: f"down to {step.removeprefix('similarity_')}" for step in chosen}
+    titles[chosen[0]] = f"{chosen[0].removeprefix('similarity_')} randomised"
+    return draw(record, replace(SANITY, measures=titles | {step: SANITY.measures[step] for step in last}))
 
 
 def draw(record: Record, spec: Dots) -> Figure | None:

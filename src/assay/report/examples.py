@@ -12,6 +12,7 @@ from assay.records import Record
 from assay.report import heatmaps
 from assay.report.chosen import MOST, Choice, choose
 from assay.report.items import SENTENCES, items
+from assay.report.stacks import stacked
 from assay.report.writing import number
 
 CELLS = 6000
@@ -72,6 +73,11 @@ def notes(record: Record) -> list[str]:
         told.append("Attention is over sentences here: a word has its share of the weight of its sentence.")
     if SMALLEST in record.examples.column_names:
         told.append(f"The smallest set holds the fewest {noun.many} whose erasure changes the decision.")
+    if stacked(record) and "adversary" in record.examples.column_names:
+        told.append(
+            "The furthest equivalent attention is what is read of the words in the uppermost layer, the mean over its "
+            "heads; its distance is that of all layers. What goes to markers around a text is not shown."
+        )
     if DECEIVED in record.examples.column_names:
         told.append("Deceiving attention is that of another model, trained to keep it off some words.")
     return told

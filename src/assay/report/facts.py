@@ -24,6 +24,10 @@ ATTENDED = {
     "spans": "over all spans of a few words, each of which shares its weight among its words; what is done to "
     "attention is done to that of words",
     "aspect": "over the words of a text, given the aspect that is asked about",
+    "transformer": "between all places of a text, in every layer and head; what is done to attention is done to all of "
+    "them, markers included",
+    "pooled transformer": "over the words of a text, above the layers of a transformer; what is done to attention is "
+    "done to this one alone",
 }
 """What the attention of each shape of model is over."""
 
@@ -69,6 +73,7 @@ NEEDED = {
     "TVD": (
         "permutation",
         "adversary",
+        "layers",
         "stability",
         "word_level",
         "frozen_uniform",

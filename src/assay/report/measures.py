@@ -120,6 +120,10 @@ LABELS = {
     "jsd_upper": "certified upper bound (JSD)",
     "jsd_of_k": "mean of several such attentions (JSD)",
     "tvd": "its output change (TVD)",
+    "uniform": "output change with equal weights (TVD)",
+    "uniform_flips": "texts then decided otherwise (share)",
+    "permuted": "median output change with shuffled weights (TVD)",
+    "permuted_flips": "shuffles then decided otherwise (share)",
     "auprc": "AUPRC",
     "auprc_size": "AUPRC by absolute score",
     "precision": "precision at the number of deciding words",
@@ -189,7 +193,8 @@ def label(measure: str, audit: str = "") -> str:
     base, _, share = measure.partition("@")
     stem, gained = base.removesuffix("_gain"), base.endswith("_gain") and base not in LABELS
     if base.startswith("similarity_") and base not in LABELS:
-        words = f"τ after randomising from the decoder down to the {base.removeprefix('similarity_')}"
+        part = base.removeprefix("similarity_")
+        words = f"τ after randomising from the output down to {'' if part.startswith('layer ') else 'the '}{part}"
     else:
         words = LABELS.get(stem if gained else base, (stem if gained else base).replace("_", " "))
     return words + (f" at {100 * float(share):g} %" if share else "") + (", gain over chance" if gained else "")

@@ -11,7 +11,7 @@ from jaxtyping import Float
 
 from assay.metrics.divergence import MAX_JSD
 from assay.records import Record
-from assay.report import boxes, curves, dots
+from assay.report import boxes, curves, depths, dots
 from assay.report.bins import QUARTERS, Column, classes, column, histogram, quarters
 from assay.report.canvas import CLASS_COLOURS, INK, Figure, finish, layers, save, sheet, svg
 from assay.report.compared.figures import FIGURES as COMPARED
@@ -66,6 +66,7 @@ FIGURES: dict[str, Callable[[Record], Figure | None]] = {
     "permutation": permutation,
     "adversary": adversary,
     "adversary_by_attention": adversary_by_attention,
+    "layers": depths.by_layer,
     "truth": partial(dots.draw, spec=dots.TRUTH),
     "erasure": partial(dots.draw, spec=dots.ERASURE),
     "erasure_by_share": partial(
@@ -80,7 +81,7 @@ FIGURES: dict[str, Callable[[Record], Figure | None]] = {
         curves.draw, audit="roar", measure="accuracy", best="fall_gain", title="accuracy after retraining without them"
     ),
     "shortcut": partial(dots.draw, spec=dots.SHORTCUT),
-    "sanity": partial(dots.draw, spec=dots.SANITY),
+    "sanity": dots.sanity,
     "stability": partial(dots.draw, spec=dots.STEADINESS),
     "plausibility": partial(dots.draw, spec=dots.PLAUSIBILITY),
     "single_weight": boxes.moved,

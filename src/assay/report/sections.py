@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from assay.records import Record
-from assay.report import flips, rankings
+from assay.report import flips, rankings, stacks
 from assay.report.answers import ANSWERS
 from assay.report.compared import levels
 from assay.report.compared.labels import COMPARING
@@ -58,7 +58,8 @@ def sections(record: Record) -> list[Section]:
 def captions(record: Record) -> dict[str, str]:
     """The caption of each figure; where a figure cannot hold all explainers it says which ones it holds."""
     total, noun = len(record.summary["explainers"]), items(record)
-    told = {name: noun.named(caption) for name, caption in CAPTIONS.items()}
+    known = CAPTIONS | (stacks.CAPTIONS if stacks.stacked(record) else {})
+    told = {name: noun.named(caption) for name, caption in known.items()}
     if total <= MOST:
         return told
     return told | {
@@ -71,12 +72,14 @@ def _section(record: Record, name: str, about: dict[str, Any]) -> Section:
     grid = agreement_rows(record) if name == "agreement" else measure_rows(record, name)
     why_not = None if about.get("applies", True) else about.get("why") or "It does not apply to this model."
     answer, noun = ANSWERS[name](record) if name in ANSWERS else "", items(record)
+    stack = stacks.stacked(record)
+    titles, readings = (TITLES | stacks.TITLES, READING | stacks.READINGS) if stack else (TITLES, READING)
     return Section(
         name=name,
-        title=noun.named(TITLES[name]) if name in TITLES else name.replace("_", " ").capitalize(),
+        title=noun.named(titles[name]) if name in titles else name.replace("_", " ").capitalize(),
         question=about.get("question") or "",
         answer="No text gave a number." if answer is None else answer,
-        reading=noun.named(READING.get(name, "")),
+        reading=noun.named(readings.get(name, "")),
         paper=about.get("paper") or "",
         kind="trained" if name in COMPARING and about.get("kind") == "sample" else about.get("kind") or "",
         figures=_figures(record, name) if why_not is None else (),

@@ -14,6 +14,7 @@ from assay.report.grids import Grid
 from assay.report.leaderboard import Leaderboard, Row, leaderboard
 from assay.report.measures import OWN as SELF
 from assay.report.measures import label
+from assay.report.stacks import AUDIT as LAYERS
 from assay.report.verdicts import Verdict, leading, verdicts
 from assay.report.writing import count, figures, interval, number, significance
 from assay.report.yardsticks import yardstick
@@ -70,7 +71,11 @@ def measure_rows(record: Record, audit: str) -> Grid:
         for f in found
     ]
     tests = ("paired test",) if tested else ()
-    first = ("model", "measure") if models else ("of" if audit in LABELS else "explainer", "measure", "predicted class")
+    first = (
+        ("model", "measure")
+        if models
+        else ("of" if audit in (*LABELS, LAYERS) else "explainer", "measure", "predicted class")
+    )
     numbers = ("mean ± std", "95 % interval", "n", "undefined")
     return Grid((*first, *numbers, *tests, "kind"), tuple(rows), first_number=len(first))
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from assay.report import stacks
 from assay.report.compared import words as compared
 
 TITLES = {
     "agreement": "Do the explanations agree with each other?",
     "permutation": "Does it matter which {item} gets the attention?",
     "adversary": "Could another heatmap explain the same prediction?",
+    stacks.AUDIT: stacks.TITLE,
     "truth": "Do the explanations find the words that decide?",
     "erasure": "Does the prediction need the words that are shown?",
     "plausibility": "Do the explanations convince people?",
@@ -23,6 +25,7 @@ FIGURES = {
     "agreement": ("agreement_gradient", "agreement_leave_one_out"),
     "permutation": ("permutation",),
     "adversary": ("adversary", "adversary_by_attention"),
+    stacks.AUDIT: (stacks.AUDIT,),
     "truth": ("truth",),
     "erasure": ("erasure", "erasure_by_share"),
     "plausibility": ("plausibility",),
@@ -44,6 +47,7 @@ CAPTIONS = {
     "largest divergence that two distributions can have.",
     "adversary_by_attention": "The same distance, by how peaked the observed attention is. Thin line: 5 to "
     "95 % of texts; bar: 25 to 75 %; thick tick: median.",
+    stacks.AUDIT: stacks.CAPTION,
     "truth": "How well each explainer finds the deciding words, with 95 % intervals. The dashed line is the "
     "AUPRC of random scores.",
     "erasure": "Comprehensiveness beyond that of random rankings (the dashed line at 0), with 95 % intervals; "
@@ -82,6 +86,7 @@ READING = {
     "argue that this {item} was the reason.",
     "adversary": "Mass near the dashed limit means that for most texts some quite different heatmap goes "
     "with the same prediction. One would hope for small distances where attention is peaked (upper rows).",
+    stacks.AUDIT: stacks.READING,
     "truth": "In this corpus it is known which words decide, so the ranking can be checked directly: 1 "
     "means that all deciding words come first.",
     "erasure": "If the words that an explainer ranks highest are the reason, the prediction should fall without "

@@ -1,0 +1,76 @@
+"""What audits of a stack of self-attention share: whether it can be edited, and answers under edits in every layer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import count
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from assay.audits.cases import Case
+from assay.explainers.needs import no_layers, no_pooling
+from assay.models.erasure import asked, capacity, extents
+from assay.models.huggingface.body import Body
+from assay.types import Batch, Edit, Model, PooledModel, StackedModel
+
+WEIGHTS = {"cpu": 1 << 19, "cuda": 1 << 23}  # of each head that are searched at once
+
+
+def stacked(model: Model) -> bool:
+    """Whether attention is a stack of layers that the answer is read from, with none that pools."""
+    return no_layers(model) is None and not isinstance(model, PooledModel)
+
+
+def without_attention(case: Case) -> str | None:
+    """The reason of every audit that changes attention, be it the one that pools or that of a whole stack."""
+    return no_pooling(case.model) if not stacked(case.model) else _closed(case.model)
+
+
+def without_stack(case: Case) -> str | None:
+    """The reason of every audit that changes the attention of layers."""
+    if not stacked(case.model):
+        return no_layers(case.model) or "one attention pools the words; the audits of that attention change it"
+    return _closed(case.model)
+
+
+def _closed(model: Model) -> str | None:
+    return model.traits.unedited if isinstance(model, Body) else None
+
+
+def of_stack(case: Case) -> StackedModel:
+    """The model of a case that is not without a stack."""
+    assert isinstance(case.model, StackedModel)
+    return case.model
+
+
+def widths(batch: Batch) -> Int[Tensor, " B"]:
+    """About how many places each text takes in a layer."""
+    return extents(batch).sum(-1) + asked(batch)
+
+
+def parts(case: Case) -> Iterator[slice]:
+    """The batch in parts whose weights in all layers are not too many to be changed at once."""
+    device, longest = case.batch.mask.device, max(1, int(widths(case.batch).max()))
+    each = of_stack(case).layers * longest**2
+    step = max(1, min(WEIGHTS.get(device.type, 1 << 19) // each, capacity(case.model, device) // longest))
+    for start in range(0, len(case.batch), step):
+        yield slice(start, start + step)
+
+
+@torch.no_grad()
+def answers(case: Case, edits: Iterator[Edit], versions: int) -> Float[Tensor, "B N C"]:
+    """The probabilities of so many versions of each text; each edit serves as many rows as are read at once."""
+    batch, device = case.batch, case.batch.mask.device
+    x = case.model.embed(batch)
+    example = torch.arange(len(batch), device=device).repeat_interleave(versions)
+    step = max(1, capacity(case.model, device) // max(1, int(widths(batch).max())))
+    groups = [example[start : start + step] for start in range(0, len(example), step)]
+    found = [case.model(x[rows], batch[rows], next(edits)).probabilities for rows in groups]
+    return torch.cat(found).reshape(len(batch), versions, -1)
+
+
+def seeds(seed: int) -> Iterator[int]:
+    """A seed for each time that chance is needed."""
+    return count(seed * 100_003)

@@ -1,0 +1,105 @@
+"""The attention of every layer of a stack: as observed, gathered to tokens, and with other weights in its place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from assay.intervene.attention import Permute, Replace
+from assay.types import Batch, Edit, StackedModel, of_tokens
+
+Layers = Sequence[Float[Tensor, "B H S S"]]
+
+
+@dataclass(frozen=True)
+class Stack:
+    """What a model attends to in a batch, layer by layer, and what it answers.
+
+    An attending place counts where the answer can depend on what it attends to: all real ones do, and of the uppermost
+    layer those that are read.
+    """
+
+    weights: Layers
+    allowed: Sequence[Bool[Tensor, "B S S"]]
+    counted: Sequence[Bool[Tensor, "B S"]]
+    reading: Float[Tensor, "B S"]
+    places: Int[Tensor, "B S"]
+    probabilities: Float[Tensor, "B C"]
+
+    @classmethod
+    @torch.no_grad()
+    def of(cls, model: StackedModel, batch: Batch) -> Stack:
+        x, seen = model.embed(batch), Seen()
+        output = model(x, batch, seen)
+        reading = model.layered(x, batch).attention[-1]
+        real = [layer.any(1) for layer in seen.allowed]  # each real place is attended to, be it by itself alone
+        counted = [*real[:-1], real[-1] & (reading > 0)]
+        return cls(output.attention, seen.allowed, counted, reading, model.places(batch), output.probabilities)
+
+    @property
+    def rows(self) -> Int[Tensor, " B"]:
+        """How many distributions of attention each text has: one for each layer, head and place that counts."""
+        return torch.stack([which.sum(-1) for which in self.counted]).sum(0) * self.weights[0].shape[1]
+
+    def mean(self, values: Sequence[Float[Tensor, "B H S"]]) -> Float[Tensor, " B"]:
+        """The mean over layers, heads and the places that count."""
+        kept = [layer * which[:, None] for layer, which in zip(values, self.counted, strict=True)]
+        return torch.stack([layer.sum((1, 2)) for layer in kept]).sum(0) / self.rows
+
+    @property
+    def peak(self) -> Float[Tensor, " B"]:
+        """The mean over layers, heads and places of the largest weight."""
+        return self.mean([precise(layer).amax(-1) for layer in self.weights])
+
+    def read(self, weights: Layers, tokens: int) -> Float[Tensor, "B T"]:
+        """What the answer reads of each token: the mean over heads of the uppermost layer; markers are left out."""
+        row = (precise(self.reading)[:, None] @ precise(weights[-1]).mean(1).to(precise(self.reading))).squeeze(1)
+        return of_tokens(row, self.places, tokens)
+
+
+@dataclass
+class Seen:
+    """An edit that changes nothing, and keeps what each place of each layer may attend to."""
+
+    allowed: list[Bool[Tensor, "B S S"]] = field(default_factory=list)
+
+    def __call__(self, weights: Float[Tensor, "B *Q T"], mask: Bool[Tensor, "B T"]) -> Float[Tensor, "B *Q T"]:
+        places = weights.shape[-1]
+        together = weights.ndim == 4  # else each attending place is a row of its own
+        self.allowed.append(mask[:, None].expand(-1, places, -1) if together else mask.reshape(-1, places, places))
+        return weights
+
+
+@dataclass(frozen=True, eq=False)
+class Given:
+    """Other weights for every layer, given beforehand."""
+
+    weights: Layers
+
+    def at(self, layer: int) -> Edit:
+        return Replace(self.weights[layer])
+
+    def __call__(self, weights: Float[Tensor, "B *Q T"], mask: Bool[Tensor, "B T"]) -> Float[Tensor, "B *Q T"]:
+        return self.at(0)(weights, mask)
+
+
+@dataclass(frozen=True)
+class Shuffled:
+    """The weights of every attending place in random order over what it may attend to: another one in each layer."""
+
+    seed: int = 0
+
+    def at(self, layer: int) -> Edit:
+        return Permute(1000 * self.seed + layer)
+
+    def __call__(self, weights: Float[Tensor, "B *Q T"], mask: Bool[Tensor, "B T"]) -> Float[Tensor, "B *Q T"]:
+        return self.at(0)(weights, mask)
+
+
+def precise(values: Tensor) -> Tensor:
+    """The same in at least single precision."""
+    return values.float() if values.dtype.itemsize < 4 else values

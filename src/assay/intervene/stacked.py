@@ -1,0 +1,153 @@
+"""Adversarial attention in a stack: other weights in every layer that leave the answer where it is, by search.
+
+The answer is not linear in these weights, so nothing here is exact: what is found is a lower bound on what there is.
+Each find is checked by the model itself, which has read the text with these weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from assay.intervene.adversary.distance import LOG2, jsd, shared
+from assay.intervene.layers import Given, Layers, Stack, precise
+from assay.metrics.divergence import tvd
+from assay.types import Batch, StackedModel
+
+LEAST = 1e-4  # a weight of nothing would never come back: its slope is 0
+ROOM = 0.9  # the share of what is allowed that is aimed at, for a step goes beyond where its slope was taken
+CONTRAST = 2.0  # the search starts from weights that are the observed ones to the power of -CONTRAST
+RISE, FALL, PRICES = 1.5, 1.2, (1e-3, 1e3)  # of the price of moving the output
+
+
+@dataclass(frozen=True)
+class Found:
+    """Weights of every layer, their mean divergence from the observed ones, and how far they move the output."""
+
+    weights: Layers
+    jsd: Float[Tensor, " B"]
+    tvd: Float[Tensor, " B"]
+
+    def or_better(self, other: Found, allowed: float) -> Found:
+        """Of each text the other one, where it diverges more and moves the output no further than is allowed."""
+        wins = (other.jsd > self.jsd) & (other.tvd <= allowed)
+        each = wins[:, None, None, None]
+        weights = [torch.where(each, new.to(old), old) for new, old in zip(other.weights, self.weights, strict=True)]
+        return Found(weights, torch.where(wins, other.jsd, self.jsd), torch.where(wins, other.tvd, self.tvd))
+
+    def detached(self) -> Found:
+        return Found([layer.detach() for layer in self.weights], self.jsd.detach(), self.tvd.detach())
+
+
+@dataclass(frozen=True)
+class StackSearch:
+    """The furthest attention that moves the output by at most ε, as far as gradient ascent finds it.
+
+    The ascent starts where weights are large that were small, and moves the logarithms of all of them by Adam, towards
+    more divergence and towards the model's own answer: a change beyond ε has a price that rises while it is too large.
+    What it must beat is the observed attention, moved as far towards equal weights as the output allows; where a text
+    of the batch is left below half of what there could be at most, a second ascent goes on from the best so far.
+    """
+
+    epsilon: float = 0.01
+    steps: int = 30
+    halvings: int = 6
+    rate: float = 1.0
+
+    def __call__(self, model: StackedModel, batch: Batch, stack: Stack) -> Found:
+        """The furthest that was found for each text; the observed attention itself where there is no other."""
+        problem = _Problem(model, batch, stack)
+        far = [-CONTRAST * log for log in _logs(stack.weights)]
+        best = self._climbed(problem, self._evened(problem), far, self.rate)
+        if bool((best.jsd < limit(stack) / 2).any()):
+            best = self._climbed(problem, best, _logs(best.weights), self.rate / 2)
+        return best
+
+    def _evened(self, problem: _Problem) -> Found:
+        """The furthest found on the line from the observed attention to equal weights: all the way, or by halving."""
+        goal, observed = problem.even(), problem.stack.weights
+        best = problem.judged(observed).or_better(problem.judged(goal), self.epsilon)
+        low, high = torch.zeros_like(best.jsd), torch.ones_like(best.jsd)
+        for _ in range(self.halvings):
+            share = (low + high) / 2
+            part = share[:, None, None, None]
+            tried = problem.judged([old + part.to(old) * (new - old) for new, old in zip(goal, observed, strict=True)])
+            held = tried.tvd <= self.epsilon
+            low, high = torch.where(held, share, low), torch.where(held, high, share)
+            best = best.or_better(tried, self.epsilon)
+        return best
+
+    def _climbed(self, problem: _Problem, best: Found, start: Layers, rate: float) -> Found:
+        """The best of all steps of an ascent from logarithms of weights."""
+        logs = [log.requires_grad_() for log in start]
+        optimiser = torch.optim.Adam(logs, lr=rate)
+        price = torch.ones_like(best.jsd)
+        for _ in range(self.steps):
+            with torch.enable_grad():
+                tried = problem.judged(problem.normalised(logs))
+                excess = (tried.tvd / max(self.epsilon, LEAST) - ROOM).clamp(min=0)
+                # each text by the number of its distributions: slopes of a mean would vanish beside Adam's epsilon
+                loss = ((price * excess - tried.jsd) * problem.stack.rows).sum()
+                slopes = torch.autograd.grad(loss, logs)
+            tried = tried.detached()
+            best = best.or_better(tried, self.epsilon)
+            for log, slope in zip(logs, slopes, strict=True):
+                log.grad = slope
+            optimiser.step()
+            price = torch.where(tried.tvd > self.epsilon, price * RISE, price / FALL).clamp(*PRICES)
+        return best
+
+
+def limit(stack: Stack) -> Float[Tensor, " B"]:
+    """The most that the mean divergence can be, whatever the answer: all weight where the least was.
+
+    The divergence is convex in the other weights, so it is largest with all of them on one place.
+    """
+    pairs = zip(stack.weights, stack.allowed, strict=True)
+    least = [precise(layer).masked_fill(~allowed[:, None], torch.inf).amin(-1) for layer, allowed in pairs]
+    least = [layer.where(layer.isfinite(), 1.0) for layer in least]  # of padding, which does not count
+    return stack.mean([LOG2 + shared(layer, torch.ones_like(layer)) for layer in least])
+
+
+@dataclass(frozen=True)
+class _Problem:
+    """A batch, what the model attends to in it, and what other weights in every layer do."""
+
+    model: StackedModel
+    batch: Batch
+    stack: Stack
+
+    def judged(self, weights: Layers) -> Found:
+        """The weights with their divergence and what they do to the output, by a pass through the model."""
+        with torch.set_grad_enabled(any(layer.requires_grad for layer in weights)):
+            output = self.model(self.model.embed(self.batch), self.batch, Given(weights))
+            pairs = zip(self.stack.weights, output.attention, strict=True)
+            apart = self.stack.mean([jsd(precise(old), precise(new)) for old, new in pairs])
+            return Found(output.attention, apart, tvd(output.probabilities, self.stack.probabilities))
+
+    def even(self) -> Layers:
+        """Equal weights on all that may be attended to."""
+        pairs = zip(self.stack.allowed, self.stack.weights, strict=True)
+        return [_even(allowed[:, None].to(layer)).expand_as(layer) for allowed, layer in pairs]
+
+    def normalised(self, logs: Sequence[Float[Tensor, "B H S S"]]) -> Layers:
+        """Distributions over what may be attended to, in the model's precision."""
+        pairs = zip(logs, self.stack.allowed, strict=True)
+        return [_softmax(log, allowed[:, None]).to(self.stack.weights[0].dtype) for log, allowed in pairs]
+
+
+def _softmax(logs: Float[Tensor, "B H S S"], allowed: Bool[Tensor, "B 1 S S"]) -> Float[Tensor, "B H S S"]:
+    """0 where nothing may be attended to, as before a text that padding stands before."""
+    return logs.masked_fill(~allowed, torch.finfo(logs.dtype).min).softmax(-1).masked_fill(~allowed, 0)
+
+
+def _even(allowed: Float[Tensor, "B 1 S S"]) -> Float[Tensor, "B 1 S S"]:
+    return allowed / allowed.sum(-1, keepdim=True).clamp(min=1)
+
+
+def _logs(weights: Layers) -> Layers:
+    return [precise(layer).detach().clamp(min=LEAST).log() for layer in weights]

@@ -1,0 +1,120 @@
+"""The page of a transformer: the layers drawn, and nothing called exact that was searched for."""
+
+from __future__ import annotations
+
+import random
+from functools import cache
+
+import pytest
+
+from assay.data.examples import Example
+from assay.models.store import Opened
+from assay.report import depths, dots, stacks
+from assay.report.answers import ANSWERS
+from assay.report.attention import doubts, furthest, shuffling
+from assay.report.examples import notes
+from assay.report.facts import facts
+from assay.report.measures import label
+from assay.report.page import render
+from assay.report.sections import captions, sections
+from assay.report.tables import measure_rows
+from assay.run.audit import audit
+from assay.run.plan import AuditPlan
+from tests import pretrained
+from tests.report.synthetic import changed, synthetic_record, worded
+
+PLAN = AuditPlan(
+    ("attention", "gradient", "leave_one_out", "random"),
+    ("agreement", "permutation(stack_shuffles=4)", "adversary(steps=4)", "layers(shuffles=2)", "minimal_set", "sanity"),
+    seed=7,
+)
+
+
+@cache
+def record(kind="bert"):
+    draw = random.Random(0)
+    texts = [" ".join(draw.choices(pretrained.WORDS, k=draw.randint(1, 8))) for _ in range(12)]
+    network = pretrained.attentive() if kind == "attentive" else pretrained.pretrained(kind, initializer_range=0.1)
+    opened = Opened(network, pretrained.tokeniser(), ("negative", "neutral", "positive"), {"pretrained": kind})
+    return audit(opened, [Example(text, place % 3) for place, text in enumerate(texts)], PLAN)
+
+
+def section(name):
+    return next(each for each in sections(record()) if each.name == name)
+
+
+def test_the_layers_have_an_answer_a_figure_and_a_table():
+    mine = section("layers")
+    assert mine.title == stacks.TITLE
+    assert mine.figures == ("layers",)
+    assert mine.answer.startswith("Shuffling the attention of all layers moves the prediction by 0.")
+    assert "Of single layers layer " in mine.answer
+    assert mine.grid.columns[0] == "of"
+    assert {row[0] for row in mine.grid.rows} == {"all layers", "layer 1", "layer 2"}
+    described = depths.by_layer(record()).to_dict()["description"]
+    assert all(f"{place} {kind}" in described for place in ("1", "2", "all") for kind in stacks.KINDS.values())
+
+
+def test_without_that_audit_there_is_neither():
+    assert stacks.needed(synthetic_record(count=20)) is None
+    assert depths.by_layer(synthetic_record(count=20)) is None
+
+
+def test_the_adversary_of_a_stack_is_never_called_exact():
+    mine = section("adversary")
+    assert mine.kind == "lower bound"
+    assert all(row[-1] == "lower bound" for row in mine.grid.rows)
+    assert "exact" not in mine.answer
+    assert "which a search found, and provably at most" in mine.answer
+    assert "over layers, heads, places and texts" in furthest(record())
+    assert "was found" in captions(record())["adversary"]
+
+
+def test_the_adversary_of_an_attention_that_pools_is_what_it_was():
+    pooled = next(each for each in sections(record("attentive")) if each.name == "adversary")
+    assert pooled.kind == "bracket"
+    assert "certified" in pooled.answer
+    assert "layers" not in pooled.answer
+    assert next(each for each in sections(record("attentive")) if each.name == "layers").why_not.startswith(
+        "one attention"
+    )
+    assert next(each for each in sections(record("attentive")) if each.name == "minimal_set").why_not is None
+
+
+def test_words_speak_of_layers_for_a_stack_and_of_words_elsewhere():
+    assert "in every layer, head and place" in shuffling(record())
+    assert "among the words" in shuffling(synthetic_record(count=20))
+    flat = changed(synthetic_record(count=20), "adversary", "attention", "jsd", mean=0.6, low=0.55, high=0.65)
+    assert "a very different heatmap gives the same prediction" in doubts(flat)
+    stack = worded(flat, "transformer", "words")
+    assert "very different attention in all layers gives the same prediction" in doubts(stack)
+    assert any("every layer and head" in text for _, text in facts(record()))
+    assert any("uppermost layer" in note for note in notes(record()))
+
+
+def test_every_depth_of_the_cascade_is_drawn_or_some_of_many():
+    described = dots.sanity(record()).to_dict()["description"]
+    for words in ("classifier randomised", "down to layer 2", "down to layer 1", "and embedding"):
+        assert words in described
+    steps = ["classifier", *(f"layer {layer}" for layer in range(12, 0, -1)), "embedding"]
+    deep = synthetic_record(count=20, audits=("sanity",))
+    rows = [row for row in deep.summary["findings"] if row["measure"] == "similarity_decoder"]
+    deep.summary["findings"] = [row | {"measure": f"similarity_{step}"} for step in steps for row in rows]
+    described = dots.sanity(deep).to_dict()["description"]
+    for words in ("classifier randomised", "down to layer 1", "and embedding"):
+        assert words in described
+    assert label("similarity_layer 3", "sanity") == "τ after randomising from the output down to layer 3"
+
+
+@pytest.mark.parametrize("kind", ["bert", "gpt2"])
+def test_the_whole_page_is_written(kind):
+    page = render(record(kind))
+    assert stacks.TITLE in page
+    assert "the model does not end in a linear decoder over one attention" in page
+    assert "This is exact" not in page
+    assert "{item" not in page
+    assert set(ANSWERS) >= {"layers"}
+
+
+def test_the_table_tells_layers_over_all_texts_only():
+    assert {row[2] for row in measure_rows(record(), "layers").rows} == {"all"}
