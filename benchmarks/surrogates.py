@@ -65,8 +65,8 @@ def features(x: Tensor) -> Tensor:
     return torch.arange(x.shape[1])[None, :, None].repeat(1, 1, x.shape[2])
 
 
-def shap_partition(probability: Callable[[Tensor], Tensor], x: Tensor, at_once: int) -> Tensor:
-    """shap's PartitionExplainer over our tree, with as many reads as it takes."""
+def shap_partition(probability: Callable[[Tensor], Tensor], x: Tensor, at_once: int, most: int = 10_000) -> Tensor:
+    """shap's PartitionExplainer over our tree, with as many reads as it takes, or at `most` so many."""
 
     class Blanks:
         clustering = tree(x.shape[1])
@@ -79,7 +79,7 @@ def shap_partition(probability: Callable[[Tensor], Tensor], x: Tensor, at_once: 
         return probability(x * torch.from_numpy(rows).float()[..., None]).numpy()
 
     explainer = shap.PartitionExplainer(answers, Blanks())
-    found = explainer(np.ones((1, x.shape[1])), max_evals=10_000, batch_size=at_once, silent=True)
+    found = explainer(np.ones((1, x.shape[1])), max_evals=most, batch_size=at_once, silent=True)
     return torch.from_numpy(found.values[0])
 
 

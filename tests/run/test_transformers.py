@@ -57,6 +57,16 @@ def test_options_say_how_a_transformer_is_read(folder):
         assay.load(folder, dtype="float8")
 
 
+def test_several_devices_give_the_same_scores(folder):
+    one, two = assay.load(folder), assay.load(folder, device="cpu,cpu")
+    texts = ("not a good film", "dull", "a very long film, is it not?")
+    for text in texts:
+        alone, shared = (assay.explain(model, text, [*FEW, "gradient", "lrp"]) for model in (one, two))
+        for name, scores in alone.scores.items():
+            assert shared.scores[name] == pytest.approx(scores, abs=1e-6), name
+    assert type(two.network).__name__ == "ParallelPretrained"
+
+
 def test_a_fine_tuned_model_is_audited(folder, tmp_path):
     model = assay.finetune(corpus(), str(folder), tmp_path / "out", epochs=1, batch_size=16, seed=1)
     assert model.history["finetuning"]["training"]["seed"] == 1

@@ -111,12 +111,13 @@ def chosen_recipe(options: ModelOptions, corpus: str) -> Recipe:
     return recipe(options.preset, options.seed, corpus, **given)
 
 
-def check_device(name: str) -> None:
-    """Refuses a device that is not there."""
+def check_device(name: str, several: bool = False) -> None:
+    """Refuses a device that is not there; where there may be several, they have commas between them."""
     import torch
 
     try:
-        torch.zeros(1, device=name)
+        for each in name.split(",") if several else [name]:
+            torch.zeros(1, device=each.strip())
     except (RuntimeError, AssertionError) as fault:
         raise AssayError(f"The device {name!r} cannot be used here; try cpu.") from fault
 

@@ -12,6 +12,8 @@ NAMES = "Names with commas between them, with options as in 'lime(samples=500)',
 MODEL = "A model folder, a transformer of Hugging Face (folder or hf:NAME), a preset such as han-rnn, or minilm."
 START = "What to start from: a preset such as han-rnn, minilm, or a transformer (folder or hf:NAME) to fine-tune."
 
+DEVICE = "cpu or cuda; for a transformer that is read, several with commas, such as cuda:0,cuda:1."
+
 PLAN = "A TOML file with options, such as corpus = 'sst'; those on the command line count more."
 
 
@@ -66,7 +68,7 @@ class ModelOptions:
     batch_size: Annotated[int | None, Parameter(help="Texts in a step of training.")] = None
     learning_rate: Annotated[float | None, Parameter(help="Size of a step of training.")] = None
     seed: Annotated[int, Parameter(help="Decides everything that is random.")] = 0
-    device: Annotated[str, Parameter(help="cpu or cuda.")] = "cpu"
+    device: Annotated[str, Parameter(help=DEVICE)] = "cpu"
 
 
 @dataclass(frozen=True)

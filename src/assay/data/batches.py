@@ -62,7 +62,10 @@ def _tokenised(index: int, example: Example, text: Words, query: Words) -> Token
         truth = ((spans[:, :1] < ends) & (starts < spans[:, 1:])).any(-1)
     asked = None if example.query is None else torch.tensor(query.ids, dtype=torch.long)
     sentences = torch.tensor(sentence_numbers(example.text, text.spans))
-    pieces = None if text.pieces is None else pad_sequence([torch.tensor(each) for each in text.pieces], True, -1)
+    pieces = None
+    if text.pieces is not None:
+        widest = max(map(len, text.pieces))
+        pieces = torch.tensor([each + [-1] * (widest - len(each)) for each in text.pieces])
     ids, allowed = torch.tensor(text.ids), example.candidates
     return Tokenised(index, ids, spans, sentences, example.label, truth, asked, allowed, pieces)
 

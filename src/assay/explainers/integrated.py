@@ -12,10 +12,10 @@ from torch import Tensor
 from assay.errors import AssayError, unknown
 from assay.explainers.gradients import slopes
 from assay.explainers.needs import demand, no_blank
-from assay.models.erasure import baseline
+from assay.models.erasure import asked, baseline, capacity, extents
 from assay.types import BLANKS, Attribution, Batch, Model
 
-TOKENS = {"cpu": 2048, "cuda": 65_536}  # read at once: caches are small
+TOKENS = {"cpu": 2048, "cuda": 65_536}  # read at once at most: caches are small
 FLOOR = 0.01  # a smaller difference between text and baseline counts as this much when a gap is related to it
 LARGEST = 99  # nodes on one piece of the path
 
@@ -113,25 +113,24 @@ class Path:
     @torch.no_grad()
     def whole(self) -> Pieces:
         """The path of each text in one piece."""
-        before, after = (
-            self.model(x, self.batch).probabilities.gather(1, self.target[:, None])[:, 0]
-            for x in (self.start, self.start + self.step)
-        )
-        example = torch.arange(len(self.batch), device=before.device)
+        example = torch.arange(len(self.batch), device=self.target.device)
+        ends = torch.cat([self.start, self.start + self.step])
+        answers = self.model(ends, self.batch[example.repeat(2)]).probabilities
+        before, after = answers.gather(1, self.target.repeat(2)[:, None])[:, 0].chunk(2)
         return Pieces(example, torch.zeros_like(before), torch.ones_like(before), before, after)
 
     def integrated(self, pieces: Pieces, nodes: int) -> tuple[Float[Tensor, "P T"], Float[Tensor, " P"]]:
         """Gradient times step of each token, integrated over each piece, and the probability in its middle."""
-        lengths = self.batch.lengths[pieces.example]
+        lengths = (extents(self.batch).sum(-1) + asked(self.batch))[pieces.example]
         order = lengths.argsort(stable=True, descending=True)  # texts of like length are read together
-        sizes = lengths[order].tolist()
-        limit = TOKENS.get(lengths.device.type, 32_768)
+        sizes, words = lengths[order].tolist(), self.batch.lengths[pieces.example][order].tolist()
+        limit = min(TOKENS.get(lengths.device.type, 32_768), capacity(self.model, lengths.device))
         scores = pieces.low.new_zeros(len(order), self.batch.ids.shape[1])
         middle = torch.zeros_like(pieces.low)
         first = 0
         while first < len(order):
-            width = max(1, sizes[first])
-            chosen = order[first : first + max(1, limit // (width * nodes))]
+            stop = first + max(1, limit // (max(1, sizes[first]) * nodes))
+            width, chosen = max(1, *words[first:stop]), order[first:stop]
             scores[chosen, :width], middle[chosen] = self._read(pieces, chosen, width, nodes)
             first += len(chosen)
         return scores, middle

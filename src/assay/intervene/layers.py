@@ -94,7 +94,7 @@ class Shuffled:
     seed: int = 0
 
     def at(self, layer: int) -> Edit:
-        return Permute(1000 * self.seed + layer)
+        return Permute(1000 * self.seed + layer, local=True)
 
     def __call__(self, weights: Float[Tensor, "B *Q T"], mask: Bool[Tensor, "B T"]) -> Float[Tensor, "B *Q T"]:
         return self.at(0)(weights, mask)

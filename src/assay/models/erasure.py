@@ -9,12 +9,13 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from assay.errors import AssayError, unknown
-from assay.types import BLANKS, Batch, BlankModel, Model
+from assay.types import BLANKS, Batch, BlankModel, Model, StackedModel
 
 REMOVALS = ("delete", *BLANKS)
 """A removed token is deleted and the rest moves together, or its embedding gives way to a blank one."""
 
 TOKENS = {"cpu": 4096, "cuda": 131_072}  # read at once: small caches want little, and like lengths pad less
+PLACES = {"cpu": 512, "cuda": 131_072}  # the same for a transformer: it takes no steps that wide batches would share
 
 
 def baseline(model: Model, batch: Batch, name: str) -> Float[Tensor, "B T D"]:
@@ -50,20 +51,22 @@ def version_probabilities(
 ) -> Float[Tensor, "N C"]:
     """The probabilities for N versions of texts, each of one `example`, of which only the `kept` tokens are left.
 
-    They are in float64 if the model is, else in float32. As many versions are read at once as TOKENS allows, those of
-    like length together.
+    They are in float64 if the model is, else in float32. As many versions are read at once as TOKENS or PLACES allow,
+    those of like length together.
     """
     blank = filler(model, batch, removal)
     kept = kept & batch.mask[example]
     x = model.embed(batch)
-    lengths = kept.sum(-1) if blank is None else batch.lengths[example]
+    there = kept if blank is None else batch.mask[example]
+    lengths = (extents(batch)[example] * there).sum(-1) + asked(batch)[example]
     order = lengths.argsort(stable=True, descending=True)  # the longest first: what fits then fits to the end
-    sizes, budget = lengths[order].tolist(), TOKENS.get(x.device.type, 32_768)
+    sizes, words = lengths[order].tolist(), there.sum(-1)[order].tolist()
+    limit = capacity(model, x.device)
     parts: list[Tensor] = []
     start = 0
     while start < len(order):
-        width = max(1, sizes[start])
-        chosen = order[start : start + max(1, budget // width)]
+        stop = start + max(1, limit // max(1, sizes[start]))
+        width, chosen = max(1, *words[start:stop]), order[start:stop]
         rows = example[chosen]
         if blank is None:
             places = left(kept[chosen])[:, :width]
@@ -75,6 +78,24 @@ def version_probabilities(
         start += len(chosen)
     answers = torch.cat(parts)
     return torch.empty_like(answers).index_copy(0, order, answers)
+
+
+def capacity(model: Model, device: torch.device) -> int:
+    """How many tokens, or pieces of them, the model reads at once."""
+    stacked = isinstance(model, StackedModel) and model.layers > 0
+    return (PLACES if stacked else TOKENS).get(device.type, 32_768)
+
+
+def extents(batch: Batch) -> Int[Tensor, "B T"]:
+    """How many places each token takes in what a model reads: its pieces, or one; 0 on padding."""
+    return batch.mask.long() if batch.pieces is None else (batch.pieces >= 0).sum(-1) * batch.mask
+
+
+def asked(batch: Batch) -> Int[Tensor, " B"]:
+    """How many places the question of each text takes, which a transformer reads with every version of it."""
+    if batch.pieces is None or batch.query is None:
+        return torch.zeros_like(batch.lengths)
+    return batch.query.mask.sum(-1)
 
 
 def left(kept: Bool[Tensor, "N T"]) -> Int[Tensor, "N T"]:

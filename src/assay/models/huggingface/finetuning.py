@@ -130,7 +130,7 @@ def _begun(recipe: FineTuning, classes: Sequence[str], options: Opening) -> tupl
             parameter.requires_grad_(False)
         for parameter in network.part(network.cascade[0]).parameters():
             parameter.requires_grad_(True)
-    return network.to(options.device), tokeniser
+    return network.to(options.devices[0]), tokeniser
 
 
 def _finished(folder: Path, identity: dict[str, Any], options: Opening) -> Opened:

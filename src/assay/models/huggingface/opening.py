@@ -29,6 +29,7 @@ from assay.models.huggingface.loading import (
 from assay.models.huggingface.pieces import PieceTokeniser
 from assay.models.huggingface.pretrained import PieceByPiece, Pretrained
 from assay.models.huggingface.traits import traits
+from assay.models.parallel import parallel
 from assay.models.store import Opened
 
 CARD, HEAD = "assay.json", "attention.safetensors"
@@ -36,7 +37,7 @@ CARD, HEAD = "assay.json", "attention.safetensors"
 
 @dataclass(frozen=True)
 class Opening:
-    """How a transformer is to be read.
+    """How a transformer is to be read: on one `device`, or on several with commas between them.
 
     Tokens are `words` or pieces; a text that is too long is left out, or cut where it is `truncated`; of independent
     labels one is audited; `classes` are other names for the model's, in their order.
@@ -49,6 +50,10 @@ class Opening:
     label: str | None = None
     classes: tuple[str, ...] | None = None
     compiled: bool = False
+
+    @property
+    def devices(self) -> tuple[str, ...]:
+        return tuple(each.strip() for each in self.device.split(","))
 
     def __post_init__(self) -> None:
         if self.dtype not in DTYPES:
@@ -65,12 +70,14 @@ def opened(name: str, options: Opening = Opening()) -> Opened:  # noqa: B008
         network: Body = _attentive(Path(name), config, tokeniser.inner, tuple(card["classes"]), dtype)
         classes = tuple(card["classes"])
     else:
-        inner = classifier_of(name, config, dtype).to(options.device)
+        inner = classifier_of(name, config, dtype).to(options.devices[0])
         network, classes = _classifier(inner, tokeniser.inner, options, name)
     if options.compiled:
         compiled(network.inner)
     history = card.get("history") or {"pretrained": name}
-    return Opened(network.to(options.device).eval(), tokeniser, classes, history)
+    network = network.to(options.devices[0]).eval()
+    spread = network if len(options.devices) == 1 else parallel(network, options.devices)
+    return Opened(spread, tokeniser, classes, history)
 
 
 def wrapped(inner: Any, tokenizer: Any, options: Opening = Opening()) -> Opened:  # noqa: B008
@@ -92,8 +99,8 @@ def encoder(name: str, options: Opening = Opening()) -> tuple[Attentive, PieceTo
     """A pretrained encoder without any classifier, for probes of its heads, and its tokeniser."""
     config = configuration(name)
     tokeniser = tokenizer_of(name, config).with_options(words=options.words, truncate=options.truncate)
-    inner = encoder_of(name, config, DTYPES[options.dtype]).to(options.device)
-    return Attentive(inner, traits(inner, tokeniser.inner, name), 2).to(options.device).eval(), tokeniser
+    inner = encoder_of(name, config, DTYPES[options.dtype]).to(options.devices[0])
+    return Attentive(inner, traits(inner, tokeniser.inner, name), 2).to(options.devices[0]).eval(), tokeniser
 
 
 def save(model: Opened, folder: Path) -> None:

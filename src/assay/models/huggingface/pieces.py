@@ -101,6 +101,8 @@ def _starts(text: str) -> list[int]:
 
 def _around(text: str, spans: Sequence[Span]) -> Span:
     """From the first to the last character of some pieces, without spaces that stand before or after."""
+    if len(spans) == 1:
+        return spans[0]
     written = [span for span in spans if text[slice(*span)].strip()] or spans
     return min(start for start, _ in written), max(end for _, end in written)
 
@@ -109,6 +111,8 @@ def _tight(text: str, span: Span) -> Span:
     """The span without the spaces that a piece begins or ends with."""
     start, end = span
     inside = text[start:end]
+    if inside and not inside[0].isspace() and not inside[-1].isspace():  # the usual case, and a hot path
+        return span
     if not inside.strip():
         return span
     return start + len(inside) - len(inside.lstrip()), end - (len(inside) - len(inside.rstrip()))
