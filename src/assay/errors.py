@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 
 
 class AssayError(Exception):
     """One clear sentence that says what is wrong and what to do; the command line prints it and exits with 2."""
+
+
+@contextmanager
+def told(sentence: Callable[[str], str]) -> Iterator[None]:
+    """Turns whatever a library raises into the sentence that is made of its reason, cut short."""
+    try:
+        yield
+    except AssayError:
+        raise
+    except Exception as fault:  # libraries raise many kinds, of their own and of those below them
+        raise AssayError(sentence(" ".join(str(fault).split())[:160] or type(fault).__name__)) from fault
 
 
 def unknown(kind: str, name: str, known: Iterable[str]) -> AssayError:

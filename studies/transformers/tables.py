@@ -17,7 +17,10 @@ MEASURES = {
 
 def page(results: Mapping[str, Result]) -> str:
     """Accuracy of all models, the explainers on each, and what happens when attention is changed."""
-    parts = [made_from("studies.transformers", list(results.values())), "", *_models(results), ""]
+    made = made_from("studies.transformers", list(results.values()))
+    if all(result["training"]["dtype"] == "bfloat16" for result in results.values()):
+        made = made.replace("--device cuda", "--device cuda --dtype bfloat16")
+    parts = [made, "", *_models(results), ""]
     for name, result in results.items():
         corpus, _, head = name.partition("-")
         title = "its own head" if head == "own" else "an attention that pools"
@@ -45,6 +48,8 @@ def _explainers(result: Result) -> list[str]:
 
 
 def _mean(result: Result, audit: str, measure: str, name: str) -> float | None:
+    if audit == "agreement" and name == "occlusion":
+        return None  # of two classes it is leave-one-out with a sign
     subjects = [name] if audit != "agreement" else [f"{name}~leave_one_out", f"leave_one_out~{name}"]
     found = [finding(result, audit, subject, measure) for subject in subjects]
     return next((each.mean for each in found if each is not None), None)
@@ -61,4 +66,5 @@ def _attention(result: Result) -> str:
         found = finding(result, audit, subject, measure)
         if found is not None:
             said.append(words.format(f"{found.mean:.3f} [{found.low:.3f}, {found.high:.3f}]"))
-    return "; ".join(said).capitalize() + "." if said else ""
+    sentence = "; ".join(said) + "."
+    return sentence[0].upper() + sentence[1:]

@@ -53,7 +53,7 @@ def test_a_data_set_that_is_only_read_need_not_be_split(tmp_path):
     held.save_to_disk(str(tmp_path / "few"))
     found = corpus(f"hf:{tmp_path / 'few'}", whole=True)
     assert (len(found.train), len(found.test)) == (0, 1)
-    with pytest.raises(AssayError, match="leaves no row"):
+    with pytest.raises(AssayError, match="one class alone"):
         corpus(f"hf:{tmp_path / 'few'}")
 
 

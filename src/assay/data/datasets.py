@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from assay.data.examples import Corpus
 from assay.data.files import SPLITS, Columns, read_columns
-from assay.errors import AssayError
+from assay.errors import AssayError, told
 
 PREFIX = "hf:"
 
@@ -22,7 +21,8 @@ def published(name: str, columns: Columns, seed: int, whole: bool = False) -> Co
     path, _, configuration = name.removeprefix(PREFIX).partition(":")
     if not path:
         raise AssayError("Name a data set after hf:, such as hf:rotten_tomatoes, or a folder that holds one.")
-    with _explained(name):
+    advice = "check its name and the network, or give a local folder"
+    with told(lambda reason: f"{name} could not be read ({reason}); {advice}."):
         table = _table(_loaded(path, configuration or None))
     if not table:
         raise AssayError(f"{name} has no split that is called {', '.join(sorted(SPLITS))}; name another data set.")
@@ -66,17 +66,3 @@ def _named(cells: Sequence[Any], feature: Any) -> list[Any]:
     if not names:
         return list(cells)
     return [None if cell is None or cell < 0 else names[cell] for cell in cells]
-
-
-@contextmanager
-def _explained(name: str) -> Iterator[None]:
-    """Turns what the library raises into one sentence."""
-    try:
-        yield
-    except AssayError:
-        raise
-    except Exception as fault:  # the library raises many kinds, of its own and of those below it
-        reason = " ".join(str(fault).split())[:200] or type(fault).__name__
-        raise AssayError(
-            f"{name} could not be read ({reason}); check its name and the network, or give a local folder."
-        ) from fault

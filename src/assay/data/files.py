@@ -68,7 +68,8 @@ def read_columns(
     rows = {number: dict(zip(names, values, strict=True)) for number, values in enumerate(cells, 1)}
     lacking = {number: lack(row) for number, row in rows.items()}
     kept = {number: row for number, row in rows.items() if lacking[number] is None}
-    labels, classes = classes_of([row["label"] for row in kept.values()], f"{path}, column {names['label']!r}")
+    told = f"{path}, column {names['label']!r}"
+    labels, classes = classes_of([row["label"] for row in kept.values()], told, least=1 if whole else 2)
     examples = [
         as_example(row, label, f"{path}, row {number:,}")
         for (number, row), label in zip(kept.items(), labels, strict=True)

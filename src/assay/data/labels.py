@@ -22,11 +22,11 @@ class Label(NamedTuple):
     name: str
 
 
-def classes_of(values: Sequence[object], where: str) -> tuple[list[int], tuple[str, ...]]:
-    """The class of each value, none of them missing, and the class names; `where` opens error messages."""
+def classes_of(values: Sequence[object], where: str, least: int = 2) -> tuple[list[int], tuple[str, ...]]:
+    """The class of each value, none of them missing, and at least so many class names; `where` opens error messages."""
     labels = [parse(value, where) for value in values]
     present = sorted(set(labels))
-    check(present, where)
+    check(present, where, least)
     numbers = {label: number for number, label in enumerate(present)}
     return [numbers[label] for label in labels], tuple(label.name for label in present)
 
@@ -61,7 +61,7 @@ def whole_number(value: str | int | float) -> int | None:
     return int(value)
 
 
-def check(present: Sequence[Label], where: str) -> None:
+def check(present: Sequence[Label], where: str, least: int = 2) -> None:
     """Refuses labels of several kinds, and too few or too many classes."""
     kinds = {label.kind: label.name for label in present}
     if len(kinds) > 1:
@@ -69,7 +69,7 @@ def check(present: Sequence[Label], where: str) -> None:
         raise AssayError(f"{where} mixes {mixed}; use one kind throughout.")
     if not present:
         raise AssayError(f"{where} holds no label in any row that has a text; fill it in or name another column.")
-    if len(present) == 1:
+    if len(present) < least:
         raise AssayError(f"{where} holds one class alone, {present[0].name!r:.40}; at least two are needed.")
     if len(present) > MOST_CLASSES and not is_cloze([label.name for label in present]):
         many = f"{len(present):,} different values"

@@ -12,7 +12,7 @@ import torch
 from safetensors.torch import load_file
 
 from assay.data.text import TextOptions, Tokeniser
-from assay.errors import AssayError
+from assay.errors import AssayError, told
 from assay.files import write_text
 from assay.models import tensors
 from assay.models.architecture import Architecture
@@ -64,17 +64,13 @@ def load(folder: Path, device: torch.device | str = "cpu") -> Trained:
     """Reads a model folder."""
     if not (folder / CARD).is_file():
         raise AssayError(f"{folder} is not a model folder: it has no {CARD}; train one with 'assay train'.")
-    try:
+    advice = "train it again or copy it anew"
+    with told(lambda reason: f"The model folder {folder} is damaged ({reason}); {advice}."):
         card = json.loads((folder / CARD).read_text(encoding="utf-8"))
         tokeniser = Tokeniser.from_json((folder / TOKENISER).read_text(encoding="utf-8"), TextOptions(**card["text"]))
         network = built(Architecture(**card["architecture"]), len(tokeniser.vocabulary), len(card["classes"]))
         network.load_state_dict(load_file(folder / WEIGHTS))
         classes, history = tuple(card["classes"]), dict(card["history"])
-    except AssayError:
-        raise
-    except Exception as fault:  # tokenizers raises bare Exception, safetensors and torch their own kinds
-        reason = " ".join(str(fault).split())[:160] or type(fault).__name__
-        raise AssayError(f"The model folder {folder} is damaged ({reason}); train it again or copy it anew.") from fault
     return Trained(network.to(device).eval(), tokeniser, classes, history)
 
 

@@ -24,6 +24,7 @@ from assay.data.batches import Tokenised, by_tokens, tokenise
 from assay.data.examples import Corpus, Example
 from assay.errors import AssayError
 from assay.models import store
+from assay.models.huggingface.body import Body
 from assay.models.recipes import fingerprint
 from assay.models.store import Opened
 from assay.records import Record
@@ -32,7 +33,8 @@ from assay.run.parts import Parts
 from assay.run.plan import AuditPlan
 from assay.run.summaries import examples_table, instances_table, summarised
 
-TOKENS = 4096  # examined at once
+TOKENS = 4096  # examined at once, and kept as one part
+SLOW = 512  # the same for transformers: an interruption then loses minutes at most
 
 
 def audit(
@@ -101,7 +103,8 @@ def _examine_all(
     with progress.bar() as shown:
         task = shown.add_task(f"auditing {len(examination.explainers)} explainers", total=len(rows))
         done = 0.0
-        for number, group in enumerate(by_tokens(lengths, TOKENS)):
+        most = SLOW if isinstance(examination.model.network, Body) else TOKENS
+        for number, group in enumerate(by_tokens(lengths, most)):
             weight = len(rows) * lengths[group].sum() / lengths.sum()  # long texts take longer: what is left shows it
             ticked = partial(_advance, shown, task, weight)
             batch = [rows[place] for place in group]

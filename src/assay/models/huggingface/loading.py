@@ -6,13 +6,13 @@ import json
 import os
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from assay.errors import AssayError
+from assay.errors import AssayError, told
 from assay.models.huggingface.attending import quiet
 from assay.models.huggingface.pieces import PieceOptions, PieceTokeniser
 
@@ -162,16 +162,13 @@ def _local(name: str) -> bool:
     return Path(name).is_dir() or os.environ.get("HF_HUB_OFFLINE", "").upper() in {"1", "TRUE", "YES", "ON"}
 
 
-@contextmanager
-def _explained(name: str) -> Iterator[None]:
+def _explained(name: str) -> AbstractContextManager[None]:
     """Turns what the library raises into one sentence."""
-    try:
-        yield
-    except AssayError:
-        raise
-    except Exception as fault:  # the library raises many kinds, of its own and of those below it
-        reason = " ".join(str(fault).split())[:200] or type(fault).__name__
-        where = (
-            "could not be read" if Path(name).is_dir() else "is no folder or preset here, and was not found on the hub"
+    if Path(name).is_dir():
+        return told(lambda reason: f"{name} could not be read ({reason}).")
+    return told(
+        lambda reason: (
+            f"{name} is no folder or preset here, and could not be had from the hub; check the name and the "
+            f"network ({reason})."
         )
-        raise AssayError(f"{name} {where} ({reason}).") from fault
+    )

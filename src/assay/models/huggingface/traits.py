@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from assay.errors import AssayError
+from assay.errors import AssayError, told
 from assay.models.huggingface.attending import implemented, quiet, register
 from assay.models.huggingface.body import Traits
 from assay.models.huggingface.layout import Template
@@ -23,16 +23,9 @@ LENGTHS = (6, 3)
 def traits(inner: Any, tokenizer: Any, name: str) -> Traits:
     """What was found out; a model whose answers through us are not its own is refused."""
     register()
-    try:
-        with quiet():
-            return _found(inner, tokenizer, name)
-    except AssayError:
-        raise
-    except Exception as fault:  # an architecture may ask for anything
-        reason = " ".join(str(fault).split())[:160] or type(fault).__name__
-        raise AssayError(
-            f"{name} ({type(inner).__name__}) cannot be read with embeddings in place of words ({reason})."
-        ) from fault
+    kind = type(inner).__name__
+    with quiet(), told(lambda reason: f"{name} ({kind}) cannot be read with embeddings in place of words ({reason})."):
+        return _found(inner, tokenizer, name)
 
 
 def _found(inner: Any, tokenizer: Any, name: str) -> Traits:
