@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import sys
 from pathlib import Path
 
 import pytest
@@ -16,6 +15,7 @@ from assay.report.heads.probe import read
 from assay.run import probing
 from assay.run.kept import Kept, finite
 from tests import pretrained
+from tests.test_cli import run
 
 ARCS = (("the", "DET", 3, "det"), ("{}", "ADJ", 3, "amod"), ("film", "NOUN", 4, "nsubj"), ("is", "VERB", 0, "root"))
 ADJECTIVES = ("good", "bad", "long", "dull", "fun")
@@ -27,17 +27,7 @@ def assay(monkeypatch, capsys, tmp_path):
     monkeypatch.delenv("ASSAY_DATA", raising=False)
     monkeypatch.setattr(cli.console, "width", 100)
 
-    def run(*words: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["assay", *words])
-        try:
-            cli.main()
-            code = 0
-        except SystemExit as stop:
-            code = int(stop.code or 0)
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return run
+    return lambda *words: run(monkeypatch, capsys, *words)
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import sys
 from pathlib import Path
 
 import datasets
@@ -16,6 +15,7 @@ from assay import cli
 from assay.models.huggingface.loading import silent
 from assay.records import Record
 from tests import pretrained
+from tests.test_cli import run
 
 FEW = ("--explainers", "attention,gradient,occlusion,random", "--audits", "agreement,erasure")
 
@@ -28,17 +28,7 @@ def assay(monkeypatch, capsys, tmp_path):
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     monkeypatch.setattr(cli.console, "width", 100)
 
-    def run(*words: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["assay", *words])
-        try:
-            cli.main()
-            code = 0
-        except SystemExit as stop:
-            code = int(stop.code or 0)
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return run
+    return lambda *words: run(monkeypatch, capsys, *words)
 
 
 def folder(path: Path, architecture: str = "bert", names: tuple[str, ...] = ("NEGATIVE", "POSITIVE"), **options) -> str:

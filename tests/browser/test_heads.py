@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page
 
 from assay.report.heads.page import write
 from tests.report.probed import HOSTILE, synthetic_probe
@@ -22,23 +21,6 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> str:
     path = tmp_path_factory.mktemp("heads") / "probe.html"
     write(synthetic_probe(), path)
     return path.as_uri()
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    if CHROMIUM is None:
-        pytest.skip("chromium is not installed")
-    with sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
-        yield running
-        running.close()
-
-
-@pytest.fixture(params=[True, False], ids=["script", "no script"])
-def page(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Page]:
-    context = browser.new_context(java_script_enabled=request.param, offline=True)
-    yield context.new_page()
-    context.close()
 
 
 def test_it_opens_from_disk_without_a_request_or_an_error(page: Page, address: str) -> None:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page
 
 from assay.records import Record
 from assay.report.flips import flip_tables
@@ -68,23 +67,6 @@ def pairs(asked: Record, tmp_path_factory: pytest.TempPathFactory) -> str:
     path = tmp_path_factory.mktemp("pairs") / "report.html"
     write(asked, path)
     return path.as_uri()
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    if CHROMIUM is None:
-        pytest.skip("chromium is not installed")
-    with sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
-        yield running
-        running.close()
-
-
-@pytest.fixture(params=[True, False], ids=["script", "no script"])
-def page(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Page]:
-    context = browser.new_context(java_script_enabled=request.param, offline=True)
-    yield context.new_page()
-    context.close()
 
 
 def test_it_opens_from_disk_without_a_request_or_an_error(page: Page, address: str, record: Record) -> None:
