@@ -295,3 +295,15 @@ def test_a_number_that_is_none_is_not_graded(record: Record, changed: Callable[.
     empty = changed(record, "agreement", LOO, "tau", mean=float("nan"), low=float("nan"), high=float("nan"), n=0)
     assert named(empty, "attention").grade == "not applicable"
     assert named(empty, "attention").effect is None
+
+
+def test_what_is_the_yardstick_but_for_the_sign_is_not_graded_against_it(record: Record) -> None:
+    """An explainer that agrees with leave-one-out in every text is leave-one-out."""
+    same = [
+        replace(each, mean=1.0, low=1.0, high=1.0) if (each.subject, each.measure) == (LOO, "tau") else each
+        for each in record.findings
+    ]
+    changed = Record(record.summary | {"findings": finding_rows(same)}, record.instances, record.examples)
+    assert named(changed, "attention").grade == "reference"
+    assert "yardstick" in named(changed, "attention").sentence
+    assert named(record, "attention").grade != "reference"

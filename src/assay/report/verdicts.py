@@ -16,6 +16,7 @@ from assay.report.yardsticks import (
     NEAR_CHANCE,
     NULL,
     REFERENCE,
+    SAME,
     TRUTH,
     Grade,
     Scale,
@@ -131,6 +132,9 @@ def _verdict(record: Record, name: str, laid: Scale) -> Verdict:
         return _without_number(name, "reference", rule, sentence)
     if found is None:
         return _without_number(name, "not applicable", rule, _why_not(record, rule), more)
+    if rule is AGREEMENT and found.low >= SAME:
+        sentence = f"The same as {REFERENCE} but for the sign, which is the yardstick. Not graded against itself."
+        return _without_number(name, "reference", rule, sentence)
     numbers = (rule.measure, found.mean, found.low, found.high, found.n)
     if name == NULL:
         sentence = "Scores drawn at random: what an explainer that knows nothing reaches. The others must beat it."

@@ -17,6 +17,9 @@ Grade = Literal["pass", "warn", "fail", "reference", "not applicable"]
 REFERENCE = "leave_one_out"
 NULL = "random"
 
+SAME = 0.999
+"""From this τ on an explainer is the reference itself: for two classes, occlusion is leave-one-out with a sign."""
+
 SHUFFLE_SMALL = 0.05
 """Below this mean of median TVDs shuffling hardly matters: predictions move by less than 5 points."""
 

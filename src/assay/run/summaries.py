@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import platform
+import sys
 import time
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -40,7 +41,7 @@ def summarised(model: Opened, plan: AuditPlan, table: pa.Table, notes: dict[str,
     return {
         "assay": _version("assay"),
         "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        "versions": {"python": platform.python_version()} | {name: _version(name) for name in PACKAGES},
+        "versions": {"python": platform.python_version()} | {name: _version(name) for name in _used()},
         "platform": f"{platform.system()} {platform.machine()}",
         "device": _device(model),
         "plan": asdict(plan),
@@ -134,6 +135,11 @@ def _device(model: Opened) -> str:
 
 def _first_line(instrument: object) -> str:
     return (instrument.__doc__ or "").strip().splitlines()[0]
+
+
+def _used() -> tuple[str, ...]:
+    """The libraries that the numbers depend on; that of transformers where it was used."""
+    return PACKAGES + ("transformers",) * ("transformers" in sys.modules)
 
 
 def _version(package: str) -> str:
