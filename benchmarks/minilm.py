@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 import transformers
 from torch import nn
@@ -55,9 +57,9 @@ def _learn(model: Pretrained, tokeniser: PieceTokeniser) -> None:
         optimiser.step()
 
 
-def batches(model: Pretrained, tokeniser: PieceTokeniser) -> list[Batch]:
+def batches(model: Pretrained, tokeniser: PieceTokeniser, sentences: Sequence[str] = SENTENCES) -> list[Batch]:
     """Each sentence by itself, labelled with what the model says of it."""
-    rows, _ = tokenise([Example(text, 0) for text in SENTENCES], tokeniser, 500)
+    rows, _ = tokenise([Example(text, 0) for text in sentences], tokeniser, 500)
     found = []
     for row in rows:
         batch = collate([row])

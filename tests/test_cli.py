@@ -161,7 +161,7 @@ def broken(tmp_path: Path) -> dict[str, tuple[list[str], str]]:
         "mixed labels": (["audit", "--corpus", str(mixed)], "mixed.csv"),
         "empty file": (["audit", "--corpus", str(tmp_path / "empty.csv")], "empty.csv"),
         "no model": (["explain", "text", "--model", str(tmp_path)], "not a model folder"),
-        "no model folder": (["explain", "text", "--model", str(tmp_path / "folder")], "no model folder"),
+        "no model folder": (["explain", "text", "--model", str(tmp_path / "nowhere")], "no model folder"),
         "no audit": (["report", str(tmp_path / "folder")], "no finished audit"),
         "no seed": (["audit", "--corpus", str(mine), "--seed", "-1"], "from 0"),
         "no folder": (["audit", "--corpus", str(mine), "--out", str(mine)], "mine.csv"),

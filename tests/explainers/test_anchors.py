@@ -174,5 +174,5 @@ def test_options_without_sense_are_refused(options):
 
 def test_masks_need_a_table_of_embeddings():
     batch, target = games.texts([[1, 2]])
-    with pytest.raises(AssayError, match="no table of embeddings"):
+    with pytest.raises(AssayError, match="no embedding for nothing"):
         Anchors()(games.table(2), batch, target)

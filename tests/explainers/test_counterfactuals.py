@@ -188,7 +188,7 @@ def test_a_model_without_a_table_and_empty_searches_are_refused():
         def __call__(self, x, batch, edit=None):
             return model(x, batch)
 
-    with pytest.raises(AssayError, match="no table of embeddings"):
+    with pytest.raises(AssayError, match="no table with an embedding for each word"):
         Counterfactual()(Tableless(), batch, batch.labels)
     with pytest.raises(AssayError, match="at least one swap"):
         Counterfactual(swaps=0)(model, batch, batch.labels)

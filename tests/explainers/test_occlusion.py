@@ -141,5 +141,5 @@ def test_what_cannot_be_removed_so_is_refused_in_one_sentence():
             return model(x, batch)
 
     assert Occlusion().unfit(Tableless()) is None
-    with pytest.raises(AssayError, match="cannot be used here: the model has no table of embeddings"):
+    with pytest.raises(AssayError, match="cannot be used here: the model has no embedding for nothing"):
         Occlusion("mean")(Tableless(), batch, batch.labels)
