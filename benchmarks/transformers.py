@@ -205,7 +205,8 @@ def _clocked(
 HEAD = """# Transformers beside captum and ferret's definitions
 
 Made by `python -m benchmarks.transformers --trained FOLDER > docs/peers-transformers.md` on {date}: {machine},
-captum {captum}, transformers {transformers}. Processor time for one text, the fastest of {rounds} rounds in which all ways take turns.
+captum {captum}, transformers {transformers}. Processor time for one text, the fastest of {rounds} rounds in which all
+ways take turns.
 
 The model is MiniLM (6 layers of 12 heads, 384 wide) with a classifier, all but its embeddings trained for 40 steps on
 `planted:majority`, over four sentences of 30 words and marks. Every word is one piece or several; all ways get the same
