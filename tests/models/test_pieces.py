@@ -11,7 +11,9 @@ import tokenizers
 import transformers
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
-from assay.data.text import WORD, TextOptions, Tokeniser
+from assay.data.batches import tokenise
+from assay.data.examples import Example
+from assay.data.text import WORD, TextOptions, Tokeniser, Words
 from assay.models.huggingface.pieces import PieceOptions, PieceTokeniser, _starts, _tight, gathered
 
 SENTENCES = (
@@ -201,11 +203,32 @@ def test_one_by_one_pieces_have_their_own_ids_and_spans_without_spaces(kind: str
 
 @EVERY
 def test_texts_are_cut_only_where_that_is_asked_for(kind: str) -> None:
-    whole = pieces_of(kind, SENTENCES[0]).ids
-    (cut,) = tokeniser(kind).with_options(longest=7, truncate=True)([SENTENCES[0]])
-    assert cut.pieces is not None and [piece for word in cut.pieces for piece in word] == whole[:7]
-    (uncut,) = tokeniser(kind).with_options(longest=7)([SENTENCES[0]])
-    assert uncut.length == len(whole)
+    reading = tokeniser(kind)
+    (whole,), (asked,), none = reading([SENTENCES[0]]), reading.query([SENTENCES[1]]), Words([], [])
+    cutting = reading.with_options(truncate=True)
+    for longest in range(1, whole.length + asked.length + 2):
+        for query in (none, asked):
+            room = longest - query.length
+            cut = cutting.fitted(whole, query, longest)
+            if room >= whole.length:
+                assert cut == reading.fitted(whole, query, longest) == whole
+                continue
+            assert reading.fitted(whole, query, longest) is None
+            if cut is None:
+                assert room < len((whole.pieces or [[]])[0])  # not even the first word fits
+                continue
+            count = len(cut.ids)
+            assert cut == Words(whole.ids[:count], whole.spans[:count], (whole.pieces or [])[:count])
+            assert cut.length <= room < cut.length + len((whole.pieces or [])[count])
+
+
+def test_a_pair_has_room_for_its_question() -> None:
+    reading = tokeniser("wordpiece").with_options(truncate=True, words=False)
+    example = Example(SENTENCES[0], 0, query=SENTENCES[1])
+    asked = reading.query([SENTENCES[1]])[0].length
+    (row,), skipped = tokenise([example], reading, asked + 3)
+    assert (len(row.ids), skipped) == (3, {})
+    assert tokenise([example], reading, asked) == ([], {f"more than {asked} pieces of words": 1})
 
 
 def test_padding_and_cutting_that_a_tokenizer_was_stored_with_are_not_carried_out() -> None:

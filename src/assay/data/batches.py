@@ -44,13 +44,13 @@ def tokenise(examples: Sequence[Example], tokeniser: Reading, longest: int) -> t
         words = tokeniser([example.text for example in piece])
         queries = tokeniser.query([example.query or "" for example in piece])
         for index, (example, text, query) in enumerate(zip(piece, words, queries, strict=True), start):
+            read = tokeniser.fitted(text, query, longest)
             if not text.ids:
                 skipped["no words"] += 1
-            elif text.length + (text.pieces is not None) * query.length > longest:
-                unit = "words" if text.pieces is None else "pieces of words"
-                skipped[f"more than {longest:,} {unit}"] += 1
+            elif read is None:
+                skipped[f"more than {longest:,} {tokeniser.unit}"] += 1
             else:
-                kept.append(_tokenised(index, example, text, query))
+                kept.append(_tokenised(index, example, read, query))
     return kept, dict(skipped)
 
 

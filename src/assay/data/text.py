@@ -56,6 +56,13 @@ class Reading(Protocol):
     def query(self, texts: Sequence[str]) -> list[Words]:
         """The same for questions, which are read but not explained."""
 
+    def fitted(self, words: Words, query: Words, longest: int) -> Words | None:
+        """What is read of a text beside its question where there is room for so much; None where it is too long."""
+
+    @property
+    def unit(self) -> str:
+        """What the length of a text is counted in."""
+
 
 class Tokeniser:
     """A word-level tokeniser with a fixed vocabulary; it knows where each word stands in the text."""
@@ -99,6 +106,10 @@ class Tokeniser:
         return [self._fold(text, found, self.folded) for text, found in zip(texts, words, strict=True)]
 
     query = __call__
+    unit = "words"
+
+    def fitted(self, words: Words, query: Words, longest: int) -> Words | None:
+        return words if words.length <= longest else None
 
     def _fold(self, text: str, words: Words, folded: int) -> Words:
         # Folding while reading would lose the offsets; no word with a digit is in the vocabulary but for entities, so

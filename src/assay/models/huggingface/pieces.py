@@ -6,6 +6,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from typing import Any
 
 from tokenizers import Regex, pre_tokenizers
@@ -53,9 +54,20 @@ class PieceTokeniser:
         """The same in pieces: a question is read, not explained."""
         return self.with_options(words=False)(texts)
 
+    unit = "pieces of words"
+
+    def fitted(self, words: Words, query: Words, longest: int) -> Words | None:
+        """The text, or as many of its words as there is room for beside the question, if it may be cut."""
+        room = longest - query.length
+        if words.length <= room:
+            return words
+        sizes = [1] * len(words.ids) if words.pieces is None else [len(each) for each in words.pieces]
+        count = bisect_right(list(accumulate(sizes)), room)
+        if not self.options.truncate or not count:
+            return None
+        return Words(words.ids[:count], words.spans[:count], words.pieces and words.pieces[:count])
+
     def _words(self, text: str, ids: list[int], offsets: list[Span]) -> Words:
-        if self.options.truncate:
-            ids, offsets = ids[: self.options.longest], offsets[: self.options.longest]
         offsets = [_tight(text, span) for span in offsets]
         if not self.options.words:
             return Words(list(ids), offsets)
