@@ -21,24 +21,25 @@ PUBLISHED = re.compile(r"[\w.-]+/[\w.-]+")
 SHARED = ("frozen", "epochs", "batch_size", "learning_rate", "seed", "device", "preset")
 """What can be said of networks of ours and of transformers alike."""
 
-
 GIVEN = ("folder", "transformer")
+"""The kinds of models that are not trained first."""
 
 
 def given_model(name: str | None, device: str, reading: TransformerOptions) -> Opened:
     """A model that was trained before."""
     from assay.models import store
 
-    if kind_of(name) != "transformer":
+    if kind_of(name) not in ("transformer", "encoder"):
         _refuse_reading(reading)
         if not Path(str(name)).exists():
             raise AssayError(f"There is no model folder {name}; a transformer on the hub is named {HUB}NAME.")
         return store.load(Path(str(name)), device)
     from assay.models.huggingface.opening import opened
+    from assay.models.huggingface.presets import located
 
     if reading.head is not None:
         raise AssayError("--head is for training; a model that is given keeps its own.")
-    return opened(str(name).removeprefix(HUB), opening(device, reading))
+    return opened(located(str(name).removeprefix(HUB)), opening(device, reading))
 
 
 def trained_model(
