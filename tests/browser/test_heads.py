@@ -8,6 +8,7 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from assay.report.heads.page import write
+from tests.browser.noticing import noticed
 from tests.report.probed import HOSTILE, synthetic_probe
 
 pytestmark = pytest.mark.browser
@@ -24,12 +25,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def test_it_opens_from_disk_without_a_request_or_an_error(page: Page, address: str) -> None:
-    requests: list[str] = []
-    faults: list[str] = []
-    page.on("request", lambda request: requests.append(request.url))
-    page.on("console", lambda message: faults.append(message.text))
-    page.on("pageerror", lambda fault: faults.append(str(fault)))
-    page.on("dialog", lambda dialog: faults.append(dialog.message))
+    requests, faults = noticed(page)
     page.goto(address)
     page.wait_for_load_state("load")
     assert "relation" in page.get_by_role("heading", level=1).inner_text()

@@ -13,6 +13,7 @@ from assay.report.flips import flip_tables
 from assay.report.page import write
 from assay.report.rankings import ranking_rows
 from assay.report.verdicts import headline
+from tests.browser.noticing import noticed
 from tests.report.synthetic import FAITHFUL, MANY, synthetic_record, worded
 
 pytestmark = pytest.mark.browser
@@ -70,12 +71,7 @@ def pairs(asked: Record, tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def test_it_opens_from_disk_without_a_request_or_an_error(page: Page, address: str, record: Record) -> None:
-    requests: list[str] = []
-    faults: list[str] = []
-    page.on("request", lambda request: requests.append(request.url))
-    page.on("console", lambda message: faults.append(message.text))
-    page.on("pageerror", lambda fault: faults.append(str(fault)))
-    page.on("dialog", lambda dialog: faults.append(dialog.message))
+    requests, faults = noticed(page)
     page.goto(address)
     page.wait_for_load_state("load")
     lead, _, because = headline(record).partition(": ")

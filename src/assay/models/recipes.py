@@ -14,7 +14,7 @@ from torch import nn
 
 from assay.data.batches import Tokenised, tokenise
 from assay.data.examples import Corpus, Example
-from assay.data.text import SPECIAL, TextOptions, Tokeniser
+from assay.data.text import SPECIAL, Reading, TextOptions, Tokeniser
 from assay.data.vectors import glove
 from assay.errors import AssayError
 from assay.models import store
@@ -62,11 +62,7 @@ def train(
     if folder is not None and (found := _finished(folder, identity, device)) is not None:
         return found
     tokeniser = Tokeniser.fit(_texts(corpus.train), recipe.text)
-    train_rows, skipped = tokenise(corpus.train, tokeniser, recipe.text.longest)
-    dev_rows, _ = tokenise(corpus.dev, tokeniser, recipe.text.longest)
-    check_classes(train_rows, corpus.classes)
-    if not dev_rows:
-        raise AssayError(f"The dev split of {corpus.name!r} has no usable text, so training could not stop early.")
+    train_rows, dev_rows, skipped = learnable(corpus, tokeniser, recipe.text.longest)
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)  # what cannot be written to is known before the work
     network = initialise(recipe, tokeniser, len(corpus.classes)).to(device)
@@ -78,6 +74,18 @@ def train(
         store.save(model, folder)
         (folder / CHECKPOINT).unlink(missing_ok=True)
     return model
+
+
+def learnable(
+    corpus: Corpus, tokeniser: Reading, longest: int
+) -> tuple[list[Tokenised], list[Tokenised], dict[str, int]]:
+    """The texts to learn from and those to stop by, and how many of the first were left out for which reason."""
+    train, skipped = tokenise(corpus.train, tokeniser, longest)
+    dev, _ = tokenise(corpus.dev, tokeniser, longest)
+    check_classes(train, corpus.classes)
+    if not dev:
+        raise AssayError(f"The dev split of {corpus.name!r} has no usable text, so training could not stop early.")
+    return train, dev, skipped
 
 
 def _avoided(tokeniser: Tokeniser, options: Training) -> tuple[int, ...]:

@@ -13,7 +13,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional as F
 
-from assay.data.batches import Tokenised, tokenise
+from assay.data.batches import Tokenised
 from assay.data.examples import Corpus
 from assay.errors import AssayError, unknown
 from assay.models.checkpoints import Checkpoint
@@ -28,7 +28,7 @@ from assay.models.huggingface.traits import traits
 from assay.models.lessons import Learning
 from assay.models.options import Training
 from assay.models.predictions import graded
-from assay.models.recipes import CHECKPOINT, check_classes, course, fingerprint
+from assay.models.recipes import CHECKPOINT, course, fingerprint, learnable
 from assay.models.store import Opened
 from assay.models.textmodel import TextModel
 from assay.models.training import fit
@@ -90,11 +90,7 @@ def finetune(corpus: Corpus, recipe: FineTuning, folder: Path | None = None, opt
     if folder is not None and (folder / CARD).exists():
         return _finished(folder, identity, options)
     network, tokeniser = _begun(recipe, corpus.classes, options)
-    train, skipped = tokenise(corpus.train, tokeniser, tokeniser.options.longest)
-    dev, _ = tokenise(corpus.dev, tokeniser, tokeniser.options.longest)
-    check_classes(train, corpus.classes)
-    if not dev:
-        raise AssayError(f"The dev split of {corpus.name!r} has no usable text, so training could not stop early.")
+    train, dev, skipped = learnable(corpus, tokeniser, tokeniser.options.longest)
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)  # what cannot be written to is known before the work
     checkpoint = None if folder is None else Checkpoint(folder / CHECKPOINT, identity)
