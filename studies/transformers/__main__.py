@@ -14,7 +14,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import argparse
 import time
-from functools import partial
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -64,6 +64,32 @@ def learnt(given: Corpus, head: str, folder: Path, options: argparse.Namespace) 
     }
 
 
+@dataclass
+class Cell:
+    """One corpus and one head; what is found out on the way is kept beside the record."""
+
+    name: str
+    head: str
+    options: argparse.Namespace
+    facts: Result = field(default_factory=dict)
+
+    def record(self) -> Record:
+        """The audit of the model, which is trained first."""
+        given, folder = corpus(self.name), self.options.runs / f"{self.name}-{self.head}"
+        model, self.facts = learnt(given, self.head, folder, self.options)
+        limit = (self.options.limit or None) if self.name == "imdb" else None
+        plan = AuditPlan(EXPLAINERS, AUDITS + (EXACT if self.head == "attention" else ()), limit=limit)
+        started = time.monotonic()
+        made = audit(model, given.test, plan, folder / "audit", {"corpus": {"name": self.name}}, given)
+        self.facts["audit_seconds"] = round(time.monotonic() - started)
+        return made
+
+    def about(self, record: Record) -> Result:
+        """How the model was trained, and what each explainer cost."""
+        costs = {name: record.summary[name] for name in ("explainer_seconds", "explainer_cost")}
+        return {"training": self.facts | costs}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="cpu")
@@ -76,31 +102,10 @@ def main() -> None:
     results: dict[str, Result] = {}
     for name in (options.only,) if options.only else CORPORA:
         for head in (options.head,) if options.head else HEADS:
-            made = partial(_result, name, head, options)
-            results[f"{name}-{head}"] = kept(HERE / "results" / f"{name}-{head}.json", *made())
+            cell = Cell(name, head, options)
+            results[f"{name}-{head}"] = kept(HERE / "results" / f"{name}-{head}.json", cell.record, cell.about)
     if not (options.only or options.head):
         put(HERE / "README.md", page(results))
-
-
-def _result(name: str, head: str, options: argparse.Namespace):  # type: ignore[no-untyped-def]
-    """How the record of one cell is made, and what is kept beside it."""
-    found: Result = {}
-
-    def record() -> Record:
-        given = corpus(name)
-        folder = options.runs / f"{name}-{head}"
-        model, facts = learnt(given, head, folder, options)
-        found.update(facts)
-        limit = options.limit or None if name == "imdb" else None
-        plan = AuditPlan(EXPLAINERS, AUDITS + (EXACT if head == "attention" else ()), limit=limit)
-        started = time.monotonic()
-        made = audit(model, given.test, plan, folder / "audit", {"corpus": {"name": name}}, given)
-        found["audit_seconds"] = round(time.monotonic() - started)
-        found["explainer_seconds"] = made.summary["explainer_seconds"]
-        found["explainer_cost"] = made.summary["explainer_cost"]
-        return made
-
-    return record, lambda record: {"training": found}
 
 
 if __name__ == "__main__":

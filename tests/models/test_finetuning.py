@@ -13,6 +13,7 @@ from assay.errors import AssayError
 from assay.models.huggingface import finetuning
 from assay.models.huggingface.finetuning import FineTuning, finetune
 from assay.models.huggingface.loading import silent
+from assay.models.huggingface.opening import HEAD, Opening, opened
 from assay.models.options import Training
 from assay.types import PooledModel
 from tests import pretrained
@@ -103,3 +104,16 @@ def test_options_that_do_not_exist_are_refused():
     for wrong in ({"head": "hat"}, {"dtype": "float8"}):
         with pytest.raises(AssayError, match="Unknown"):
             FineTuning(**wrong)
+
+
+def test_a_damaged_attention_is_told_and_its_classes_can_be_renamed(base, tmp_path):
+    steps = replace(STEPS, epochs=1)
+    finetune(corpus(60), FineTuning(base=base, head="attention", training=steps), tmp_path / "out")
+    assert opened(str(tmp_path / "out"), Opening(classes=("no", "yes"))).classes == ("no", "yes")
+    with pytest.raises(AssayError, match="2 classes"):
+        opened(str(tmp_path / "out"), Opening(classes=("no",)))
+    stored = tmp_path / "out" / HEAD
+    for damage in (stored.read_bytes()[:200], b"nothing"):
+        stored.write_bytes(damage)
+        with pytest.raises(AssayError, match=r"attention\.safetensors is damaged"):
+            opened(str(tmp_path / "out"))

@@ -162,7 +162,9 @@ def test_a_way_back_leads_through_pieces_that_were_first_met_without_one() -> No
     batch = batch_of(texts(3, 0), None, "roberta", words=True)
     with torch.inference_mode():
         laid_out(batch, "roberta")
-    laid_out(batch, "roberta").embeddings.sum().backward()
+    embeddings = laid_out(batch, "roberta").embeddings
+    embeddings.sum().backward()
+    assert embeddings.requires_grad
 
 
 def test_templates_are_found_out_from_the_tokenizer() -> None:

@@ -45,13 +45,13 @@ class Checkpoint:
                 f"The checkpoint {self.path} belongs to a training with other options or data; "
                 "choose another folder, or remove that file."
             )
-        network.load_state_dict(_under(tensors, "network"))
+        network.load_state_dict(under(tensors, "network"))
         moments: dict[int, dict[str, Tensor]] = {}
-        for name, tensor in _under(tensors, "optimiser").items():
+        for name, tensor in under(tensors, "optimiser").items():
             place, key = name.split(".")
             moments.setdefault(int(place), {})[key] = tensor
         optimiser.load_state_dict({"state": moments, "param_groups": optimiser.state_dict()["param_groups"]})
-        return json.loads(header["state"]), _under(tensors, "best")
+        return json.loads(header["state"]), under(tensors, "best")
 
     def _read(self) -> tuple[dict[str, str], dict[str, Tensor]]:
         try:
@@ -63,6 +63,7 @@ class Checkpoint:
             ) from fault
 
 
-def _under(tensors: dict[str, Tensor], part: str) -> dict[str, Tensor]:
+def under(tensors: dict[str, Tensor], part: str) -> dict[str, Tensor]:
+    """The tensors of one part, by their names within it."""
     prefix = f"{part}."
     return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}

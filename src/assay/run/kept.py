@@ -12,7 +12,7 @@ from typing import Any
 
 from assay.errors import AssayError
 from assay.files import write_text
-from assay.run.parts import IDENTITY, PARTS
+from assay.run.parts import IDENTITY, PARTS, stored
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Kept:
         place = self.folder / IDENTITY
         if not place.exists():
             write_text(place, json.dumps(identity, indent=2) + "\n")
-        elif _stored(place) != _plain(identity):
+        elif stored(place) != _plain(identity):
             raise AssayError(
                 f"{self.folder} holds a probe of another model, limit or seed, or something else; choose another --out."
             )
@@ -38,7 +38,7 @@ class Kept:
         """
         place = self.folder / PARTS / f"{name}.json"
         if place.exists():
-            found: dict[str, Any] = _stored(place)
+            found: dict[str, Any] = stored(place)
             if found.get("asked") == _plain(asked):
                 return found
         started = time.monotonic()
@@ -60,10 +60,3 @@ def finite(value: Any) -> Any:
 def _plain(value: Any) -> Any:
     """As it is read back."""
     return json.loads(json.dumps(value))
-
-
-def _stored(place: Path) -> Any:
-    try:
-        return json.loads(place.read_text(encoding="utf-8"))
-    except ValueError as fault:
-        raise AssayError(f"{place} is damaged, so this probe cannot go on; choose another --out.") from fault

@@ -31,7 +31,7 @@ class Parts:
             return False
         place = self.folder / IDENTITY
         if place.exists():
-            if _stored(place) != json.loads(json.dumps(identity)):
+            if stored(place) != json.loads(json.dumps(identity)):
                 raise AssayError(
                     f"{self.folder} holds an audit with other options, model or data; choose another --out."
                 )
@@ -54,8 +54,9 @@ class Parts:
             shutil.rmtree(self.folder / PARTS, ignore_errors=True)
 
 
-def _stored(place: Path) -> Any:
+def stored(place: Path) -> Any:
+    """What a file of finished work holds."""
     try:
         return json.loads(place.read_text(encoding="utf-8"))
     except ValueError as fault:
-        raise AssayError(f"{place} is damaged, so this audit cannot go on; choose another --out.") from fault
+        raise AssayError(f"{place} is damaged, so this work cannot go on; choose another --out.") from fault

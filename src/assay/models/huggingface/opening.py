@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,9 +10,10 @@ from typing import Any
 import torch
 from safetensors.torch import load_file
 
-from assay.errors import AssayError, unknown
+from assay.errors import AssayError, told, unknown
 from assay.files import write_text
 from assay.models import tensors
+from assay.models.checkpoints import under
 from assay.models.huggingface.attentive import Attentive
 from assay.models.huggingface.body import Body
 from assay.models.huggingface.compiling import compiled
@@ -66,9 +66,10 @@ def opened(name: str, options: Opening = Opening()) -> Opened:  # noqa: B008
     tokeniser = tokenizer_of(name, config).with_options(words=options.words, truncate=options.truncate)
     card = _card(Path(name))
     dtype = DTYPES[options.dtype]
+    network: Body
     if card.get("head") == "attention":
-        network: Body = _attentive(Path(name), config, tokeniser.inner, tuple(card["classes"]), dtype)
-        classes = tuple(card["classes"])
+        classes, _ = _classes(config, options, name)
+        network = _attentive(Path(name), config, tokeniser.inner, dtype)
     else:
         inner = classifier_of(name, config, dtype).to(options.devices[0])
         network, classes = _classifier(inner, tokeniser.inner, options, name)
@@ -120,10 +121,14 @@ def save(model: Opened, folder: Path) -> None:
     write_text(folder / CARD, json.dumps(card, indent=2, ensure_ascii=False) + "\n")
 
 
-def _attentive(folder: Path, config: Any, tokenizer: Any, classes: Sequence[str], dtype: torch.dtype) -> Attentive:
+def _attentive(folder: Path, config: Any, tokenizer: Any, dtype: torch.dtype) -> Attentive:
+    """The encoder in the folder with the attention that was stored beside it."""
     inner = encoder_of(str(folder), config, dtype)
-    network = Attentive(inner, traits(inner, tokenizer, str(folder)), len(classes)).to(dtype)
-    network.load_state_dict(load_file(folder / HEAD), strict=False)
+    network = Attentive(inner, traits(inner, tokenizer, str(folder)), config.num_labels).to(dtype)
+    with told(lambda reason: f"{folder / HEAD} is damaged ({reason}); train it again or copy it anew."):
+        own = load_file(folder / HEAD)
+        network.alignment.load_state_dict(under(own, "alignment"))
+        network.decoder.load_state_dict(under(own, "decoder"))
     return network
 
 
