@@ -144,6 +144,9 @@ def broken(path: Path) -> dict[str, tuple[list[str], str]]:
     settings = json.loads((unpadded / "tokenizer_config.json").read_text())
     del settings["pad_token"]
     (unpadded / "tokenizer_config.json").write_text(json.dumps(settings))
+    inner = json.loads((unpadded / "tokenizer.json").read_text())
+    inner["padding"] = None  # it is stored where the tokenizer has padded before, and names the token
+    (unpadded / "tokenizer.json").write_text(json.dumps(inner))
     number = folder(path / "number", names=("stars",))
     damaged = Path(folder(path / "damaged"))
     (damaged / "model.safetensors").write_bytes(b"no weights")
