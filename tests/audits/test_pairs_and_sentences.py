@@ -14,7 +14,7 @@ from assay.audits.sanity import Sanity
 from assay.audits.stability import Stability
 from assay.data.batches import collate, tokenise
 from assay.data.examples import Corpus, Example
-from assay.explainers.gradients import gradient
+from assay.explainers.gradients import Gradient
 from assay.explainers.random import Random
 from assay.models.recipes import Recipe, train
 from assay.types import Batch, Query
@@ -47,7 +47,7 @@ def bench(request) -> Bench:
     )
     model = train(made, recipe)
     rows, _ = tokenise(made.test, model.tokeniser, 99)
-    return Bench(model, {"gradient": gradient, "random": Random(0)}, rows, made)
+    return Bench(model, {"gradient": Gradient(), "random": Random(0)}, rows, made)
 
 
 @pytest.mark.parametrize("audit", [BRIEF, Sanity(), Stability(draws=1, seeds=1)], ids=["roar", "sanity", "stability"])

@@ -16,7 +16,7 @@ from assay.data.batches import tokenise
 from assay.data.planted.keyword import KEYWORDS
 from assay.data.text import SPECIAL, UNKNOWN
 from assay.errors import AssayError
-from assay.explainers.gradients import gradient, input_x_gradient
+from assay.explainers.gradients import Gradient, input_x_gradient
 from assay.explainers.random import Random
 from assay.models import predictions, recipes, training
 from assay.models.checkpoints import Checkpoint
@@ -142,7 +142,7 @@ def test_texts_are_explained_for_the_class_that_the_model_predicts():
 
     def spy(model, batch, target):
         seen.append(torch.equal(target, model(model.embed(batch), batch).probabilities.argmax(-1)))
-        return gradient(model, batch, target)
+        return Gradient()(model, batch, target)
 
     ONCE.prepared(benches.bench({"spy": spy}))
     assert seen
@@ -159,7 +159,7 @@ def test_the_limit_draws_by_the_seed(bench):
 
 
 def test_a_second_preparation_neither_explains_nor_trains(tmp_path, monkeypatch):
-    bench = benches.bench({"gradient": gradient}, tmp_path)
+    bench = benches.bench({"gradient": Gradient()}, tmp_path)
     first = SMALL.prepared(bench)(benches.case(bench))
     monkeypatch.setattr(retraining, "refit", lambda *_: pytest.fail("trained again"))
     monkeypatch.setattr(Retraining, "_ranked", lambda *_: pytest.fail("explained again"))
@@ -180,13 +180,13 @@ def test_an_interrupted_preparation_goes_on_to_the_same_numbers(tmp_path, monkey
             raise KeyboardInterrupt
 
     monkeypatch.setattr(Checkpoint, "save", lambda *a: original(*a) or saved.append(1))
-    whole = ONCE.prepared(benches.bench({"gradient": gradient}, tmp_path / "whole"))
+    whole = ONCE.prepared(benches.bench({"gradient": Gradient()}, tmp_path / "whole"))
     total = len(saved)
     saved.clear()
     monkeypatch.setattr(Checkpoint, "save", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        ONCE.prepared(benches.bench({"gradient": gradient}, tmp_path))
-    resumed = ONCE.prepared(benches.bench({"gradient": gradient}, tmp_path))
+        ONCE.prepared(benches.bench({"gradient": Gradient()}, tmp_path))
+    resumed = ONCE.prepared(benches.bench({"gradient": Gradient()}, tmp_path))
     assert all(np.array_equal(answers, resumed.answers[key]) for key, answers in whole.answers.items())
     assert len(saved) == total > epochs  # no epoch was trained twice
 

@@ -11,7 +11,7 @@ import torch
 from scipy import stats
 
 from assay.audits.sanity import Sanity, cascade, mislabelled
-from assay.explainers.gradients import gradient, input_x_gradient
+from assay.explainers.gradients import Gradient, input_x_gradient
 from assay.explainers.random import Random
 from assay.models import recipes
 from assay.models.classifier import Classifier
@@ -19,7 +19,7 @@ from assay.models.predictions import graded
 from tests import builders
 from tests.audits import benches
 
-EXPLAINERS = {"gradient": gradient, "random": Random(3)}
+EXPLAINERS = {"gradient": Gradient(), "random": Random(3)}
 STEPS = (*Classifier.cascade, "labels")
 
 
@@ -63,7 +63,7 @@ def test_a_gradient_does_and_the_more_so_the_more_is_random(answer):
 
 def test_the_numbers_are_what_scipy_says_of_both_explanations(answer, case):
     other = cascade(case.model, 0)["alignment"]
-    moved = gradient(other, case.batch, case.predicted).abs()
+    moved = Gradient()(other, case.batch, case.predicted).abs()
     for row, tau in enumerate(answer.measures["similarity_alignment:gradient"]):
         real = case.batch.mask[row]
         expected = stats.kendalltau(case.scores["gradient"][row][real].abs(), moved[row][real]).statistic
@@ -80,7 +80,7 @@ def test_a_text_without_an_order_is_left_out_of_the_mean():
     batch = builders.batch()  # one text is a single word
     given = replace(benches.case(benches.bench({})), model=network, batch=batch)
     given = replace(
-        given, explainers={"gradient": gradient}, scores={"gradient": gradient(network, batch, batch.labels)}
+        given, explainers={"gradient": Gradient()}, scores={"gradient": Gradient()(network, batch, batch.labels)}
     )
     values = Sanity()(given).measures["similarity:gradient"]
     assert np.isnan(values).tolist() == [False, True, False, False]

@@ -10,13 +10,13 @@ import torch
 from scipy import stats
 
 from assay.audits.stability import Stability
-from assay.explainers.gradients import gradient, input_x_gradient
+from assay.explainers.gradients import Gradient, input_x_gradient
 from assay.explainers.random import Random
 from assay.intervene.parameters import nudged
 from assay.models import recipes
 from tests.audits import benches
 
-EXPLAINERS = {"gradient": gradient, "input_x_gradient": input_x_gradient, "random": Random(3)}
+EXPLAINERS = {"gradient": Gradient(), "input_x_gradient": input_x_gradient, "random": Random(3)}
 
 
 @pytest.fixture(scope="module")

@@ -9,10 +9,10 @@ import pytest
 import torch
 
 from assay.errors import AssayError
-from assay.explainers.gradients import SmoothGrad, gradient, gradient_norm, input_x_gradient
+from assay.explainers.gradients import Gradient, SmoothGrad, gradient_norm, input_x_gradient
 from assay.models.encoders import ENCODERS
 from assay.types import Output
-from tests import builders
+from tests import builders, pretrained
 
 
 def numerical(model, batch, target, fixed=None, step=1e-6):
@@ -41,7 +41,7 @@ def test_all_three_equal_finite_differences(encoder):
     torch.testing.assert_close(gradient_norm(model, batch, target).double(), free.norm(dim=-1), **close)
     observed = model(x, batch).attention[-1].detach()
     _, fixed = numerical(model, batch, target, observed)
-    torch.testing.assert_close(gradient(model, batch, target).double(), (x * fixed).sum(-1).abs(), **close)
+    torch.testing.assert_close(Gradient()(model, batch, target).double(), (x * fixed).sum(-1).abs(), **close)
 
 
 def test_gradient_of_the_average_encoder_has_its_closed_form():
@@ -59,7 +59,7 @@ def test_gradient_of_the_average_encoder_has_its_closed_form():
         * ((difference[:, None] * open_units) @ model.encoder.projection.weight)
     )
     expected = (slope * x).sum(-1).abs() * batch.mask
-    torch.testing.assert_close(gradient(model, batch, target).double(), expected.detach(), atol=1e-7, rtol=1e-6)
+    torch.testing.assert_close(Gradient()(model, batch, target).double(), expected.detach(), atol=1e-7, rtol=1e-6)
 
 
 def test_the_sign_tells_for_and_against():
@@ -126,3 +126,10 @@ def test_the_noise_is_standard_normal_and_fresh_for_each_sample_and_seed():
 def test_smoothgrad_refuses_to_draw_nothing():
     with pytest.raises(AssayError, match="at least one sample"):
         SmoothGrad(samples=0)
+
+
+def test_attention_that_takes_no_edit_cannot_be_held_and_says_so():
+    model = pretrained.pretrained("deberta-v2")
+    texts = pretrained.batch(["Not a good film"])
+    with pytest.raises(AssayError, match="cannot be edited, so it cannot be held fixed"):
+        Gradient()(model, texts, texts.labels)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from assay.explainers.attention import Attention, AttentionGradient, AttentionXGradient, AttentionXValue, StateGradient
 from assay.explainers.counterfactuals import Counterfactual
-from assay.explainers.gradients import SmoothGrad, gradient, gradient_norm, input_x_gradient
+from assay.explainers.gradients import Gradient, SmoothGrad, gradient_norm, input_x_gradient
 from assay.explainers.integrated import IntegratedGradients
 from assay.explainers.layers import Chefer, Flow, Rollout
 from assay.explainers.occlusion import Occlusion, leave_one_out
@@ -28,7 +28,7 @@ EXPLAINERS: dict[str, Explainer] = {
     "flow": Flow(),
     "chefer": Chefer(),
     "value_zeroing": ValueZeroing(),
-    "gradient": gradient,
+    "gradient": Gradient(),
     "gradient_norm": gradient_norm,
     "input_x_gradient": input_x_gradient,
     "integrated_gradients": IntegratedGradients(),

@@ -10,6 +10,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from assay.errors import AssayError
+from assay.explainers.needs import demand, no_holding
 from assay.explainers.random import mixed, text_numbers
 from assay.types import Batch, Edit, Model
 
@@ -17,13 +18,20 @@ Scores = Float[Tensor, "B T"]
 Target = Int[Tensor, " B"]
 
 
-def gradient(model: Model, batch: Batch, target: Target) -> Scores:
+@dataclass(frozen=True)
+class Gradient:
     """|∂p/∂e_t · e_t| with attention held fixed (Jain and Wallace, 2019, algorithm 1: the one-hot derivative).
 
     It is the attention that pools: in a hierarchy that to sentences, while the attention to words is not held.
     """
-    x, slope = _slope(model, batch, target, _held)
-    return (x * slope).sum(-1).abs()
+
+    def unfit(self, model: Model) -> str | None:
+        return no_holding(model)
+
+    def __call__(self, model: Model, batch: Batch, target: Target) -> Scores:
+        demand(self.unfit(model))
+        x, slope = _slope(model, batch, target, _held)
+        return (x * slope).sum(-1).abs()
 
 
 def gradient_norm(model: Model, batch: Batch, target: Target) -> Scores:

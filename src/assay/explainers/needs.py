@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from assay.errors import AssayError
+from assay.models.huggingface.body import Body
 from assay.types import BlankModel, ChoosyExplainer, Explainer, Model, PooledModel, StackedModel, TokenModel
 
 
@@ -31,6 +32,13 @@ def no_weights(model: Model) -> str | None:
     if no_pooling(model) is None or no_layers(model) is None:
         return None
     return "the model has neither a linear decoder over one attention nor a stack of self-attention layers"
+
+
+def no_holding(model: Model) -> str | None:
+    """Why attention cannot be held fixed: it is that of a transformer that takes no edits."""
+    if not isinstance(model, Body) or isinstance(model, PooledModel) or model.traits.unedited is None:
+        return None
+    return "the model's attention cannot be edited, so it cannot be held fixed"
 
 
 def no_layer(model: Model, number: int | None) -> str | None:
