@@ -30,9 +30,9 @@ def measured() -> Iterator[Cost]:
         _current.reset(token)
 
 
-def measuring() -> bool:
-    """Whether somebody counts."""
-    return _current.get() is not None
+def current() -> Cost | None:
+    """The count that goes on, if anybody counts; who adds to it from another thread takes it along."""
+    return _current.get()
 
 
 def add(forward: int | float = 0, backward: int | float = 0) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from threading import Thread
+
 import pytest
 import torch
 
@@ -33,4 +35,14 @@ def test_nothing_is_counted_outside_the_block_or_by_an_inner_one():
     costs.add(forward=3)
     assert (outer.forward, outer.backward) == (0, pytest.approx(0.5))
     assert inner.forward == 4
-    assert not costs.measuring()
+    assert costs.current() is None
+
+
+def test_a_way_back_that_another_thread_walks_is_counted():
+    model, batch = builders.model(), builders.batch()
+    with costs.measured() as cost:
+        output = model(model.embed(batch), batch)
+        walker = Thread(target=output.logits.sum().backward)
+        walker.start()
+        walker.join()
+    assert (cost.forward, cost.backward) == (4, 4)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from functools import partial
 from typing import Any
 
 import torch
@@ -65,10 +66,15 @@ class TextModel(nn.Module, ABC):
 
     def counted(self, output: Output) -> Output:
         """The output; where somebody counts passes, this one is counted, and so is a way back through it."""
-        if costs.measuring():
+        if (cost := costs.current()) is not None:
             rows = len(output.logits)
-            costs.add(forward=rows)
+            cost.forward += rows
             if output.logits.requires_grad:
                 hook: Any = output.logits.register_hook
-                hook(lambda slope: costs.add(backward=rows))
+                hook(partial(_back, cost, rows))  # on a GPU, called by another thread: it must know whose count it is
         return output
+
+
+def _back(cost: costs.Cost, rows: int, slope: object) -> None:
+    """Counts a way back through that many texts."""
+    cost.backward += rows

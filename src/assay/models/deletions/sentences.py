@@ -21,7 +21,7 @@ def sentence_deletions(
     """The logits of each text without its t-th word, or with a blank there; 0 where there is no word."""
     layout, real = Layout.of(batch), attended(model, batch)
     gone = (layout.mask.sum(-1) == 1)[layout.row] & (blank is None)  # the sentence has lost its only word
-    if costs.measuring():
+    if costs.current() is not None:
         costs.add(forward=_texts_read(model, layout, real, gone, blank))
     whole, changed = _means(model, layout.rows(x), layout.mask, blank)
     sentences = whole.new_zeros(*real.shape, whole.shape[-1]).masked_scatter(real[..., None], whole)

@@ -34,7 +34,7 @@ def _some(model: Classifier | Paired, x: Tensor, batch: Batch, blank: Tensor | N
     markers = int(model.architecture.markers)
     around, mask = model.surrounded(x, batch.mask) if markers else (x, batch.mask)
     seen = nn.functional.pad(batch.mask, (markers, markers))
-    if costs.measuring():
+    if costs.current() is not None:
         lengths = mask.sum(-1)
         costs.add(forward=float((tokens_read(model.encoder, lengths, blank) / lengths.clamp(min=1)).sum()))
     reading = of_text(model, batch)
