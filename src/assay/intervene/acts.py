@@ -1,0 +1,48 @@
+"""What a person can do to the attention of one text, as plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from assay.errors import AssayError, unknown
+
+ACTS = {
+    "observed": "the attention as it is",
+    "set": "some weights as given; the others share the rest as before",
+    "uniform": "the same weight on everything",
+    "permute": "the same weights in another order",
+    "erase": "no weight on some items; what is left adds up to 1 again",
+    "furthest": "the attention that is furthest away while the answer stays within epsilon",
+    "flip": "the fewest items without which the decision is another",
+    "likeliest": "the attention under which one class is as likely as attention can make it",
+}
+
+
+@dataclass(frozen=True)
+class Act:
+    """One thing to do. Items are numbered from 0: words, or sentences where these are attended to.
+
+    In a stack of self-attention it is done in one layer or in all, in one head or in all, and for one attending word or
+    for all.
+    """
+
+    kind: str = "observed"
+    weights: Mapping[int, float] = field(default_factory=dict)  # of "set"
+    items: tuple[int, ...] = ()  # of "erase"
+    target: str | None = None  # of "likeliest": a class
+    seed: int = 0  # of "permute"
+    epsilon: float = 0.01  # of "furthest"
+    layer: int | None = None
+    head: int | None = None
+    place: int | None = None  # the word that attends
+
+    def __post_init__(self) -> None:
+        if self.kind not in ACTS:
+            raise unknown("act", self.kind, ACTS)
+        if any(not 0 <= weight <= 1 for weight in self.weights.values()) or sum(self.weights.values()) > 1 + 1e-9:
+            raise AssayError("Weights of attention lie between 0 and 1, and together they are at most 1.")
+        if not 0 <= self.epsilon < 1:
+            raise AssayError(f"Epsilon is a change of probability, from 0 to below 1, not {self.epsilon}.")
+        if any(number is not None and number < 0 for number in (self.layer, self.head, self.place, self.seed)):
+            raise AssayError("Layers, heads, words and seeds are counted from 0 upwards.")

@@ -1,0 +1,77 @@
+"""Edits by hand: some weights as given while the others keep their proportions, and any edit for some places only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from assay.types import Edit, PlacedEdit
+
+
+@dataclass(frozen=True, eq=False)
+class Bend:
+    """The weights of some items as given; what is left of 1 goes to all other places in their proportions.
+
+    An item's weight is that of all its places, which keep their proportions too. Where what shares a weight had none,
+    it is shared evenly. An item that may not be attended to is left out; where nothing else may be, the given weights
+    are divided by their sum.
+    """
+
+    owners: Int[Tensor, "B T"]  # the item that each place belongs to, -1 for none
+    given: Mapping[int, float]
+
+    def __call__(self, weights: Float[Tensor, "B *Q T"], mask: Bool[Tensor, "B T"]) -> Float[Tensor, "B *Q T"]:
+        before = weights.reshape(len(mask), -1, weights.shape[-1])
+        before = before.float() if before.dtype.itemsize < 4 else before
+        owned = (self._owners(mask)[..., None] == self._items(mask)) & mask[..., None]  # [B, T, G]
+        shares = owned.any(1) * before.new_tensor(list(self.given.values()))  # [B, G]
+        free = mask & ~owned.any(-1)
+        parts = torch.cat([owned, free[..., None]], -1).to(before)  # the last part is all that is not given
+        shares = torch.cat([shares, (1 - shares.sum(-1, keepdim=True)).clamp(min=0) * free.any(-1, keepdim=True)], -1)
+        shares = shares / _positive(shares.sum(-1, keepdim=True))
+        mass, count = before @ parts, parts.sum(1, keepdim=True)
+        there = mass > torch.finfo(mass.dtype).tiny ** 0.5
+        times = torch.where(there, shares[:, None] / mass.where(there, 1.0), 0.0) @ parts.mT
+        evenly = torch.where(there, 0.0, shares[:, None] / count.clamp(min=1)) @ parts.mT
+        return (before * times + evenly).to(weights.dtype).reshape(weights.shape)
+
+    def _items(self, mask: Bool[Tensor, "B T"]) -> Int[Tensor, " G"]:
+        return torch.tensor(list(self.given), dtype=torch.long, device=mask.device)
+
+    def _owners(self, mask: Bool[Tensor, "B T"]) -> Int[Tensor, "B T"]:
+        """Those of each row of the mask: it may be a text, or one attending place of it."""
+        return self.owners.to(mask.device).repeat_interleave(len(mask) // max(1, len(self.owners)), 0)
+
+
+@dataclass(frozen=True, eq=False)
+class Attending:
+    """An edit of what some places of a stack attend to; all others attend to what they did."""
+
+    edit: Edit
+    places: Bool[Tensor, "B S"]
+
+    @property
+    def depth(self) -> int:
+        """How many layers a model must have."""
+        return int(getattr(self.edit, "depth", 0))
+
+    def at(self, layer: int) -> Edit | None:
+        if not isinstance(self.edit, PlacedEdit):
+            return self
+        inner = self.edit.at(layer)
+        return None if inner is None else Attending(inner, self.places)
+
+    def __call__(self, weights: Float[Tensor, "B *Q T"], mask: Bool[Tensor, "B T"]) -> Float[Tensor, "B *Q T"]:
+        places = self.places.to(weights.device)
+        together = weights.ndim == 4  # else each attending place is a row of its own
+        chosen = places[:, None, :, None] if together else places.reshape(-1, *[1] * (weights.ndim - 1))
+        return self.edit(weights, mask).where(chosen, weights)
+
+
+def _positive(total: Tensor) -> Tensor:
+    """A divisor: 1 where there is nothing to divide."""
+    return total.where(total > 0, 1.0)
