@@ -1,0 +1,32 @@
+"""One text as a person gives it, in the words that a model reads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from assay.data.batches import Tokenised, tokenise
+from assay.data.cloze import candidates, is_cloze
+from assay.data.examples import Example
+from assay.errors import AssayError
+from assay.models.store import Opened
+
+
+def read(model: Opened, text: str, query: str | None) -> Tokenised:
+    """The text in word ids; one that the model cannot read is refused in one sentence."""
+    if any(0xD800 <= ord(character) <= 0xDFFF for character in text + (query or "")):  # bytes that were no UTF-8
+        raise AssayError("The text is not UTF-8; convert it first.")
+    if query is not None and not model.network.paired:
+        raise AssayError("This model reads one text; leave the question out.")
+    longest = model.tokeniser.options.longest
+    rows, skipped = tokenise([_example(text, query, model.classes)], model.tokeniser, longest)
+    if not rows:
+        (reason,) = skipped
+        advice = "give another one, or add --truncate" if "pieces" in reason else "give another one"
+        much = reason.replace("more than", "more than the") + " that this model reads" * (reason != "no words")
+        raise AssayError(f"The text has {much}; {advice}.")
+    return rows[0]
+
+
+def _example(text: str, query: str | None, classes: Sequence[str]) -> Example:
+    """The text without a known class; of a cloze question, with the entities that it names as candidates."""
+    return Example(text, 0, query=query, candidates=candidates(text, classes) if is_cloze(classes) else None)
