@@ -1,0 +1,89 @@
+"""How far two means lie apart, how sure that is, and what many such questions at once cost."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+from scipy.special import stdtr, stdtrit
+
+LEVEL = 0.95
+ROUNDING = 1e-6
+"""Means that lie no further apart are the same number, computed on two machines."""
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """The first mean less the second, its 95 % interval, the two-sided p-value, and how many numbers each side has."""
+
+    gap: float
+    low: float
+    high: float
+    p: float
+    sizes: tuple[int, int]
+
+
+def paired(first: Float[np.ndarray, " n"], second: Float[np.ndarray, " n"]) -> Contrast | None:
+    """Student's t (1908) over the differences of the same texts; one with a missing number (nan) is left out.
+
+    None where fewer than two are left.
+    """
+    gaps = first - second
+    gaps = gaps[~np.isnan(gaps)]
+    size = len(gaps)
+    if size < 2:
+        return None
+    return _judged(float(gaps.mean()), float(gaps.std(ddof=1)) / math.sqrt(size), size - 1, (size, size))
+
+
+def apart(first: Float[np.ndarray, " n"], second: Float[np.ndarray, " m"]) -> Contrast | None:
+    """Welch's t (1947) over two independent samples whose spreads may differ; missing numbers (nan) are left out.
+
+    None where a side has fewer than two.
+    """
+    first, second = first[~np.isnan(first)], second[~np.isnan(second)]
+    sizes = len(first), len(second)
+    if min(sizes) < 2:
+        return None
+    shares = [float(side.var(ddof=1)) / len(side) for side in (first, second)]
+    error = math.sqrt(sum(shares))
+    if not error:
+        return _judged(float(first.mean() - second.mean()), 0.0, sum(sizes) - 2, sizes)
+    freedom = error**4 / sum(share**2 / (size - 1) for share, size in zip(shares, sizes, strict=True))
+    return _judged(float(first.mean() - second.mean()), error, freedom, sizes)
+
+
+def alone(single: float, many: Float[np.ndarray, " n"]) -> Contrast | None:
+    """Student's t of one number against many whose spread holds for it too; Crawford and Howell (1998).
+
+    None where there are fewer than two of the many.
+    """
+    size = len(many)
+    if size < 2:
+        return None
+    error = float(many.std(ddof=1)) * math.sqrt(1 + 1 / size)
+    return _judged(single - float(many.mean()), error, size - 1, (1, size))
+
+
+def holm(values: Sequence[float]) -> list[float]:
+    """Adjusted p-values: with those up to a limit taken as true, the chance of any false one is at most the limit.
+
+    Holm (1979): the smallest counts as often as there are values, the next once less, and none below one before it.
+    """
+    adjusted, reached = [0.0] * len(values), 0.0
+    for rank, place in enumerate(sorted(range(len(values)), key=lambda place: values[place])):
+        reached = max(reached, min(1.0, (len(values) - rank) * values[place]))
+        adjusted[place] = reached
+    return adjusted
+
+
+def _judged(gap: float, error: float, freedom: float | int, sizes: tuple[int, int]) -> Contrast:
+    reach = float(stdtrit(freedom, (1 + LEVEL) / 2)) * error
+    if abs(gap) <= ROUNDING:
+        p = 1.0
+    else:
+        p = 2 * float(stdtr(freedom, -abs(gap) / error)) if error else 0.0
+    return Contrast(gap, gap - reach, gap + reach, p, sizes)

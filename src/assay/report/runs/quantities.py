@@ -1,0 +1,104 @@
+"""What of a run can be put beside another: the yardstick of the verdict, the leaderboard, and two of attention."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from assay.records import Finding, Record
+from assay.report.measures import COLUMNS
+from assay.report.yardsticks import AGREEMENT, REFERENCE, TRUTH, yardstick
+
+ATTENTION = "attention"
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """One number of an explainer in each run, and its number for each text; `rises` is None where no way is better."""
+
+    audit: str
+    measure: str
+    title: str
+    rises: bool | None
+    meaning: str
+
+    def subjects(self, record: Record) -> dict[str, Finding]:
+        """The explainers that have this number in a run, each with its finding over all texts."""
+        found = {}
+        for finding in record.findings:
+            if (finding.audit, finding.measure, finding.group) == (self.audit, self.measure, "all") and finding.n > 0:
+                name = self._subject(finding.subject)
+                if name is not None and name in record.summary["explainers"]:
+                    found[name] = finding
+        return found
+
+    def column(self, record: Record, subject: str) -> str | None:
+        """The column of `instances` with the number of each text, or None."""
+        names = [f"{self.measure}:{subject}"]
+        if self.audit == AGREEMENT.audit:
+            names = [f"{self.measure}:{subject}~{REFERENCE}", f"{self.measure}:{REFERENCE}~{subject}"]
+        elif self in ALONE:
+            names = [self.measure]
+        return next((name for name in names if record.instances.schema.get_field_index(name) >= 0), None)
+
+    def _subject(self, name: str) -> str | None:
+        if self.audit != AGREEMENT.audit:
+            return name
+        one, _, other = name.partition("~")
+        return one if other == REFERENCE else other if one == REFERENCE else None
+
+
+AGREES = Quantity(
+    AGREEMENT.audit, AGREEMENT.measure, "τ with leave-one-out", True, "how alike its ranking is to that of deletion"
+)
+BOARD = tuple(Quantity(m.audit, m.name, m.title, m.rises, m.meaning) for m in COLUMNS)
+ALONE = (
+    Quantity(
+        "permutation",
+        "median_tvd",
+        "change when shuffled (TVD)",
+        None,
+        "how far shuffled attention moves the prediction",
+    ),
+    Quantity(
+        "adversary", "jsd", "furthest same-prediction attention (JSD)", None, "how far another attention may lie away"
+    ),
+)
+KNOWN = (next(each for each in BOARD if each.audit == TRUTH.audit), AGREES, *BOARD[1:], *ALONE)
+
+
+def headline(record: Record) -> Quantity:
+    """What the grades of a run are given by."""
+    return KNOWN[0] if yardstick(record) is TRUTH else AGREES
+
+
+def quantities(records: Mapping[str, Record]) -> tuple[Quantity, ...]:
+    """What two runs or more have a number of: yardsticks first, of which τ only where it grades a run."""
+    graded = {headline(record) for record in records.values()}
+    shown = [each for each in KNOWN if each is not AGREES or each in graded]
+    return tuple(each for each in shown if sum(bool(each.subjects(record)) for record in records.values()) > 1)
+
+
+def why_not(quantity: Quantity, first: Record, second: Record) -> str | None:
+    """Why the same quantity is not the same question in two runs, or None."""
+    options = [_options(record, quantity.audit) for record in (first, second)]
+    if options[0] != options[1]:
+        return f"the audit “{quantity.audit}” had other options"
+    if quantity not in ALONE:
+        return None
+    items = [record.summary.get("model", {}).get("items", "words") for record in (first, second)]
+    if items[0] != items[1]:
+        return f"attention is over {items[0]} in one and over {items[1]} in the other"
+    if quantity.audit != "adversary":
+        return None
+    epsilons = [record.summary.get("plan", {}).get("epsilon") for record in (first, second)]
+    if epsilons[0] != epsilons[1]:
+        return f"“the same prediction” is within {epsilons[0]} in one and within {epsilons[1]} in the other"
+    kinds = [record.summary["audits"].get("adversary", {}).get("kind") for record in (first, second)]
+    return None if kinds[0] == kinds[1] else f"it is {kinds[0]} in one and {kinds[1]} in the other"
+
+
+def _options(record: Record, audit: str) -> str:
+    """The options of an audit as they stand in the plan."""
+    named = (str(name).partition("(") for name in record.summary.get("plan", {}).get("audits", ()))
+    return next((options for name, _, options in named if name.strip() == audit), "")
