@@ -27,7 +27,7 @@ ARGUMENTS = [
     "--disable-component-update",
     "--disable-sync",
 ]
-SIZES = [(375, 800), (1280, 900)]
+SIZES = [(390, 800), (1400, 900)]
 
 
 @pytest.fixture(scope="module")
@@ -70,6 +70,10 @@ def pairs(asked: Record, tmp_path_factory: pytest.TempPathFactory) -> str:
     return path.as_uri()
 
 
+def opened(page: Page) -> None:
+    page.evaluate("document.querySelectorAll('details').forEach(part => part.open = true)")
+
+
 def test_it_opens_from_disk_without_a_request_or_an_error(page: Page, address: str, record: Record) -> None:
     requests, faults = noticed(page)
     page.goto(address)
@@ -93,7 +97,7 @@ def test_nothing_sticks_out_at_the_side(
     width, height = size
     page = browser.new_page(viewport={"width": width, "height": height}, color_scheme=scheme)
     page.goto(request.getfixturevalue(which))
-    page.evaluate("document.querySelectorAll('details').forEach(part => part.open = true)")
+    opened(page)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     wide = page.evaluate(
         """() => [...document.querySelectorAll('main p, main dd, main figure, main svg, main h1, main .badge')]
@@ -107,6 +111,7 @@ def test_nothing_sticks_out_at_the_side(
 def test_names_stay_in_sight_while_a_table_scrolls_in_its_box(browser: Browser, crowd: str, part: str) -> None:
     page = browser.new_page(viewport={"width": 375, "height": 800})
     page.goto(crowd)
+    opened(page)
     box = page.locator(part).first
     name, number = box.locator("tbody th").first, box.locator("tbody td").nth(3)
     before, started = name.bounding_box(), number.bounding_box()
@@ -137,7 +142,7 @@ def test_numbers_can_be_read_on_the_darkest_shade_of_a_square(browser: Browser, 
         """cells => cells.map(cell => {
             const parts = text => text.match(/[\\d.]+/g).map(Number);
             const [r, g, b, a] = parts(getComputedStyle(cell).backgroundColor);
-            const ground = parts(getComputedStyle(document.body).backgroundColor);
+            const ground = parts(getComputedStyle(cell.closest('.card')).backgroundColor);
             const mixed = [r, g, b].map((part, place) => part * a + ground[place] * (1 - a));
             const light = colour => colour.slice(0, 3).map(part => part / 255)
                 .map(part => part <= .04045 ? part / 12.92 : ((part + .055) / 1.055) ** 2.4)
@@ -153,8 +158,10 @@ def test_numbers_can_be_read_on_the_darkest_shade_of_a_square(browser: Browser, 
 
 def test_erased_attention_can_be_read_without_a_script(page: Page, pairs: str, asked: Record) -> None:
     page.goto(pairs)
-    single = page.locator("section", has=page.get_by_role("heading", name="most attended word matter"))
-    sets = page.locator("section", has=page.get_by_role("heading", name="words must go"))
+    single = page.locator("details.card", has=page.get_by_role("heading", name="most attended word matter"))
+    sets = page.locator("details.card", has=page.get_by_role("heading", name="words must go"))
+    for card in (single, sets):
+        card.locator("> summary").click()
     assert single.locator("svg").count() == sets.locator("svg").count() == 2
     for table, flips in zip(single.locator(".flips").all(), flip_tables(asked), strict=True):
         assert table.is_visible()
@@ -163,18 +170,21 @@ def test_erased_attention_can_be_read_without_a_script(page: Page, pairs: str, a
     assert [row.inner_text().split("\t")[0] for row in sets.locator(".words-1 tbody tr").all()] == [
         row[0] for row in ranking_rows(asked).rows
     ]
-    example = page.locator(".example[open]")
-    query, text = example.locator(".query"), example.locator(".heat").first
+    scripted = page.locator("#browser").is_visible()
+    assert page.locator(".static").is_visible() is not scripted
+    example = page.locator("#browser .example[open]" if scripted else ".static .example[open]")
+    query, text = example.locator(".query"), example.locator(".grid" if scripted else ".heat").first
     assert query.is_visible()
     above, below = query.bounding_box(), text.bounding_box()
     assert above and below
     assert above["y"] + above["height"] <= below["y"]
-    assert example.get_by_text("smallest set that flips the decision").is_visible()
+    assert example.get_by_text("smallest set that flips the decision").first.is_visible()
 
 
 def test_rankings_stay_in_sight_while_their_table_scrolls_on_a_phone(browser: Browser, pairs: str) -> None:
     page = browser.new_page(viewport={"width": 375, "height": 800})
     page.goto(pairs)
+    opened(page)
     box = page.locator(".scroll", has=page.locator("table.words-1")).first
     name = box.locator("tbody td").first
     before = name.bounding_box()
@@ -188,21 +198,27 @@ def test_rankings_stay_in_sight_while_their_table_scrolls_on_a_phone(browser: Br
 
 def test_details_open_without_a_script(page: Page, address: str) -> None:
     page.goto(address)
-    table = page.locator("#audit-1 details .scroll")
+    card = page.locator("#audit-1")
+    figure, table = card.locator("figure").first, card.locator("details .scroll")
+    assert not figure.is_visible()
+    card.locator("> summary").click()
+    assert figure.is_visible()
     assert not table.is_visible()
-    page.locator("#audit-1 summary").click()
+    card.locator("details > summary").click()
     assert table.is_visible()
-    example = page.locator(".example").nth(1)
-    assert not example.locator(".heat").first.is_visible()
+    scripted = page.locator("#browser").is_visible()
+    example = page.locator("#browser .example" if scripted else ".static .example").nth(1)
+    inside = example.locator(".grid" if scripted else ".heat").first
+    assert not inside.is_visible()
     example.locator("summary").click()
-    assert example.locator(".heat").first.is_visible()
+    assert inside.is_visible()
 
 
-def test_a_word_shows_its_score_on_focus(browser: Browser, address: str) -> None:
-    page = browser.new_page()
+def test_a_word_shows_its_score_on_focus_without_a_script(browser: Browser, address: str) -> None:
+    page = browser.new_page(java_script_enabled=False)
     page.goto(address)
-    word = page.locator(".example[open] mark").first
-    page.locator(".example[open] summary").focus()
+    word = page.locator(".static .example[open] mark").first
+    page.locator(".static .example[open] summary").focus()
     page.keyboard.press("Tab")
     assert word.evaluate("word => word === document.activeElement")
     shown = word.evaluate("word => getComputedStyle(word, '::after').content")

@@ -78,7 +78,7 @@ def test_a_page_shows_every_audit_with_answer_and_figures(models: Record, shown:
     answers = [words(text) for text in page.texts("p", "answer")]
     for section in sections(models):
         assert words(section.answer) in answers
-        assert section.title in page.texts("h2")
+        assert section.title in page.texts("h3")
     captions = [words(text) for text in page.texts("figcaption")]
     assert [captions.count(words(caption)) for caption in CAPTIONS.values()] == [1] * len(CAPTIONS)
     assert len(shown.encode()) < 500_000

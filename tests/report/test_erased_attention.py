@@ -50,8 +50,8 @@ def replaced(record: Record, column: str, numbers: list[float]) -> Record:
 
 
 def section_of(text: str, title: str) -> str:
-    start = text.index(f">{title}</h2>")
-    return text[start : text.index("</section>", start)]
+    start = text.index(f">{title}</h3>")
+    return text[start : text.index('<details class="card"', start) if '<details class="card"' in text[start:] else None]
 
 
 def test_the_answer_tells_the_optimum_attention_and_a_random_order(erased: Record) -> None:

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import base64
+import hashlib
+import json
 import re
 import subprocess
 import sys
@@ -10,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from assay.records import Record
-from assay.report.page import render, write
+from assay.report.page import SCRIPTS, render, write
+from assay.report.scripts import static
 from assay.report.verdicts import headline, verdicts
 from assay.report.writing import interval, number
 from tests.report.parsed import Page, words
@@ -66,8 +70,11 @@ def test_nothing_in_a_record_becomes_markup(make: Callable[..., Record]) -> None
     summary["plan"] = record.summary["plan"] | {"note": nasty}
     shown = Page(render(replace(record, summary=summary)))
     tags = {tag for tag, _, _ in shown.elements}
+    kept, *scripts = shown.texts("script")
+    assert scripts == [static(name).strip() for name in SCRIPTS]
+    assert not set("<>&\u2028\u2029") & set(kept)
+    assert json.loads(kept)["classes"] == list(HOSTILE_CLASSES)
     assert not tags & {
-        "script",
         "img",
         "iframe",
         "object",
@@ -97,7 +104,11 @@ def test_a_page_asks_for_nothing(page: str) -> None:
     assert "https:" not in outside
     assert not re.findall(r"url\((?!#)", page)
     assert "@import" not in page
-    assert "default-src 'none'" in page
+    (policy,) = (e[1]["content"] for e in Page(page).elements if e[1].get("http-equiv") == "Content-Security-Policy")
+    assert policy is not None
+    inlined = [base64.b64encode(hashlib.sha256(static(name).encode()).digest()).decode() for name in SCRIPTS]
+    hashes = " ".join(f"'sha256-{each}'" for each in inlined)
+    assert policy.split("; ")[:2] == ["default-src 'none'", f"script-src {hashes}"]
 
 
 def test_ids_are_unique_and_links_and_labels_lead_to_them(page: str) -> None:
@@ -170,7 +181,12 @@ def test_an_audit_that_does_not_apply_says_so(record: Record) -> None:
     }
     audits = record.summary["audits"] | {"permutation": about}
     text = render(replace(record, summary=record.summary | {"audits": audits}))
-    assert "This model has no attention." in text
+    start = text.index('<details class="card" id="audit-2">')
+    card = text[start : text.index("</details>", start)]
+    assert Page(f"{card}</details>").texts("span", "badge") == ["– not applicable"]
+    assert card.count("This model has no attention.") == 2
+    assert "After Jain and Wallace (2019)" in card
+    assert "The numbers are" not in card
 
 
 def test_the_second_text_of_a_pair_stands_above_the_first(make: Callable[..., Record]) -> None:

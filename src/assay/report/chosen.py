@@ -35,7 +35,7 @@ class Ranking:
 
 
 def choose(record: Record, most: int = MOST) -> list[Choice]:
-    """At most `most` examples in groups of equal size; each example stands in one group only."""
+    """At most `most` examples in groups of about equal size; each example stands in one group only."""
     ranking, dispute = _ranking(record), _dispute(record)
     kinds = 1 + 2 * (ranking is not None) + (dispute is not None)
     each = max(1, most // kinds)
@@ -43,7 +43,7 @@ def choose(record: Record, most: int = MOST) -> list[Choice]:
     groups += [] if dispute is None else [_disputed(record, dispute, each, _taken(groups))]
     seed = int(record.summary.get("plan", {}).get("seed") or 0)
     rest = np.setdiff1d(np.arange(record.examples.num_rows), _taken(groups))
-    size = min(len(rest), each)
+    size = len(rest) if record.examples.num_rows <= most else min(len(rest), each)
     drawn = np.random.default_rng(seed).choice(rest, size, replace=False)
     rule = f"{size} of {'the others' if groups else 'all examples'}, drawn with seed {seed}"
     groups.append(Choice("At random", rule, tuple(np.sort(drawn).tolist())))

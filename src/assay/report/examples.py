@@ -112,7 +112,7 @@ def _shown(record: Record, row: dict[str, Any], size: int) -> Shown:
     if row.get(DECEIVED):
         strips.append(Strip("deceiving attention", "another model", heatmaps.row(tokens, row[DECEIVED], part)))
     if row.get("truth"):
-        strips.append(Strip(*_evidence(record), heatmaps.marked(tokens, row["truth"], part)))
+        strips.append(Strip(*evidence(record), heatmaps.marked(tokens, row["truth"], part)))
     if row.get(SMALLEST):
         strips.append(_smallest(tokens, row[SMALLEST], part))
     return Shown(
@@ -121,8 +121,8 @@ def _shown(record: Record, row: dict[str, Any], size: int) -> Shown:
         predicted=classes[row["predicted"]],
         right=row["label"] == row["predicted"],
         probability=row["probabilities"][row["predicted"]],
-        opening=_opening(row["text"]),
-        query=_opening(row["query"], 600) if row.get("query") else None,
+        opening=opening(row["text"]),
+        query=opening(row["query"], 600) if row.get("query") else None,
         pair=pair,
         strips=tuple(strip for strip in strips if strip not in pair),
     )
@@ -138,7 +138,7 @@ def _shortened(shown: Shown, order: Sequence[str]) -> Shown:
     return replace(shown, strips=(*others[:FIRST], *known), rest=tuple(others[FIRST:]))
 
 
-def _evidence(record: Record) -> tuple[str, str]:
+def evidence(record: Record) -> tuple[str, str]:
     """Whether the marked words decide by construction, or are what people hold to be the reason."""
     return ("deciding words" if record.summary["corpus"].get("planted", True) else "words marked by people", KNOWN)
 
@@ -160,7 +160,7 @@ def _pair(
     return observed, Strip("furthest equivalent attention", remark, heatmaps.row(tokens, row["adversary"], part))
 
 
-def _opening(text: str, length: int = 90) -> str:
+def opening(text: str, length: int = 90) -> str:
     """The beginning of a text on one line."""
     line = " ".join(text[: 4 * length].split())
     return line if len(line) <= length else line[: length - 1].rstrip() + "…"

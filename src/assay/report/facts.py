@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
+from typing import Any
+
 from assay.records import Record
 from assay.report.items import items
 from assay.report.writing import count
@@ -138,6 +141,7 @@ def origins(record: Record) -> list[tuple[str, str]]:
     """What is needed to make the same audit again, as pairs of a name and a text."""
     summary = record.summary
     model, plan = summary.get("model", {}), summary.get("plan", {})
+    history = model.get("history") or {}
     seconds = summary.get("explainer_seconds", {}) | {
         name: about.get("seconds") for name, about in summary["audits"].items()
     }
@@ -147,11 +151,34 @@ def origins(record: Record) -> list[tuple[str, str]]:
             "Took": f"{summary['seconds']:.1f} s" if summary.get("seconds") is not None else None,
             "of which": ", ".join(f"{name} {spent:.1f} s" for name, spent in seconds.items() if spent),
             "Seed": None if plan.get("seed") is None else str(plan["seed"]),
+            "Seed of the training": _seed(history),
             "Model": f"sha256 {model['sha256']}" if model.get("sha256") else None,
+            "Training texts": f"sha256 {history['data']}…" if history.get("data") else None,
+            "Audited texts": f"sha256 {_digest(record)}" if record.examples.num_rows else None,
             "Versions": ", ".join(f"{name} {version}" for name, version in summary.get("versions", {}).items()),
-            "Platform": summary.get("platform"),
+            "Platform": ", ".join(filter(None, (summary.get("platform"), summary.get("device")))),
         }
     )
+
+
+def _seed(history: dict[str, Any]) -> str | None:
+    """What the training of the model started from, where that is known."""
+    recipe = history.get("recipe") or {}
+    seed = (recipe.get("training") or {}).get("seed")
+    return None if seed is None else str(seed)
+
+
+def _digest(record: Record) -> str:
+    """One number for all audited texts, their questions and labels, in their order."""
+    digest = hashlib.sha256()
+    columns = [record.examples[name].to_pylist() for name in ("text", "query", "label") if name in _columns(record)]
+    for parts in zip(*columns, strict=True):
+        digest.update(repr(parts).encode())
+    return digest.hexdigest()
+
+
+def _columns(record: Record) -> list[str]:
+    return list(record.examples.column_names)
 
 
 def _named(classes: list[str]) -> str:

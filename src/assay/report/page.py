@@ -1,4 +1,4 @@
-"""The whole report as one offline HTML file that needs no script and asks for nothing."""
+"""The whole report as one offline HTML file that asks for nothing; what its script does can be read without it."""
 
 from __future__ import annotations
 
@@ -8,15 +8,20 @@ from typing import Any
 
 from assay.files import write_text
 from assay.records import Record
+from assay.report.browsing import browse
+from assay.report.cards import CARD_MARKS
 from assay.report.compared.together import FIGURE, together
 from assay.report.examples import groups, notes
 from assay.report.facts import KINDS, facts, glossary, left_out, origins
 from assay.report.leaderboard import leaderboard
+from assay.report.scripts import data, policy, static
 from assay.report.sections import captions, sections
-from assay.report.tables import MANY, MARKS, TIE, own_rows
+from assay.report.tables import MANY, TIE, own_rows
 from assay.report.verdicts import ATTENTION, caveats, headline, leading, standing, tally, verdicts
 from assay.report.writing import count, interval, number
 from assay.report.yardsticks import JSD_FAR, LEAD_SURE, SHUFFLE_SMALL, yardstick
+
+SCRIPTS = ("grid.js", "browser.js")
 
 
 def render(record: Record) -> str:
@@ -36,6 +41,7 @@ def render(record: Record) -> str:
     )
     environment.filters |= {"number": number, "count": count, "html": Markup, "tight": _tight}
     drawn = {name: draw(record) for name, draw in plots.FIGURES.items()}
+    scripts = [static(name) for name in SCRIPTS]
     page = environment.get_template("report.html.jinja").render(
         **_judged(record),
         **_found(record),
@@ -48,6 +54,9 @@ def render(record: Record) -> str:
         kinds=KINDS,
         plan=json.dumps(record.summary.get("plan", {}), indent=2, ensure_ascii=False),
         interval=interval,
+        grid_style=Markup(static("grid.css")),
+        scripts=[Markup(script) for script in scripts],
+        policy=Markup(policy(scripts)),
     )
     # a command line may hold bytes that are no text; they must not keep the rest from being written
     return page.encode("utf-8", "replace").decode("utf-8")
@@ -64,7 +73,7 @@ def _judged(record: Record) -> dict[str, Any]:
         "caveats": caveats(record),
         "verdicts": verdicts(record),
         "rule": yardstick(record),
-        "marks": MARKS,
+        "marks": CARD_MARKS,
         "shuffle_small": SHUFFLE_SMALL,
         "jsd_far": JSD_FAR,
         "lead_sure": LEAD_SURE,
@@ -74,6 +83,8 @@ def _judged(record: Record) -> dict[str, Any]:
 def _found(record: Record) -> dict[str, Any]:
     """What the sections of the audits show."""
     board = leaderboard(record)
+    order = [row.name for row in board.rows] if board else []
+    browser = browse(record, order)
     return {
         "board": board,
         "tie": TIE,
@@ -84,7 +95,9 @@ def _found(record: Record) -> dict[str, Any]:
         "together": together(record),
         "together_figure": FIGURE,
         "notes": notes(record),
-        "groups": groups(record, [row.name for row in board.rows] if board else []),
+        "groups": groups(record, order),
+        "browser": browser,
+        "browser_data": data(browser),
     }
 
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
 from assay.records import Record
 from assay.report import flips, rankings, stacks
 from assay.report.answers import ANSWERS
+from assay.report.cards import RULES, grade
 from assay.report.compared import levels
 from assay.report.compared.labels import COMPARING
 from assay.report.compared.levels import level_rows
 from assay.report.compared.together import FIGURE, together
 from assay.report.flips import Flips, flip_tables
+from assay.report.graders import MEASURED
 from assay.report.grids import Grid
 from assay.report.items import items
 from assay.report.matrices import Matrix, matrices
@@ -44,8 +47,19 @@ class Section:
     why_not: str | None
     remark: str | None
     whole: bool  # whether the numbers of each predicted class stand elsewhere
+    grade: str  # pass, warn, fail, not applicable, or measured where no rule can be defended
+    why: str
+    rule: str
+
+    @property
+    def brief(self) -> str:
+        """What a closed card says: what was graded in a sentence, or else the first sentence of the answer."""
+        told = self.answer if self.grade == MEASURED and self.answer else self.why
+        first = SENTENCE.split(told, maxsplit=1)[0]
+        return f"{first[:1].upper()}{first[1:]}{'' if first.endswith('.') else '.'}"
 
 
+SENTENCE = re.compile(r"(?<=[.])\s+(?=[A-Z“])")
 SHORT = {rankings.AUDIT: ranking_rows, levels.AUDIT: level_rows}
 """Audits with a table of their own that is short enough to be read."""
 
@@ -73,6 +87,7 @@ def _section(record: Record, name: str, about: dict[str, Any]) -> Section:
     why_not = None if about.get("applies", True) else about.get("why") or "It does not apply to this model."
     answer, noun = ANSWERS[name](record) if name in ANSWERS else "", items(record)
     stack = stacks.stacked(record)
+    given, why = grade(record, name)
     titles, readings = (TITLES | stacks.TITLES, READING | stacks.READINGS) if stack else (TITLES, READING)
     return Section(
         name=name,
@@ -90,6 +105,9 @@ def _section(record: Record, name: str, about: dict[str, Any]) -> Section:
         why_not=why_not,
         remark=about.get("remark"),
         whole=not by_class(record) or (name in COMPARING and _classed(record, name)),
+        grade=given,
+        why=why,
+        rule=RULES.get(name, ""),
     )
 
 

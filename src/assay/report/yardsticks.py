@@ -138,6 +138,11 @@ def _random_ranking(record: Record) -> float:
 
 def grade(finding: Finding, null_high: float, rule: Yardstick) -> Grade:
     """Fails when surely weak or not beyond the null, passes when surely strong, warns in between."""
-    if finding.high < rule.fails or finding.low <= null_high:
+    return "fail" if finding.low <= null_high else surely(finding, rule.passes, rule.fails)
+
+
+def surely(finding: Finding, passes: float, fails: float) -> Grade:
+    """Passes when the whole interval lies at or above a limit, fails when it lies below another, warns in between."""
+    if finding.high < fails:
         return "fail"
-    return "pass" if finding.low >= rule.passes else "warn"
+    return "pass" if finding.low >= passes else "warn"
