@@ -101,3 +101,20 @@ class AuditOptions:
     split: Annotated[Literal["test", "dev", "train", "all"], Parameter(help="Which texts are audited.")] = "test"
     limit: Annotated[int | None, Parameter(help="Audit this many of them, drawn by the seed.")] = None
     epsilon: Annotated[float, Parameter(help="Change of the output that counts as none.")] = 0.01
+
+
+@dataclass(frozen=True)
+class ActOptions:
+    """What is done to the attention."""
+
+    act: Annotated[str, Parameter(help="observed, set, uniform, permute, erase, furthest, flip or likeliest.")] = (
+        "observed"
+    )
+    weights: Annotated[str, Parameter(help="For set: items and weights, such as 3=0.5,7=0.2, counted from 0.")] = ""
+    items: Annotated[str, Parameter(help="For erase: items with commas, counted from 0.")] = ""
+    target: Annotated[str | None, Parameter(help="For likeliest: the class.")] = None
+    seed: Annotated[int, Parameter(help="For permute.")] = 0
+    epsilon: Annotated[float, Parameter(help="For furthest: change of the output that counts as none.")] = 0.01
+    layer: Annotated[int | None, Parameter(help="Of a transformer: one layer, counted from 0.")] = None
+    attention_head: Annotated[int | None, Parameter(help="Of a transformer: one head, counted from 0.")] = None
+    place: Annotated[int | None, Parameter(help="Of a transformer: the one word that attends, from 0.")] = None

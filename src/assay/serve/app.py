@@ -1,0 +1,91 @@
+"""The app as a whole: its rooms, its files, and how it says no."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import HTMLResponse, JSONResponse, Response
+from fastapi.staticfiles import StaticFiles
+from starlette.exceptions import HTTPException
+
+from assay.errors import AssayError
+from assay.serve import explaining, jobs, runs, uploads
+from assay.serve.bench import Bench
+from assay.serve.desk import Busy, Desk
+from assay.serve.keeper import Keeper
+from assay.serve.ledger import Ledger
+from assay.serve.pages import HERE, LOOK, failed, stylesheet
+from assay.serve.safety import Guard
+from assay.serve.settings import Settings
+from assay.serve.signals import stopping
+
+
+def create(settings: Settings, benches: Mapping[str, Bench]) -> FastAPI:
+    """The app over these folders and live models."""
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        app.state.uploads.tidy()
+        app.state.keeper.start()
+        with stopping(app.state.keeper.leave):
+            yield
+        app.state.keeper.close()
+        app.state.desk.close()
+
+    app = FastAPI(title="assay", docs_url=None, redoc_url=None, openapi_url=None, lifespan=lifespan)
+    app.state.settings = settings
+    app.state.benches = dict(benches)
+    app.state.desk = Desk(settings.limits.waiting)
+    app.state.uploads = uploads.Uploads(settings.home, settings.limits)
+    app.state.keeper = Keeper(Ledger(settings.home), settings.limits, tuple(benches))
+    app.include_router(explaining.router)
+    app.include_router(runs.router)
+    app.include_router(jobs.router)
+    app.include_router(uploads.router)
+    app.add_api_route("/static/report.css", stylesheet, methods=["GET"])
+    app.mount("/static/report", StaticFiles(directory=LOOK / "static"))
+    app.mount("/static", StaticFiles(directory=HERE / "static"))
+    app.add_exception_handler(AssayError, _refused)
+    app.add_exception_handler(Busy, _busy)
+    app.add_exception_handler(HTTPException, _missing)
+    app.add_exception_handler(RequestValidationError, _malformed)
+    app.add_exception_handler(Exception, _broken)
+    app.add_middleware(Guard, settings=settings)
+    return app
+
+
+def told(request: Request, sentence: str, status: int, headers: dict[str, str] | None = None) -> Response:
+    """One sentence: as JSON to a script, as a page to a person."""
+    if request.url.path.startswith("/api/"):
+        return JSONResponse({"detail": sentence}, status, headers)
+    answer: HTMLResponse = failed(sentence, status)
+    answer.headers.update(headers or {})
+    return answer
+
+
+def _refused(request: Request, fault: Exception) -> Response:
+    return told(request, str(fault), 422)
+
+
+def _busy(request: Request, fault: Exception) -> Response:
+    return told(request, "Too many requests wait for the model; try again in a moment.", 503, {"retry-after": "2"})
+
+
+def _missing(request: Request, fault: Exception) -> Response:
+    assert isinstance(fault, HTTPException)
+    sentence = "There is nothing at this address." if fault.status_code == 404 else str(fault.detail)
+    return told(request, sentence, fault.status_code)
+
+
+def _malformed(request: Request, fault: Exception) -> Response:
+    assert isinstance(fault, RequestValidationError)
+    first = fault.errors()[0]
+    where = ".".join(str(part) for part in first["loc"] if part not in ("body", "query"))
+    return told(request, f"The request is not well formed ({where or 'body'}: {first['msg']}).", 422)
+
+
+def _broken(request: Request, fault: Exception) -> Response:
+    return told(request, "Something went wrong inside assay; the terminal of 'assay serve' says what.", 500)

@@ -1,0 +1,137 @@
+"""The page that explains one text and edits its attention, and what its script asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Request
+from fastapi.responses import HTMLResponse, JSONResponse, Response
+from fastapi.routing import APIRoute
+from pydantic import BaseModel, ConfigDict, Field
+
+from assay.errors import AssayError, unknown
+from assay.intervene.acts import Act
+from assay.serve.bench import Bench
+from assay.serve.pages import page
+
+LARGEST = 2**20  # bytes of a request: a text in any script, and a weight for each of its words
+EXPLAINERS = 40
+
+Handler = Callable[[Request], Coroutine[Any, Any, Response]]
+
+
+class Bounded(APIRoute):
+    """A route that does not read what is too large, or what does not say how large it is."""
+
+    def get_route_handler(self) -> Handler:
+        handler = super().get_route_handler()
+
+        async def bounded(request: Request) -> Response:
+            length = request.headers.get("content-length", "")
+            if request.method == "POST" and not (length.isdecimal() and int(length) <= LARGEST):
+                return JSONResponse({"detail": "The request is too large; give a shorter text."}, 413)
+            return await handler(request)
+
+        return bounded
+
+
+router = APIRouter(route_class=Bounded)
+
+
+class Asked(BaseModel):
+    """A text, and the question that goes with it, for one of the models."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    model: str
+    text: str
+    query: str | None = None
+
+
+class AskedExplanation(Asked):
+    explainers: Annotated[list[str], Field(max_length=EXPLAINERS)]
+    target: str | None = None
+
+
+class AskedAct(BaseModel):
+    """The fields of an Act, as JSON has them."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    kind: str = "observed"
+    weights: dict[int, float] = {}
+    items: list[int] = []
+    target: str | None = None
+    seed: int = 0
+    epsilon: float = 0.01
+    layer: int | None = None
+    head: int | None = None
+    place: int | None = None
+
+    def act(self) -> Act:
+        return Act(**(self.model_dump() | {"items": tuple(self.items)}))
+
+
+class AskedAttention(Asked):
+    act: AskedAct = AskedAct()
+
+
+@router.get("/")
+def explain_page(request: Request) -> HTMLResponse:
+    """The page; what it shows is in its address."""
+    limit = request.app.state.settings.limits.text
+    return page("explain.html.jinja", "/", benches=list(request.app.state.benches), limit=limit)
+
+
+@router.get("/api/models")
+def models(request: Request) -> JSONResponse:
+    """What each model is, under the name by which it is asked."""
+    benches: dict[str, Bench] = request.app.state.benches
+    return JSONResponse({"models": [bench.about | {"name": name} for name, bench in benches.items()]})
+
+
+@router.post("/api/explain")
+async def explain(request: Request, asked: AskedExplanation) -> JSONResponse:
+    """The decision on a text and the scores of its words."""
+    bench = _bench(request, asked)
+    if bench is None:
+        return _nobody()
+    chosen = list(dict.fromkeys(asked.explainers))
+    _check_known(chosen, [each["name"] for each in bench.about["explainers"]])
+    found = await request.app.state.desk.ask(
+        lambda: bench.explain(asked.text, asked.query or None, chosen, asked.target or None)
+    )
+    return JSONResponse(found)
+
+
+@router.post("/api/attend")
+async def attend(request: Request, asked: AskedAttention) -> JSONResponse:
+    """The decision on a text under other attention."""
+    bench = _bench(request, asked)
+    if bench is None:
+        return _nobody()
+    act = asked.act.act()
+    return JSONResponse(await request.app.state.desk.ask(lambda: bench.attend(asked.text, asked.query or None, act)))
+
+
+def _bench(request: Request, asked: Asked) -> Bench | None:
+    """The model that is asked, if there is one of that name and the text is one that it may be asked."""
+    most = request.app.state.settings.limits.text
+    for kind, given in (("text", asked.text), ("question", asked.query or "")):
+        if len(given) > most:
+            raise AssayError(f"The {kind} has {len(given):,} characters, and this app takes at most {most:,}.")
+    if not asked.text.strip():
+        raise AssayError("The text is empty; type some words.")
+    found: Bench | None = request.app.state.benches.get(asked.model)
+    return found
+
+
+def _nobody() -> JSONResponse:
+    return JSONResponse({"detail": "No model of that name is open here; reload the page to see which are."}, 404)
+
+
+def _check_known(chosen: list[str], known: list[str]) -> None:
+    for name in chosen:
+        if name not in known:
+            raise unknown("explainer", name[:60], known)

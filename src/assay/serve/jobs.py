@@ -1,0 +1,208 @@
+"""The page that starts audits and watches them, and what it asks of the server."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import shlex
+from collections.abc import AsyncIterator
+from typing import Any
+
+from fastapi import APIRouter, HTTPException, Request
+from fastapi.responses import HTMLResponse, RedirectResponse, StreamingResponse
+
+from assay.audits import AUDITS, COSTLY, USUAL_AUDITS
+from assay.audits.cases import question
+from assay.errors import AssayError
+from assay.explainers import EXPLAINERS, USUAL
+from assay.serve.inspection import KINDS
+from assay.serve.keeper import Keeper, duration
+from assay.serve.ledger import OPEN, RUN, Job
+from assay.serve.orders import TRAIN, Order, corpora
+from assay.serve.pages import page
+from assay.serve.runs import library
+from assay.serve.uploads import Uploads
+
+router = APIRouter()
+EPOCH = re.compile(r"epoch (\d+)/(\d+)")
+LOOK = 0.25  # seconds between two looks at a job that is watched
+BREATH = 15.0  # seconds after which a silent stream says that it is alive
+LONGEST = 60.0  # seconds of one stream; the browser then asks for another
+
+
+@router.get("/jobs")
+def jobs_page(request: Request) -> HTMLResponse:
+    """The page; the job that is open in it is in its address."""
+    limits = request.app.state.settings.limits
+    return page(
+        "jobs.html.jinja",
+        "/jobs",
+        limits=limits,
+        kinds=KINDS,
+        models=list(request.app.state.benches),
+        train=TRAIN,
+        corpora=corpora(),
+        explainers={name: _first(each.__doc__) for name, each in EXPLAINERS.items()},
+        audits={name: _first(question(each)) for name, each in AUDITS.items()},
+        costly=list(COSTLY),
+        usual=(*USUAL, *USUAL_AUDITS),
+    )
+
+
+@router.get("/jobs/{id}/report")
+def report(request: Request, id: str) -> RedirectResponse:
+    """To the run that a job has left, wherever the library keeps it."""
+    keeper: Keeper = request.app.state.keeper
+    folder = (keeper.ledger.place(_found(keeper, id)) / RUN).resolve()
+    found = next((run.id for run in library(request).runs() if run.folder == folder), None)
+    if found is None:
+        raise HTTPException(404)
+    return RedirectResponse(f"/runs/{found}", 303)
+
+
+@router.get("/api/jobs")
+def listed(request: Request) -> dict[str, Any]:
+    """Every job, the newest first."""
+    keeper: Keeper = request.app.state.keeper
+    return {"jobs": [told(keeper, job) for job in reversed(keeper.ledger.all())]}
+
+
+@router.post("/api/jobs", status_code=201)
+def ask(request: Request, order: Order) -> dict[str, Any]:
+    """Puts an audit into the queue."""
+    keeper: Keeper = request.app.state.keeper
+    uploads: Uploads = request.app.state.uploads
+    if order.upload is None:
+        return told(keeper, keeper.submit(order, order.corpus or "", lambda folder: None))
+    id = order.upload
+    if (file := uploads.get(id)) is None:
+        raise AssayError("The file is not here any more; choose it again.")
+    order.check_columns([column["name"] for column in file["columns"]])
+    known = order.model_copy(update={"kind": file["kind"]})
+    job = keeper.submit(known, file["name"], lambda folder: uploads.bring(id, known.kind, folder))
+    return told(keeper, job)
+
+
+@router.get("/api/jobs/{id}")
+def one(request: Request, id: str) -> dict[str, Any]:
+    """One job, with the end of what it printed."""
+    keeper: Keeper = request.app.state.keeper
+    job = _found(keeper, id)
+    return told(keeper, job) | {"log": keeper.ledger.log(job)}
+
+
+@router.post("/api/jobs/{id}/cancel")
+def cancel(request: Request, id: str) -> dict[str, Any]:
+    keeper: Keeper = request.app.state.keeper
+    return told(keeper, keeper.cancel(_found(keeper, id)))
+
+
+@router.post("/api/jobs/{id}/resume")
+def resume(request: Request, id: str) -> dict[str, Any]:
+    keeper: Keeper = request.app.state.keeper
+    return told(keeper, keeper.resume(_found(keeper, id)))
+
+
+@router.delete("/api/jobs/{id}")
+def remove(request: Request, id: str) -> dict[str, Any]:
+    """Forgets a job that has ended, with all that it left."""
+    keeper: Keeper = request.app.state.keeper
+    keeper.ledger.remove(_found(keeper, id))
+    return {}
+
+
+@router.get("/api/jobs/{id}/events")
+async def events(request: Request, id: str) -> StreamingResponse:
+    """The job each time that it changes, until it ends."""
+    keeper: Keeper = request.app.state.keeper
+    _found(keeper, id)
+    last = request.headers.get("last-event-id", "")
+    first = int(last) + 1 if last.isdecimal() and len(last) < 10 else 1
+    return StreamingResponse(_stream(keeper, id, first), media_type="text/event-stream")
+
+
+async def _stream(keeper: Keeper, id: str, number: int) -> AsyncIterator[str]:
+    yield "retry: 1000\n\n"
+    before, silent, clock = "", 0.0, asyncio.get_running_loop().time
+    end = clock() + LONGEST
+    while clock() < end and not keeper.closing:
+        job = keeper.ledger.get(id)
+        if job is None:
+            return
+        if (now := json.dumps(told(keeper, job))) != before:
+            yield f"id: {number}\ndata: {now}\n\n"
+            before, silent, number = now, 0.0, number + 1
+        elif silent >= BREATH:
+            yield ": still here\n\n"
+            silent = 0.0
+        if job.state not in OPEN:
+            return
+        await asyncio.sleep(LOOK)
+        silent += LOOK
+
+
+def told(keeper: Keeper, job: Job) -> dict[str, Any]:
+    """A job as the page shows it."""
+    progress = steady(keeper.ledger.progress(job)) if job.state == "running" else None
+    waiting = [each.id for each in keeper.ledger.all() if each.state in OPEN]
+    ahead = waiting.index(job.id) if job.state == "queued" and job.id in waiting else 0
+    return {
+        "id": job.id,
+        "title": job.title,
+        "state": job.state,
+        "stopping": job.stopping is not None,
+        "words": words(job, progress, ahead),
+        "progress": progress,
+        "created": job.created,
+        "started": job.started,
+        "ended": job.ended,
+        "model": job.order.model,
+        "explainers": len(job.order.explainers),
+        "audits": len(job.order.audits),
+        "limit": job.order.limit,
+        "seed": job.order.seed,
+        "command": shlex.join(["assay", *job.order.arguments(keeper.ledger.place(job))]),
+        "report": f"/jobs/{job.id}/report" if job.state == "finished" else None,
+        "broke": job.state in ("failed", "cancelled", "timed out"),
+    }
+
+
+def words(job: Job, progress: dict[str, Any] | None, ahead: int) -> str:
+    """Where a job stands, for people."""
+    if job.state == "queued":
+        return f"waits for {ahead} other job{'' if ahead == 1 else 's'}" if ahead else "begins in a moment"
+    if job.state != "running":
+        took = f"took {duration(job.ended - job.started)}" if job.ended and job.started else ""
+        return job.sentence or took
+    if job.stopping is not None:
+        return "is being stopped"
+    if progress is None:
+        return "starting"
+    said = str(progress["task"])
+    if progress["total"] and not EPOCH.search(said):
+        said += f", {int(progress['done']):,} of {int(progress['total']):,}"
+    if progress["left"]:
+        said += f", about {duration(max(1.0, progress['left']))} left"
+    return said
+
+
+def steady(progress: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Progress that does not begin anew with every epoch; how long the others will take is not known."""
+    epoch = EPOCH.fullmatch(progress["task"]) if progress else None
+    if progress is None or epoch is None:
+        return progress
+    number, most = map(int, epoch.groups())
+    done = number - 1 + progress["done"] / (progress["total"] or 1)
+    return {"task": f"training the model, epoch {number}/{most}", "done": done, "total": float(most), "left": None}
+
+
+def _found(keeper: Keeper, id: str) -> Job:
+    if (job := keeper.ledger.get(id)) is None:
+        raise HTTPException(404)
+    return job
+
+
+def _first(text: str | None) -> str:
+    """The first paragraph on one line."""
+    return " ".join((text or "").strip().partition("\n\n")[0].split())

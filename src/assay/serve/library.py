@@ -1,0 +1,198 @@
+"""The finished audits under some folders, found by looking; nothing that a request says becomes a path."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import math
+import os
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from assay.errors import AssayError
+from assay.records import EXAMPLES, INSTANCES, SUMMARY, Record
+from assay.report.verdicts import headline, standing
+from assay.report.yardsticks import Grade
+from assay.serve.reading import LONGEST, judged, plain, summarised, within
+
+DEPTH = 4  # folders below the given ones
+FOLDERS = 20_000  # that one look goes through
+FILES = (SUMMARY, INSTANCES, EXAMPLES)
+
+Stamp = tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True)
+class Run:
+    """One finished audit; its texts are short and hold no control characters, but may say anything."""
+
+    id: str
+    name: str
+    folder: Path
+    root: Path
+    stamp: Stamp  # another one after the files have changed
+    corpus: str
+    model: str
+    created: str
+    audited: int
+    accuracy: float | None
+    grade: Grade
+    headline: str
+    explainers: tuple[str, ...]
+    audits: tuple[str, ...]
+
+    def file(self, name: str) -> Path:
+        """The path of one of its files, which must lie within the folders of the app."""
+        return within(self.folder / FILES[FILES.index(name)], self.root)
+
+    def read(self) -> Record:
+        """The whole record."""
+        for name in FILES:
+            self.file(name)
+        return replace(Record.read(self.folder), summary=summarised(self.file(SUMMARY)))
+
+    def judged(self, every_row: bool = False) -> Record:
+        """The record with the columns that verdicts need, or also all those of `instances`, which figures need."""
+        return judged(self.folder, self.root, every_row)
+
+
+@dataclass(frozen=True)
+class Damaged:
+    """A folder that looks like a finished audit and cannot be shown."""
+
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Shelf:
+    """What one look found; `cut` where there were too many folders to go through."""
+
+    runs: tuple[Run, ...]
+    damaged: tuple[Damaged, ...]
+    cut: bool
+
+
+class Library:
+    """Looks through folders again and again; a run is read once for each state of its files."""
+
+    def __init__(self, folders: Sequence[Path]) -> None:
+        self._roots = tuple(dict.fromkeys(folder.resolve() for folder in folders))
+        self._lock = threading.Lock()
+        self._known: dict[Path, tuple[Stamp, Run | Damaged]] = {}
+        self._shelf = Shelf((), (), False)
+
+    def runs(self) -> list[Run]:
+        """All runs, the newest first."""
+        return list(self.look().runs)
+
+    def look(self) -> Shelf:
+        """What is there now."""
+        with self._lock:
+            places, cut = _places(self._roots)
+            self._known = {folder: self._entry(folder, root) for folder, root in places.items()}
+            entries = _named([entry for _, entry in self._known.values()])
+            runs = [entry for entry in entries if isinstance(entry, Run)]
+            runs.sort(key=lambda run: (run.created, run.name), reverse=True)
+            damaged = tuple(entry for entry in entries if isinstance(entry, Damaged))
+            self._shelf = Shelf(tuple(runs), damaged, cut)
+            return self._shelf
+
+    def run(self, id: str) -> Run | None:
+        """The run with this id; one that came since the last look is found too."""
+        known = next((run for run in self._shelf.runs if run.id == id), None)
+        if known is not None and _stamp(known.folder) == known.stamp:
+            return known
+        return next((run for run in self.look().runs if run.id == id), None)
+
+    def _entry(self, folder: Path, root: Path) -> tuple[Stamp, Run | Damaged]:
+        stamp = _stamp(folder)
+        known = self._known.get(folder)
+        return known if known is not None and known[0] == stamp else (stamp, self._read(folder, root, stamp))
+
+    def _read(self, folder: Path, root: Path, stamp: Stamp) -> Run | Damaged:
+        own = folder.relative_to(root).parts
+        parts = (root.name, *own) if len(self._roots) > 1 or not own else own
+        name = plain("/".join(parts))
+        try:
+            return _run(folder, root, stamp, name)
+        except AssayError as fault:
+            return Damaged(name, str(fault))
+        except Exception as fault:  # a folder may hold anything; one that breaks must not hide the others
+            return Damaged(
+                name, plain(f"{SUMMARY} does not hold what an audit leaves ({type(fault).__name__}: {fault})")
+            )
+
+
+def _places(roots: Sequence[Path]) -> tuple[dict[Path, Path], bool]:
+    """The folders that hold a summary, each with the given folder that it lies in, and whether some were left out."""
+    seen: dict[Path, Path] = {}
+    walked = ((root, *found) for root in roots for found in _walk(root, DEPTH))
+    for number, (root, folder, names) in enumerate(walked):
+        if number == FOLDERS:
+            return seen, True
+        if SUMMARY in names:
+            seen.setdefault(folder, root)
+    return seen, False
+
+
+def _walk(folder: Path, depth: int) -> Iterator[tuple[Path, list[str]]]:
+    """The folders from here down with the names in them; links and hidden folders are not gone into."""
+    try:
+        with os.scandir(folder) as found:
+            entries = sorted(found, key=lambda entry: entry.name)
+    except OSError:
+        return
+    yield folder, [entry.name for entry in entries]
+    for entry in entries if depth else []:
+        if entry.is_dir(follow_symlinks=False) and not entry.name.startswith("."):
+            yield from _walk(folder / entry.name, depth - 1)
+
+
+def _stamp(folder: Path) -> Stamp:
+    """What tells whether the files have changed."""
+    states = []
+    for name in FILES:
+        try:
+            state = (folder / name).stat()
+            states.append((state.st_mtime_ns, state.st_size))
+        except (OSError, ValueError):
+            states.append((0, -1))
+    return tuple(states)
+
+
+def _run(folder: Path, root: Path, stamp: Stamp, name: str) -> Run:
+    record = judged(folder, root)
+    summary = record.summary
+    corpus, model = summary["corpus"], summary.get("model") or {}
+    accuracy = (model.get("test") or {}).get("accuracy")
+    return Run(
+        id=hashlib.sha256(os.fsencode(folder)).hexdigest()[:16],
+        name=name,
+        folder=folder,
+        root=root,
+        stamp=stamp,
+        corpus=plain(corpus["name"]),
+        model=plain(model.get("description") or "not described"),
+        created=plain(summary.get("created") or ""),
+        audited=int(corpus.get("audited", record.examples.num_rows)),
+        accuracy=float(accuracy) if isinstance(accuracy, (int, float)) and math.isfinite(accuracy) else None,
+        grade=standing(record),
+        headline=plain(headline(record), 4 * LONGEST),
+        explainers=tuple(plain(each) for each in summary["explainers"]),
+        audits=tuple(str(each) for each, about in summary["audits"].items() if about.get("applies", True)),
+    )
+
+
+def _named(entries: list[Run | Damaged]) -> list[Run | Damaged]:
+    """The entries with names that differ: two folders may be called the same, or look the same when cut."""
+    taken: set[str] = set()
+    different: list[Run | Damaged] = []
+    for entry in entries:
+        others = (f"{entry.name} ({again})" for again in itertools.count(2))
+        name = next(each for each in itertools.chain([entry.name], others) if each not in taken)
+        taken.add(name)
+        different.append(replace(entry, name=name))
+    return different

@@ -1,0 +1,255 @@
+"""The pages that browse, show and compare finished audits, and put their figures side by side."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import FileResponse, HTMLResponse, Response
+from starlette.exceptions import HTTPException
+
+from assay.errors import AssayError
+from assay.report.canvas import Figure
+from assay.report.facts import facts, left_out, origins
+from assay.report.plots import FIGURES
+from assay.report.sections import captions
+from assay.report.tables import MANY, MARKS
+from assay.report.verdicts import caveats, leading, tally, verdicts
+from assay.report.words import FIGURES as FIGURES_OF
+from assay.report.words import TITLES
+from assay.report.yardsticks import yardstick
+from assay.serve.bench import Bench
+from assay.serve.browsing import SORTS, Question, browse
+from assay.serve.gallery import KINDS, Gallery, figures_of, policy_of
+from assay.serve.library import FILES, Library, Run
+from assay.serve.pages import page
+from assay.serve.reading import plain
+
+MOST = 12  # runs side by side
+OFFERED = 50  # runs that the plot browser offers beside those that are chosen
+LONG = 2000  # letters of a fact
+VERDICT = (
+    "Each explainer on the scale by which it is judged: mean and 95 % interval. The dashed line is the null: what "
+    "scores without any knowledge reach."
+)
+PICTURE = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; sandbox"
+
+router = APIRouter()
+Ids = Annotated[list[str], Query(max_length=100)]
+Words = Annotated[str, Query(max_length=400)]
+
+
+def library(request: Request) -> Library:
+    """The library of the app, the same for all requests."""
+    state = request.app.state
+    if not hasattr(state, "library"):
+        state.library = Library(state.settings.folders)
+    return state.library  # type: ignore[no-any-return]
+
+
+def gallery(request: Request) -> Gallery:
+    """The gallery of the app, the same for all requests."""
+    state = request.app.state
+    if not hasattr(state, "gallery"):
+        state.gallery = Gallery()
+    return state.gallery  # type: ignore[no-any-return]
+
+
+@router.get("/runs")
+def runs_page(
+    request: Request,
+    search: Words = "",
+    corpus: Words = "",
+    model: Words = "",
+    grade: Words = "",
+    sort: Words = "newest",
+    number: Annotated[int, Query(alias="page", ge=1, le=10**6)] = 1,
+    run: Ids = [],  # noqa: B006
+) -> HTMLResponse:
+    """All runs, as far as they are asked for; those that are chosen stay chosen."""
+    asked = Question(search, corpus, model, grade, sort or "newest", number)
+    shelf = library(request).look()
+    answer = browse(shelf.runs, asked)
+    chosen = {each.id for each in shelf.runs} & set(run)
+    return page(
+        "runs.html.jinja",
+        "/runs",
+        asked=asked,
+        answer=answer,
+        shelf=shelf,
+        chosen=chosen,
+        elsewhere=[each for each in shelf.runs if each.id in chosen and each not in answer.runs],
+        sorts={name: words for name, (words, _, _) in SORTS.items()},
+        marks=MARKS,
+        most=MOST,
+        home=shlex.quote(str(request.app.state.settings.home / "first")),
+    )
+
+
+@router.get("/runs/{id}")
+def run_page(request: Request, id: str) -> HTMLResponse:
+    """One run: its verdict, what was audited, and where all of it lies."""
+    run = _found(request, id)
+    record = run.judged()
+    return page(
+        "run.html.jinja",
+        "/runs",
+        run=run,
+        verdicts=verdicts(record),
+        rule=yardstick(record),
+        leading=leading(record),
+        tally=tally(record),
+        caveats=caveats(record),
+        marks=MARKS,
+        many=len(run.explainers) > MANY,
+        told=_told(gallery(request).figure(run, "verdict")),
+        files=FILES,
+        figures=[(name, title(name)) for name in figures_of(run)],
+        report=f"assay report {shlex.quote(str(run.folder))}",
+        made=plain(record.summary.get("command") or "", LONG),
+        live=_live(run, (record.summary.get("model") or {}).get("sha256"), request.app.state.benches),
+        revive=_command(run),
+        link=urlencode,
+        facts=_short(facts(record)),
+        origins=_short(origins(record)),
+        left_out=_short(left_out(record)),
+    )
+
+
+@router.get("/runs/{id}/report")
+def report_page(request: Request, id: str) -> HTMLResponse:
+    """The report, as `assay report` writes it."""
+    made = gallery(request).report(_found(request, id))
+    return _whole(made)
+
+
+@router.get("/runs/{id}/files/{name}")
+def run_file(request: Request, id: str, name: str) -> FileResponse:
+    """One of the three files of a run."""
+    run = _found(request, id)
+    if name not in FILES:
+        raise HTTPException(404)
+    kind = "application/json" if name.endswith(".json") else "application/vnd.apache.parquet"
+    return FileResponse(run.file(name), media_type=kind, filename=f"assay-{run.id}-{name}")
+
+
+@router.get("/runs/{id}/figures/{file}")
+def run_figure(request: Request, id: str, file: str, download: bool = False) -> Response:
+    """A figure of a run: an SVG for a page, or a file for a paper."""
+    run = _found(request, id)
+    name, _, ending = file.rpartition(".")
+    if name not in FIGURES or ending not in KINDS:
+        raise HTTPException(404)
+    on_page = ending == "svg" and not download
+    image = gallery(request).shown(run, name) if on_page else gallery(request).saved(run, name, ending)
+    if image is None:
+        raise HTTPException(404)
+    headers = {"content-security-policy": PICTURE}
+    if not on_page:
+        headers["content-disposition"] = f'attachment; filename="assay-{run.id}-{name}.{ending}"'
+    return Response(image, media_type=KINDS[ending], headers=headers)
+
+
+@router.get("/compare")
+def compare_page(request: Request, run: Ids = []) -> HTMLResponse:  # noqa: B006
+    """Several runs side by side, as `assay report A B C` writes them."""
+    chosen = _chosen(request, run)
+    if not 2 <= len(chosen) <= MOST:
+        raise AssayError(f"Choose 2 to {MOST} runs to compare; {len(chosen) or 'none'} chosen here.")
+    return _whole(gallery(request).comparison(chosen))
+
+
+@router.get("/plots")
+def plots_page(request: Request, figure: Words = "verdict", run: Ids = []) -> HTMLResponse:  # noqa: B006
+    """One figure of several runs side by side."""
+    if figure not in FIGURES:
+        raise AssayError("There is no figure of this name; choose one from the list.")
+    chosen = _chosen(request, run)
+    if len(chosen) > MOST:
+        raise AssayError(f"Choose at most {MOST} runs for the plots; {len(chosen)} were chosen.")
+    others = [each for each in library(request).runs() if each not in chosen]
+    known = [name for name in FIGURES if any(name in figures_of(each) for each in chosen or others)]
+    drawn = [(each, gallery(request).figure(each, figure)) for each in chosen]
+    told = captions(gallery(request).record(chosen[0])) if chosen else {}
+    place = known.index(figure) if figure in known else None
+    return page(
+        "plots.html.jinja",
+        "/runs",
+        figure=figure,
+        title=title(figure),
+        figures=[(name, title(name)) for name in dict.fromkeys([*known, figure])],
+        before=known[place - 1] if place else None,
+        after=known[place + 1] if place is not None and place + 1 < len(known) else None,
+        drawn=[(each, _told(made)) for each, made in drawn],
+        caption=told.get(figure, VERDICT if figure == "verdict" else ""),
+        chosen=chosen,
+        others=others[:OFFERED],
+        more=len(others) > OFFERED,
+        kinds=list(KINDS),
+        commands=[f"assay figures {shlex.quote(str(each.folder))}" for each in chosen],
+        link=lambda name: "/plots?" + urlencode([("figure", name), *(("run", each.id) for each in chosen)]),
+        choose="/runs?" + urlencode([("run", each.id) for each in chosen]),
+        most=MOST,
+    )
+
+
+def title(figure: str) -> str:
+    """What a figure is called in a list: the question of its audit, and its own name."""
+    audit = next((name for name, figures in FIGURES_OF.items() if figure in figures), None)
+    words = figure.replace("_", " ").capitalize()
+    question = TITLES.get(audit or "", "").format(item="word", items="words")
+    return f"{words}: {question}" if question else words
+
+
+def _found(request: Request, id: str) -> Run:
+    run = library(request).run(id)
+    if run is None:
+        raise HTTPException(404)
+    return run
+
+
+def _chosen(request: Request, ids: Sequence[str]) -> list[Run]:
+    """The runs with these ids, each once, in this order."""
+    found = [library(request).run(id) for id in dict.fromkeys(ids)]
+    there = [run for run in found if run is not None]
+    if len(there) < len(found):
+        raise AssayError("Some of the runs that were chosen are not there any more; choose again.")
+    return there
+
+
+def _whole(made: str) -> HTMLResponse:
+    """A page that stands by itself, under the policy that it gives itself."""
+    return HTMLResponse(made.encode("utf-8", "replace"), headers={"content-security-policy": policy_of(made)})
+
+
+def _short(pairs: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    return [(plain(name, LONG), plain(text, LONG)) for name, text in pairs]
+
+
+def _told(figure: Figure | None) -> str | None:
+    """A figure in words, for those who cannot see it."""
+    return None if figure is None else str(figure.to_dict().get("description") or "A figure without a description.")
+
+
+def _live(run: Run, weights: str | None, benches: Mapping[str, Bench]) -> str | None:
+    """The name of the live model that the run is about, if there is one: by its place, or by its weights."""
+    for name, bench in benches.items():
+        same = weights is not None and bench.about.get("sha256") == weights
+        if same or Path(name).resolve() in _models(run):
+            return name
+    return None
+
+
+def _models(run: Run) -> list[Path]:
+    """Where an audit leaves its model."""
+    return [run.folder / "model", run.folder.parent / "model"]
+
+
+def _command(run: Run) -> str | None:
+    """The command that opens the model of the run in the app, where it lies beside the run."""
+    model = next((folder for folder in _models(run) if folder.is_relative_to(run.root) and folder.is_dir()), None)
+    return f"assay serve {shlex.quote(str(run.root))} --model {shlex.quote(str(model))}" if model else None

@@ -1,0 +1,117 @@
+"""Who may ask, and what a page may do: for every request, before anything else looks at it."""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Awaitable, Callable
+from http.cookies import SimpleCookie
+from urllib.parse import parse_qsl, urlencode, urlsplit
+
+from assay.serve.settings import Settings, is_loopback
+
+Message = dict[str, object]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+Scope = dict[str, object]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+COOKIE = "assay"
+POLICY = "; ".join(
+    [
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        "img-src 'self' data:",
+        "connect-src 'self'",
+        "form-action 'self'",
+        "base-uri 'none'",
+        "frame-ancestors 'none'",
+    ]
+)
+HEADERS = {
+    "content-security-policy": POLICY,
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "cache-control": "no-store",
+}
+
+
+class Guard:
+    """Refuses other hosts, other sites and, where other machines can ask, those without the token."""
+
+    def __init__(self, app: App, settings: Settings) -> None:
+        self.app = app
+        self.settings = settings
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        given = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}  # type: ignore[attr-defined]
+        refusal = self._refusal(str(scope["method"]), given)
+        if refusal is not None:
+            await _answer(send, 403, refusal)
+        elif self.settings.token is not None and not _same(_cookie(given), self.settings.token):
+            await self._ask_token(scope, send)
+        else:
+            await self.app(scope, receive, _with_headers(send))
+
+    def _refusal(self, method: str, given: dict[str, str]) -> str | None:
+        host = given.get("host", "")
+        if self.settings.loopback and not is_loopback(urlsplit(f"//{host}").hostname or ""):
+            return "This app answers under 127.0.0.1 and localhost only."
+        navigation = method == "GET" and given.get("sec-fetch-mode") == "navigate"
+        if given.get("sec-fetch-site", "none") not in ("same-origin", "none") and not navigation:
+            return "Requests from other sites are refused."
+        origin = given.get("origin")
+        if origin is not None and urlsplit(origin).netloc != host:
+            return "Requests from other sites are refused."
+        return None
+
+    async def _ask_token(self, scope: Scope, send: Send) -> None:
+        """Lets in who brings the token in the address, and keeps it in a cookie from then on."""
+        raw: bytes = scope["query_string"]  # type: ignore[assignment]
+        query = parse_qsl(raw.decode("latin-1"), keep_blank_values=True)
+        token = self.settings.token or ""
+        if not _same(dict(query).get("token", ""), token):
+            await _answer(send, 401, "Open the address with the token that 'assay serve' printed.")
+            return
+        rest = urlencode([pair for pair in query if pair[0] != "token"])
+        place = str(scope["path"]) + (f"?{rest}" if rest else "")
+        cookie = f"{COOKIE}={token}; HttpOnly; SameSite=Strict; Path=/"
+        await _answer(send, 303, "", [("location", "/" + place.lstrip("/")), ("set-cookie", cookie)])
+
+
+def _cookie(given: dict[str, str]) -> str:
+    try:
+        held = SimpleCookie(given.get("cookie", "")).get(COOKIE)
+    except Exception:
+        return ""
+    return held.value if held is not None else ""
+
+
+def _same(one: str, other: str) -> bool:
+    return hmac.compare_digest(one.encode("utf-8", "replace"), other.encode("utf-8", "replace"))
+
+
+def _with_headers(send: Send) -> Send:
+    """Adds the headers; what a page sets itself stays."""
+
+    async def sending(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers: list[tuple[bytes, bytes]] = list(message.get("headers", []))  # type: ignore[call-overload]
+            there = {name.lower() for name, _ in headers}
+            headers += [(k.encode(), v.encode()) for k, v in HEADERS.items() if k.encode() not in there]
+            message["headers"] = headers
+        await send(message)
+
+    return sending
+
+
+async def _answer(send: Send, status: int, sentence: str, headers: list[tuple[str, str]] | None = None) -> None:
+    sent = [("content-type", "text/plain; charset=utf-8"), *HEADERS.items(), *(headers or [])]
+    raw = [(name.encode("latin-1"), value.encode("latin-1", "replace")) for name, value in sent]
+    await send({"type": "http.response.start", "status": status, "headers": raw})
+    await send({"type": "http.response.body", "body": sentence.encode("utf-8")})
