@@ -9,7 +9,7 @@ import shlex
 import sys
 import tomllib
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Literal
 
 from cyclopts import App, CycloptsError, Parameter
 from cyclopts.config import Dict
@@ -24,6 +24,7 @@ from assay.cli.options import (
     NAMES,
     PLAN,
     START,
+    ActOptions,
     AuditOptions,
     DataOptions,
     ModelOptions,
@@ -32,9 +33,6 @@ from assay.cli.options import (
 from assay.cli.parts import about_corpus, chosen_corpus, chosen_examples, chosen_plan, names, title
 from assay.errors import AssayError
 from assay.progress import console as aside
-
-if TYPE_CHECKING:
-    from assay.records import Record
 
 app = App(
     name="assay",
@@ -63,6 +61,7 @@ def audit(
 
     Leaves a folder with report.html, summary.json, instances.parquet, examples.parquet and the model.
     """
+    from assay.cli.reporting import shown
     from assay.run import audit as auditing
 
     wanted = chosen_plan(options, training.seed)
@@ -77,7 +76,7 @@ def audit(
         "corpus": about_corpus(corpus, data.corpus) | {"split": options.split},
     }
     examples = chosen_examples(corpus, options.split, trained)
-    _show(auditing.audit(trained, examples, wanted, folder, about, corpus), folder)
+    shown(auditing.audit(trained, examples, wanted, folder, about, corpus), folder, console)
 
 
 @app.command
@@ -127,11 +126,66 @@ def explain(
 
 
 @app.command
-def report(folder: Annotated[Path, Parameter(help="A folder left by 'assay audit'.")]) -> None:
-    """Write report.html anew from a finished audit, and show its verdict."""
-    from assay.records import Record
+def attend(
+    text: Annotated[str, Parameter(help="The text to classify.")],
+    *,
+    query: Annotated[str | None, Parameter(help="The question or hypothesis, for a model of pairs.")] = None,
+    model: Annotated[str, Parameter(help="A model folder, made by 'assay train' or 'assay audit', or hf:NAME.")],
+    act: Annotated[ActOptions, Flat] = ActOptions(),  # noqa: B008
+    reading: Annotated[TransformerOptions, Flat] = TransformerOptions(),  # noqa: B008
+    device: Annotated[str, Parameter(help=DEVICE)] = "cpu",
+    json_output: Annotated[bool, Parameter(name="--json", negative="", help="Print JSON.")] = False,
+) -> None:
+    """Classify a text under other attention, and show how far the answer moves."""
+    from assay.cli.attending import chosen_act, show
 
-    _show(Record.read(folder), folder)
+    check_device(device, several=True)
+    show(given_model(model, device, reading), text, query, chosen_act(act), json_output, console)
+
+
+@app.command
+def report(
+    *folders: Annotated[Path, Parameter(help="Folders left by 'assay audit'; several are put side by side.")],
+    form: Annotated[
+        Literal["html", "pdf", "md", "json"] | None,
+        Parameter(name="--format", help="What to write; without it, what --out ends in, else html."),
+    ] = None,
+    out: Annotated[Path | None, Parameter(help="The file to write; without it, one beside the audit.")] = None,
+) -> None:
+    """Write the report of a finished audit, or compare several, and show the verdict."""
+    from assay.cli.reporting import chosen_form, compared, reported
+
+    write = compared if len(folders) > 1 else reported
+    write(folders, chosen_form(form, out), out, console)
+
+
+@app.command
+def figures(
+    folder: Annotated[Path, Parameter(help="A folder left by 'assay audit'.")],
+    *,
+    form: Annotated[Literal["svg", "png", "pdf"], Parameter(name="--format", help="Kind of file.")] = "svg",
+    out: Annotated[Path | None, Parameter(help="Folder for the figures; without it 'figures' in the audit's.")] = None,
+) -> None:
+    """Write every figure of a finished audit as a file, for papers and slides."""
+    from assay.cli.reporting import drawn
+
+    drawn(folder, form, out, console)
+
+
+@app.command
+def serve(
+    *folders: Annotated[Path, Parameter(help="Folders with runs; without any, 'runs'.")],
+    model: Annotated[list[str] | None, Parameter(help="Model folders or hf:NAME to explain live.")] = None,
+    reading: Annotated[TransformerOptions, Flat] = TransformerOptions(),  # noqa: B008
+    device: Annotated[str, Parameter(help=DEVICE)] = "cpu",
+    host: Annotated[str, Parameter(help="Address to listen at; any but this machine's needs a token.")] = "127.0.0.1",
+    port: Annotated[int, Parameter(help="Port to listen at; 0 takes a free one.")] = 8765,
+) -> None:
+    """Explain texts live, edit attention by hand, browse runs and start audits, in a browser."""
+    from assay.cli.serving import served
+
+    check_device(device, several=True)
+    served(folders, tuple(model or ()), device, reading, host, port)
 
 
 @app.command
@@ -191,20 +245,6 @@ def _list(rows: dict[str, tuple[str, str]]) -> None:
     for name, (sentence, facts) in rows.items():
         table.add_row(name, Text.assemble(sentence, (f"\n{facts}" if facts else "", "dim")))
     console.print(table)
-
-
-def _show(record: Record, folder: Path) -> None:
-    """Writes the report, and prints its headline and its verdicts."""
-    from assay.report.page import write
-    from assay.report.tables import leaderboard_table, verdict_table
-    from assay.report.verdicts import headline
-
-    write(record, folder / "report.html")
-    console.print(f"\n{headline(record)}", style="bold", highlight=False)
-    console.print(verdict_table(record))
-    if (board := leaderboard_table(record, console.width)) is not None:
-        console.print(board)
-    console.print(f"Report: {folder / 'report.html'}", soft_wrap=True)
 
 
 def main() -> None:
