@@ -154,6 +154,7 @@ def test_rows_that_lack_something_are_left_out_and_counted(tmp_path: Path) -> No
         (["3.75", "1"], "holds the rating 3.75"),
         (["same"], "holds one class alone, 'same'"),
         (list(range(101)), "holds 101 different values"),
+        (["fine", "x" * 10_000_000], "a label of 10,000,000 characters, 'x+…; at most 200 make sense"),
         ([[1, 2], [3]], r"holds \[1, 2\], which is no label"),
         ([None], "holds no label in any row"),
     ],

@@ -11,6 +11,7 @@ from assay.data.cloze import is_cloze
 from assay.errors import AssayError
 
 MOST_CLASSES = 100
+LONGEST = 200  # characters of the name of a class
 NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?")
 
 
@@ -69,6 +70,11 @@ def check(present: Sequence[Label], where: str, least: int = 2) -> None:
         raise AssayError(f"{where} mixes {mixed}; use one kind throughout.")
     if not present:
         raise AssayError(f"{where} holds no label in any row that has a text; fill it in or name another column.")
+    if (longest := max(present, key=lambda label: len(label.name)).name)[LONGEST:]:
+        raise AssayError(
+            f"{where} holds a label of {len(longest):,} characters, {longest!r:.40}…; at most {LONGEST} make sense: "
+            "is it the right column?"
+        )
     if len(present) < least:
         raise AssayError(f"{where} holds one class alone, {present[0].name!r:.40}; at least two are needed.")
     if len(present) > MOST_CLASSES and not is_cloze([label.name for label in present]):
