@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from assay.cli.models import HUB, chosen_recipe, kind_of, named
 from assay.cli.options import AuditOptions, DataOptions, ModelOptions, TransformerOptions
-from assay.errors import AssayError
 
 if TYPE_CHECKING:
     from assay.data.examples import Corpus, Example
@@ -74,45 +73,16 @@ def _marks(options: ModelOptions) -> Iterator[str]:
 
 
 def about_corpus(corpus: Corpus, asked: str) -> dict[str, Any]:
-    from assay.data.corpora import CORPORA
+    from assay.data.corpora import about
 
-    return {
-        "name": corpus.name,
-        "licence": CORPORA[asked].licence if asked in CORPORA else None,
-        "train": len(corpus.train),
-        "dev": len(corpus.dev),
-        "test": len(corpus.test),
-        "skipped": corpus.skipped,
-    }
+    return about(corpus, asked)
 
 
 def chosen_examples(corpus: Corpus, split: str, model: Opened) -> tuple[Example, ...]:
     """The examples of a split, with labels counted in the model's classes."""
-    every = corpus.train + corpus.dev + corpus.test
-    chosen = every if split == "all" else {"train": corpus.train, "dev": corpus.dev, "test": corpus.test}[split]
-    if corpus.classes == model.classes:
-        return chosen
-    place = matched(corpus.classes, model.classes)
-    return tuple(example.relabelled(place) for example in chosen)
+    from assay.data.matching import examples_for
 
-
-def matched(names: Sequence[str], known: Sequence[str]) -> list[int]:
-    """The place of each class among those that a model knows: by name, whatever the case, or by number."""
-    if all(re.fullmatch(r"\d+", name) and int(name) < len(known) for name in names) and not set(names) & set(known):
-        return [int(name) for name in names]
-    lower = [name.lower() for name in known]
-    places = [known.index(name) if name in known else _place(name.lower(), lower) for name in names]
-    strange = next((name for name, place in zip(names, places, strict=True) if place is None), None)
-    if strange is not None:
-        raise AssayError(
-            f"The corpus has the class {strange!r}; the model does not know it, only {', '.join(known)}. "
-            "Rename it, or give the model's classes other names with --classes."
-        )
-    return [place for place in places if place is not None]
-
-
-def _place(name: str, known: Sequence[str]) -> int | None:
-    return known.index(name) if known.count(name) == 1 else None
+    return examples_for(corpus, split, model.classes)
 
 
 def names(text: str, groups: dict[str, tuple[str, ...]]) -> tuple[str, ...]:

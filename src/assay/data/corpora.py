@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from assay.data import datasets
 from assay.data.catalogue import CORPORA as CORPORA  # looked for here
@@ -52,6 +53,18 @@ def corpus(
     if not name.startswith("planted:") and (table_suffix(path) or path.exists()):
         return read_folder(path, seed) if path.is_dir() else read_file(path, columns or Columns(), seed, whole)
     raise unknown("corpus", name, [*CORPORA, *PLANTED])
+
+
+def about(corpus: Corpus, asked: str) -> dict[str, Any]:
+    """What a record says of the corpus that was asked for by this name."""
+    return {
+        "name": corpus.name,
+        "licence": CORPORA[asked].licence if asked in CORPORA else None,
+        "train": len(corpus.train),
+        "dev": len(corpus.dev),
+        "test": len(corpus.test),
+        "skipped": corpus.skipped,
+    }
 
 
 def listing() -> list[Listed]:

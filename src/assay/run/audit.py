@@ -8,7 +8,7 @@ import json
 import time
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -58,7 +58,7 @@ def audit(
     explainers, left_out = plan.fitting(model.network)
     parts = Parts(folder)
     weights = store.fingerprint(model.network)
-    finished = parts.claim({"plan": asdict(plan), "model": weights, "data": fingerprint(examples)})
+    finished = parts.claim({"plan": plan.json(), "model": weights, "data": fingerprint(examples)})
     if finished and folder is not None:
         return Record.read(folder)
     bench = Bench(model, explainers, rows, corpus, folder, plan.seed)

@@ -18,6 +18,7 @@ from assay import costs
 from assay.audits.cases import Audit, Case, numpy
 from assay.data.batches import Tokenised, collate
 from assay.data.examples import Example
+from assay.errors import AssayError
 from assay.models.store import Opened
 from assay.types import Attribution, Batch, DetailedExplainer, Explainer, Model
 
@@ -66,7 +67,11 @@ def explained(explainer: Explainer, model: Model, batch: Batch, target: Int[Tens
     """The scores of a batch, with what the explainer knows of them."""
     if isinstance(explainer, DetailedExplainer):
         return explainer.attribute(model, batch, target)
-    return Attribution(explainer(model, batch, target))
+    scores = explainer(model, batch, target)
+    if scores.shape != batch.mask.shape:
+        wanted, given = tuple(batch.mask.shape), tuple(scores.shape)
+        raise AssayError(f"An explainer gives one score a token, here {wanted}; this one gives {given}: {explainer!r}.")
+    return Attribution(scores.detach().masked_fill(~batch.mask, 0.0))
 
 
 def _noted(name: str, found: Attribution, mask: Bool[np.ndarray, "B T"]) -> dict[str, pa.Array]:

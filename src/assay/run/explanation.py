@@ -10,14 +10,14 @@ import torch
 from rich.console import Group
 from rich.text import Text
 
-from assay.data.batches import collate, tokenise
-from assay.data.cloze import candidates, is_cloze
-from assay.data.examples import Example, Span
-from assay.errors import AssayError, unknown
+from assay.data.batches import collate
+from assay.data.examples import Span
+from assay.errors import unknown
 from assay.models.store import Opened
 from assay.run.examination import explained
 from assay.run.plan import AuditPlan
-from assay.types import Attribution
+from assay.run.texts import read
+from assay.types import Attribution, Explainer
 
 
 @dataclass(frozen=True)
@@ -53,6 +53,11 @@ class Explanation:
         lines += [Text(line, style="dim") for line in self._ending()]
         return Group(*lines)
 
+    def _repr_html_(self) -> str:
+        from assay.report import notebook
+
+        return notebook.explanation(self)
+
     def _note(self, name: str) -> str:
         """What an explainer says of its own scores."""
         return ", ".join(f"{number.replace('_', ' ')} {value:.3g}" for number, value in self.notes[name].items())
@@ -83,7 +88,7 @@ class Explanation:
 def explain(
     model: Opened,
     text: str,
-    explainers: Sequence[str],
+    explainers: Sequence[str | Explainer],
     seed: int = 0,
     target: str | None = None,
     query: str | None = None,
@@ -92,21 +97,11 @@ def explain(
 
     A model of pairs is asked the query; the words of the text are explained.
     """
-    plan = AuditPlan(explainers=tuple(explainers), seed=seed)
-    if any(0xD800 <= ord(character) <= 0xDFFF for character in text + (query or "")):  # bytes that were no UTF-8
-        raise AssayError("The text is not UTF-8; convert it first.")
-    if query is not None and not model.network.paired:
-        raise AssayError("This model reads one text; leave the question out.")
-    longest = model.tokeniser.options.longest
-    rows, skipped = tokenise([_example(text, query, model.classes)], model.tokeniser, longest)
-    if not rows:
-        (reason,) = skipped
-        advice = "give another one, or add --truncate" if "pieces" in reason else "give another one"
-        much = reason.replace("more than", "more than the") + " that this model reads" * (reason != "no words")
-        raise AssayError(f"The text has {much}; {advice}.")
+    plan = AuditPlan.of(explainers, seed=seed)
+    row = read(model, text, query)
     if target is not None and target not in model.classes:
         raise unknown("class", target, model.classes)
-    batch = collate(rows, len(model.classes)).to(model.device)
+    batch = collate([row], len(model.classes)).to(model.device)
     network = model.network
     with torch.no_grad():
         probabilities = network(network.embed(batch), batch).probabilities
@@ -117,7 +112,7 @@ def explain(
     return Explanation(
         text=text,
         query=query,
-        spans=[(start, end) for start, end in rows[0].spans.tolist()],
+        spans=[(start, end) for start, end in row.spans.tolist()],
         predicted=predicted,
         probabilities=dict(zip(model.classes, probabilities[0].tolist(), strict=True)),
         scores={name: each.scores[0].tolist() for name, each in found.items()},
@@ -125,11 +120,6 @@ def explain(
         notes={name: _numbers(each) for name, each in found.items()},
         left_out=left_out,
     )
-
-
-def _example(text: str, query: str | None, classes: Sequence[str]) -> Example:
-    """The text without a known class; of a cloze question, with the entities that it names as candidates."""
-    return Example(text, 0, query=query, candidates=candidates(text, classes) if is_cloze(classes) else None)
 
 
 def _numbers(found: Attribution) -> dict[str, float]:

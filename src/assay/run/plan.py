@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
-from typing import TypeVar
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from typing import Any, TypeVar
 
 from assay.audits import AUDITS, USUAL_AUDITS
 from assay.audits.cases import Audit
 from assay.data.examples import Example
 from assay.errors import AssayError
 from assay.explainers import EXPLAINERS, USUAL
-from assay.explainers.choice import bare, chosen
+from assay.explainers.choice import bare, chosen, separated
 from assay.explainers.needs import unfit
 from assay.types import Explainer, Model
 
@@ -28,6 +28,22 @@ class AuditPlan:
     seed: int = 0
     limit: int | None = None
     epsilon: float = 0.01
+    own: dict[str, Explainer] = field(default_factory=dict, repr=False, compare=False)  # not ours: by their names
+
+    @classmethod
+    def of(cls, explainers: Sequence[str | Explainer], **options: Any) -> AuditPlan:
+        """A plan whose explainers are named, or are at hand as functions or objects."""
+        explainers = separated(explainers) if isinstance(explainers, str) else explainers
+        own = {called(each): each for each in explainers if not isinstance(each, str)}
+        taken = next((name for name, each in own.items() if EXPLAINERS.get(name, each) is not each), None)
+        if taken is not None:
+            raise AssayError(f"There is an explainer {taken!r} already; give yours another name.")
+        names = tuple(each if isinstance(each, str) else called(each) for each in explainers)
+        return cls(explainers=names, own=own, **options)
+
+    def json(self) -> dict[str, Any]:
+        """The options as plain values."""
+        return {each.name: getattr(self, each.name) for each in fields(self) if each.name != "own"}
 
     def __post_init__(self) -> None:
         self.chosen_explainers(), self.chosen_audits()
@@ -44,7 +60,7 @@ class AuditPlan:
 
     def chosen_explainers(self) -> dict[str, Explainer]:
         # an epsilon of an explainer is its own: it stabilises a division, and is no change of the output
-        known = {name: self._set(each, {"seed"}) for name, each in EXPLAINERS.items()}
+        known = {name: self._set(each, {"seed"}) for name, each in (EXPLAINERS | self.own).items()}
         return {name: chosen(name, known) for name in self.explainers}
 
     def fitting(self, model: Model) -> tuple[dict[str, Explainer], dict[str, str]]:
@@ -73,3 +89,8 @@ class AuditPlan:
         if self.limit is not None and self.limit < len(examples):
             return [(place, examples[place]) for place in sorted(random.Random(self.seed).sample(places, self.limit))]
         return list(zip(places, examples, strict=True))
+
+
+def called(explainer: Explainer) -> str:
+    """The name of an explainer that is at hand: that of the function, or of the object's class."""
+    return str(getattr(explainer, "__name__", type(explainer).__name__))

@@ -7,7 +7,6 @@ import platform
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -44,7 +43,7 @@ def summarised(model: Opened, plan: AuditPlan, table: pa.Table, notes: dict[str,
         "versions": {"python": platform.python_version()} | {name: _version(name) for name in _used()},
         "platform": f"{platform.system()} {platform.machine()}",
         "device": _device(model),
-        "plan": asdict(plan),
+        "plan": plan.json(),
         "corpus": {"name": "unnamed", "classes": list(model.classes)},
         "model": {
             **model.network.facts,
@@ -134,7 +133,7 @@ def _device(model: Opened) -> str:
 
 
 def _first_line(instrument: object) -> str:
-    return (instrument.__doc__ or "").strip().splitlines()[0]
+    return (instrument.__doc__ or "").strip().partition("\n")[0]
 
 
 def _used() -> tuple[str, ...]:

@@ -3,52 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
 from assay.audits import USUAL_AUDITS
+from assay.data import corpora
 from assay.data.examples import Corpus, Example
+from assay.data.matching import examples_for
 from assay.errors import AssayError, unknown
 from assay.explainers import USUAL
+from assay.explainers.choice import separated
 from assay.models import presets, recipes, store
 from assay.models.architecture import Architecture
 from assay.models.options import Training
 from assay.models.recipes import Recipe
 from assay.models.store import Opened, Trained
-from assay.records import Finding, Record
 from assay.run import audit as auditing
 from assay.run import explanation
 from assay.run.explanation import Explanation
 from assay.run.plan import AuditPlan
-
-
-@dataclass(frozen=True)
-class Result:
-    """A finished audit: its record, and the ways to look at it."""
-
-    record: Record
-
-    @property
-    def findings(self) -> list[Finding]:
-        return self.record.findings
-
-    def report(self, path: str | Path) -> Path:
-        """Writes the report, one offline HTML file."""
-        from assay.report.page import write
-
-        write(self.record, Path(path))
-        return Path(path)
-
-    def __str__(self) -> str:
-        from assay.report.tables import verdict_table
-
-        console = Console(width=100)
-        with console.capture() as capture:
-            console.print(verdict_table(self.record))
-        return capture.get()
+from assay.run.result import Result
+from assay.types import Explainer
 
 
 def recipe(preset: str = "default", seed: int = 0, corpus: str | None = None, **options: Any) -> Recipe:
@@ -131,32 +107,54 @@ def load(name: Any, device: str = "cpu", tokenizer: Any = None, **options: Any) 
 
 
 def explain(
-    model: Opened,
+    model: Opened | str | Path,
     text: str,
-    explainers: Sequence[str] = USUAL,
+    explainers: Sequence[str | Explainer] = USUAL,
     target: str | None = None,
     query: str | None = None,
 ) -> Explanation:
     """The model's decision on one text, explained in several ways, for the target class or else the predicted one.
 
-    A model of pairs takes the query as well: the question or hypothesis that the text is read for.
+    A model of pairs takes the query as well: the question or hypothesis that the text is read for. Explainers are
+    named, or are functions of a model, a batch and the classes to explain.
     """
-    return explanation.explain(model, text, explainers, target=target, query=query)
+    return explanation.explain(_opened(model), text, explainers, target=target, query=query)
 
 
 def audit(
-    model: Opened,
-    examples: Sequence[Example],
-    explainers: Sequence[str] = USUAL,
+    model: Opened | str | Path,
+    data: Corpus | Sequence[Example] | str | Path,
+    explainers: Sequence[str | Explainer] = USUAL,
     audits: Sequence[str] = USUAL_AUDITS,
     seed: int = 0,
     corpus: Corpus | None = None,
+    limit: int | None = None,
 ) -> Result:
-    """How true the explanations of the model's decisions on these examples are.
+    """How true the explanations of the model's decisions are, on the test texts of a corpus or on examples.
 
-    The audits sanity, stability and roar train other models on the corpus, if it is given.
+    The corpus may be given by its name or as a file; its classes are matched with the model's by their names. Of all
+    the texts, `limit` are drawn by the seed. The audits sanity, stability and roar train other models on the corpus:
+    the one that is audited, unless another is given.
     """
+    network = _opened(model)
+    chosen = tuple(audits) if not isinstance(audits, str) else separated(audits)
+    plan = AuditPlan.of(explainers, audits=chosen, seed=seed, limit=limit)
+    if isinstance(data, str | Path):
+        found = corpora.corpus(str(data), seed, whole="corpus" not in network.history)
+    elif isinstance(data, Corpus):
+        found = data
+    else:
+        return Result(auditing.audit(network, _some(data), plan, corpus=corpus))
+    about = {"corpus": corpora.about(found, found.name if isinstance(data, Corpus) else str(data)) | {"split": "test"}}
+    examples = _some(examples_for(found, "test", network.classes))
+    return Result(auditing.audit(network, examples, plan, about=about, corpus=corpus or found))
+
+
+def _opened(model: Opened | str | Path) -> Opened:
+    return load(model) if isinstance(model, str | Path) else model
+
+
+def _some(examples: Sequence[Example]) -> Sequence[Example]:
     if not examples:
         raise AssayError("There are no examples to audit.")
-    plan = AuditPlan(explainers=tuple(explainers), audits=tuple(audits), seed=seed)
-    return Result(auditing.audit(model, examples, plan, corpus=corpus))
+    return examples

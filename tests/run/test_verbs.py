@@ -1,0 +1,197 @@
+"""Three lines of Python: what may be given, and what comes back."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import dataclass, replace
+
+import pytest
+import torch
+
+import assay
+from assay.data.matching import examples_for, matched
+from assay.data.planted import PLANTED
+from assay.errors import AssayError
+from assay.explainers import EXPLAINERS
+from assay.models import store
+from assay.run.plan import AuditPlan
+
+FEW = ["attention", "leave_one_out", "random"]
+
+
+@pytest.fixture(scope="module")
+def corpus():
+    whole = PLANTED["planted:keyword"](0)
+    return replace(whole, train=whole.train[:200], dev=whole.dev[:50], test=whole.test[:30])
+
+
+@pytest.fixture(scope="module")
+def model(corpus):
+    return assay.train(corpus, encoder="average", embedding=8, hidden=4, epochs=2)
+
+
+@pytest.fixture
+def reviews(corpus, tmp_path):
+    """The test texts as a file, under class names in another case and order."""
+    path = tmp_path / "reviews.csv"
+    with path.open("w", newline="", encoding="utf-8") as file:
+        rows = csv.writer(file)
+        rows.writerow(["text", "label", "split"])
+        for split in ("train", "test"):
+            for example in getattr(corpus, split):
+                rows.writerow([example.text, corpus.classes[example.label].upper(), split])
+    return path
+
+
+def same(one, other):
+    return one.record.examples.equals(other.record.examples)
+
+
+def embedding_norm(model, batch, target):
+    return model.embed(batch).norm(dim=-1) + 1.0  # also on padding
+
+
+@dataclass(frozen=True)
+class Picky:
+    """Serves no model."""
+
+    def __call__(self, model, batch, target):
+        raise AssertionError
+
+    def unfit(self, model):
+        return "it serves no model"
+
+
+def test_a_corpus_stands_for_its_test_split(model, corpus):
+    whole = assay.audit(model, corpus, FEW, ["truth"])
+    assert same(whole, assay.audit(model, corpus.test, FEW, ["truth"]))
+    assert whole.record.summary["corpus"]["name"] == "planted:keyword"
+    assert whole.record.summary["corpus"]["train"] == 200
+
+
+@pytest.mark.parametrize("as_given", [str, lambda path: path], ids=["text", "path"])
+def test_a_file_is_read_and_its_classes_are_the_model_s(model, corpus, reviews, as_given):
+    found = assay.audit(model, as_given(reviews), FEW, ["agreement"])
+    labels = found.record.examples["label"].to_pylist()
+    assert labels == [example.label for example in corpus.test]
+    assert found.record.summary["corpus"]["name"] == "reviews"
+
+
+def test_a_corpus_of_classes_in_another_order_is_matched(model, corpus):
+    turned = replace(
+        corpus,
+        classes=corpus.classes[::-1],
+        test=tuple(example.relabelled([1, 0]) for example in corpus.test),
+    )
+    assert same(assay.audit(model, turned, FEW, ["truth"]), assay.audit(model, corpus, FEW, ["truth"]))
+
+
+def test_the_name_of_a_corpus_is_enough(model):
+    found = assay.audit(model, "planted:keyword", ["random"], ["truth"], limit=5)
+    assert len(found.record.examples) == 5
+
+
+def test_classes_that_the_model_does_not_know_are_refused():
+    with pytest.raises(AssayError, match="the class 'angry'; the model does not know it, only bad, good"):
+        matched(["angry", "good"], ["bad", "good"])
+    assert matched(["Good", "BAD"], ["bad", "good"]) == [1, 0]
+    assert matched(["1", "0"], ["bad", "good"]) == [1, 0]
+
+
+def test_a_split_that_is_none_is_refused(corpus):
+    with pytest.raises(AssayError, match="split"):
+        examples_for(corpus, "tset", corpus.classes)
+    assert len(examples_for(corpus, "all", corpus.classes)) == 280
+
+
+def test_no_examples_are_refused(model, corpus):
+    for nothing in ([], replace(corpus, test=())):
+        with pytest.raises(AssayError, match="no examples"):
+            assay.audit(model, nothing)
+
+
+def test_a_stored_model_may_be_named(model, corpus, tmp_path):
+    store.save(model, tmp_path / "model")
+    text = corpus.test[0].text
+    assert assay.explain(tmp_path / "model", text, FEW) == assay.explain(model, text, FEW)
+    named = assay.audit(str(tmp_path / "model"), corpus, FEW, ["truth"])
+    assert same(named, assay.audit(model, corpus, FEW, ["truth"]))
+
+
+def test_one_s_own_explainer_stands_beside_ours_and_leaves_no_trace(model, corpus):
+    before = dict(EXPLAINERS)
+    result = assay.audit(model, corpus, [embedding_norm, *FEW], ["truth"])
+    assert list(result.record.summary["explainers"]) == ["embedding_norm", *FEW]
+    assert result.record.summary["plan"]["explainers"] == ("embedding_norm", *FEW)
+    assert result.record.finding("truth", "embedding_norm", "auprc") is not None
+    assert before == EXPLAINERS
+    found = assay.explain(model, corpus.test[0].text, [embedding_norm, "random"])
+    assert min(found.scores["embedding_norm"]) >= 1
+    assert "embedding_norm" in found._repr_html_()
+
+
+def test_one_s_own_explainer_gets_nothing_on_padding(model, corpus):
+    seen = []
+
+    def spy(model, batch, target):
+        seen.append(batch.mask)
+        return torch.full(batch.mask.shape, torch.nan).masked_fill(batch.mask, 0.5)
+
+    result = assay.audit(model, corpus, [spy, "random"], ["agreement", "erasure"])
+    assert not all(mask.all() for mask in seen), "some texts are padded"
+    assert {score for row in result.record.examples["score:spy"].to_pylist() for score in row} == {0.5}
+
+
+@pytest.mark.parametrize(
+    ("explainers", "sentence"),
+    [
+        ([lambda model, batch, target: batch.mask.float()], "names no explainer"),
+        ([embedding_norm, embedding_norm], "Name each explainer once"),
+        ([Picky()], "it serves no model"),
+        ([lambda: 0, "nonsense"], "explainer"),
+    ],
+)
+def test_what_cannot_be_an_explainer_is_said(model, explainers, sentence):
+    with pytest.raises(AssayError, match=sentence):
+        assay.explain(model, "a film", explainers)
+
+
+def test_scores_of_another_shape_are_refused(model):
+    def short(model, batch, target):
+        return batch.mask.float()[:, :1]
+
+    with pytest.raises(AssayError, match=r"one score a token, here \(1, 2\); this one gives \(1, 1\)"):
+        assay.explain(model, "a film", [short])
+
+
+def test_a_name_of_ours_is_not_given_to_another(model):
+    def lime(model, batch, target):
+        return batch.mask.float()
+
+    with pytest.raises(AssayError, match="There is an explainer 'lime' already"):
+        AuditPlan.of([lime])
+    assert AuditPlan.of([EXPLAINERS["leave_one_out"]]).explainers == ("leave_one_out",)
+
+
+def test_names_in_one_string_are_told_apart(model):
+    assert list(assay.explain(model, "a film", "attention, random").scores) == ["attention", "random"]
+    assert AuditPlan.of("lime(samples=50, removal=mask),random").explainers == (
+        "lime(samples=50, removal=mask)",
+        "random",
+    )
+
+
+def test_a_result_is_written_in_the_form_that_its_name_ends_in(model, corpus, tmp_path):
+    result = assay.audit(model, corpus, FEW, ["truth"])
+    assert "<html" in result.report(tmp_path / "report.html").read_text(encoding="utf-8")
+    assert result.report(str(tmp_path / "REPORT.MD")).read_text(encoding="utf-8").startswith("#")
+    with pytest.raises(AssayError, match=r"names no form of report; let it end in \.html"):
+        result.report(tmp_path / "report.docx")
+    drawn = result.figures(tmp_path / "figures")
+    assert drawn
+    assert all("<svg" in path.read_text(encoding="utf-8") for path in drawn)
+    assert same(result, assay.run.result.Result(assay.Record.read(result.save(tmp_path / "run"))))
+
+
+def test_the_public_names_are_few():
+    assert len(assay.__all__) <= 25
