@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
@@ -62,14 +60,3 @@ def test_the_explainer_of_the_contributing_page_works():
     scores = names["embedding_norm"](builders.model(), batch, batch.labels)
     assert scores.shape == batch.ids.shape
     assert (scores[~batch.mask] == 0).all()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("example", sorted((ROOT / "examples").glob("plot_*.py")), ids=lambda path: path.stem)
-def test_every_example_ends_in_a_figure(example, tmp_path, monkeypatch):
-    import runpy
-
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("sys.argv", [str(example), "figure.svg"])
-    runpy.run_path(str(example), run_name="__main__")
-    assert "<svg" in Path("figure.svg").read_text(encoding="utf-8")
