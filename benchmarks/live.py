@@ -24,10 +24,10 @@ from benchmarks import minilm
 CLASSES, CHANGES = ("negative", "positive"), 200
 
 
-def small() -> Opened:
+def small(longest: int = 1000) -> Opened:
     """An LSTM of the usual size that has learnt nothing: what it answers takes as long."""
     texts = [example.text for example in PLANTED["planted:majority"](0).train]
-    tokeniser = Tokeniser.fit([*texts, *minilm.SENTENCES], TextOptions(min_count=1))
+    tokeniser = Tokeniser.fit([*texts, *minilm.SENTENCES], TextOptions(min_count=1, longest=longest))
     torch.manual_seed(0)
     return Opened(Classifier(Architecture(), len(tokeniser.vocabulary), 2).eval(), tokeniser, CLASSES)
 
