@@ -66,7 +66,7 @@ window.assayGrid = (() => {
   function legend(element, scale) {
     element.replaceChildren();
     element.classList.add("grid-legend");
-    for (const [name, text] of [["for", "speaks for the class"], ["against", "speaks against it"]]) {
+    for (const [name, text] of [["for", "gets weight, or speaks for the class"], ["against", "speaks against it"]]) {
       const part = made("span", element, "grid-key");
       const sample = made("i", part, "grid-sample " + name);
       sample.setAttribute("aria-hidden", "true");
