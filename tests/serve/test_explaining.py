@@ -10,7 +10,7 @@ from fastapi.testclient import TestClient
 
 from assay.intervene.acts import Act
 from assay.serve.app import create
-from assay.serve.explaining import LARGEST
+from assay.serve.bounded import LARGEST
 from assay.serve.settings import Limits, Settings
 from tests.serve.benches import CountedBench
 

@@ -73,3 +73,15 @@ def test_what_is_this_machine(host, own):
 def test_what_is_not_there_is_said_in_a_sentence(client):
     assert client.get("/api/nothing").json() == {"detail": "There is nothing at this address."}
     assert "There is nothing at this address." in client.get("/nothing").text
+
+
+@pytest.mark.parametrize("path", ["/api/explain", "/api/attend", "/api/jobs"])
+def test_half_a_character_in_a_request_is_told_in_a_sentence(client, path):
+    answer = client.post(path, content=b'{"\\ud800": 1}', headers={"content-type": "application/json"})
+    assert answer.status_code == 422
+    assert "not well formed" in answer.json()["detail"]
+
+
+@pytest.mark.parametrize("path", ["/api/explain", "/api/attend", "/api/jobs"])
+def test_a_request_that_is_too_large_is_not_read(client, path):
+    assert client.post(path, content=b" " * (2**20 + 1)).status_code == 413

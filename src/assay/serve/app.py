@@ -60,7 +60,8 @@ def create(settings: Settings, benches: Mapping[str, Bench]) -> FastAPI:
 def told(request: Request, sentence: str, status: int, headers: dict[str, str] | None = None) -> Response:
     """One sentence: as JSON to a script, as a page to a person."""
     if request.url.path.startswith("/api/"):
-        return JSONResponse({"detail": sentence}, status, headers)
+        readable = sentence.encode("utf-8", "replace").decode("utf-8")  # a request may hold half a character
+        return JSONResponse({"detail": readable}, status, headers)
     answer: HTMLResponse = failed(sentence, status)
     answer.headers.update(headers or {})
     return answer

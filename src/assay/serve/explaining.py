@@ -2,40 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Request
-from fastapi.responses import HTMLResponse, JSONResponse, Response
-from fastapi.routing import APIRoute
+from fastapi.responses import HTMLResponse, JSONResponse
 from pydantic import BaseModel, ConfigDict, Field
 
 from assay.errors import AssayError, unknown
 from assay.intervene.acts import Act
 from assay.serve.bench import Bench
+from assay.serve.bounded import Bounded
 from assay.serve.pages import page
 
-LARGEST = 2**20  # bytes of a request: a text in any script, and a weight for each of its words
 EXPLAINERS = 40
-
-Handler = Callable[[Request], Coroutine[Any, Any, Response]]
-
-
-class Bounded(APIRoute):
-    """A route that does not read what is too large, or what does not say how large it is."""
-
-    def get_route_handler(self) -> Handler:
-        handler = super().get_route_handler()
-
-        async def bounded(request: Request) -> Response:
-            length = request.headers.get("content-length", "")
-            if request.method == "POST" and not (length.isdecimal() and int(length) <= LARGEST):
-                return JSONResponse({"detail": "The request is too large; give a shorter text."}, 413)
-            return await handler(request)
-
-        return bounded
-
-
 router = APIRouter(route_class=Bounded)
 
 

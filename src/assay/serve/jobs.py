@@ -16,6 +16,7 @@ from assay.audits import AUDITS, COSTLY, USUAL_AUDITS
 from assay.audits.cases import question
 from assay.errors import AssayError
 from assay.explainers import EXPLAINERS, USUAL
+from assay.serve.bounded import Bounded
 from assay.serve.inspection import KINDS
 from assay.serve.keeper import Keeper, duration
 from assay.serve.ledger import OPEN, RUN, Job
@@ -24,7 +25,7 @@ from assay.serve.pages import page
 from assay.serve.runs import library
 from assay.serve.uploads import Uploads
 
-router = APIRouter()
+router = APIRouter(route_class=Bounded)
 EPOCH = re.compile(r"epoch (\d+)/(\d+)")
 LOOK = 0.25  # seconds between two looks at a job that is watched
 BREATH = 15.0  # seconds after which a silent stream says that it is alive
