@@ -29,6 +29,7 @@ from assay.report.runs.quantities import KNOWN
 from assay.report.runs.seeds import groups, seed
 from assay.report.runs.words import BULLETS, caveats, headline, lacking, plain
 from assay.report.runs.words import bullets as told
+from assay.report.verdicts import standing
 from tests.report.parsed import Page, words
 from tests.report.synthetic import changed, synthetic_record
 
@@ -524,6 +525,14 @@ def test_json_holds_every_number_and_is_finite(runs: dict[str, Record]) -> None:
     assert gradient["state"] == "exceeds noise"
     assert gradient["p_corrected"] == pytest.approx(3 * gradient["p"])
     assert told_data["headline"].startswith("Attention is graded fail in both runs.")
+
+
+def test_the_headline_counts_what_each_run_says_of_itself(record: Record) -> None:
+    strong = changed(record, "agreement", "attention~leave_one_out", "tau", mean=0.75, low=0.7, high=0.8)
+    assert standing(strong) == "warn"  # a pass, but for another attention with the same prediction
+    assert headline(differences({"a": record, "b": strong})).startswith(
+        "Attention is graded fail in 1 of 2 runs and warn in 1."
+    )
 
 
 def test_provenance_tells_what_differs_and_what_does_not(base: Record) -> None:
