@@ -215,7 +215,7 @@ def test_another_process_with_the_same_number_is_neither_followed_nor_ended(tmp_
         id="0" * 16, title="t", order=Order(corpus="planted:keyword"), created=1, state="running", started=time.time()
     )
     ledger.put(job.model_copy(update={"process": own, "birth": "another time", "stopping": "cancelled"}))
-    Keeper(ledger, Limits(), ()).look()
+    Keeper(ledger, Limits(), {}).look()
     assert ledger.get(job.id).state == "cancelled"
     assert processes.born(own) is not None
     ledger.release()
@@ -367,6 +367,13 @@ def test_no_value_of_an_order_can_become_an_option(tmp_path):
     assert words[0] == "audit"
     assert words[2:5] == ["--text-column=--out", "--label-column=-x; rm -rf /", "--query-column="]
     assert all(word.startswith("--") and "=" in word for word in words[1:])
+
+
+def test_a_live_model_is_audited_as_it_was_opened(tmp_path):
+    keeper = Keeper(Ledger(tmp_path), Limits(), {"mine": ("--device", "cuda"), "other": ()})
+    for model, said in (("mine", "--model=mine --device cuda"), ("other", "--model=other"), ("train", "")):
+        job = Job(id="0" * 16, title="t", order=Order(corpus="planted:keyword", model=model), created=1)
+        assert f"--data=planted:keyword {said}".rstrip() + " --explainers" in " ".join(keeper.arguments(job))
 
 
 def test_columns_must_be_in_the_file_and_differ():

@@ -61,6 +61,7 @@ class Workbench:
             ],
             "usual": [name for name in USUAL if reasons[name] is None],
             "device": str(self.model.device),
+            "options": list(self.options),
             "description": network.facts["description"],
         }
 

@@ -40,7 +40,8 @@ def create(settings: Settings, benches: Mapping[str, Bench]) -> FastAPI:
     app.state.benches = dict(benches)
     app.state.desk = Desk(settings.limits.waiting)
     app.state.uploads = uploads.Uploads(settings.home, settings.limits)
-    app.state.keeper = Keeper(Ledger(settings.home), settings.limits, tuple(benches))
+    reading = {name: bench.about.get("options", ()) for name, bench in benches.items()}
+    app.state.keeper = Keeper(Ledger(settings.home), settings.limits, reading)
     app.include_router(explaining.router)
     app.include_router(runs.router)
     app.include_router(jobs.router)

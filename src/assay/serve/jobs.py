@@ -163,7 +163,7 @@ def told(keeper: Keeper, job: Job) -> dict[str, Any]:
         "audits": len(job.order.audits),
         "limit": job.order.limit,
         "seed": job.order.seed,
-        "command": shlex.join(["assay", *job.order.arguments(keeper.ledger.place(job))]),
+        "command": shlex.join(["assay", *keeper.arguments(job)]),
         "report": f"/jobs/{job.id}/report" if job.state == "finished" else None,
         "broke": job.state in ("failed", "cancelled", "timed out"),
     }

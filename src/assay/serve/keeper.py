@@ -9,7 +9,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -28,9 +28,12 @@ ENVIRONMENT = {"OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1", "PYTHONIOENCODIN
 
 
 class Keeper:
-    """A thread beside the server. The jobs are processes of their own and go on when it ends."""
+    """A thread beside the server. The jobs are processes of their own and go on when it ends.
 
-    def __init__(self, ledger: Ledger, limits: Limits, models: Collection[str]) -> None:
+    `models` are those that are open, each with the options that it was opened with.
+    """
+
+    def __init__(self, ledger: Ledger, limits: Limits, models: Mapping[str, Sequence[str]]) -> None:
         self.ledger, self.limits, self.models = ledger, limits, models
         self.program: Sequence[str] = PROGRAM
         self._asked: dict[str, float] = {}  # when a process was asked to end
@@ -120,7 +123,7 @@ class Keeper:
         try:
             job.order.check(self.models)
             (place / PROGRESS).unlink(missing_ok=True)
-            command = [*self.program, *job.order.arguments(place)]
+            command = [*self.program, *self.arguments(job)]
             environment = os.environ | ENVIRONMENT | {TOLD: str(place / PROGRESS)}
             process = processes.start(command, place / LOG, environment)
         except (AssayError, OSError, ValueError) as fault:
@@ -132,6 +135,10 @@ class Keeper:
         except OSError:  # what cannot be written down would not be found again
             processes.stop(process, birth, signal.SIGKILL)
             raise
+
+    def arguments(self, job: Job) -> list[str]:
+        """The words after 'assay' that do this job."""
+        return job.order.arguments(self.ledger.place(job), self.models.get(job.order.model, ()))
 
     def _follow(self, job: Job) -> None:
         if job.process is None:

@@ -61,8 +61,11 @@ class Order(BaseModel):
         if len(set(given)) < len(given):
             raise AssayError("Texts and classes must come from different columns.")
 
-    def arguments(self, folder: Path) -> list[str]:
-        """The words after 'assay'. Every value stands behind '=', so that none can be taken for an option."""
+    def arguments(self, folder: Path, reading: Sequence[str] = ()) -> list[str]:
+        """The words after 'assay'. Every value stands behind '=', so that none can be taken for an option.
+
+        `reading` are the options with which the live model was opened.
+        """
         if self.upload is not None:
             data = [
                 f"--data={folder / f'upload.{self.kind}'}",
@@ -74,7 +77,7 @@ class Order(BaseModel):
             data = [f"--data={self.corpus}"]
         return [
             *("audit", *data),
-            *([] if self.model == TRAIN else [f"--model={self.model}"]),
+            *([] if self.model == TRAIN else [f"--model={self.model}", *reading]),
             f"--explainers={_listed(self.explainers, USUAL)}",
             f"--audits={_listed(self.audits, USUAL_AUDITS)}",
             f"--limit={self.limit}",
