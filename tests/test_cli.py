@@ -24,6 +24,7 @@ from assay.models.options import Training
 from assay.models.presets import PRESETS
 from assay.models.recipes import Recipe
 from assay.records import Record
+from tests.calling import call
 
 SMALL = Recipe(Architecture(embedding=8, hidden=8, alignment_size=4), TextOptions(min_count=1), Training(epochs=2))
 
@@ -43,21 +44,9 @@ def table(path: Path, rows: int = 60, label=("no", "yes")) -> Path:
     return path
 
 
-def run(monkeypatch, capsys, *words: str) -> tuple[int, str, str]:
-    """The exit code and what was printed."""
-    monkeypatch.setattr(sys, "argv", ["assay", *words])
-    try:
-        cli.main()
-        code = 0
-    except SystemExit as stop:
-        code = int(stop.code or 0)
-    captured = capsys.readouterr()
-    return code, captured.out, captured.err
-
-
 @pytest.fixture
 def assay(monkeypatch, capsys):
-    return lambda *words: run(monkeypatch, capsys, *words)
+    return lambda *words: call(monkeypatch, capsys, *words)
 
 
 def test_an_audit_leaves_everything_that_it_promises(assay, tmp_path):

@@ -5,12 +5,10 @@ from __future__ import annotations
 import io
 import json
 import shlex
-import sys
 
 import pytest
 from rich.console import Console
 
-from assay import cli
 from assay.cli.attending import chosen_act, reading_options, show
 from assay.cli.options import ActOptions, TransformerOptions
 from assay.errors import AssayError
@@ -19,6 +17,7 @@ from assay.models import store
 from assay.models.store import Trained
 from assay.run.workbench import Workbench
 from tests import builders
+from tests.calling import call
 from tests.workbenches import CLASSES, TEXT, pooled, stack, tokeniser
 
 
@@ -35,14 +34,7 @@ def folder(tmp_path_factory):
 @pytest.fixture
 def assay(monkeypatch, capsys):
     def run(*words: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["assay", *words])
-        try:
-            cli.main()
-            code = 0
-        except SystemExit as stop:
-            code = int(stop.code or 0)
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
+        return call(monkeypatch, capsys, *words)
 
     return run
 

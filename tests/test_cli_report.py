@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from xml.etree import ElementTree
@@ -14,6 +13,7 @@ from assay import cli
 from assay.records import SUMMARY, Record
 from assay.report.plots import FIGURES
 from assay.report.verdicts import headline
+from tests.calling import call
 from tests.report.synthetic import synthetic_record
 
 Called = tuple[int, str, str]
@@ -37,17 +37,10 @@ def folder(made: Record, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
 
 @pytest.fixture
 def assay(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Caller:
-    def call(*words: str) -> Called:
-        monkeypatch.setattr(sys, "argv", ["assay", *words])
-        try:
-            cli.main()
-            code = 0
-        except SystemExit as stop:
-            code = int(stop.code or 0)
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
+    def calling(*words: str) -> Called:
+        return call(monkeypatch, capsys, *words)
 
-    return call
+    return calling
 
 
 @pytest.mark.parametrize("form", STARTS)

@@ -8,13 +8,13 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from assay.records import Record
 from assay.report.heatmaps import strengths, window
 from assay.report.leaderboard import leaderboard
 from assay.report.tables import MARKS, TIE, verdict_rows
+from assay.report.templating import TEMPLATES, environment
 from assay.report.verdicts import caveats, headline, standing, tally, verdicts
 from assay.report.writing import count, figures, number, percent
 
@@ -169,13 +169,7 @@ def _render(part: str, **values: Any) -> str:
 @cache
 def _template() -> tuple[Template, str, str]:
     """The template, its style, and the class that the style is bound to: another one for another version of it."""
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-    here = Path(__file__).parent / "templates"
-    made = Environment(
-        loader=FileSystemLoader(here), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    written = (here / "notebook.css").read_text(encoding="utf-8")
+    written = (TEMPLATES / "notebook.css").read_text(encoding="utf-8")
     name = f"assay-{hashlib.sha256(written.encode()).hexdigest()[:8]}"
     # twice the same class: it must weigh more than what a notebook says of tables
-    return made.get_template("notebook.html.jinja"), written.replace("&", f".{name}.{name}"), name
+    return environment().get_template("notebook.html.jinja"), written.replace("&", f".{name}.{name}"), name

@@ -17,6 +17,7 @@ from assay.report.leaderboard import leaderboard
 from assay.report.scripts import data, policy, static
 from assay.report.sections import captions, sections
 from assay.report.tables import MANY, TIE, own_rows
+from assay.report.templating import environment
 from assay.report.verdicts import ATTENTION, caveats, headline, leading, standing, tally, verdicts
 from assay.report.writing import count, interval, number
 from assay.report.yardsticks import JSD_FAR, LEAD_SURE, SHUFFLE_SMALL, yardstick
@@ -26,23 +27,15 @@ SCRIPTS = ("grid.js", "browser.js")
 
 def render(record: Record) -> str:
     """The report as the text of one HTML file; the same record gives the same text."""
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
     from markupsafe import Markup
 
     from assay.report import plots
     from assay.report.canvas import svg
 
-    environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parent / "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {"number": number, "count": count, "html": Markup, "tight": _tight}
+    templates = environment(number=number, count=count, html=Markup, tight=_tight)
     drawn = {name: draw(record) for name, draw in plots.FIGURES.items()}
     scripts = [static(name) for name in SCRIPTS]
-    page = environment.get_template("report.html.jinja").render(
+    page = templates.get_template("report.html.jinja").render(
         **_judged(record),
         **_found(record),
         summary=record.summary,

@@ -10,27 +10,20 @@ from assay.report.heads.answers import origins
 from assay.report.heads.probe import Probe, relations
 from assay.report.heads.sentences import sentences
 from assay.report.heads.verdict import NAMES, caveats, headline, leading, model, step
+from assay.report.templating import environment
 from assay.report.writing import count, interval, percent
 
 
 def render(probe: Probe) -> str:
     """The page as the text of one HTML file; the same probe gives the same text."""
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
     from markupsafe import Markup
 
     from assay.report.canvas import svg
 
-    environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parent.parent / "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {"percent": percent, "count": count, "html": Markup, "tight": _tight, "step": step}
-    environment.filters |= {"bar": lambda found: Markup(drawn.bar(found)), "figure": lambda made: Markup(svg(made))}
+    templates = environment(percent=percent, count=count, html=Markup, tight=_tight, step=step)
+    templates.filters |= {"bar": lambda found: Markup(drawn.bar(found)), "figure": lambda made: Markup(svg(made))}
     found = relations(probe)
-    page = environment.get_template("heads.html.jinja").render(
+    page = templates.get_template("heads.html.jinja").render(
         probe=probe,
         model=model(probe),
         headline=headline(probe),

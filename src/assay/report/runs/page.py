@@ -15,6 +15,7 @@ from assay.report.runs.provenance import provenance
 from assay.report.runs.quantities import Quantity
 from assay.report.runs.tables import COLUMNS, difference_row, matrix, run_rows, spreads
 from assay.report.tables import MARKS
+from assay.report.templating import environment
 
 SHOWN = 150
 """Of more differences in one table only the surest are shown; all stand in the JSON."""
@@ -27,23 +28,15 @@ def render(records: Mapping[str, Record]) -> str:
 
 def page(comparison: Comparison) -> str:
     """A comparison that is at hand as the text of one HTML file."""
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
     from markupsafe import Markup
 
     from assay.report.canvas import svg
     from assay.report.runs.figures import panels
 
-    environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parent.parent / "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {"tight": _tight, "row": difference_row}
+    templates = environment(tight=_tight, row=difference_row)
     ordered = sorted(comparison.differences, key=lambda each: each.contrast.p)
     rest = [each for each in ordered if each.state != "exceeds noise"]
-    written = environment.get_template("compare.html.jinja").render(
+    written = templates.get_template("compare.html.jinja").render(
         comparison=comparison,
         version=__version__,
         graded=words.graded(comparison),
