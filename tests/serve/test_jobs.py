@@ -304,7 +304,7 @@ def test_a_job_that_has_ended_can_be_removed(tmp_path):
         ({"corpus": "planted:keyward"}, "did you mean 'planted:keyword'?"),
         ({"corpus": "/etc/passwd"}, "Unknown corpus"),
         ({"corpus": "hf:some/thing"}, "Unknown corpus"),
-        ({"model": "/tmp/model"}, "Unknown model"),
+        ({"model": "/elsewhere/model"}, "Unknown model"),
         ({"explainers": ["attention", "--out=/tmp"]}, "Unknown explainer"),
         ({"explainers": ["lime(samples=9)"]}, "Unknown explainer"),
         ({"explainers": []}, "at least one explainer"),
