@@ -15,7 +15,7 @@ from assay.report.heads.probe import read
 from assay.run import probing
 from assay.run.kept import Kept, finite
 from tests import pretrained
-from tests.test_cli import run
+from tests.calling import call
 
 ARCS = (("the", "DET", 3, "det"), ("{}", "ADJ", 3, "amod"), ("film", "NOUN", 4, "nsubj"), ("is", "VERB", 0, "root"))
 ADJECTIVES = ("good", "bad", "long", "dull", "fun")
@@ -27,7 +27,7 @@ def assay(monkeypatch, capsys, tmp_path):
     monkeypatch.delenv("ASSAY_DATA", raising=False)
     monkeypatch.setattr(cli.console, "width", 100)
 
-    return lambda *words: run(monkeypatch, capsys, *words)
+    return lambda *words: call(monkeypatch, capsys, *words)
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from assay import cli
 from assay.models.huggingface.loading import silent
 from assay.records import Record
 from tests import pretrained
-from tests.test_cli import run
+from tests.calling import call
 
 FEW = ("--explainers", "attention,gradient,occlusion,random", "--audits", "agreement,erasure")
 
@@ -28,7 +28,7 @@ def assay(monkeypatch, capsys, tmp_path):
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     monkeypatch.setattr(cli.console, "width", 100)
 
-    return lambda *words: run(monkeypatch, capsys, *words)
+    return lambda *words: call(monkeypatch, capsys, *words)
 
 
 def folder(path: Path, architecture: str = "bert", names: tuple[str, ...] = ("NEGATIVE", "POSITIVE"), **options) -> str:
