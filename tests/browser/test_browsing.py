@@ -103,8 +103,9 @@ def test_filters_leave_the_examples_that_fit(visit: Callable[..., Page], address
     chosen(page, "Length").select_option("short")
     assert told(page) == counted(lambda example: example["length"] <= held["lengths"][0])
     page.get_by_label("With the word").fill("THE")
-    found = page.locator("#browser th.hit").first
-    assert "the" in found.inner_text()
+    page.locator("#browser th.hit", has_text="the").first.wait_for(
+        state="attached"
+    )  # it is drawn when it comes in view
     assert told(page) == counted(
         lambda example: example["length"] <= held["lengths"][0] and "the" in " ".join(example["words"])
     )

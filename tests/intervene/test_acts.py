@@ -33,5 +33,5 @@ def test_every_act_can_be_asked_for_by_its_name_alone(kind) -> None:
 
 
 def test_weights_that_add_up_to_one_but_for_rounding_are_taken() -> None:
-    Act("set", dict.fromkeys(range(10), 0.1))
-    Act("set", {0: 0.7, 1: 0.2, 2: 0.1})
+    for weights in (dict.fromkeys(range(10), 0.1), {0: 0.7, 1: 0.2, 2: 0.1}):
+        assert Act("set", weights).weights == weights

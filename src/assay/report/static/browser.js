@@ -7,13 +7,7 @@
   const source = document.getElementById("browser-data");
   const root = document.getElementById("browser");
 
-  function made(tag, parent, name, text) {
-    const element = document.createElement(tag);
-    if (name) element.className = name;
-    if (text !== undefined) element.textContent = text;
-    if (parent) parent.append(element);
-    return element;
-  }
+  const { made } = window.assayGrid;
 
   /* Cards: a link to one opens it, and a button opens all. */
   function cards() {

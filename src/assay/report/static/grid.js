@@ -322,5 +322,5 @@ window.assayGrid = (() => {
     return { update: (changed) => grid.update(changed) };
   }
 
-  return { show, legend, value };
+  return { show, legend, value, made };
 })();
