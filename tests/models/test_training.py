@@ -171,7 +171,7 @@ def test_long_texts_read_in_turn_give_the_same_step(monkeypatch):
 def test_rare_classes_weigh_more():
     rows, _ = recipes.tokenise(corpus().train[:8] + corpus().train[:8:2], recipes.Tokeniser.fit(["a"], SMALL.text), 99)
     network = recipes.initialise(SMALL, recipes.Tokeniser.fit(["a"], SMALL.text), 2)
-    weights = training._class_weights(rows, network, SMALL.training)
+    weights = training.class_weights(rows, network, SMALL.training)
     assert weights.tolist() == pytest.approx([12 / (2 * 8), 12 / (2 * 4)])
 
 

@@ -67,7 +67,7 @@ def train(
         folder.mkdir(parents=True, exist_ok=True)  # what cannot be written to is known before the work
     network = initialise(recipe, tokeniser, len(corpus.classes)).to(device)
     checkpoint = None if folder is None else Checkpoint(folder / CHECKPOINT, identity)
-    lesson = lesson or Labels(_avoided(tokeniser, recipe.training))
+    lesson = lesson or lesson_of(tokeniser, recipe.training)
     state = fit(network, train_rows, dev_rows, recipe.training, checkpoint, lesson)
     model = Trained(network, tokeniser, corpus.classes, identity | course(state) | {"skipped": skipped})
     if folder is not None:
@@ -88,13 +88,13 @@ def learnable(
     return train, dev, skipped
 
 
-def _avoided(tokeniser: Tokeniser, options: Training) -> tuple[int, ...]:
-    """The ids of the words that attention is kept away from."""
+def lesson_of(tokeniser: Tokeniser, options: Training) -> Labels:
+    """The right class, without attention to the words that it is kept away from."""
     places = {word: place for place, word in enumerate(tokeniser.vocabulary)}
     named = [word.lower() if tokeniser.options.lowercase else word for word in options.avoid]
     if lacking := [word for word in named if word not in places]:
         raise AssayError(f"The model does not know the word {lacking[0]!r}, so its attention cannot avoid it.")
-    return tuple(places[word] for word in named)
+    return Labels(tuple(places[word] for word in named))
 
 
 def suited(recipe: Recipe, corpus: Corpus) -> Recipe:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import torch
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from assay import progress
@@ -49,17 +51,16 @@ def fit(
     """Trains `network` in place, leaves it with the weights of the best epoch, and returns the course of training."""
     learning = Learning(options, heads(network, options))
     learner = nn.ModuleDict({"network": network, "heads": learning.heads})
-    optimiser = _optimiser(learner, options)
+    optimiser = optimiser_of(learner, options)
     state, best = State(), {name: tensor.clone() for name, tensor in network.state_dict().items()}
     if checkpoint is not None and checkpoint.path.exists():
         saved, best = checkpoint.restore(learner, optimiser)
         state = State(**saved)
-    step = _stepper(network, optimiser, _class_weights(train, network, options), lesson, learning)
+    step = stepper(network, optimiser, class_weights(train, network, options), lesson, learning)
     lengths = np.array([len(row.ids) for row in train])
     with progress.bar("status") as shown, torch.random.fork_rng():
         while not state.finished(options, lesson.begun):
-            torch.manual_seed(options.seed * 10_007 + state.epoch)
-            groups = shuffled(lengths, options.batch_size, (options.seed, state.epoch))
+            groups = begun(state.epoch, lengths, options)
             task = shown.add_task(f"epoch {state.epoch + 1}/{options.epochs}", total=len(groups), status="")
             network.train()
             loss = 0.0
@@ -86,7 +87,14 @@ def _advanced(state: State, loss: float, score: float, dev_loss: float) -> State
     return State(epoch, *best, [*state.losses, loss], [*state.scores, score])
 
 
-def _optimiser(learner: nn.ModuleDict, options: Training) -> torch.optim.Adam:
+def begun(epoch: int, lengths: Int[np.ndarray, " N"], options: Training) -> list[Int[np.ndarray, " n"]]:
+    """The rows of each step of an epoch; what is random within it is decided here, too."""
+    torch.manual_seed(options.seed * 10_007 + epoch)
+    return shuffled(lengths, options.batch_size, (options.seed, epoch))
+
+
+def optimiser_of(learner: nn.ModuleDict, options: Training) -> torch.optim.Adam:
+    """Adam over all that learns; embeddings do not decay."""
     embedding: list[nn.Parameter] = []
     others: list[nn.Parameter] = []
     for name, parameter in learner.named_parameters():
@@ -95,20 +103,34 @@ def _optimiser(learner: nn.ModuleDict, options: Training) -> torch.optim.Adam:
     return torch.optim.Adam(groups, lr=options.learning_rate, amsgrad=True, fused=True)
 
 
-def _stepper(
+@runtime_checkable
+class Step(Protocol):
+    """One step of training on some rows, in place; it returns the loss before.
+
+    `shares` says how much of each row's loss counts; what a batch is divided by stays that of whole rows.
+    """
+
+    def __call__(self, rows: Sequence[Tokenised], shares: Float[Tensor, " n"] | None = None) -> float: ...
+
+
+def stepper(
     network: TextModel, optimiser: torch.optim.Adam, weights: Tensor | None, lesson: Lesson, learning: Learning
-) -> Callable[[Sequence[Tokenised]], float]:
+) -> Step:
+    """The step that training consists of; `weights` are those of the classes."""
     device = network.device
 
-    def step(rows: Sequence[Tokenised]) -> float:
+    def step(rows: Sequence[Tokenised], shares: Float[Tensor, " n"] | None = None) -> float:
         labels = torch.tensor([row.label for row in rows], device=device)
         total = len(rows) if weights is None else weights[labels].sum()
         optimiser.zero_grad()
         loss = 0.0
         lengths = np.array([len(row.ids) for row in rows])
         for group in by_tokens(lengths, TRAINING_TOKENS.get(device.type, 8_192)):  # long texts in turn
-            batch = collate([rows[place] for place in sorted(group)], network.classes).to(device)
+            places = sorted(group)
+            batch = collate([rows[place] for place in places], network.classes).to(device)
             losses = lesson.losses(network, batch, learning)
+            if shares is not None:
+                losses = losses * shares[places].to(losses)
             part = (losses if weights is None else losses * weights[batch.labels]).sum() / total
             part.backward()  # type: ignore[no-untyped-call]
             loss += float(part.detach())
@@ -121,7 +143,8 @@ def _stepper(
     return step
 
 
-def _class_weights(train: Sequence[Tokenised], network: TextModel, options: Training) -> Tensor | None:
+def class_weights(train: Sequence[Tokenised], network: TextModel, options: Training) -> Float[Tensor, " C"] | None:
+    """The weight of each class in the loss, where classes are to be balanced."""
     if not options.balanced:
         return None
     counts = np.bincount([row.label for row in train], minlength=network.classes)

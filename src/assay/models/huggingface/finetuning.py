@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
@@ -60,6 +60,13 @@ class FineTuning:
         if self.dtype not in PRECISIONS:
             raise unknown("precision of training", self.dtype, PRECISIONS)
 
+    @classmethod
+    def of(cls, stored: Mapping[str, Any]) -> FineTuning:
+        """The options as they were stored."""
+        training = dict(stored["training"])
+        training["avoid"] = tuple(training.get("avoid", ()))  # JSON knows lists only
+        return cls(**{**stored, "training": Training(**training)})
+
 
 @dataclass(frozen=True)
 class Answers:
@@ -89,7 +96,7 @@ def finetune(corpus: Corpus, recipe: FineTuning, folder: Path | None = None, opt
     }
     if folder is not None and (folder / CARD).exists():
         return _finished(folder, identity, options)
-    network, tokeniser = _begun(recipe, corpus.classes, options)
+    network, tokeniser = begun(recipe, corpus.classes, options)
     train, dev, skipped = learnable(corpus, tokeniser, tokeniser.options.longest)
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)  # what cannot be written to is known before the work
@@ -103,7 +110,7 @@ def finetune(corpus: Corpus, recipe: FineTuning, folder: Path | None = None, opt
     return opened(str(folder), options)
 
 
-def _begun(recipe: FineTuning, classes: Sequence[str], options: Opening) -> tuple[Body, PieceTokeniser]:
+def begun(recipe: FineTuning, classes: Sequence[str], options: Opening) -> tuple[Body, PieceTokeniser]:
     """The encoder with an untrained head, the same for the same seed."""
     name = located(recipe.base)
     config = configuration(name)

@@ -1,0 +1,1 @@
+"""Which training examples made the model decide so."""

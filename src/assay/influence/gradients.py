@@ -1,0 +1,126 @@
+"""The gradient of every example by itself, from one way back through a whole batch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from assay.influence.records import Record, Rows, Whole
+from assay.influence.tape import Tape
+from assay.models.textmodel import TextModel
+from assay.types import Batch
+
+REORDERED = ("word_encoder.", "word_alignment.")  # a hierarchical network reads sentences here, in any order
+
+
+@dataclass(frozen=True)
+class Gradients:
+    """What each example of a batch says of each parameter, by the parameter's name."""
+
+    records: Mapping[str, list[Record]]
+    shapes: Mapping[str, torch.Size]
+    size: int
+
+    def dense(self, name: str) -> Float[Tensor, "B P"]:
+        """The gradients of one parameter, a row an example."""
+        parts = [record.dense() for record in self.records[name]]
+        return parts[0] if len(parts) == 1 else torch.stack(parts).sum(0)
+
+    def flat(self) -> Float[Tensor, "B P"]:
+        """The gradients of all parameters side by side, in the network's order."""
+        return torch.cat([self.dense(name) for name in self.records], dim=1)
+
+    def rows(self, name: str) -> Rows | None:
+        """The gradient of a table as the rows that were looked up, where it is one."""
+        records = [record for record in self.records[name] if isinstance(record, Rows)]
+        if not records or len(records) < len(self.records[name]):
+            return None
+        ids, slopes = (torch.cat([getattr(each, part) for each in records], dim=1) for part in ("ids", "slopes"))
+        return Rows(ids, slopes, records[0].shape)
+
+
+@dataclass
+class Reader:
+    """Reads batches with a network; which parameters need a way back for each example is found out on the first."""
+
+    network: TextModel
+    alone: set[str] | None = field(default=None)
+
+    @property
+    def shapes(self) -> dict[str, torch.Size]:
+        return {name: each.shape for name, each in self.network.named_parameters() if each.requires_grad}
+
+    def read(self, batch: Batch) -> Reading:
+        """The batch, read once; gradients can be asked for as often as wanted."""
+        tape = Tape(self.network, len(batch))
+        tape.missed |= {name for name in self.shapes if name.startswith(REORDERED)}
+        with tape, torch.enable_grad():
+            logits = self.network(self.network.embed(batch), batch).logits
+        if self.alone is None:
+            self.alone = _wrong(Reading(self, tape, logits, set(tape.missed)))
+        return Reading(self, tape, logits, self.alone | tape.missed)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A batch that was read: its logits, and the gradient of each example in any direction of them."""
+
+    reader: Reader
+    tape: Tape
+    logits: Float[Tensor, "B C"]
+    alone: set[str]
+
+    def gradients(self, slopes: Float[Tensor, "B C"]) -> Gradients:
+        """The gradient of Σ_c slopes[b, c] logits[b, c] for each example b."""
+        shapes, rows = self.reader.shapes, len(slopes)
+        parameters = dict(self.reader.network.named_parameters())
+        with self.tape.noting() as found:
+            wanted = [parameters[name] for name in shapes]
+            torch.autograd.grad((self.logits * slopes).sum(), wanted, retain_graph=True, allow_unused=True)
+        own: dict[str, list[Record]] = {name: [Whole(self._each(parameters[name], slopes))] for name in self.alone}
+        nothing: dict[str, list[Record]] = {
+            name: [Whole(self.logits.new_zeros(rows, *shapes[name]))] for name in shapes if name not in found
+        }
+        return Gradients({name: own.get(name) or found.get(name) or nothing[name] for name in shapes}, shapes, rows)
+
+    def _each(self, parameter: Tensor, slopes: Float[Tensor, "B C"]) -> Float[Tensor, "B ..."]:
+        """The gradients of one parameter, a way back for each example."""
+        asked = (self.logits * slopes).sum(-1)
+        return torch.stack([_own(each, parameter) for each in asked])
+
+
+def _own(value: Float[Tensor, ""], parameter: Tensor) -> Tensor:
+    found = torch.autograd.grad(value, parameter, retain_graph=True, allow_unused=True)[0]
+    return torch.zeros_like(parameter) if found is None else found.detach()
+
+
+def _wrong(reading: Reading) -> set[str]:
+    """The parameters whose notes differ from what ways back for single examples say, or that were missed."""
+    slopes = torch.linspace(-1, 1, reading.logits.numel(), device=reading.logits.device)
+    slopes = slopes.reshape(reading.logits.shape).to(reading.logits)
+    found, parameters = reading.gradients(slopes), dict(reading.reader.network.named_parameters())
+    asked = (reading.logits * slopes).sum(-1)
+    wrong = set(reading.alone)
+    places = sorted({0, (len(slopes) - 1) // 2, len(slopes) - 1})
+    names = [name for name in found.shapes if name not in wrong]
+    for place in places:
+        own = torch.autograd.grad(
+            asked[place], [parameters[name] for name in names], retain_graph=True, allow_unused=True
+        )
+        for name, each in zip(names, own, strict=True):
+            noted = _one(found, name, place)
+            exact = torch.zeros_like(noted) if each is None else each.detach().flatten()
+            size = exact.abs().max().clamp(min=1e-6)
+            tolerance = 1e-3 if exact.dtype.itemsize >= 4 else 0.1
+            if (noted - exact).abs().max() > tolerance * size:
+                wrong.add(name)
+    return wrong
+
+
+def _one(found: Gradients, name: str, place: int) -> Float[Tensor, " P"]:
+    """The gradient of one example, without those of the others."""
+    return torch.stack([record.of(place).dense()[0] for record in found.records[name]]).sum(0)

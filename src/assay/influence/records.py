@@ -1,0 +1,78 @@
+"""The gradient of one parameter for each example, in the form in which it arises."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+AT_ONCE = 2**24  # numbers that a comparison of rows holds at once
+
+
+@dataclass(frozen=True)
+class Outer:
+    """Of a linear map: sums of outer products of what came out and what went in."""
+
+    inputs: Float[Tensor, "B T I"]
+    slopes: Float[Tensor, "B T O"]
+    shape: torch.Size  # of the parameter
+    transposed: bool = False  # the parameter has its inputs in rows
+
+    def of(self, place: int) -> Outer:
+        """The record of one example."""
+        own = slice(place, place + 1)
+        return replace(self, inputs=self.inputs[own], slopes=self.slopes[own])
+
+    def dense(self) -> Float[Tensor, "B P"]:
+        left, right = (self.inputs, self.slopes) if self.transposed else (self.slopes, self.inputs)
+        return (left.mT @ right).flatten(1)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Of a table: the slopes of the rows that were looked up."""
+
+    ids: Int[Tensor, "B K"]
+    slopes: Float[Tensor, "B K D"]
+    shape: torch.Size
+
+    def of(self, place: int) -> Rows:
+        """The record of one example."""
+        own = slice(place, place + 1)
+        return replace(self, ids=self.ids[own], slopes=self.slopes[own])
+
+    def dense(self) -> Float[Tensor, "B P"]:
+        batch, size = len(self.ids), self.shape[1]
+        whole = self.slopes.new_zeros(batch, *self.shape)
+        return whole.scatter_add_(1, self.ids[..., None].expand(-1, -1, size), self.slopes).flatten(1)
+
+    def kernel(self, other: Rows) -> Float[Tensor, "B C"]:
+        """The inner products with the gradients of others, without the table."""
+        found = self.slopes.new_zeros(len(self.ids), len(other.ids))
+        step = max(1, AT_ONCE // max(1, self.ids.shape[1] * other.ids.numel()))
+        ids, slopes = other.ids.flatten(), other.slopes.flatten(0, 1)
+        for start in range(0, len(self.ids), step):
+            part = slice(start, start + step)
+            products = self.slopes[part].flatten(0, 1) @ slopes.T
+            products *= self.ids[part].flatten()[:, None] == ids
+            found[part] = products.view(-1, self.ids.shape[1], *other.ids.shape).sum((1, 3))
+        return found
+
+
+@dataclass(frozen=True)
+class Whole:
+    """Of anything else: the gradient itself."""
+
+    slopes: Float[Tensor, "B ..."]
+
+    def of(self, place: int) -> Whole:
+        """The record of one example."""
+        return Whole(self.slopes[place : place + 1])
+
+    def dense(self) -> Float[Tensor, "B P"]:
+        return self.slopes.flatten(1)
+
+
+Record = Outer | Rows | Whole

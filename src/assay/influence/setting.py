@@ -1,0 +1,122 @@
+"""What a method of influence is given, and what it returns: the one convention for all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from assay.data.batches import Tokenised, by_tokens, collate
+from assay.influence import targets
+from assay.influence.course import Course
+from assay.influence.gradients import Reader, Reading
+from assay.models.predictions import predict
+from assay.models.textmodel import TextModel
+from assay.types import Batch
+
+READ_AT_ONCE = {"cpu": 4_096, "cuda": 32_768}  # tokens; the notes of a batch take several times its states
+
+
+@dataclass(frozen=True)
+class Influence:
+    """How much the target of each query would change if each training example were removed, as far as is predicted.
+
+    With the target "margin", a negative score is an example that supports the decision: without it the model would be
+    less sure. With "loss" it is the other way round.
+    """
+
+    scores: Float[np.ndarray, "Q N"]
+    covered: float = 1.0  # the share of the parameters that took part
+    errors: Float[np.ndarray, "Q N"] | None = None  # standard errors, where there are any
+    notes: Mapping[str, Any] = field(default_factory=dict)  # what was chosen on the way, such as the damping
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A network, what it learnt from, and what is asked about it.
+
+    It is held to minimise (1/N) Σ_i weights[i] loss_i(θ) + Σ_p decay[p] ‖θ_p‖² / 2; to remove an example is to set its
+    weight to 0.
+    """
+
+    network: TextModel
+    train: Sequence[Tokenised]
+    queries: Sequence[Tokenised]
+    classes: Int[np.ndarray, " Q"]  # that each query is asked about
+    target: str = "margin"
+    weights: Float[np.ndarray, " N"] = field(default_factory=lambda: np.ones(0))  # none given: 1 for each
+    decay: Mapping[str, float] = field(default_factory=dict)  # none given: 0 for each
+    course: Course | None = None  # how the network was trained, where that is known
+
+    @classmethod
+    def of(
+        cls,
+        network: TextModel,
+        train: Sequence[Tokenised],
+        queries: Sequence[Tokenised],
+        target: str = "margin",
+        classes: Int[np.ndarray, " Q"] | None = None,
+        course: Course | None = None,
+    ) -> Setting:
+        """Asks about the predicted classes, or where the target is the loss, about the labels."""
+        targets.target(target)
+        if classes is None:
+            labels = np.array([row.label for row in queries])
+            classes = labels if target == "loss" else predict(network, queries).argmax(-1)
+        known: dict[str, Any] = {} if course is None else {"weights": course.weights(), "decay": course.decay()}
+        return cls(network.eval(), train, queries, np.asarray(classes), target, course=course, **known)
+
+    def __post_init__(self) -> None:
+        if not len(self.weights):
+            object.__setattr__(self, "weights", np.ones(len(self.train)))
+
+    @cached_property
+    def reader(self) -> Reader:
+        return Reader(self.network)
+
+    @property
+    def parameters(self) -> dict[str, Tensor]:
+        """The parameters that were trained, by name."""
+        return {name: each for name, each in self.network.named_parameters() if each.requires_grad}
+
+    def batches(
+        self, rows: Sequence[Tokenised], tokens: int | None = None
+    ) -> Iterator[tuple[Int[np.ndarray, " n"], Batch]]:
+        """Rows of like length together, and their places."""
+        device = self.network.device
+        most = tokens or READ_AT_ONCE.get(device.type, 4_096)
+        for group in by_tokens(np.array([len(row.ids) for row in rows]), most):
+            yield np.asarray(group), collate([rows[place] for place in group], self.network.classes).to(device)
+
+    def asked(self, places: Int[np.ndarray, " n"], reading: Reading) -> Float[Tensor, "n C"]:
+        """The derivatives of the targets of some queries by their logits."""
+        classes = torch.from_numpy(self.classes[places]).to(reading.logits.device)
+        return targets.slopes(self.target, reading.logits, classes)
+
+    def learnt(self, batch: Batch, reading: Reading) -> Float[Tensor, "n C"]:
+        """The derivatives of the losses of some training rows by their logits, without their weights."""
+        return targets.slopes("loss", reading.logits, batch.labels)
+
+
+@runtime_checkable
+class Method(Protocol):
+    """A way to predict what would happen if training examples were removed."""
+
+    def unfit(self, setting: Setting) -> str | None:
+        """What the model or its training lacks, as the end of a sentence, or None."""
+
+    def __call__(self, setting: Setting) -> Influence: ...
+
+
+@runtime_checkable
+class Introspective(Protocol):
+    """A method that can also say how much the loss of each training example would rise without it."""
+
+    def own(self, setting: Setting) -> Float[np.ndarray, " N"]:
+        """The predicted rise of each training example's own loss if it were removed."""

@@ -1,0 +1,275 @@
+"""Takes notes while a network reads a batch, so that one way back gives the gradient of every example."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from assay.influence.plainly import Plainly, gru, lstm
+from assay.influence.records import Outer, Record, Rows, Whole
+
+Make = Callable[[Tensor], list[tuple[str, Record]]]
+
+ELEMENTWISE = {
+    *(torch.add, torch.sub, torch.mul, torch.div, torch.where, torch.Tensor.where),
+    *(getattr(torch.Tensor, name) for name in ("add", "sub", "mul", "div", "__add__", "__sub__", "__mul__")),
+    *(getattr(torch.Tensor, name) for name in ("__radd__", "__rmul__", "__truediv__", "__iadd__", "add_", "__rsub__")),
+}
+ALIKE = {torch.Tensor.to, torch.Tensor.float, torch.Tensor.double, torch.Tensor.type, torch.Tensor.contiguous}
+
+
+@dataclass(frozen=True)
+class Loose:
+    """A tensor that no example owns, the parameter that it comes from, and what its slopes say of that."""
+
+    tensor: Tensor
+    name: str
+    make: Callable[[Tensor], Record]
+
+
+class Tape(Plainly):
+    """Sees every use of a parameter: in a way that it knows, the use is noted; in another, the parameter is missed.
+
+    The `size` examples are the first dimension everywhere; in a matrix, it may be they and their places.
+    """
+
+    def __init__(self, network: nn.Module, size: int) -> None:
+        super().__init__()
+        self.names = {id(each): name for name, each in network.named_parameters() if each.requires_grad}
+        self.size = size
+        self.missed: set[str] = set()
+        self.found: dict[str, list[Record]] | None = None
+        self.loose: dict[int, Loose] = {}
+
+    @contextmanager
+    def noting(self) -> Iterator[dict[str, list[Record]]]:
+        """What is found on one way back."""
+        self.found = defaultdict(list)
+        yield self.found
+        self.found = None
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        if func is F.linear:
+            return self.linear(*args, **kwargs)
+        if func is torch.addmm and self._name(args[2]) is not None:
+            return self._addmm(*args)
+        if func is F.embedding:
+            return self._embedding(*args, **kwargs)
+        if func is F.layer_norm:
+            return self._layer_norm(*args, **kwargs)
+        if func in (F.conv1d, torch.conv1d):
+            return self._conv1d(*args, **kwargs)
+        if func in (torch.lstm, torch.gru, F.scaled_dot_product_attention):
+            return super().__torch_function__(func, types, args, kwargs)
+        given = [each for each in (*args, *kwargs.values()) if isinstance(each, Tensor)]
+        if origins := [origin for each in given if (origin := self._origin(each)) is not None]:
+            return self._loosely(func, origins, args, kwargs)
+        return func(*args, **kwargs)
+
+    def _name(self, tensor: Tensor | None) -> str | None:
+        return None if tensor is None else self.names.get(id(tensor))
+
+    def _tap(self, tensor: Tensor, make: Make) -> None:
+        """Notes what `make` makes of the tensor's slope, on every way back."""
+
+        def note(slope: Tensor) -> None:
+            if self.found is not None:
+                for name, record in make(slope.detach()):
+                    self.found[name].append(record)
+
+        if tensor.requires_grad:
+            hook: Any = tensor.register_hook
+            hook(note)
+
+    def _rows(self, tensor: Tensor) -> Tensor | None:
+        """The tensor with an example a row and all that belongs to it behind: [B, T, size]."""
+        if len(tensor) != self.size and (tensor.dim() != 2 or len(tensor) % self.size):
+            return None
+        return tensor.reshape(self.size, -1, tensor.shape[-1])
+
+    def linear(self, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+        y = F.linear(x, weight, bias)
+        self._note_linear(x, y, weight, bias)
+        return y
+
+    def _note_linear(self, x: Tensor, y: Tensor, weight: Tensor, bias: Tensor | None, transposed: bool = False) -> None:
+        matrix, shift, inputs = self._name(weight), self._name(bias), self._rows(x.detach())
+        if inputs is None:
+            self.missed |= {name for name in (matrix, shift) if name is not None}
+            return
+
+        def make(slope: Tensor) -> list[tuple[str, Record]]:
+            slopes = slope.reshape(self.size, -1, slope.shape[-1])
+            made: list[tuple[str, Record]] = []
+            if matrix is not None:
+                made.append((matrix, Outer(inputs, slopes, weight.shape, transposed)))
+            if shift is not None:
+                made.append((shift, Whole(slopes.sum(1))))
+            return made
+
+        if matrix is not None or shift is not None:
+            self._tap(y, make)
+
+    def _addmm(self, bias: Tensor, x: Tensor, weight: Tensor) -> Tensor:
+        y = torch.addmm(bias, x, weight)
+        self._note_linear(x, y, weight, bias, transposed=True)
+        return y
+
+    def _conv1d(self, x: Tensor, weight: Tensor, bias: Tensor | None = None, *others: Any, **options: Any) -> Tensor:
+        y = F.conv1d(x, weight, bias, *others, **options)
+        padding = options.get("padding", others[1] if len(others) > 1 else 0)
+        around = padding[0] if isinstance(padding, tuple) else padding
+        windows = F.pad(x, (around, around)).unfold(2, weight.shape[2], 1)  # [B, D, T, W]
+        inputs = windows.permute(0, 2, 1, 3).flatten(2)
+        if inputs.shape[1] != y.shape[2] or len(x) != self.size:  # strides, dilations and groups are not known here
+            self.missed |= {name for each in (weight, bias) if (name := self._name(each)) is not None}
+            return y
+        matrix, shift, rows = self._name(weight), self._name(bias), self._rows(inputs.detach())
+
+        def make(slope: Tensor) -> list[tuple[str, Record]]:
+            slopes = slope.mT.reshape(self.size, -1, slope.shape[1])
+            made: list[tuple[str, Record]] = []
+            if matrix is not None and rows is not None:
+                made.append((matrix, Outer(rows, slopes, weight.shape)))
+            if shift is not None:
+                made.append((shift, Whole(slopes.sum(1))))
+            return made
+
+        self._tap(y, make)
+        return y
+
+    def _embedding(
+        self, ids: Tensor, weight: Tensor, padding_idx: int | None = None, *others: Any, **kw: Any
+    ) -> Tensor:
+        y = F.embedding(ids, weight, padding_idx, *others, **kw)
+        name = self._name(weight)
+        if name is None:
+            return y
+        blank = -1 if padding_idx is None else padding_idx % weight.shape[0]
+        if ids.dim() > 1 and len(ids) == self.size:
+            self._tap(y, lambda slope: [(name, _looked_up(ids, slope, weight.shape, blank))])
+        else:
+            every = ids.reshape(1, -1).expand(self.size, -1)
+            self._loosen(y, name, lambda slope: _looked_up(every, slope, weight.shape, blank))
+        return y
+
+    def _layer_norm(
+        self, x: Tensor, shape: Any, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
+    ) -> Tensor:
+        y = F.layer_norm(x, shape, weight, bias, eps)
+        scale, shift = self._name(weight), self._name(bias)
+        if self._rows(x) is None:
+            self.missed |= {name for name in (scale, shift) if name is not None}
+            return y
+        normed = self._rows(F.layer_norm(x.detach(), shape, None, None, eps))
+
+        def make(slope: Tensor) -> list[tuple[str, Record]]:
+            slopes = slope.reshape(self.size, -1, slope.shape[-1])
+            made: list[tuple[str, Record]] = []
+            if scale is not None and normed is not None:
+                made.append((scale, Whole((slopes * normed).sum(1))))
+            if shift is not None:
+                made.append((shift, Whole(slopes.sum(1))))
+            return made
+
+        if scale is not None or shift is not None:
+            self._tap(y, make)
+        return y
+
+    def recurrence(self, long: bool, x: Tensor, before: Any, weights: Any, *options: Any) -> tuple[Tensor, ...]:
+        """Step by step; the share of the states in the gates is noted through a tensor of zeros that is added."""
+        if options[0] is not True or options[1] != 1 or options[4] or not options[5] or self._name(weights[1]) is None:
+            self.missed |= {name for each in weights if (name := self._name(each)) is not None}
+            return super().recurrence(long, x, before, weights, *options)
+        given = self.linear(x, weights[0], weights[2])
+        nothing = given * 0  # on the way back to the parameters, as what is noted must be
+        places = iter(nothing.unbind(1))
+        states, last = (lstm if long else gru)(
+            given, before, lambda state: F.linear(state, weights[1], weights[3]) + next(places)
+        )
+        start = (before[0] if long else before).squeeze(0)[:, None]
+        earlier = torch.cat([start, states[:, :-1]], dim=1)
+        self._note_linear(earlier, nothing, weights[1], weights[3])
+        return states, *last
+
+    def _origin(self, tensor: Tensor) -> Loose | None:
+        """Where a tensor comes from that no example owns: a parameter, or what was made of one."""
+        if (name := self.names.get(id(tensor))) is not None:
+            return Loose(tensor, name, Whole)
+        return self.loose.get(id(tensor))
+
+    def _loosen(self, tensor: Tensor, name: str, make: Callable[[Tensor], Record]) -> None:
+        """Remembers such a tensor; it is kept alive, so that nothing else takes its identity."""
+        self.loose[id(tensor)] = Loose(tensor, name, make)
+
+    def _loosely(self, func: Any, origins: list[Loose], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A use of what has no examples: where it meets them, it is repeated for each, and the copies are noted."""
+        first = origins[0]
+        if func in ALIKE and args[0] is first.tensor:
+            result = func(*args, **kwargs)
+            if result is not first.tensor:
+                self._loosen(result, first.name, first.make)
+            return result
+        if func is torch.Tensor.expand:
+            result = func(*args, **kwargs)
+            if len(result) == self.size and result.dim() >= first.tensor.dim():
+                return self._noted(result, first)
+        elif func is torch.Tensor.__getitem__ and isinstance(args[1], int) and first.tensor.dim() == 2:
+            result = func(*args, **kwargs)
+            if first.make is Whole:
+                row, shape = args[1] % len(first.tensor), first.tensor.shape
+                ids = torch.full((self.size, 1), row, device=result.device)
+                self._loosen(result, first.name, lambda slope: Rows(ids, slope.reshape(self.size, 1, -1), shape))
+                return result
+        elif func in ELEMENTWISE:
+            tensors = [each for each in (*args, *kwargs.values()) if isinstance(each, Tensor)]
+            dims = max(each.dim() for each in tensors)
+            if any(each.dim() == dims and len(each) == self.size and self._origin(each) is None for each in tensors):
+                return func(
+                    *(self._repeated(each, dims) for each in args),
+                    **{name: self._repeated(each, dims) for name, each in kwargs.items()},
+                )
+            result = func(*args, **kwargs)
+        else:
+            result = func(*args, **kwargs)
+        if isinstance(result, Tensor) and result.requires_grad:
+            self.missed |= {each.name for each in origins}
+        return result
+
+    def _repeated(self, value: Any, dims: int) -> Any:
+        """A copy for each example, the rest of its shape as it would be broadcast."""
+        origin = self._origin(value) if isinstance(value, Tensor) else None
+        if origin is None or (value.dim() == dims and len(value) != 1):
+            return value
+        shape = (1,) * (dims - value.dim()) + tuple(value.shape)
+        return self._noted(value.reshape(shape).expand(self.size, *shape[1:]), origin)
+
+    def _noted(self, copies: Tensor, origin: Loose) -> Tensor:
+        """The copies; what their slopes say of each example is noted."""
+        own = tuple(origin.tensor.shape)
+        if len(own) == copies.dim():
+            own = own[1:]
+        padded = (1,) * (copies.dim() - 1 - len(own)) + own
+
+        def make(slope: Tensor) -> list[tuple[str, Record]]:
+            return [(origin.name, origin.make(slope.sum_to_size(self.size, *padded).reshape(self.size, *own)))]
+
+        self._tap(copies, make)
+        return copies
+
+
+def _looked_up(ids: Tensor, slope: Tensor, shape: torch.Size, blank: int) -> Rows:
+    """The rows that were looked up; that of the padding learns nothing."""
+    flat = ids.flatten(1)
+    slopes = slope.reshape(*flat.shape, shape[1])
+    return Rows(flat, slopes * (flat != blank)[..., None] if blank >= 0 else slopes, shape)

@@ -1,0 +1,48 @@
+"""A training that is gone through again."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from assay.data.corpora import corpus
+from assay.data.subsets import thinned
+from assay.influence.course import Course
+from assay.models.architecture import Architecture
+from assay.models.options import Training
+from assay.models.recipes import Recipe, train
+
+SMALL = Recipe(
+    Architecture(embedding=8, hidden=4, alignment_size=4, dropout_decoder=0.2),
+    training=Training(epochs=3, batch_size=16, learning_rate=5e-3),
+)
+
+
+def test_the_same_training_gives_the_same_weights() -> None:
+    texts = thinned(corpus("planted:keyword"), 120, 0)
+    model = train(texts, SMALL)
+    course = Course.of(model, texts)
+    again = course.learn(np.ones(len(course.rows)))
+    for name, tensor in model.network.state_dict().items():
+        assert torch.equal(again.state_dict()[name], tensor), name
+
+
+def test_an_example_without_a_share_leaves_no_trace() -> None:
+    texts = thinned(corpus("planted:keyword"), 60, 0)
+    course = Course.of(train(texts, SMALL), texts)
+    shares = np.ones(len(course.rows))
+    shares[7] = 0
+    without = course.learn(shares)
+    course.rows[7].ids[:] = course.rows[8].ids[0]  # what it says does not matter any more; its length does, in batches
+    again = course.learn(shares)
+    moved = [not torch.equal(again.state_dict()[name], each) for name, each in without.state_dict().items()]
+    assert not any(moved)
+    assert any(not torch.equal(each, course.learn().state_dict()[name]) for name, each in again.state_dict().items())
+
+
+def test_steps_are_counted_and_watched() -> None:
+    texts = thinned(corpus("planted:keyword"), 60, 0)
+    course = Course.of(train(texts, SMALL), texts)
+    seen: list[int] = []
+    course.learn(watch=lambda number, network, optimiser: seen.append(number))
+    assert seen == list(range(course.steps + 1))
