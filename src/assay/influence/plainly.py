@@ -31,6 +31,8 @@ class Plainly(TorchFunctionMode):
             return self.recurrence(func is torch.lstm, *args)
         if func is F.scaled_dot_product_attention:
             return attention(*args, **kwargs)
+        if func is F.embedding and not args[0].numel():  # of nothing: many at once cannot go back through that
+            return args[1].new_zeros(*args[0].shape, args[1].shape[1])
         return func(*args, **kwargs)
 
     def recurrence(

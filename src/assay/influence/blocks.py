@@ -1,0 +1,145 @@
+"""Parts of a curvature that is block-diagonal: each is diagonal in a basis of its own."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from assay.influence.gradients import Gradients
+from assay.influence.products import Vectors
+from assay.influence.records import Rows
+
+WHOLE = 1_024  # numbers of a parameter up to which its block is a whole matrix
+
+
+class Block(ABC):
+    """The curvature over some parameters: gathered, decomposed, corrected, damped, and then solved."""
+
+    names: tuple[str, ...]
+    values: Tensor  # of the curvature in its basis
+    inverse: Tensor
+
+    def __init__(self, decay: float) -> None:
+        self.decay = decay
+
+    def damp(self, damping: float) -> None:
+        """Adds the strength of L2 and the damping."""
+        self.inverse = 1 / (self.values + self.decay + damping)
+
+    @abstractmethod
+    def gather(self, gradients: Gradients) -> None:
+        """Adds what the examples of a batch say of the basis."""
+
+    @abstractmethod
+    def decompose(self) -> None:
+        """Finds the basis."""
+
+    @abstractmethod
+    def correct(self, gradients: Gradients, total: int) -> None:
+        """Adds what the examples of a batch, of so many in total, say of the values."""
+
+    @abstractmethod
+    def squares(self, gradients: Gradients, scale: Tensor) -> Float[Tensor, " B"]:
+        """The sum of the squares of each gradient in the basis, each times its scale."""
+
+    @abstractmethod
+    def solved(self, vectors: Vectors) -> dict[str, Tensor]:
+        """The vectors times the inverse."""
+
+
+class Vector(Block):
+    """Anything else: a whole matrix where it is small, only its diagonal where not."""
+
+    def __init__(self, name: str, like: Tensor, decay: float) -> None:
+        super().__init__(decay)
+        self.names, size = (name,), like.numel()
+        self.basis = like.new_zeros(size, size, dtype=torch.float64) if size <= WHOLE else None
+        self.values = like.new_zeros(size, dtype=torch.float64)
+
+    def gather(self, gradients: Gradients) -> None:
+        if self.basis is not None:
+            flat = wide(gradients.dense(self.names[0]))
+            self.basis += (flat.T @ flat).double()
+
+    def decompose(self) -> None:
+        self.basis = None if self.basis is None else basis(self.basis)
+
+    def correct(self, gradients: Gradients, total: int) -> None:
+        self.values += self._turned(gradients.dense(self.names[0])).double().square().sum(0) / total
+
+    def squares(self, gradients: Gradients, scale: Tensor) -> Float[Tensor, " B"]:
+        return (self._turned(gradients.dense(self.names[0])).double().square() * scale).sum(1)
+
+    def solved(self, vectors: Vectors) -> dict[str, Tensor]:
+        vector = vectors[self.names[0]]
+        found = self._turned(vector.flatten(1))
+        found = found * self.inverse.to(found)
+        found = found if self.basis is None else found @ self.basis.T.to(found)
+        return {self.names[0]: found.reshape(vector.shape)}
+
+    def _turned(self, flat: Float[Tensor, "B P"]) -> Float[Tensor, "B P"]:
+        flat = wide(flat)
+        return flat if self.basis is None else flat @ self.basis.to(flat)
+
+
+class Table(Block):
+    """Embeddings: what goes in is one row of many, so its second moments are diagonal already."""
+
+    def __init__(self, name: str, like: Float[Tensor, "V D"], decay: float) -> None:
+        super().__init__(decay)
+        self.names = (name,)
+        self.basis = like.new_zeros(like.shape[1], like.shape[1], dtype=torch.float64)
+        self.values = like.new_zeros(like.shape, dtype=torch.float64)
+
+    def gather(self, gradients: Gradients) -> None:
+        slopes = wide(self._rows(gradients).slopes).flatten(0, 1)
+        self.basis += (slopes.T @ slopes).double()
+
+    def decompose(self) -> None:
+        self.basis = basis(self.basis)
+
+    def correct(self, gradients: Gradients, total: int) -> None:
+        _, ids, turned = self._turned(gradients)
+        self.values.index_add_(0, ids, turned.double().square() / total)
+
+    def squares(self, gradients: Gradients, scale: Tensor) -> Float[Tensor, " B"]:
+        examples, ids, turned = self._turned(gradients)
+        found = self.values.new_zeros(gradients.size)
+        return found.index_add_(0, examples, (turned.double().square() * scale[ids]).sum(1))
+
+    def solved(self, vectors: Vectors) -> dict[str, Tensor]:
+        vector = wide(vectors[self.names[0]])
+        turn = self.basis.to(vector)
+        return {self.names[0]: (vector @ turn * self.inverse.to(vector)) @ turn.T}
+
+    def _rows(self, gradients: Gradients) -> Rows:
+        name = self.names[0]
+        found = gradients.rows(name)
+        if found is None:  # a batch that says nothing of the table, or uses it otherwise
+            every = torch.arange(len(self.values), device=self.values.device).expand(gradients.size, -1)
+            found = Rows(every, gradients.dense(name).view(gradients.size, *self.values.shape), self.values.shape)
+        return found
+
+    def _turned(self, gradients: Gradients) -> tuple[Int[Tensor, " K"], Int[Tensor, " K"], Float[Tensor, "K D"]]:
+        """The examples and the rows that they look up, each once, and its slope in the basis."""
+        rows, total = self._rows(gradients), len(self.values)
+        numbers = torch.arange(len(rows.ids), device=rows.ids.device)[:, None] * total + rows.ids
+        once, places = numbers.flatten().unique(return_inverse=True)  # type: ignore[no-untyped-call]
+        slopes = wide(rows.slopes).flatten(0, 1)
+        summed = slopes.new_zeros(len(once), slopes.shape[1]).index_add_(0, places, slopes)
+        return once // total, once % total, summed @ self.basis.to(summed)
+
+
+def wide(tensor: Tensor) -> Tensor:
+    """The tensor in at least single precision."""
+    return tensor if tensor.dtype.itemsize >= 4 else tensor.float()
+
+
+def basis(matrix: Float[Tensor, "S S"]) -> Float[Tensor, "S S"]:
+    """The eigenvectors, in columns."""
+    size = matrix.diagonal().mean().clamp(min=1e-300)
+    vectors: Tensor = torch.linalg.eigh((matrix + matrix.T) / (2 * size)).eigenvectors
+    return vectors

@@ -1,0 +1,72 @@
+"""A training at some of its steps."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from assay.errors import AssayError
+from assay.influence.course import Course
+from assay.influence.setting import Setting
+from assay.models.textmodel import TextModel
+
+UNTOLD = "how the model was trained is not known"
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A network after some steps, and how it went on from there."""
+
+    network: TextModel
+    stands_for: int  # steps since the last checkpoint
+    rate: float  # of learning
+    spread: dict[str, Tensor]  # by which Adam divides its steps
+
+    def setting(self, setting: Setting) -> Setting:
+        """The same questions about this network."""
+        return replace(setting, network=self.network)
+
+
+def checkpoints(course: Course, count: int) -> list[Checkpoint]:
+    """So many, at equal distances, the last after the last step; they are kept in memory."""
+    steps = np.unique(np.linspace(0, course.steps, count + 1).round().astype(int))
+    lengths = dict(zip(steps[1:].tolist(), np.diff(steps).tolist(), strict=True))
+    found: list[Checkpoint] = []
+
+    def watch(number: int, network: TextModel, optimiser: torch.optim.Optimizer) -> None:
+        if number in lengths:
+            rate = float(optimiser.param_groups[0]["lr"])
+            found.append(Checkpoint(deepcopy(network).eval(), lengths[number], rate, adam_spread(network, optimiser)))
+
+    course.learn(watch=watch)
+    return found
+
+
+def adam_spread(network: nn.Module, optimiser: torch.optim.Optimizer) -> dict[str, Tensor]:
+    """The roots of Adam's second moments; nothing for another optimiser."""
+    found: dict[str, Tensor] = {}
+    groups: dict[int, dict[str, Any]] = {
+        id(each): group for group in optimiser.param_groups for each in group["params"]
+    }
+    for name, parameter in network.named_parameters():
+        state = optimiser.state.get(parameter, {})
+        moment = state.get("max_exp_avg_sq", state.get("exp_avg_sq"))
+        if moment is not None:
+            options = groups[id(parameter)]
+            root = (1 - options["betas"][1] ** float(state["step"])) ** 0.5
+            found[name] = moment.detach().sqrt() / root + options["eps"]
+    return found
+
+
+def course_of(setting: Setting) -> Course:
+    """The training of the rows of the setting."""
+    if setting.course is None:
+        raise AssayError(f"This method cannot be used: {UNTOLD}.")
+    if len(setting.course.rows) != len(setting.train):
+        raise AssayError("The training rows are not those that the model was trained on; give these.")
+    return setting.course

@@ -1,0 +1,123 @@
+"""Training examples whose gradients point where that of a query points, or away from it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from assay import progress
+from assay.influence.gradients import Gradients
+from assay.influence.products import Vectors, query_gradients, train_products
+from assay.influence.setting import Influence, Setting
+
+HELD = {"cpu": 2**28, "cuda": 2**33}  # numbers that the gradients of queries may take at once
+Change = Callable[[Vectors], Vectors]
+
+
+@dataclass(frozen=True)
+class GradientDot:
+    """The product of the gradients of the query and of the example; Charpiat et al. (2019), equation 2.
+
+    It is what one step down the gradient of the mean loss would change if the example were not in it, for a learning
+    rate of 1; also the limit of λ times an influence function for a damping λ without bounds.
+    """
+
+    def unfit(self, setting: Setting) -> str | None:
+        """Nothing is lacking."""
+        return None
+
+    def __call__(self, setting: Setting) -> Influence:
+        notes = {"units": "change of the target after one step of gradient descent, by its learning rate"}
+        return Influence(dots(setting) * shares(setting), notes=notes)
+
+    def own(self, setting: Setting) -> Float[np.ndarray, " N"]:
+        """The rise of each loss after one step without the example, by the learning rate."""
+        return np.asarray(train_squares(setting) * shares(setting))
+
+
+@dataclass(frozen=True)
+class GradientCosine:
+    """The cosine of the angle between both gradients; Charpiat et al. (2019), section 2.
+
+    It has no units: long gradients, as those of outliers, count no more than short ones.
+    """
+
+    def unfit(self, setting: Setting) -> str | None:
+        """Nothing is lacking."""
+        return None
+
+    def __call__(self, setting: Setting) -> Influence:
+        lengths = np.sqrt(train_squares(setting))
+
+        def directed(vectors: Vectors) -> Vectors:
+            size = torch.stack([each.flatten(1).double().square().sum(1) for each in vectors.values()]).sum(0).sqrt()
+            return {name: each / _along(size.clamp(min=1e-30), each) for name, each in vectors.items()}
+
+        scores = dots(setting, directed) / np.maximum(lengths, 1e-30)
+        return Influence(scores * (setting.weights > 0), notes={"units": "cosines"})
+
+
+def dots(setting: Setting, change: Change | None = None) -> Float[np.ndarray, "Q N"]:
+    """The product of the gradient of each query, changed, with that of the loss of each training row."""
+    found = np.zeros((len(setting.queries), len(setting.train)))
+    for places, part in parts(setting):
+        vectors: Vectors = query_gradients(part)
+        found[places] = train_products(part, vectors if change is None else change(vectors))
+    return found
+
+
+def shares(setting: Setting) -> Float[np.ndarray, " N"]:
+    """The share of each training row in the mean loss."""
+    return np.asarray(setting.weights / len(setting.train))
+
+
+def parts(setting: Setting) -> Iterator[tuple[slice, Setting]]:
+    """The setting with some queries at a time, so many that their gradients can be held, and their places."""
+    size = sum(each.numel() for each in setting.parameters.values())
+    step = max(1, HELD.get(setting.network.device.type, HELD["cpu"]) // max(1, size))
+    for start in range(0, len(setting.queries), step):
+        places = slice(start, start + step)
+        part = replace(setting, queries=setting.queries[places], classes=setting.classes[places])
+        vars(part)["reader"] = setting.reader  # what it found out about the network holds for all parts
+        yield places, part
+
+
+def train_squares(setting: Setting) -> Float[np.ndarray, " N"]:
+    """The squared length of the gradient of the loss of each training row, without its weight."""
+    return over_train(setting, squares)
+
+
+def over_train(setting: Setting, say: Callable[[Gradients], Tensor]) -> Float[np.ndarray, " N"]:
+    """A number for the gradient of the loss of each training row."""
+    found = np.zeros(len(setting.train))
+    with progress.bar() as shown:
+        task = shown.add_task("training examples", total=len(setting.train))
+        for places, batch in setting.batches(setting.train):
+            reading = setting.reader.read(batch)
+            found[places] = say(reading.gradients(setting.learnt(batch, reading))).double().cpu().numpy()
+            shown.advance(task, len(places))
+    return found
+
+
+def squares(gradients: Gradients, scales: Vectors | None = None) -> Float[Tensor, " B"]:
+    """The squared length of the gradient of each example, perhaps scaled; of a table, without the table."""
+    parts = []
+    for name in gradients.records:
+        rows, scale = gradients.rows(name), (scales or {}).get(name)
+        if rows is None:
+            dense = gradients.dense(name).double()
+            parts.append((dense if scale is None else dense * scale.flatten()).square().sum(1))
+        else:
+            slopes, same = rows.slopes.double(), rows.ids[:, :, None] == rows.ids[:, None]
+            slopes = slopes if scale is None else slopes * scale[rows.ids]
+            parts.append((slopes @ slopes.mT * same).sum((1, 2)))
+    return torch.stack(parts).sum(0)
+
+
+def _along(numbers: Float[Tensor, " Q"], vectors: Float[Tensor, "Q ..."]) -> Tensor:
+    return numbers.to(vectors).view(-1, *[1] * (vectors.dim() - 1))
