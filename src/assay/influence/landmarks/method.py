@@ -1,0 +1,111 @@
+"""Landmarks as a method of influence: which training texts an answer comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+
+from assay.data.batches import Tokenised
+from assay.influence import targets
+from assay.influence.landmarks.kernels import Kernel, Passage, Represented
+from assay.influence.landmarks.model import LandmarkModel, LandmarkRecipe
+from assay.influence.landmarks.relevance import relevance
+from assay.influence.landmarks.training import train
+from assay.influence.setting import Influence, Setting
+from assay.models.predictions import groups
+from assay.models.textmodel import TextModel
+
+
+def influence(
+    model: LandmarkModel,
+    texts: Sequence[Passage],
+    classes: Int[np.ndarray, " Q"] | None = None,
+    target: str = "logit",
+    epsilon: float = 0.0,
+) -> Influence:
+    """How much the target of each text would change without its likeness to each training text.
+
+    Minus the landmark's part by relevance propagation, so it is a first-order prediction; 0 for texts that are no
+    landmarks. `covered` is the share of the training texts that are. Asked are the classes that the model answers,
+    unless others are named.
+    """
+    likeness = model.likeness(texts)
+    with torch.no_grad():
+        logits = model.network(likeness)
+    asked = logits.argmax(-1) if classes is None else torch.from_numpy(classes).to(logits.device)
+    slopes = targets.slopes(target, logits, asked)
+    parts = torch.einsum("qc,qcm->qm", slopes, relevance(model.network, likeness, epsilon)).double().cpu().numpy()
+    scores = np.zeros((len(texts), model.learnt))
+    np.subtract.at(scores.T, model.places, parts.T)
+    share = len(np.unique(model.places)) / model.learnt
+    cancelled = np.abs(parts).sum(1) / np.maximum(np.abs(parts.sum(1)), 1e-12)
+    notes = {
+        "landmarks": np.unique(model.places).tolist(),
+        "covered": "share of training texts that are landmarks",
+        "cancellation": float(np.median(cancelled)),  # 1 where no part is against another
+    }
+    return Influence(scores, share, notes=notes)
+
+
+@dataclass(frozen=True)
+class Landmarks:
+    """Which training texts a kernel-based classifier takes its answers from (Croce et al., 2018, 2019).
+
+    It trains that classifier itself, on the same rows, and answers about it, not about the given network. With
+    `distilled` the classifier learns the network's logits instead of the labels, and the notes say on what share of
+    rows that it did not learn from, and of the queries, it answers as the network does.
+    """
+
+    recipe: LandmarkRecipe = field(default_factory=lambda: LandmarkRecipe((Represented(),), cutoff=1e-2))
+    distilled: bool = True
+    epsilon: float = 0.0
+
+    def unfit(self, setting: Setting) -> str | None:
+        if len(setting.train) < 4:
+            return "landmarks need at least four training texts"
+        if any(row.candidates is not None for row in setting.train):
+            return "landmarks answer with any class, and here only some can be right"
+        return None
+
+    def __call__(self, setting: Setting) -> Influence:
+        """The scores of the classifier's landmarks, 0 for all other rows; see `influence`."""
+        model = self.learnt(setting)
+        found = influence(model, setting.queries, setting.classes, setting.target, self.epsilon)
+        held = [setting.train[place] for place in model.history["held"]]
+        agreement = {
+            "agreement": agreement_with(setting.network, model, setting.queries),
+            "agreement_held_out": agreement_with(setting.network, model, held),
+        }
+        return replace(found, notes={**found.notes, **agreement, "about": "a classifier of its own"})
+
+    def learnt(self, setting: Setting) -> LandmarkModel:
+        """The classifier that is asked."""
+        recipe = replace(self.recipe, kernels=tuple(_bound(each, setting.network) for each in self.recipe.kernels))
+        labels = np.array([row.label for row in setting.train])
+        known = logits(setting.network, setting.train) if self.distilled else None
+        names = [str(number) for number in range(setting.network.classes)]
+        return train(recipe, setting.train, labels, names, logits=known, device=str(setting.network.device))
+
+
+def agreement_with(network: TextModel, model: LandmarkModel, rows: Sequence[Tokenised]) -> float:
+    """The share of rows that both answer alike."""
+    theirs, ours = logits(network, rows), model.logits(rows).cpu().numpy()
+    return float((theirs.argmax(-1) == ours.argmax(-1)).mean())
+
+
+def _bound(kernel: Kernel, network: TextModel) -> Kernel:
+    """The kernel with the network, where it compares representations and has none."""
+    return replace(kernel, network=network) if isinstance(kernel, Represented) and kernel.network is None else kernel
+
+
+@torch.no_grad()
+def logits(network: TextModel, rows: Sequence[Tokenised]) -> Float[np.ndarray, "N C"]:
+    """The logits of a network for each row."""
+    found = np.zeros((len(rows), network.classes))
+    for places, batch in groups(network, rows):
+        found[places] = network(network.embed(batch), batch).logits.double().cpu().numpy()
+    return found

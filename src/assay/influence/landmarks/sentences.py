@@ -1,0 +1,65 @@
+"""Why, in a sentence: the training texts that a text reminds the model of (Croce et al., 2019)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+
+from assay.errors import AssayError
+from assay.influence.landmarks.model import LandmarkModel
+from assay.influence.landmarks.reasons import reasons
+
+MOST = 20  # words of a text that are shown
+Named = tuple[str, str]
+"""A text and the name of its class."""
+
+
+def quoted(text: str) -> str:
+    """The text in quotation marks, cut where it is long; its own quotation marks become single ones."""
+    words = text.translate(str.maketrans('“”„«»"', "‘’‚‹›'")).split()
+    return f"“{' '.join(words[:MOST])}{' …' if len(words) > MOST else ''}”"
+
+
+def sentence(answer: str, alike: Sequence[str], unlike: Sequence[Named] = (), against: Sequence[Named] = ()) -> str:
+    """“I answer X because it reminds me of …, which is also X, and not of …, which is Y.”
+
+    Texts `against` the answer follow: “although it also reminds me of …, which is Y”.
+    """
+    if alike:
+        also = "which is also" if len(alike) == 1 else "which are also"
+        start = (
+            f"I answer {answer} because it reminds me of {_joined([quoted(text) for text in alike])}, {also} {answer}"
+        )
+        start += f", and not of {_listed(unlike)}" if unlike else ""
+    else:
+        start = f"I answer {answer}, and no text that it reminds me of is also {answer}"
+    return start + (f", although it also reminds me of {_listed(against)}" if against else "") + "."
+
+
+def _listed(texts: Sequence[Named]) -> str:
+    return _joined([f"{quoted(text)}, which is {name}" for text, name in texts])
+
+
+def _joined(parts: Sequence[str]) -> str:
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+
+
+def because(model: LandmarkModel, text: str, count: int = 1, contrast: bool = False, objection: bool = False) -> str:
+    """Why the model answers as it does about a text: the landmarks that speak most for its answer.
+
+    With `contrast`, also the one of another class that it is less like than usual and that speaks most for the answer;
+    with `objection`, the one that it is like and that speaks most against it.
+    """
+    if any(not isinstance(each, str) for each in model.texts):
+        raise AssayError("The landmarks are rows of word ids, not texts; train on the texts to have sentences.")
+    likeness = model.likeness([text])
+    answer = int(model.network(likeness)[0].argmax())
+    found = reasons(model, likeness, torch.tensor([answer]))[0]
+    known = {place: (str(model.texts[j]), model.classes[model.labels[j]]) for j, place in enumerate(model.places)}
+    return sentence(
+        model.classes[answer],
+        [known[place][0] for place in found.alike[:count]],
+        [known[place] for place in found.unlike[: int(contrast)]],
+        [known[place] for place in found.against[: int(objection)]],
+    )
