@@ -26,7 +26,7 @@ from assay.metrics.agreement import kendall
 from assay.models.architecture import Architecture
 from assay.models.classifier import Classifier
 from assay.models.dependence import state_slopes
-from assay.run.audit import TOKENS
+from assay.run.portions import TOKENS
 from assay.types import Batch
 from benchmarks import plain
 

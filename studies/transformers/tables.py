@@ -7,8 +7,13 @@ from collections.abc import Mapping
 from studies.pages import made_from, table
 from studies.results import Result, finding
 
+YARDSTICKS = {
+    "leave_one_out": ("τ with leave-one-out", "agreement", "tau"),
+    "attnlrp": ("highest words that AttnLRP names too", "consistency", "overlap"),
+}
+"""What other explainers are compared with, and how: the first of these that is there."""
+
 MEASURES = {
-    "τ with leave-one-out": ("agreement", "tau"),
     "comprehensiveness": ("erasure", "comprehensiveness"),
     "sufficiency": ("erasure", "sufficiency"),
     "words until the decision flips": ("erasure", "flip"),
@@ -22,9 +27,10 @@ def page(results: Mapping[str, Result]) -> str:
         made = made.replace("--device cuda", "--device cuda --dtype bfloat16")
     parts = [made, "", *_models(results), ""]
     for name, result in results.items():
-        corpus, _, head = name.partition("-")
+        cell, _, head = name.rpartition("-")
         title = "its own head" if head == "own" else "an attention that pools"
-        parts += [f"### {corpus}, {title}", "", *_explainers(result), "", _attention(result), ""]
+        parts += [f"### {cell.replace('-whole', ' in full')}, {title}", "", *_explainers(result), ""]
+        parts += [sentence for said in (_attention(result), _speed(result)) if said for sentence in (said, "")]
     return "\n".join(parts)
 
 
@@ -43,20 +49,30 @@ def _models(results: Mapping[str, Result]) -> list[str]:
 
 def _explainers(result: Result) -> list[str]:
     names = list(result["training"]["explainer_seconds"])
-    rows = [[_mean(result, audit, measure, name) for audit, measure in MEASURES.values()] for name in names]
-    return table(["explainer", *MEASURES], names, rows, low=(2, 3))
+    yardstick = next(name for name in YARDSTICKS if name in names)
+    rows = [
+        [_beside(result, name, yardstick), *(_mean(result, *wanted, name) for wanted in MEASURES.values())]
+        for name in names
+    ]
+    return table(["explainer", YARDSTICKS[yardstick][0], *MEASURES], names, rows, low=(2, 3))
 
 
-def _mean(result: Result, audit: str, measure: str, name: str) -> float | None:
-    if audit == "agreement" and name == "occlusion":
+def _beside(result: Result, name: str, yardstick: str) -> float | None:
+    """How alike an explainer and the yardstick are, whichever of them comes first in the pair."""
+    if (name, yardstick) == ("occlusion", "leave_one_out"):
         return None  # of two classes it is leave-one-out with a sign
-    subjects = [name] if audit != "agreement" else [f"{name}~leave_one_out", f"leave_one_out~{name}"]
-    found = [finding(result, audit, subject, measure) for subject in subjects]
-    return next((each.mean for each in found if each is not None), None)
+    _, audit, measure = YARDSTICKS[yardstick]
+    pairs = (f"{name}~{yardstick}", f"{yardstick}~{name}")
+    return next((mean for pair in pairs if (mean := _mean(result, audit, measure, pair)) is not None), None)
 
 
-def _attention(result: Result) -> str:
-    """One sentence on what the answer owes to attention."""
+def _mean(result: Result, audit: str, measure: str, subject: str) -> float | None:
+    found = finding(result, audit, subject, measure)
+    return None if found is None else found.mean
+
+
+def _attention(result: Result) -> str | None:
+    """One sentence on what the answer owes to attention, where that was asked."""
     said = []
     for audit, subject, measure, words in (
         ("permutation", "attention", "median_tvd", "shuffling all attention moves the answer by {}"),
@@ -66,5 +82,16 @@ def _attention(result: Result) -> str:
         found = finding(result, audit, subject, measure)
         if found is not None:
             said.append(words.format(f"{found.mean:.3f} [{found.low:.3f}, {found.high:.3f}]"))
-    sentence = "; ".join(said) + "."
-    return sentence[0].upper() + sentence[1:]
+    sentence = "; ".join(said)
+    return f"{sentence[0].upper()}{sentence[1:]}." if said else None
+
+
+def _speed(result: Result) -> str | None:
+    """One sentence on where the time of an audit went, where it was noted."""
+    facts = result["training"]
+    if "each_audit_seconds" not in facts:
+        return None
+    texts, seconds = result["corpus"]["audited"], facts["audit_seconds"]
+    parts = sorted((facts["explainer_seconds"] | facts["each_audit_seconds"]).items(), key=lambda part: -part[1])
+    longest = ", ".join(f"{name} {each:.0f} s" for name, each in parts if each >= 1)
+    return f"{texts:,} texts in {seconds} s, {texts / seconds:.0f} a second: {longest}."

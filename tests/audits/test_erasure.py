@@ -214,6 +214,15 @@ def test_what_two_explainers_leave_alike_is_read_once() -> None:
     assert read(one=scores, other=scores.roll(1, 0) * batch.mask) > read(one=scores)
 
 
+def test_flips_by_masking_can_be_left_out_and_nothing_else_changes() -> None:
+    model, batch = builders.model(), builders.batch()
+    named = {"random": Random(1)(model, batch, batch.labels)}
+    all_of_it, less = (Erasure(masked=masked)(case(model, batch, named)).measures for masked in (True, False))
+    assert {*all_of_it} - {*less} == {"flip_mask:random", "flip_mask:chance"}
+    for name, values in less.items():
+        np.testing.assert_array_equal(values, all_of_it[name], err_msg=name)
+
+
 @pytest.mark.parametrize("options", [{"shuffles": 0}, {"prefixes": 0}])
 def test_without_a_null_or_a_point_to_read_it_refuses(options: dict[str, int]) -> None:
     with pytest.raises(AssayError, match="from 1"):

@@ -58,3 +58,12 @@ def test_scores_of_a_model_in_half_precision_are_finite_and_single(architecture,
     assert scores.dtype == torch.float32
     assert scores.isfinite().all()
     assert scores[batch.mask].abs().sum() > 0
+
+
+def test_attention_is_not_planned_for_every_shape_and_afterwards_all_is_as_before():
+    model, texts, seen = pretrained.pretrained("bert"), pretrained.batch(), []
+    model.inner.register_forward_hook(lambda *_: seen.append(torch.backends.cuda.cudnn_sdp_enabled()))
+    before = torch.backends.cuda.cudnn_sdp_enabled()
+    model(model.embed(texts), texts)
+    assert seen == [False]
+    assert torch.backends.cuda.cudnn_sdp_enabled() == before

@@ -17,6 +17,7 @@ from assay.models.options import Training
 from assay.models.recipes import Recipe, train
 from assay.records import Record
 from assay.run import audit as auditing
+from assay.run import portions
 from assay.run.audit import audit
 from assay.run.plan import AuditPlan
 
@@ -37,7 +38,7 @@ def model(corpus):
 
 @pytest.fixture(autouse=True)
 def several_parts(monkeypatch):
-    monkeypatch.setattr(auditing, "TOKENS", 256)
+    monkeypatch.setattr(portions, "TOKENS", 256)
 
 
 def same(one: Record, other: Record) -> bool:

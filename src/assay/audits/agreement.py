@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from assay.audits.cases import Answer, Case, numpy
-from assay.metrics.agreement import kendall
+from assay.metrics.agreement import correlation, ranked
 
 
 @dataclass(frozen=True)
@@ -23,10 +23,10 @@ class Agreement:
 
     def __call__(self, case: Case) -> Answer:
         mask = case.batch.mask.cpu().numpy()
-        sizes = {name: numpy(scores.abs()) for name, scores in case.scores.items()}
+        sizes = {name: ranked(numpy(scores.abs()), mask) for name, scores in case.scores.items()}
         measures = {}
         for one, other in combinations(sizes, 2):
-            found = kendall(sizes[one], sizes[other], mask)
+            found = correlation(sizes[one], sizes[other])
             measures[f"tau:{one}~{other}"] = found.tau
             measures[f"p:{one}~{other}"] = found.p
         return Answer(measures)

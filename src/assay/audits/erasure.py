@@ -67,13 +67,15 @@ class Erasure:
     tokens, and flips the share at which the decision first changes: both are read after every token in texts of up to
     `prefixes` tokens, else after as many evenly spread numbers of them, and those of the thresholds; a flip is then
     rounded up to the next of these. Random rankings, `shuffles` a text, depend on the text and the seed alone; a gain
-    is the difference from their mean, positive where the explainer is better. Flips by masking have no such null.
+    is the difference from their mean, positive where the explainer is better. Flips by masking have no such null, and
+    are read where they are `masked`.
     """
 
     thresholds: tuple[float, ...] = erasure.THRESHOLDS
     removal: str = "delete"
     shuffles: int = 5
     prefixes: int = 12
+    masked: bool = True
     seed: int = 0
     paper: str = "DeYoung et al. (2020), section 4.2; Samek et al. (2017); Serrano and Smith (2019)"
 
@@ -105,12 +107,13 @@ class Erasure:
         points = erasure.grid(case.batch.lengths.cpu().numpy(), self.thresholds, self.prefixes)
         top = ranks[:, :, None] < points[:, None, :, None]
         both = _answers(case, np.concatenate([~top, top], 1), self.removal)
+        masked = self.masked and isinstance(case.model, BlankModel)
         return Curves(
             predicted=case.predicted.cpu().numpy(),
             points=points,
             without=both[:, : ranks.shape[1]],
             only=both[:, ranks.shape[1] :],
-            masked=_answers(case, ~top[:, : len(case.scores)], "mask") if isinstance(case.model, BlankModel) else None,
+            masked=_answers(case, ~top[:, : len(case.scores)], "mask") if masked else None,
         )
 
     def _measures(self, curves: Curves) -> dict[str, Float[np.ndarray, "B R"]]:

@@ -29,27 +29,47 @@ class Ties:
     spread: Int[np.ndarray, " B"]  # c (c - 1) (2 c + 5)
 
 
+@dataclass(frozen=True)
+class Ranked:
+    """The ranks of scores over the real tokens of each row: what a correlation needs of each of its two sides."""
+
+    mask: Bool[np.ndarray, "B T"]
+    ranks: Int[np.ndarray, "B T"]
+    ties: Ties
+    missing: Bool[np.ndarray, " B"]  # some real token has no score
+
+
+def ranked(values: Float[np.ndarray, "B T"], mask: Bool[np.ndarray, "B T"]) -> Ranked:
+    """The scores made ready for `correlation`, once for all those that they are compared with."""
+    ranks = _ranks(values, mask)
+    return Ranked(mask, ranks, _ties(ranks, mask), (np.isnan(values) & mask).any(-1))
+
+
 def kendall(x: Float[np.ndarray, "B T"], y: Float[np.ndarray, "B T"], mask: Bool[np.ndarray, "B T"]) -> KendallResult:
-    """Kendall's tau-b of x and y over the real tokens of each row, with its two-sided p-value.
+    """Kendall's tau-b of x and y over the real tokens of each row, with its two-sided p-value."""
+    return correlation(ranked(x, mask), ranked(y, mask))
+
+
+def correlation(x: Ranked, y: Ranked) -> KendallResult:
+    """Kendall's tau-b of two rankings of the same tokens, with its two-sided p-value.
 
     Kendall (1945), The treatment of ties in ranking problems. The p-value is exact for rows without ties that
     are short or all but sorted, else normal with the variance corrected for ties; Kendall (1970), Rank
     Correlation Methods. Both are nan in a row where a real token has no score (nan).
     """
-    lengths = mask.sum(-1)
-    rank_x, rank_y = _ranks(x, mask), _ranks(y, mask)
-    joint, discordant = _order(rank_x, rank_y)
-    real = np.arange(x.shape[1]) < lengths[:, None]
-    ties_x, ties_y, ties_joint = _ties(rank_x, mask), _ties(rank_y, mask), _ties(joint, real)
+    lengths = x.mask.sum(-1)
+    joint, discordant = _order(x.ranks, y.ranks)
+    real = np.arange(x.mask.shape[1]) < lengths[:, None]
+    tied = _ties(joint, real)
     pairs = lengths * (lengths - 1) // 2
     # concordant + discordant = all pairs less those tied in x or in y, by inclusion and exclusion
-    difference = pairs - ties_x.pairs - ties_y.pairs + ties_joint.pairs - 2 * discordant
+    difference = pairs - x.ties.pairs - y.ties.pairs + tied.pairs - 2 * discordant
     with np.errstate(invalid="ignore"):
         # one root of the product, so that equal orders have a tau of exactly 1
-        tau = difference / np.sqrt(1.0 * (pairs - ties_x.pairs) * (pairs - ties_y.pairs))
-    p = _p_values(lengths, difference, discordant, ties_x, ties_y)
-    constant = (ties_x.pairs == pairs) | (ties_y.pairs == pairs)
-    undefined = constant | ((np.isnan(x) | np.isnan(y)) & mask).any(-1)
+        tau = difference / np.sqrt(1.0 * (pairs - x.ties.pairs) * (pairs - y.ties.pairs))
+    p = _p_values(lengths, difference, discordant, x.ties, y.ties)
+    constant = (x.ties.pairs == pairs) | (y.ties.pairs == pairs)
+    undefined = constant | x.missing | y.missing
     return KendallResult(np.where(undefined, np.nan, tau.clip(-1, 1)), np.where(undefined, np.nan, p))
 
 

@@ -24,17 +24,14 @@ from assay.data.batches import Tokenised, by_tokens, tokenise
 from assay.data.examples import Corpus, Example
 from assay.errors import AssayError
 from assay.models import store
-from assay.models.huggingface.body import Body
 from assay.models.recipes import fingerprint
 from assay.models.store import Opened
 from assay.records import Record
 from assay.run.examination import NOTES, Examination
 from assay.run.parts import Parts
 from assay.run.plan import AuditPlan
+from assay.run.portions import places, places_at_once
 from assay.run.summaries import examples_table, instances_table, summarised
-
-TOKENS = 4096  # examined at once, and kept as one part
-SLOW = 512  # the same for transformers: an interruption then loses minutes at most
 
 
 def audit(
@@ -96,20 +93,20 @@ def _examine_all(
     parts: Parts,
 ) -> tuple[pa.Table, dict[str, dict[str, Any]]]:
     """One table of all batches in the order of the examples, and what was noted on the way."""
-    lengths = np.array([len(row.ids) for row in rows])
+    lengths = np.array([places(row) for row in rows])
     tables: list[pa.Table] = []
     sums: dict[str, Counter[str]] = {"seconds": Counter(), "costs": Counter()}
     unfit: dict[str, str] = {}
     with progress.bar() as shown:
         task = shown.add_task(f"auditing {len(examination.explainers)} explainers", total=len(rows))
         done = 0.0
-        most = SLOW if isinstance(examination.model.network, Body) else TOKENS
+        most = places_at_once(examination.model, int(lengths.max()))
         for number, group in enumerate(by_tokens(lengths, most)):
             weight = len(rows) * lengths[group].sum() / lengths.sum()  # long texts take longer: what is left shows it
             ticked = partial(_advance, shown, task, weight)
             batch = [rows[place] for place in group]
             texts = [chosen[row.index][1] for row in batch]
-            part = parts.get(number, partial(replace(examination, ticked=ticked), batch, texts))
+            part = parts.get(f"{most}-{number:05d}", partial(replace(examination, ticked=ticked), batch, texts))
             notes = json.loads(part.schema.metadata[NOTES])
             for kind, total in sums.items():
                 total.update(notes[kind])
@@ -119,8 +116,8 @@ def _examine_all(
             shown.update(task, completed=done)
             _release()
     table = pa.concat_tables(tables, promote_options="default").sort_by("example")
-    places = pa.array([chosen[index][0] for index in table["example"].to_pylist()], pa.int32())
-    return table.set_column(0, "example", places), {kind: dict(total) for kind, total in sums.items()} | {
+    numbers = pa.array([chosen[index][0] for index in table["example"].to_pylist()], pa.int32())
+    return table.set_column(0, "example", numbers), {kind: dict(total) for kind, total in sums.items()} | {
         "unfit": unfit
     }
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
@@ -48,7 +49,7 @@ class Examination:
         columns["probabilities"] = pa.array(numpy(case.probabilities).tolist(), pa.list_(pa.float64()))
         step = 1 / (len(self.explainers) + len(self.audits))
         for name, explainer in self.explainers.items():
-            with _timed(notes["seconds"], f"explainer/{name}"), costs.measured() as cost:
+            with _timed(notes["seconds"], f"explainer/{name}", self.model.device), costs.measured() as cost:
                 found = explained(explainer, case.model, batch, case.predicted)
             notes["costs"] |= {f"{name}/forward": cost.forward, f"{name}/backward": cost.backward}
             scores[name] = found.scores
@@ -57,7 +58,7 @@ class Examination:
         unfit = {name: reason for name, audit in self.audits.items() if (reason := audit.unfit(case)) is not None}
         for name, audit in self.audits.items():
             if name not in unfit:
-                with _timed(notes["seconds"], f"audit/{name}"):
+                with _timed(notes["seconds"], f"audit/{name}", self.model.device):
                     columns |= _measured(name, audit, case)
             self.ticked(step)
         return pa.table(columns).replace_schema_metadata({NOTES: json.dumps(notes | {"unfit": unfit})})
@@ -108,7 +109,10 @@ def _lists(values: np.ndarray, mask: Bool[np.ndarray, "B T"]) -> pa.ListArray:
 
 
 @contextmanager
-def _timed(seconds: dict[str, float], name: str) -> Iterator[None]:
+def _timed(seconds: dict[str, float], name: str, device: torch.device) -> Iterator[None]:
+    """Notes how long it took, to the end of what a GPU was asked to do meanwhile."""
     start = time.perf_counter()
     yield
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
     seconds[name] += time.perf_counter() - start

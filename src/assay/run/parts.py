@@ -39,11 +39,11 @@ class Parts:
         write_text(place, json.dumps(identity, indent=2) + "\n")
         return False
 
-    def get(self, number: int, make: Callable[[], pa.Table]) -> pa.Table:
-        """The part with this number: as found, or made now and kept."""
+    def get(self, name: str, make: Callable[[], pa.Table]) -> pa.Table:
+        """The part with this name, which says which examples it holds: as found, or made now and kept."""
         if self.folder is None:
             return make()
-        place = self.folder / PARTS / f"{number:05d}.parquet"
+        place = self.folder / PARTS / f"{name}.parquet"
         if not place.exists():
             write_table(make(), place)
         return pq.read_table(place)

@@ -160,6 +160,21 @@ def turn(model: nn.Module) -> Iterator[None]:
 
 
 @contextmanager
+def of_any_shape() -> Iterator[None]:
+    """Within, attention is not left to cuDNN, which plans anew for every shape that it meets.
+
+    Texts come in so many lengths that most of the time would go into plans; in training each shape comes back at
+    least, but erased words make new ones all the time.
+    """
+    before = bool(torch.backends.cuda.cudnn_sdp_enabled())  # type: ignore[no-untyped-call]
+    torch.backends.cuda.enable_cudnn_sdp(False)
+    try:
+        yield
+    finally:
+        torch.backends.cuda.enable_cudnn_sdp(before)
+
+
+@contextmanager
 def implemented(model: Any, name: str) -> Iterator[None]:
     """Within, the model attends by the implementation of that name; then as before."""
     with turn(model):

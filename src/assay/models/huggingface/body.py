@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from assay.errors import AssayError, unknown
-from assay.models.huggingface.attending import Watch, implemented, turn, watched
+from assay.models.huggingface.attending import Watch, implemented, of_any_shape, turn, watched
 from assay.models.huggingface.layout import Sequence, Template, sequence
 from assay.models.textmodel import TextModel
 from assay.types import BLANKS, Batch, Edit
@@ -99,7 +99,7 @@ class Body(TextModel):
         if self.traits.left:
             arguments["position_ids"] = (given.mask.cumsum(-1) - 1).clamp(min=0)
         if edit is None and not keep:
-            with turn(self.inner):
+            with turn(self.inner), of_any_shape():
                 return self.inner(**arguments), []
         if self.traits.unedited is not None:
             if edit is not None:

@@ -1,0 +1,44 @@
+"""How much is examined at once and kept as one part: what memory must hold, and what an interruption can lose."""
+
+from __future__ import annotations
+
+import torch
+
+from assay.data.batches import Tokenised
+from assay.models.huggingface.body import Body
+from assay.models.store import Opened
+
+TOKENS = 4096  # of the networks that are trained here
+SLOW = 512  # places of a transformer on a CPU: an interruption then loses minutes at most
+MOST = 32_768  # places of a transformer on a GPU: more are no faster
+STATES = 16  # of each place that a layer keeps for the way back
+COPIES = 4  # of these and of the attention: those that are there at a time, and room for all else
+
+
+def places(row: Tokenised) -> int:
+    """How many places a text takes in what a model reads: its tokens, or all pieces of it and of its question."""
+    if row.pieces is None:
+        return len(row.ids)
+    return int((row.pieces >= 0).sum()) + (0 if row.query is None else len(row.query))
+
+
+def places_at_once(model: Opened, longest: int) -> int:
+    """How many places are examined at once where the longest text takes so many.
+
+    A transformer is explained with the states of every layer and the attention of every head at hand, so each place
+    costs memory with the length of its text; a GPU takes as many as it has memory for. For the same texts and model on
+    the same device it is the same number, so that an interrupted audit finds its parts again.
+    """
+    network = model.network
+    if not isinstance(network, Body):
+        return TOKENS
+    if network.device.type != "cuda":
+        return SLOW
+    heads, size = int(network.inner.config.num_attention_heads), int(network.inner.config.hidden_size)
+    numbers = COPIES * network.layers * (heads * longest + STATES * size)
+    return max(SLOW, min(MOST, _memory(network.device) // (numbers * torch.float32.itemsize)))
+
+
+def _memory(device: torch.device) -> int:
+    """All that the device has, not what is free: that is another number each time."""
+    return int(torch.cuda.get_device_properties(device).total_memory)
