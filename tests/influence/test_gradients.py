@@ -54,6 +54,14 @@ def test_every_transformer_gives_the_gradient_of_each_example(architecture: str)
     assert not alone or architecture not in BY_NOTES
 
 
+@pytest.mark.parametrize("architecture", ["bert", "gpt2", "modernbert"])
+def test_half_precision_is_no_reason_to_read_example_by_example(architecture: str) -> None:
+    reader = Reader(pretrained.pretrained(architecture, dtype=torch.float32))
+    with torch.autocast("cpu", torch.bfloat16):
+        reader.read(pretrained.batch())
+    assert not reader.alone
+
+
 def test_the_pooled_head_gives_the_gradient_of_each_example() -> None:
     assert not agree(pretrained.attentive(), pretrained.batch())
 

@@ -1,0 +1,170 @@
+"""The curvature of the training loss as a map of vectors over all parameters, side by side."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from assay.influence import targets
+from assay.influence.gradients import Reading
+from assay.influence.plainly import Plainly
+from assay.influence.products import Vectors
+from assay.influence.setting import Setting
+from assay.types import Batch
+
+AT_ONCE = 2**24  # numbers that the vectors of one way back take together, with the states of a batch for each
+
+
+def flattened(vectors: Vectors) -> Float[Tensor, "Q P"]:
+    """The vectors with all parameters side by side, in the order of the mapping."""
+    return torch.cat([each.flatten(1) for each in vectors.values()], dim=1)
+
+
+def by_name(vectors: Float[Tensor, "Q P"], setting: Setting) -> dict[str, Tensor]:
+    """The opposite of `flattened`."""
+    shapes = {name: each.shape for name, each in setting.parameters.items()}
+    parts: Sequence[Tensor] = torch.split(vectors, [shape.numel() for shape in shapes.values()], dim=1)
+    return {name: part.reshape(len(vectors), *shapes[name]) for name, part in zip(shapes, parts, strict=True)}
+
+
+def spread(values: Mapping[str, float], setting: Setting) -> Float[Tensor, " P"]:
+    """One number for each parameter, repeated for each of its entries; 0 where none is given."""
+    parts = [each.new_full((each.numel(),), values.get(name, 0.0)) for name, each in setting.parameters.items()]
+    return torch.cat(parts)
+
+
+@dataclass(frozen=True)
+class Curvature(ABC):
+    """The matrix of second derivatives of the training objective, or what stands for it."""
+
+    setting: Setting
+
+    @property
+    def size(self) -> int:
+        """The number of parameters."""
+        return sum(each.numel() for each in self.setting.parameters.values())
+
+    @property
+    def decay(self) -> Float[Tensor, " P"]:
+        """The L2 of each parameter, which is part of the curvature."""
+        return spread(self.setting.decay, self.setting)
+
+    def matvec(
+        self, vectors: Float[Tensor, "Q P"], places: Int[np.ndarray, " n"] | None = None
+    ) -> Float[Tensor, "Q P"]:
+        """The products with the vectors; with `places`, the mean over these examples stands for that of all."""
+        found = vectors * self.decay
+        for shares, batch in self.batches(places):
+            step = max(1, AT_ONCE // (self.size + batch.ids.numel() * 64))
+            pieces = torch.split(vectors, step)
+            found += torch.cat([*self._products(batch, shares.to(vectors), pieces)])
+        return found
+
+    def batches(self, places: Int[np.ndarray, " n"] | None = None) -> Iterator[tuple[Float[Tensor, " n"], Batch]]:
+        """Training examples with their shares in the loss."""
+        setting = self.setting
+        chosen = np.arange(len(setting.train)) if places is None else places
+        rows = [setting.train[int(place)] for place in chosen]
+        for group, batch in setting.batches(rows):
+            shares = setting.weights[chosen[group]] / len(rows)
+            yield torch.from_numpy(shares).to(setting.network.device), batch
+
+    def dense(self) -> Float[Tensor, "P P"]:
+        """The matrix itself."""
+        some = next(iter(self.setting.parameters.values()))
+        return symmetric(self.matvec(torch.eye(self.size, dtype=some.dtype, device=some.device)))
+
+    @abstractmethod
+    def _products(self, batch: Batch, shares: Float[Tensor, " n"], pieces: Sequence[Tensor]) -> Iterator[Tensor]:
+        """The share of a batch in the products, for some vectors after the other."""
+
+    def _logits(self, batch: Batch) -> Float[Tensor, "B C"]:
+        network = self.setting.network
+        with Plainly(), torch.enable_grad():
+            logits: Tensor = network(network.embed(batch), batch).logits
+        return logits
+
+
+class Hessian(Curvature):
+    """All second derivatives; where the loss is not at a minimum, some directions bend down."""
+
+    def _products(self, batch: Batch, shares: Float[Tensor, " n"], pieces: Sequence[Tensor]) -> Iterator[Tensor]:
+        parameters = list(self.setting.parameters.values())
+        with torch.enable_grad():
+            loss = (targets.loss(self._logits(batch), batch.labels) * shares).sum()
+            slopes = torch.autograd.grad(loss, parameters, create_graph=True, materialize_grads=True)
+            moved = [each for each in slopes if each.requires_grad]
+        for piece in pieces:
+            split = [part for part, each in zip(self._split(piece), slopes, strict=True) if each.requires_grad]
+            yield _back(moved, parameters, split)
+
+    def _split(self, vectors: Float[Tensor, "q P"]) -> list[Tensor]:
+        return list(by_name(vectors, self.setting).values())
+
+
+class GaussNewton(Curvature):
+    """Second derivatives of the loss by the logits alone, Jᵀ H J: never negative. Martens (2014)."""
+
+    def _products(self, batch: Batch, shares: Float[Tensor, " n"], pieces: Sequence[Tensor]) -> Iterator[Tensor]:
+        parameters = list(self.setting.parameters.values())
+        logits = self._logits(batch)
+        probabilities = logits.detach().softmax(-1)
+        with torch.enable_grad():  # what goes back is linear in what is put in: its own way back is the way forward
+            put = torch.zeros_like(logits, requires_grad=True)
+            back = torch.autograd.grad(logits, parameters, put, create_graph=True, materialize_grads=True)
+            used = [place for place, each in enumerate(back) if each.requires_grad]
+        for piece in pieces:
+            split = list(by_name(piece, self.setting).values())
+            ahead = _back([back[place] for place in used], [put], [split[place] for place in used])
+            change = ahead.reshape(len(piece), *logits.shape) * probabilities
+            change = (change - probabilities * change.sum(-1, keepdim=True)) * shares[:, None]
+            yield _back([logits], parameters, [change])
+
+    def dense(self) -> Float[Tensor, "P P"]:
+        """From the gradients of each example by itself."""
+        found = torch.diag(self.decay.double())
+        for shares, batch in self.batches():
+            rows = curvature_roots(self.setting.reader.read(batch)).double() * shares.sqrt()[:, None, None]
+            found += torch.einsum("bkp,bkr->pr", rows, rows)
+        return symmetric(found)
+
+
+def curvature_roots(reading: Reading) -> Float[Tensor, "B K P"]:
+    """Vectors whose outer products add up to the Gauss–Newton curvature of each example, without its weight."""
+    columns = output_roots(reading.logits.detach()).unbind(-1)
+    return torch.stack([reading.gradients(each).flat() for each in columns], dim=1)
+
+
+def curvature_of(kind: str, setting: Setting) -> Curvature:
+    """The curvature of that name."""
+    return (Hessian if kind == "hessian" else GaussNewton)(setting)
+
+
+def output_roots(logits: Float[Tensor, "B C"]) -> Float[Tensor, "B C K"]:
+    """C − 1 columns whose outer products add up to diag(p) − p pᵀ: each class against all that follow."""
+    shares = logits.softmax(-1)
+    left = shares.flip(-1).cumsum(-1).flip(-1)  # of this class and those that follow
+    after = left[:, 1:].clamp(min=torch.finfo(logits.dtype).tiny)
+    sizes = (shares[:, :-1] * left[:, 1:] / left[:, :-1].clamp(min=torch.finfo(logits.dtype).tiny)).sqrt()
+    others = -(shares[:, :, None] / after[:, None]).tril(-1)
+    columns = others + torch.eye(logits.shape[1], dtype=logits.dtype, device=logits.device)[:, :-1]
+    return columns * sizes[:, None]
+
+
+def symmetric(matrix: Float[Tensor, "P P"]) -> Float[Tensor, "P P"]:
+    """The matrix without what rounding has made different above and below the diagonal."""
+    return (matrix + matrix.mT) / 2
+
+
+def _back(outputs: Sequence[Tensor], inputs: Sequence[Tensor], slopes: Sequence[Tensor]) -> Float[Tensor, "q P"]:
+    """Several ways back at once, the results side by side."""
+    found = torch.autograd.grad(
+        outputs, inputs, slopes, retain_graph=True, is_grads_batched=True, materialize_grads=True
+    )
+    return torch.cat([each.flatten(1) for each in found], dim=1)

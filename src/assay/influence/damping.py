@@ -1,0 +1,148 @@
+"""How much is added to the curvature, found from the training: what was too flat to be learnt in its steps.
+
+Adam moves a parameter by η / √v for each unit of its gradient, v the mean of the squared gradient. If the gradient
+changes by 1 along a direction of curvature h, T steps answer with (1 − exp(−Tηh / √v)) / h: 1 / h where h is large,
+Tη / √v where it is small. 1 / (h + √v / (Tη)) has the same limits, so √v / (Tη) is the damping.
+
+The curvature of an example pulls only once there is something to pull at, so that steps before the network tells
+classes apart do not count: T is multiplied by the square of the share of the loss that was learnt. That is a rule of
+thumb, found on small models; it matters where training was stopped long before it was done.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from scipy.optimize import brentq
+from torch import Tensor
+
+from assay.influence.course import Course
+from assay.influence.curvature import output_roots
+from assay.influence.gradients import Gradients
+from assay.influence.setting import Setting
+from assay.influence.targets import loss
+from assay.models.textmodel import TextModel
+
+OUTPUTS, FEWEST = 256, 64  # of training examples, of which the number of learnt directions is taken
+WORK = 1e11  # multiplications that their products with each other may take, unless they are the fewest
+LEAST = 1e-3  # of the loss is taken to be learnt
+
+_reached: WeakKeyDictionary[TextModel, tuple[Any, Any, dict[str, Tensor]]] = WeakKeyDictionary()
+
+
+def damping_of_each(setting: Setting) -> dict[str, Tensor]:
+    """√v / (Tη) of each number that was trained; the training is gone through once.
+
+    Where it is not known how the network was trained, the mean of the diagonal of the Gauss–Newton curvature.
+    """
+    if setting.course is None:
+        return {name: torch.full_like(each.detach(), _mean(setting)) for name, each in setting.parameters.items()}
+    learnt = learnt_share(setting) ** 2
+    return {name: (1 / (each * learnt)).to(setting.parameters[name]) for name, each in reach(setting.course).items()}
+
+
+def chosen_damping(setting: Setting) -> float:
+    """One λ for all parameters, with which as many directions count as learnt as with the damping of each.
+
+    That number is Σ e / (e + λ) over the eigenvalues of the Gauss–Newton curvature, of a part of the training examples.
+    """
+    if setting.course is None:
+        return _mean(setting)
+    roots = {name: each.double().rsqrt() for name, each in damping_of_each(setting).items()}
+    sampled = _sampled(setting)
+    learnt, plain = (_eigenvalues(sampled, scales) for scales in (roots, {}))
+    count = float((learnt / (1 + learnt)).sum())
+    low, high = -30.0, float(plain.max().log10()) + 30.0
+    power: float = brentq(lambda given: float((plain / (plain + 10.0**given)).sum()) - count, low, high)
+    return float(10.0**power)
+
+
+def reach(course: Course) -> dict[str, Tensor]:
+    """Tη / √v: how far each parameter would have come in all steps, for each unit of a constant gradient."""
+    known = _reached.get(course.network)
+    if known is not None and known[0] is course.rows and known[1] == (course.training, course.epochs):
+        return known[2]
+    found: dict[str, Tensor] = {}
+
+    def watch(number: int, network: TextModel, optimiser: torch.optim.Optimizer) -> None:
+        if number < course.steps:
+            return
+        names = {id(each): name for name, each in network.named_parameters()}
+        for group in optimiser.param_groups:
+            for parameter in group["params"]:
+                if id(parameter) in names and (state := optimiser.state.get(parameter)):
+                    found[names[id(parameter)]] = number * group["lr"] / _divisor(state, group)
+
+    course.learn(watch=watch)
+    seen = torch.cat([each[each.isfinite()].flatten() for each in found.values()])
+    typical = float(seen.median()) if len(seen) else 1.0
+    whole = {name: each.nan_to_num(posinf=typical) for name, each in found.items()}  # any will do: nothing pulls there
+    parameters = {name: each for name, each in course.network.named_parameters() if each.requires_grad}
+    complete = {name: whole.get(name, torch.full_like(each.detach(), typical)) for name, each in parameters.items()}
+    _reached[course.network] = course.rows, (course.training, course.epochs), complete
+    return complete
+
+
+def learnt_share(setting: Setting) -> float:
+    """What part of the loss of one who knows nothing but the frequency of the classes was learnt."""
+    network, weights = setting.network, setting.weights / setting.weights.sum()
+    total = 0.0
+    with torch.no_grad():
+        for places, batch in setting.batches(setting.train):
+            losses = loss(network(network.embed(batch), batch).logits.double(), batch.labels)
+            total += float(losses.cpu().numpy() @ weights[places])
+    frequencies = np.bincount([row.label for row in setting.train], weights)
+    known = frequencies[frequencies > 0]
+    return max(LEAST, 1 - total / max(float(-(known * np.log(known)).sum()), 1e-12))
+
+
+def _divisor(state: dict[str, Any], group: dict[str, Any]) -> Tensor:
+    """What Adam divides its steps by; 0 where there never was a gradient."""
+    moment = state.get("max_exp_avg_sq", state["exp_avg_sq"]).detach()
+    root = (moment / (1 - group["betas"][1] ** float(state["step"]))).sqrt()
+    return torch.where(moment > 0, root + group["eps"], 0.0)
+
+
+def _sampled(setting: Setting) -> list[Gradients]:
+    """The roots of the curvature of some training examples, read together."""
+    numbers = sum(each.numel() for each in setting.parameters.values())
+    outputs = int(min(OUTPUTS, max(FEWEST, (WORK / numbers) ** 0.5)))
+    some = np.random.default_rng(0).permutation(len(setting.train))[: max(1, outputs // (setting.network.classes - 1))]
+    part = replace(setting, train=[setting.train[place] for place in some], weights=setting.weights[some])
+    ((places, batch),) = part.batches(part.train, tokens=2**40)
+    reading = part.reader.read(batch)
+    shares = torch.from_numpy(part.weights[places] / len(some)).to(reading.logits)
+    return [
+        reading.gradients(each * shares.sqrt()[:, None]) for each in output_roots(reading.logits.detach()).unbind(-1)
+    ]
+
+
+def _eigenvalues(sampled: list[Gradients], scales: dict[str, Tensor]) -> Float[Tensor, " n"]:
+    """Of the curvature in which each parameter is measured in its own scale."""
+    found = torch.stack([_kernel(sampled, name, scales.get(name)) for name in sampled[0].shapes]).sum(0)
+    values: Tensor = torch.linalg.eigvalsh((found + found.T) / 2)
+    return values.clamp(min=0)
+
+
+def _kernel(sampled: list[Gradients], name: str, scale: Tensor | None) -> Float[Tensor, "n n"]:
+    """The inner products of the gradients of one parameter."""
+    rows = [each.rows(name) for each in sampled]
+    tables = [each for each in rows if each is not None]
+    if len(tables) == len(rows):
+        if scale is not None:
+            tables = [replace(each, slopes=each.slopes * scale.to(each.slopes)[each.ids]) for each in tables]
+        return torch.cat([torch.cat([one.kernel(other) for other in tables], dim=1) for one in tables]).double()
+    whole = torch.cat([each.dense(name) for each in sampled])
+    whole = whole if scale is None else whole * scale.flatten().to(whole)
+    return (whole @ whole.T).double()
+
+
+def _mean(setting: Setting) -> float:
+    """The mean of the diagonal of the Gauss–Newton curvature."""
+    size = sum(each.numel() for each in setting.parameters.values())
+    return float(_eigenvalues(_sampled(setting), {}).sum()) / size

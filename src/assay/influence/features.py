@@ -1,0 +1,110 @@
+"""Numbers of each example in parts, which are held on the device, in memory or in files; files outlast a stop."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from safetensors.torch import load_file
+from torch import Tensor
+
+from assay.data.batches import Tokenised
+from assay.errors import AssayError
+from assay.files import write_text
+from assay.models.tensors import save
+from assay.models.textmodel import TextModel
+
+IDENTITY = "features.json"
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some examples: their places among all, their numbers in each direction of the logits, and the logits."""
+
+    places: Int[Tensor, " n"]
+    features: Float[Tensor, "n K S"]
+    logits: Float[Tensor, "n C"]
+
+    def to(self, device: torch.device | str) -> Part:
+        return Part(self.places.to(device), self.features.to(device), self.logits.to(device))
+
+    @property
+    def bytes(self) -> int:
+        return self.features.numel() * self.features.element_size()
+
+
+@dataclass
+class Kept:
+    """Parts by number: on the device as long as they fit into `memory` bytes, then in files, or else beside it."""
+
+    folder: Path | None
+    memory: int
+    held: dict[int, Part] = field(default_factory=dict)
+    made: int = 0
+
+    def stored(self, name: str) -> Any:
+        """What the folder says of its features under that name, or None."""
+        place = None if self.folder is None else self.folder / IDENTITY
+        return None if place is None or not place.exists() else json.loads(place.read_text(encoding="utf-8")).get(name)
+
+    def claim(self, identity: dict[str, Any]) -> None:
+        """Takes the folder; one that holds other features is refused."""
+        if self.folder is None:
+            return
+        place = self.folder / IDENTITY
+        if not place.exists():
+            write_text(place, json.dumps(identity, indent=2) + "\n")
+        elif {name: self.stored(name) for name in identity} != json.loads(json.dumps(identity)):
+            raise AssayError(f"{self.folder} holds features of another model, data or options; choose another folder.")
+
+    def tensors(self, name: str, device: torch.device, make: Callable[[], dict[str, Tensor]]) -> dict[str, Tensor]:
+        """Tensors that all parts rest on: those of the first time, where there is a folder."""
+        if self.folder is None:
+            return make()
+        place = self.folder / f"{name}.safetensors"
+        if not place.exists():
+            save(make(), place)
+        return {key: each.to(device) for key, each in load_file(place).items()}
+
+    def get(self, number: int, device: torch.device, make: Callable[[], Part] | None = None) -> Part:
+        """The part of that number: as held, as found in a file, or made now and kept."""
+        if number in self.held:
+            return self.held[number].to(device)
+        place = None if self.folder is None else self.folder / f"{number:05d}.safetensors"
+        if place is not None and place.exists():
+            part = Part(**load_file(place)).to(device)
+        elif make is not None:
+            part = make()
+            self.made += 1
+            if place is not None:
+                save(vars(part), place)
+        else:
+            raise AssayError(f"{place} has vanished; start again.")
+        fits = sum(each.bytes for each in self.held.values()) + part.bytes <= self.memory
+        if fits or place is None:
+            self.held[number] = part if fits else part.to("cpu")
+        return part
+
+    def all(self, count: int, device: torch.device) -> Iterator[Part]:
+        """All parts once more."""
+        for number in range(count):
+            yield self.get(number, device)
+
+
+def digest(network: TextModel, rows: Sequence[Tokenised]) -> str:
+    """Tells one network with its texts and labels from another."""
+    found = hashlib.sha256()
+    for name, tensor in network.state_dict().items():
+        found.update(name.encode())
+        found.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy())
+    for row in rows:
+        found.update(row.ids.numpy().tobytes())
+        found.update(b"" if row.query is None else row.query.numpy().tobytes())
+        found.update(str((len(row.ids), row.label)).encode())
+    return found.hexdigest()

@@ -1,0 +1,116 @@
+"""Which parameters' gradients are held at a time, so that they fit into memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import prod
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from assay.data.batches import Tokenised
+from assay.influence.gradients import Gradients
+from assay.influence.records import Outer, Record, Rows
+from assay.influence.setting import READ_AT_ONCE, Setting
+
+FEWEST, MOST = 4, 256  # rows that show which forms gradients have
+
+
+@dataclass(frozen=True)
+class Portion:
+    """Of a parameter, from one place of its first dimension to another; of a table, of its last."""
+
+    name: str
+    shape: torch.Size
+    start: int
+    stop: int
+    table: bool = False
+
+    @property
+    def size(self) -> int:
+        """The numbers of each place, where it is no table."""
+        return prod(self.shape[1:])
+
+    @property
+    def columns(self) -> slice:
+        """Where it stands in the gradient of the whole parameter, where it is no table."""
+        return slice(self.start * self.size, self.stop * self.size)
+
+    def dense(self, gradients: Gradients, start: int, stop: int) -> Float[Tensor, "B P"]:
+        """The gradients of some examples, a row each."""
+        parts = []
+        for record in (cut(each, start, stop) for each in gradients.records[self.name]):
+            if isinstance(record, Outer):
+                side = "inputs" if record.transposed else "slopes"
+                part = getattr(record, side)[..., self.start : self.stop]
+                parts.append(replace(record, **{side: part}).dense())
+            else:
+                parts.append(record.dense()[:, self.columns])
+        return parts[0] if len(parts) == 1 else torch.stack(parts).sum(0)
+
+    def rows(self, gradients: Gradients) -> Rows:
+        """The rows of the table that were looked up."""
+        found = gradients.rows(self.name)
+        if found is None:
+            whole = gradients.dense(self.name).reshape(gradients.size, *self.shape)
+            found = Rows(torch.arange(self.shape[0], device=whole.device).expand(len(whole), -1), whole, self.shape)
+        return replace(found, slopes=found.slopes[..., self.start : self.stop])
+
+
+def cut(record: Record, start: int, stop: int) -> Record:
+    """The record of some examples."""
+    own = {name: getattr(record, name)[start:stop] for name in ("inputs", "ids", "slopes") if hasattr(record, name)}
+    return replace(record, **own)
+
+
+def grouped(shapes: Mapping[str, torch.Size], tables: Mapping[str, int], rows: int, room: int) -> list[list[Portion]]:
+    """Portions that are held together: at most `room` numbers, or one place of one parameter.
+
+    A table takes as many numbers for each column as rows of it are looked up, which `tables` says.
+    """
+    groups: list[list[Portion]] = [[]]
+    left = room
+    for name, shape in shapes.items():
+        table = name in tables
+        places = shape[-1] if table else (shape[0] if shape else 1)
+        cost = max(1, tables[name] if table else rows * prod(shape[1:]))
+        start = 0
+        while start < places:
+            if left < cost and groups[-1]:
+                groups.append([])
+                left = room
+            stop = min(places, start + max(1, left // cost))
+            groups[-1].append(Portion(name, shape, start, stop, table))
+            left -= (stop - start) * cost
+            start = stop
+    return groups
+
+
+def sampled(setting: Setting) -> list[Tokenised]:
+    """Training rows of all lengths, as many as are read at once."""
+    order = np.argsort([len(row.ids) for row in setting.train], kind="stable")
+    longest = len(setting.train[order[-1]].ids)
+    room = READ_AT_ONCE.get(setting.network.device.type, min(READ_AT_ONCE.values())) // max(1, longest)
+    places = np.linspace(0, len(order) - 1, max(FEWEST, min(MOST, room, len(order)))).round().astype(int)
+    return [setting.train[place] for place in order[places]]
+
+
+def looked_at(setting: Setting, rows: Sequence[Tokenised]) -> Gradients:
+    """The gradients of rows in random directions of their logits."""
+    _, batch = next(setting.batches(rows))
+    reading = setting.reader.read(batch)
+    slopes = torch.randn(reading.logits.shape, generator=torch.Generator().manual_seed(0)).to(reading.logits)
+    return reading.gradients(slopes - slopes.mean(-1, keepdim=True))
+
+
+def tables_of(gradients: Gradients) -> dict[str, int]:
+    """The tables among the parameters, and how many of their rows these examples look up."""
+    found: dict[str, int] = {}
+    for name in gradients.records:
+        rows = gradients.rows(name)
+        if rows is not None:
+            found[name] = rows.ids.numel()
+    return found

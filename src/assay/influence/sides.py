@@ -1,0 +1,69 @@
+"""From which directions and to which a side of a matrix is projected: the main ones are kept, the others mixed."""
+
+from __future__ import annotations
+
+from math import prod
+from zlib import crc32
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from assay.influence.gradients import Gradients
+from assay.influence.records import Outer
+
+MAIN = 0.75  # of the directions on a side are kept as they are
+ROUNDS = 4  # of subspace iteration, which finds them well enough
+
+
+def sides(found: Gradients, side: int, seed: int) -> dict[str, Tensor]:
+    """For each side that has more than `side` numbers, and is not whole then, what it is multiplied with."""
+    drawn: dict[str, Tensor] = {}
+    for name, shape in found.shapes.items():
+        random = torch.Generator().manual_seed(crc32(f"{seed} {name} sides".encode()))
+        seen = _seen(found, name)
+        for place, size in (("left", shape[0] if shape else 1), ("right", prod(shape[1:]))):
+            if place in seen and size > side:
+                kind = torch.promote_types(seen[place].dtype, torch.float32)
+                drawn[f"{name} {place}"] = isometry(seen[place].double(), side, random).to(kind)
+    return drawn
+
+
+def isometry(spread: Float[Tensor, "I I"], side: int, random: torch.Generator) -> Float[Tensor, "I i"]:
+    """Orthogonal columns: the main directions of what was seen, and random ones among the rest, made longer.
+
+    Inner products are right on average, whatever was seen.
+    """
+    # differs from Choe et al. (2024), who take Gaussian ones, which are far off, or main ones, which lose the rest.
+    main = min(int(side * MAIN), side - 1)
+    size = len(spread)
+    drawn = torch.randn(size, side, generator=random, dtype=torch.float64).to(spread)
+    kept, others = drawn[:, :main], drawn[:, main:]
+    for _ in range(ROUNDS):
+        kept = torch.linalg.qr(spread @ kept)[0]
+    for _ in range(2):  # once more, against rounding
+        others = torch.linalg.qr(others - kept @ (kept.T @ others))[0]
+    return torch.cat([kept, others * ((size - main) / (side - main)) ** 0.5], dim=1)
+
+
+def _seen(found: Gradients, name: str) -> dict[str, Float[Tensor, "I I"]]:
+    """How what stands at each side of a matrix is spread; only the right one of a table is projected."""
+    records = found.records[name]
+    rows = found.rows(name)
+    if rows is not None:
+        return {"right": _spread(rows.slopes)}
+    seen: dict[str, Tensor] = {}
+    for record in records:
+        if isinstance(record, Outer):
+            weighed = (
+                record.slopes * record.inputs.norm(dim=-1, keepdim=True),
+                record.inputs * record.slopes.norm(dim=-1, keepdim=True),
+            )
+            for place, each in zip(("right", "left") if record.transposed else ("left", "right"), weighed, strict=True):
+                seen[place] = seen[place] + _spread(each) if place in seen else _spread(each)
+    return seen
+
+
+def _spread(vectors: Float[Tensor, "B T I"]) -> Float[Tensor, "I I"]:
+    flat = vectors.flatten(0, 1)
+    return flat.T @ flat
