@@ -1,0 +1,101 @@
+"""Adam as PyTorch computes it, and the way back through one of its steps for many slopes at once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+SLACK = 1e-6  # that PyTorch adds to the norm of a gradient before it clips
+
+
+@dataclass(frozen=True)
+class Moments:
+    """A parameter, the running means of its gradients and of their squares, and the highest that the latter was.
+
+    Slopes by all of these have the same form, with one more axis in front.
+    """
+
+    value: Tensor
+    mean: Tensor
+    square: Tensor
+    highest: Tensor
+    steps: int = 0
+
+
+@dataclass(frozen=True)
+class Rule:
+    """The options of Adam (Kingma and Ba, 2015) with amsgrad (Reddi et al., 2018) for one parameter."""
+
+    rate: float
+    betas: tuple[float, float]
+    smallest: float  # is added to the root of the squares
+    decay: float
+
+    @classmethod
+    def of(cls, group: Mapping[str, Any]) -> Rule:
+        """As PyTorch names them."""
+        return cls(group["lr"], tuple(group["betas"]), group["eps"], group["weight_decay"])
+
+    def step(self, before: Moments, gradient: Tensor) -> Moments:
+        """The parameter after one step; `gradient` is clipped, but does not decay yet."""
+        decayed = gradient + self.decay * before.value
+        mean = before.mean.lerp(decayed, 1 - self.betas[0])
+        square = self.betas[1] * before.square + (1 - self.betas[1]) * decayed.square()
+        highest = torch.maximum(before.highest, square)
+        length, root = self._corrections(before.steps + 1)
+        value = before.value - length * mean / (highest.sqrt() / root + self.smallest)
+        return Moments(value, mean, square, highest, before.steps + 1)
+
+    def back(self, before: Moments, after: Moments, gradient: Tensor, slopes: Moments) -> tuple[Moments, Tensor]:
+        """The slopes by all before a step, but for what goes through the gradient, and those by the gradient."""
+        length, root = self._corrections(after.steps)
+        deviation = after.highest.sqrt()
+        spread = deviation / root + self.smallest
+        moved = length * slopes.value / spread
+        mean = slopes.mean - moved
+        # a square of 0 belongs to what never had a gradient, so nothing goes through its root
+        steep = torch.where(after.highest > 0, 0.5 / (root * deviation), 0.0)
+        highest = slopes.highest + moved * (after.mean / spread * steep)
+        risen = after.highest > before.highest
+        square = slopes.square + highest * risen
+        decayed = gradient + self.decay * before.value
+        by_gradient = (1 - self.betas[0]) * mean + 2 * (1 - self.betas[1]) * decayed * square
+        value = slopes.value + self.decay * by_gradient
+        return Moments(value, self.betas[0] * mean, self.betas[1] * square, highest * ~risen), by_gradient
+
+    def _corrections(self, steps: int) -> tuple[float, float]:
+        """The length of a step and the root by which squares are divided, of means that began at 0."""
+        return self.rate / (1 - self.betas[0] ** steps), math.sqrt(1 - self.betas[1] ** steps)
+
+
+Tensors = Mapping[str, Tensor]
+
+
+def shrinkage(gradients: Tensors, limit: float | None) -> Float[Tensor, S] | float:
+    """What gradients [S, ...] of S networks are multiplied by where all of a network's together exceed the limit."""
+    return 1.0 if limit is None else (limit / (norms(gradients) + SLACK)).clamp(max=1.0)
+
+
+def norms(gradients: Tensors) -> Float[Tensor, S]:
+    """The norm of all gradients of each network."""
+    found: Tensor = torch.stack([each.flatten(1).norm(dim=1) for each in gradients.values()]).norm(dim=0)
+    return found
+
+
+def clipped_back(gradients: Tensors, slopes: Tensors, limit: float | None) -> dict[str, Tensor]:
+    """The slopes [Q, ...] by gradients before they were clipped, from those by clipped ones."""
+    if limit is None:
+        return dict(slopes)
+    norm = norms({name: each[None] for name, each in gradients.items()})[0]
+    share = limit / (norm + SLACK)
+    if share >= 1:
+        return dict(slopes)
+    along = torch.stack([slopes[name].flatten(1) @ each.flatten() for name, each in gradients.items()]).sum(0)
+    pull = along * share / ((norm + SLACK) * norm)
+    return {name: share * slopes[name] - pull.view(-1, *[1] * each.dim()) * each for name, each in gradients.items()}

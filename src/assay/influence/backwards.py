@@ -1,0 +1,143 @@
+"""The way back through training, one step after the other: what each step did to some targets in the end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from torch.nn import functional as F
+
+from assay.errors import AssayError
+from assay.influence.adam import Moments, clipped_back, shrinkage
+from assay.influence.plainly import Plainly
+from assay.influence.replay import Learner, Portion, State, Trace, portions, put_dice
+
+ALIKE = 0.1  # how far a gradient that is computed again may be from what it was, as a share of its norm
+
+
+class Twice(Plainly):
+    """While it is entered, the length of a vector of zeros, as that of padding, has second derivatives: none."""
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        if func is torch.Tensor.norm and kwargs.get("p") == "fro" and isinstance(kwargs.get("dim"), int):
+            found = length(args[0], kwargs["dim"])
+            return found.unsqueeze(kwargs["dim"]) if kwargs.get("keepdim") else found
+        if func is F.normalize and kwargs.get("p") == 2.0:
+            return args[0] / length(args[0], kwargs["dim"]).unsqueeze(kwargs["dim"]).clamp(min=kwargs["eps"])
+        if func is F.cosine_similarity and len(args) == 2 and set(kwargs) == {"dim"}:
+            one, other = (length(each, kwargs["dim"]).clamp(min=1e-8) for each in args)
+            return (args[0] * args[1]).sum(kwargs["dim"]) / (one * other)
+        return super().__torch_function__(func, types, args, kwargs)
+
+
+def length(vectors: Tensor, dim: int) -> Tensor:
+    """The Euclidean norm along an axis."""
+    squares = vectors.square().sum(dim)
+    some = squares > 0
+    return torch.where(some, torch.where(some, squares, 1.0).sqrt(), 0.0)
+
+
+@dataclass
+class Back:
+    """The slopes of some targets by all that learns, taken back through training step by step."""
+
+    learner: Learner
+    trace: Trace
+    slopes: dict[str, Moments]
+    gap: float = 0.0  # between means of gradients as they were and as they are found again, largest share
+
+    @classmethod
+    def of(cls, learner: Learner, trace: Trace, asked: Mapping[str, Tensor]) -> Back:
+        """After the last step."""
+        count = len(next(iter(asked.values())))
+        slopes = {}
+        for name, each in learner.parameters.items():
+            own = asked.get(name.removeprefix("network.")) if name.startswith("network.") else None
+            own = each.new_zeros(count, *each.shape) if own is None else own
+            nothing = torch.zeros_like(own)
+            slopes[name] = Moments(own, nothing, nothing, nothing)
+        return cls(learner, trace, slopes)
+
+    def step(self, number: int, before: State, after: State) -> Float[np.ndarray, "Q n"]:
+        """Goes one step back; returns the slopes by the weights of the examples of that step."""
+        self.learner.put(before)
+        group = self.trace.groups[number]
+        like = next(iter(self.learner.parameters.values()))
+        shares = like.new_ones(len(group)).requires_grad_()
+        read = list(portions(self.learner.course, group, self.learner.weights))
+        put_dice(self.trace.dice[number], shares.device)
+        graphs = [self._gradient(each, shares, len(read) == 1) for each in read]
+        names = {name for graph in graphs for name in graph}
+        raw = {
+            name: torch.stack([graph[name].detach() for graph in graphs if name in graph]).sum(0)
+            for name in self.learner.parameters
+            if name in names
+        }
+        wanted = self._through_optimiser(raw, before, after)
+        if len(read) > 1:  # the graph of one portion at a time
+            put_dice(self.trace.dice[number], shares.device)
+        found = np.zeros((len(next(iter(wanted.values()))), len(group)))
+        for place, portion in enumerate(read):
+            graph = graphs[place] if len(read) == 1 else self._gradient(portion, shares, True)
+            found += self._through_gradient(graph, wanted, shares)
+        return found
+
+    def _gradient(self, portion: Portion, shares: Tensor, twice: bool) -> dict[str, Tensor]:
+        """The gradient of a portion of a step, as training computes it; what it does not reach is left out."""
+        parameters = self.learner.parameters
+        with Twice(), torch.enable_grad():
+            losses = self.learner.losses(portion)
+            loss = (losses * shares[portion.places].to(losses) * portion.weights).sum()
+            found = torch.autograd.grad(loss, list(parameters.values()), create_graph=twice, allow_unused=True)
+        return {name: each for name, each in zip(parameters, found, strict=True) if each is not None}
+
+    def _through_optimiser(self, raw: Mapping[str, Tensor], before: State, after: State) -> dict[str, Tensor]:
+        """The slopes by the gradients of a step; those by what was before it are put in place but for them."""
+        limit = self.learner.course.training.clip
+        share = shrinkage({name: each[None] for name, each in raw.items()}, limit)
+        clipped, wanted, rules = {name: each * share for name, each in raw.items()}, {}, self.learner.rules
+        self._compare(clipped, before, after)
+        for name, each in clipped.items():
+            self.slopes[name], wanted[name] = rules[name].back(before[name], after[name], each, self.slopes[name])
+        return clipped_back(raw, wanted, limit)
+
+    def _compare(self, clipped: Mapping[str, Tensor], before: State, after: State) -> None:
+        """Refuses to go on where the gradient is another than it was, because dropout could not be thrown again."""
+        rules = self.learner.rules
+        apart = [
+            (rules[name].step(before[name], each).mean - after[name].mean).norm() / (1 - rules[name].betas[0])
+            for name, each in clipped.items()
+        ]
+        size = torch.stack([each.norm() for each in clipped.values()]).norm().clamp(min=1e-30)
+        self.gap = max(self.gap, float(torch.stack(apart).norm() / size))
+        if self.gap > ALIKE:
+            raise AssayError(
+                f"A step of training could not be computed again (its gradient is {self.gap:.1g} of its size away), "
+                "which happens where fused attention drops weights; train the model without that dropout."
+            )
+
+    def _through_gradient(
+        self, graph: Mapping[str, Tensor], wanted: Mapping[str, Tensor], shares: Tensor
+    ) -> Float[np.ndarray, "Q n"]:
+        """Adds what goes through the gradient to the slopes by parameters; returns those by the shares."""
+        parameters = self.learner.parameters
+        found = torch.autograd.grad(
+            list(graph.values()),
+            [*parameters.values(), shares],
+            [wanted[name] for name in graph],
+            is_grads_batched=True,
+            allow_unused=True,
+        )
+        for name, each in zip(parameters, found[:-1], strict=True):
+            if each is not None:
+                own = self.slopes[name]
+                self.slopes[name] = replace(own, value=own.value + each)
+        return found[-1].double().cpu().numpy()

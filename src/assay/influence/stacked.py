@@ -1,0 +1,103 @@
+"""Several trainings in one: the same steps for networks that differ in how much each example counts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.func import functional_call, vmap
+
+from assay.influence.adam import Moments, shrinkage
+from assay.influence.course import Course
+from assay.influence.plainly import Plainly
+from assay.influence.replay import Learner, Portion, portions
+from assay.models.textmodel import TextModel
+from assay.types import Batch
+
+PREFIX = "learner.network."
+
+
+class Losses(nn.Module):
+    """The losses of a portion as the answer of a module, so that its parameters can be exchanged."""
+
+    def __init__(self, learner: Learner) -> None:
+        super().__init__()
+        self.learner, self.read = learner.modules, learner.losses
+
+    def forward(self, portion: Portion) -> Float[Tensor, " n"]:
+        return self.read(portion)
+
+
+class Answers(nn.Module):
+    """The logits of a batch, the network's parameters by the names that they have in `Losses`."""
+
+    def __init__(self, network: TextModel) -> None:
+        super().__init__()
+        self.learner = nn.ModuleDict({"network": network})
+
+    def forward(self, batch: Batch) -> Float[Tensor, "B C"]:
+        network: Any = self.learner["network"]
+        logits: Tensor = network(network.embed(batch), batch).logits
+        return logits
+
+
+@dataclass(frozen=True)
+class Stacked:
+    """Networks that went through one training together."""
+
+    network: TextModel  # any of them; its parameters do not count
+    parameters: dict[str, Float[Tensor, "S ..."]]
+
+    @property
+    def count(self) -> int:
+        """How many they are."""
+        return len(next(iter(self.parameters.values())))
+
+    def logits(self, batch: Batch) -> Float[Tensor, "S B C"]:
+        """What each of them answers."""
+        with Plainly(), torch.no_grad():
+            module = Answers(self.network.eval())
+            found: Tensor = vmap(lambda own: functional_call(module, own, (batch,)))(self.parameters)
+        return found
+
+
+def learn(course: Course, shares: Float[np.ndarray, "S N"]) -> Stacked:
+    """Networks that each learnt with other shares of the rows; as `Course.learn` for each of them, but for rounding."""
+    with torch.random.fork_rng():
+        learner = Learner.of(course)
+        module, count = Losses(learner), len(shares)
+        rules = {f"learner.{name}": rule for name, rule in learner.rules.items()}
+        state = {}
+        for name, own in learner.state().items():
+            nothing = torch.zeros_like(own.value).expand(count, *own.value.shape)
+            state[f"learner.{name}"] = Moments(own.value.expand_as(nothing), nothing, nothing, nothing)
+        for group in course.groups():
+            part = torch.from_numpy(shares[:, group]).to(next(iter(state.values())).value)
+            gradients = _gradients(module, state, list(portions(course, group, learner.weights)), part)
+            share = shrinkage(gradients, course.training.clip)
+            for name, each in gradients.items():
+                shrunk = each * (share if isinstance(share, float) else share.view(-1, *[1] * (each.dim() - 1)))
+                state[name] = rules[name].step(state[name], shrunk)
+    values = {name: own.value for name, own in state.items() if name.startswith(PREFIX)}
+    return Stacked(learner.network, values)
+
+
+def _gradients(
+    module: Losses, state: dict[str, Moments], read: list[Portion], shares: Float[Tensor, "S n"]
+) -> dict[str, Tensor]:
+    """The gradient of the loss of one step for each network; what none of them reaches is left out."""
+    values = {name: own.value.detach().requires_grad_() for name, own in state.items()}
+    total: dict[str, Tensor] = {}
+    for portion in read:
+        with Plainly(), torch.enable_grad():
+            each = vmap(lambda own, read=portion: functional_call(module, own, (read,)), randomness="same")
+            losses = each(values) * shares[:, portion.places] * portion.weights
+            found = torch.autograd.grad(losses.sum(), list(values.values()), allow_unused=True)
+        for name, slope in zip(values, found, strict=True):
+            if slope is not None:
+                total[name] = total[name] + slope if name in total else slope
+    return total

@@ -1,0 +1,107 @@
+"""What every training example did to each answer, by the derivative through the whole training."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import nn
+
+from assay import progress
+from assay.errors import AssayError
+from assay.influence.backwards import Back
+from assay.influence.products import query_gradients
+from assay.influence.replay import Learner, Trace
+from assay.influence.setting import Influence, Setting
+
+SAME = 1e-3  # how far weights that were trained again may be from those of the model, as a share of their norm
+
+
+@dataclass(frozen=True)
+class Unrolled:
+    """−d target / d weight of each example, through every step of the training as it was.
+
+    Exact for small changes of a weight; what it says of a removal is the first order of that. Maclaurin et al. (2015)
+    go back through training like this; Ilyas and Engstrom (2025), MAGIC, attribute answers so. The training is gone
+    through twice, and some states of it are kept on the way, as Griewank (1992) does for long computations.
+    """
+
+    queries_at_once: int = 32  # each takes four times the memory of the network
+    keep: int | None = None  # a state is kept before every so many steps; None: the root of their number
+
+    def __post_init__(self) -> None:
+        if self.queries_at_once < 1 or (self.keep is not None and self.keep < 1):
+            raise AssayError("Queries at once and the steps between states that are kept are whole numbers from 1.")
+
+    def unfit(self, setting: Setting) -> str | None:
+        if setting.course is None:
+            return "how the model was trained is not known"
+        if len(setting.course.rows) != len(setting.train):
+            return "it was trained on other examples than those that are asked about"
+        return None
+
+    def __call__(self, setting: Setting) -> Influence:
+        course = setting.course
+        if course is None or self.unfit(setting):
+            raise AssayError(f"Training cannot be unrolled: {self.unfit(setting)}.")
+        every = self.keep or math.ceil(math.sqrt(course.steps))
+        with torch.random.fork_rng(), progress.bar() as shown:
+            begun = time.perf_counter()
+            learner = Learner.of(course)
+            trace = Trace.of(learner, every)
+            trained = time.perf_counter() - begun
+            _check(learner.network, setting.network)
+            parts = list(self._parts(setting))
+            task = shown.add_task("steps back through training", total=len(parts) * len(trace.groups))
+            found = [_unrolled(part, learner, trace, partial(shown.advance, task)) for part in parts]
+            spent = time.perf_counter() - begun - trained
+        notes = {
+            "steps": len(trace.groups),
+            "kept_every": every,
+            "seconds_of_training": trained,
+            "trainings_a_query": spent / trained / len(setting.queries),
+            "largest_gap_of_a_gradient": max(gap for _, gap in found),
+        }
+        return Influence(np.concatenate([scores for scores, _ in found]), notes=notes)
+
+    def _parts(self, setting: Setting) -> Iterator[Setting]:
+        """Some queries at a time."""
+        for start in range(0, len(setting.queries), self.queries_at_once):
+            own = slice(start, start + self.queries_at_once)
+            yield replace(setting, queries=setting.queries[own], classes=setting.classes[own])
+
+
+def _unrolled(
+    setting: Setting, learner: Learner, trace: Trace, advance: Callable[[], None]
+) -> tuple[Float[np.ndarray, "Q N"], float]:
+    """The scores of some queries, and how far a gradient that was computed again was from what it had been."""
+    scores = np.zeros((len(setting.queries), len(setting.train)))
+    back = Back.of(learner, trace, query_gradients(setting))
+    for start, states in trace.stretches(learner):
+        for place in reversed(range(len(states) - 1)):
+            scores[:, trace.groups[start + place]] -= back.step(start + place, states[place], states[place + 1])
+            advance()
+    if not np.isfinite(scores).all():
+        raise AssayError("The loss that the model was trained by has no second derivative, so it cannot be unrolled.")
+    return scores, back.gap
+
+
+def _check(again: nn.Module, network: nn.Module) -> None:
+    """Refuses to unroll a training that did not make this network."""
+    pairs = [
+        (own.detach().double(), other.detach().double())
+        for own, other in zip(network.parameters(), again.parameters(), strict=True)
+    ]
+    apart = math.sqrt(sum(float((own - other).square().sum()) for own, other in pairs))
+    size = math.sqrt(sum(float(own.square().sum()) for own, _ in pairs))
+    if not apart <= SAME * size:
+        raise AssayError(
+            f"Training again did not end in the weights of this model (they are {apart / size:.1g} of their size "
+            "apart), so its training cannot be unrolled; train it anew on this machine, from the same corpus."
+        )
