@@ -12,6 +12,8 @@ ENDS = {
     "plot_three_lines": ["three-lines.html", "three-lines/verdict.svg"],
     "plot_own_explainer": ["own-explainer.svg"],
     "plot_own_csv": ["own-csv.html", "own-csv/summary.json"],
+    "plot_landmarks": ["landmarks.svg"],
+    "plot_influence": ["influence.html"],
     "plot_two_seeds": ["two-seeds.html"],
     "plot_edit_attention": ["edit-attention.svg"],
     "plot_verdict": ["verdict.svg"],

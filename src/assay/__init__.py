@@ -20,9 +20,12 @@ if TYPE_CHECKING:
     from assay.data.examples import Example as Example
     from assay.errors import AssayError as AssayError
     from assay.explainers import EXPLAINERS as EXPLAINERS
+    from assay.influence import METHODS as METHODS
     from assay.intervene import EDITS as EDITS
     from assay.models.encoders import ENCODERS as ENCODERS
     from assay.records import Record as Record
+    from assay.run.traced import influential as influential
+    from assay.run.traced import mislabelled as mislabelled
     from assay.run.verbs import audit as audit
     from assay.run.verbs import explain as explain
     from assay.run.verbs import finetune as finetune
@@ -50,6 +53,7 @@ _HOME = {
     "Edit": "types",
     "Example": "data.examples",
     "Explainer": "types",
+    "METHODS": "influence",
     "Model": "types",
     "Output": "types",
     "PooledModel": "types",
@@ -58,7 +62,9 @@ _HOME = {
     "corpus": "data.corpora",
     "explain": "run.verbs",
     "finetune": "run.verbs",
+    "influential": "run.traced",
     "load": "run.verbs",
+    "mislabelled": "run.traced",
     "train": "run.verbs",
 }
 __all__ = sorted(_HOME)

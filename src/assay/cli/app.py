@@ -27,7 +27,9 @@ from assay.cli.options import (
     ActOptions,
     AuditOptions,
     DataOptions,
+    InfluenceOptions,
     ModelOptions,
+    TrainedOn,
     TransformerOptions,
 )
 from assay.cli.parts import about_corpus, chosen_corpus, chosen_examples, chosen_plan, names, title
@@ -144,6 +146,29 @@ def attend(
 
 
 @app.command
+def influence(
+    text: Annotated[str | None, Parameter(help="The text whose decision is traced back.")] = None,
+    *,
+    query: Annotated[str | None, Parameter(help="The question or hypothesis, for a model of pairs.")] = None,
+    model: Annotated[str, Parameter(help="A model folder, made by 'assay train' or 'assay audit', or hf:NAME.")],
+    options: Annotated[InfluenceOptions, Flat] = InfluenceOptions(),  # noqa: B008
+    data: Annotated[TrainedOn, Flat] = TrainedOn(),  # noqa: B008
+    reading: Annotated[TransformerOptions, Flat] = TransformerOptions(),  # noqa: B008
+    device: Annotated[str, Parameter(help="cpu or cuda.")] = "cpu",
+    seed: Annotated[int | None, Parameter(help="That of the training, where the model does not know it.")] = None,
+    out: Annotated[Path | None, Parameter(help="Folder for the page and the numbers.")] = None,
+) -> None:
+    """Show which training texts made the model decide so, or which of them have a doubtful label.
+
+    Leaves a folder with influence.html and influence.json.
+    """
+    from assay.cli.influencing import shown_influence
+
+    check_device(device)
+    shown_influence(given_model(model, device, reading), model, text, query, data, options, seed, out, console)
+
+
+@app.command
 def report(
     *folders: Annotated[Path, Parameter(help="Folders left by 'assay audit'; several are put side by side.")],
     form: Annotated[
@@ -210,6 +235,14 @@ def audits() -> None:
     from assay.run import listings
 
     _list(listings.audits())
+
+
+@app.command
+def methods() -> None:
+    """List the methods of 'assay influence': what a score is, and the options that can be changed."""
+    from assay.run import listings
+
+    _list(listings.methods())
 
 
 @app.command

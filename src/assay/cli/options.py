@@ -34,6 +34,16 @@ class DataOptions:
 
 
 @dataclass(frozen=True)
+class TrainedOn(DataOptions):
+    """What a model learnt from; its own card may say it."""
+
+    corpus: Annotated[
+        str | None,
+        Parameter(name=["--corpus", "--data"], help="The texts that the model learnt from, where it does not know."),
+    ] = None  # type: ignore[assignment]
+
+
+@dataclass(frozen=True)
 class ModelOptions:
     """What is trained when no --model is given."""
 
@@ -118,3 +128,27 @@ class ActOptions:
     layer: Annotated[int | None, Parameter(help="Of a transformer: one layer, counted from 0.")] = None
     attention_head: Annotated[int | None, Parameter(help="Of a transformer: one head, counted from 0.")] = None
     place: Annotated[int | None, Parameter(help="Of a transformer: the one word that attends, from 0.")] = None
+
+
+@dataclass(frozen=True)
+class InfluenceOptions:
+    """What is asked about training texts."""
+
+    method: Annotated[
+        str, Parameter(help="auto, or a name from 'assay methods', with options as in 'dual(leverage=False)'.")
+    ] = "auto"
+    target: Annotated[
+        Literal["margin", "loss", "logit", "probability"], Parameter(help="What removing a text would change.")
+    ] = "margin"
+    asked: Annotated[
+        str | None, Parameter(name="--class", help="Class to ask about; without it the predicted one.")
+    ] = None
+    top: Annotated[int | None, Parameter(help="Training texts to show: 5 for and against, or 50 suspects.")] = None
+    tokens: Annotated[int, Parameter(help="Salient words of the text to trace to words of training texts.")] = 1
+    mislabelled: Annotated[bool, Parameter(negative="", help="Look for training texts with a wrong label.")] = False
+    check: Annotated[
+        Literal["removal", "lds"] | None,
+        Parameter(help="Train again without texts, and compare with what was predicted."),
+    ] = None
+    retrainings: Annotated[int, Parameter(help="Models that a check trains.")] = 20
+    json_output: Annotated[bool, Parameter(name="--json", negative="", help="Print JSON, and write nothing.")] = False

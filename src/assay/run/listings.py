@@ -29,6 +29,13 @@ def audits() -> Listing:
     return {name: (_first(question(each)), _facts(each, each.paper)) for name, each in AUDITS.items()}
 
 
+def methods() -> Listing:
+    """What a score of each method of influence is, and the options that can be changed."""
+    from assay.influence import METHODS
+
+    return {name: (_first(each.__doc__), _facts(each)) for name, each in METHODS.items()}
+
+
 def _facts(instrument: object, *before: str) -> str:
     from assay.explainers.choice import options
 

@@ -1,0 +1,120 @@
+"""The verb that looks for training texts: from options to an answer, and from an answer to what is printed."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from assay.cli.options import InfluenceOptions, TrainedOn
+from assay.cli.parts import chosen_corpus
+from assay.errors import AssayError
+
+if TYPE_CHECKING:
+    from assay.models.store import Opened
+    from assay.run.background import Background
+
+SHOWN = 160  # signs of a training text in a terminal
+
+
+def shown_influence(
+    model: Opened,
+    name: str,
+    text: str | None,
+    query: str | None,
+    data: TrainedOn,
+    options: InfluenceOptions,
+    seed: int | None,
+    out: Path | None,
+    console: Console,
+) -> None:
+    """Looks for training texts, writes the page and the numbers, and prints the finding."""
+    from assay.files import write_text
+    from assay.report.influence import page
+    from assay.report.influence.words import headline
+    from assay.run.influencing import FILE, PAGE
+
+    if (text is None) != options.mislabelled:
+        raise AssayError(
+            "Give a text to ask which training texts decided it, or --mislabelled to look for wrong labels."
+        )
+    answer = _answer(_background(model, data, seed), text, query, options)
+    answer["command"] = shlex.join(["assay", *sys.argv[1:]])
+    if options.json_output:
+        print(json.dumps(answer, ensure_ascii=False))
+        return
+    folder = out or Path("runs") / re.sub(r"[^\w.-]+", "-", f"influence-{Path(name).parent.name or name}")
+    write_text(folder / FILE, json.dumps(answer, ensure_ascii=False, allow_nan=False) + "\n")
+    page.write(answer, folder / PAGE)
+    console.print(Text(headline(answer) + ".", style="bold"), soft_wrap=True)
+    for table in _tables(answer):
+        console.print(table)
+    console.print(f"Page: {folder / PAGE}", soft_wrap=True, highlight=False)
+
+
+def _background(model: Opened, data: TrainedOn, seed: int | None) -> Background:
+    """The model with the corpus that it learnt from: the one that is named, or the one that its card names."""
+    from assay.run.background import Background
+
+    known = model.history.get("corpus")
+    if data.corpus is None and known is None:
+        raise AssayError("Where this model learnt from is not known; name the texts with --corpus.")
+    made = model.history.get("recipe") or model.history.get("finetuning") or {"training": {}}
+    seed = made["training"].get("seed", 0) if seed is None else seed
+    return Background.of(model, chosen_corpus(replace(data, corpus=data.corpus or str(known)), seed))
+
+
+def _answer(background: Background, text: str | None, query: str | None, options: InfluenceOptions) -> dict[str, Any]:
+    from assay.run.checking import checked
+    from assay.run.influencing import influential, suspects
+
+    if text is None:
+        answer = suspects(background, options.method, 50 if options.top is None else options.top)
+    else:
+        answer = influential(
+            background,
+            text,
+            query,
+            options.method,
+            options.target,
+            options.asked,
+            5 if options.top is None else options.top,
+            options.tokens,
+        )
+    if options.check is not None:
+        answer["checks"] = checked(background, answer["method"]["name"], options.check, options.retrainings)
+    return answer
+
+
+def _tables(answer: dict[str, Any]) -> list[Table]:
+    if answer["kind"] == "mislabelled":
+        rows = [(row["label"], row["predicted"], row["score"], row["text"]) for row in answer["suspects"][:20]]
+        return [_table(("label", "model says", "suspicion", "training text"), rows)]
+    return [
+        _table(
+            ("label", "", "without it", title),
+            [
+                (row["label"], "" if row["label"] == row["predicted"] else "≠", row["score"], row["text"])
+                for row in rows
+            ],
+        )
+        for title, rows in (("speaks for it", answer["supporting"]), ("speaks against it", answer["opposing"]))
+    ]
+
+
+def _table(titles: tuple[str, ...], rows: list[tuple[str, str, float, str]]) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    for title, justify in zip(titles, ("left", "left", "right", "left"), strict=True):
+        table.add_column(title, justify="right" if justify == "right" else "left")
+    for label, said, score, text in rows:
+        words = " ".join(text.split())
+        table.add_row(Text(label), Text(said), f"{score:+.3g}", Text(words[:SHOWN] + "…" * (len(words) > SHOWN)))
+    return table

@@ -1,0 +1,93 @@
+"""Which training examples, and which of their tokens, made the model look at this token."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from jaxtyping import Float
+
+from assay import progress
+from assay.errors import AssayError, unknown
+from assay.influence.inverses import Inverse, affordable
+from assay.influence.looked import Behind, HybridAnswer, Looked
+from assay.influence.products import Vectors, train_products
+from assay.influence.salience import SALIENCES, Pair, salience_gradients, saliences
+from assay.influence.setting import Influence, Setting
+from assay.influence.tokens import OF_TOKENS
+
+
+@dataclass(frozen=True)
+class Hybrid:
+    """∇_θ s · H⁻¹ ∇_θ loss(z), s the salience of a token (Meng et al., 2020, "Pair the dots"; survey eqs. 28 to 31).
+
+    Salience is `norm`, `input_x_gradient` or `integrated_gradient`. A token of z is taken away (`deletion`), or its
+    embedding is followed towards 0 (`gradient`).
+    """
+
+    # differs from Meng et al. (2020), eq. 29: the influence on the vector ∂S/∂x_t depends on how the space of
+    # embeddings is turned, which the loss leaves open; that on its norm does not, and takes one solution a token.
+    inverse: Inverse = affordable
+    salience: str = "norm"
+    perturbation: str = "deletion"
+
+    def __post_init__(self) -> None:
+        if self.salience not in SALIENCES:
+            raise unknown("salience", self.salience, SALIENCES)
+        if self.perturbation not in OF_TOKENS:
+            raise unknown("perturbation", self.perturbation, OF_TOKENS)
+
+    def unfit(self, setting: Setting) -> str | None:
+        return None
+
+    def __call__(self, setting: Setting) -> Influence:
+        """How much the salience of the most salient token of each query would change without each example."""
+        places = [int(np.abs(each).argmax()) for each in saliences(setting, self.salience)]
+        solved = self.solved(setting, list(enumerate(places)))
+        return Influence(self.scores(setting, solved), notes={"tokens": places})
+
+    def solved(self, setting: Setting, pairs: Sequence[Pair]) -> Vectors:
+        """H⁻¹ ∇_θ s for these tokens."""
+        return self.inverse(setting, salience_gradients(setting, pairs, self.salience))
+
+    def scores(self, setting: Setting, solved: Vectors) -> Float[np.ndarray, "Q N"]:
+        """How much the salience of each of these tokens would change without each training example."""
+        return np.asarray(train_products(setting, solved) * setting.weights / len(setting.train))
+
+    def explain(
+        self, setting: Setting, query: int = 0, tokens: Sequence[int] | None = None, top: int = 5, most: int = 1
+    ) -> HybridAnswer:
+        """The `top` training examples behind each of these tokens of a query, or behind the `most` salient ones."""
+        one = replace(setting, queries=[setting.queries[query]], classes=setting.classes[[query]])
+        (found,) = saliences(one, self.salience)
+        chosen = np.argsort(-np.abs(found), kind="stable")[:most].tolist() if tokens is None else list(tokens)
+        if not chosen or not all(0 <= place < len(found) for place in chosen):
+            raise AssayError(f"Ask for tokens of the text by their places, from 0 to {len(found) - 1}.")
+        with progress.bar() as shown:
+            task = shown.add_task("why the model looks there", total=3)
+            solved = self.solved(one, [(0, place) for place in chosen])
+            shown.advance(task)
+            scores = self.scores(one, solved)
+            shown.advance(task)
+            # without what made the model look, it looks less; where salience has a sign, that is nearer to 0
+            lost = -scores * np.where(found[chosen] < 0, -1, 1)[:, None]
+            best = [[int(row) for row in np.argsort(-each, kind="stable")[:top] if each[row] > 0] for each in lost]
+            rows = sorted({row for each in best for row in each})
+            parts = dict(zip(rows, OF_TOKENS[self.perturbation](one, solved, rows) if rows else [], strict=True))
+            shown.advance(task)
+        looked = tuple(
+            Looked(
+                place,
+                float(found[place]),
+                tuple(
+                    Behind(row, setting.train[row], float(scores[number, row]), parts[row][number])
+                    for row in best[number]
+                ),
+            )
+            for number, place in enumerate(chosen)
+        )
+        asked = int(setting.classes[query])
+        return HybridAnswer(
+            setting.queries[query], asked, setting.target, self.salience, len(setting.train), found, looked
+        )

@@ -1,0 +1,76 @@
+"""Tokens that a model looks at, with the training examples and the tokens of these that made it look."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from assay.data.batches import Tokenised
+
+
+@dataclass(frozen=True)
+class Behind:
+    """A training example behind a token: how the salience would change without it, and without each of its tokens.
+
+    The scores of its tokens need not add up to its own.
+    """
+
+    row: int  # its place among the training rows
+    example: Tokenised
+    score: float
+    tokens: Float[np.ndarray, " T"]
+
+
+@dataclass(frozen=True)
+class Looked:
+    """A token that the model looks at, and the training examples behind it, the strongest first."""
+
+    place: int
+    salience: float
+    behind: tuple[Behind, ...]
+
+
+@dataclass(frozen=True)
+class HybridAnswer:
+    """What made a model look at some tokens of a text."""
+
+    query: Tokenised
+    asked: int  # the class
+    target: str
+    salience: str
+    trained: int  # training examples in all
+    saliences: Float[np.ndarray, " T"]  # of all tokens of the text
+    tokens: tuple[Looked, ...]
+
+    def json(self, trained: Callable[[int], str], text: str, classes: Sequence[str]) -> dict[str, Any]:
+        """All as plain numbers and words; `trained` tells the text of a training row, `text` is the one asked about."""
+        return {
+            "asked": str(classes[self.asked]),
+            "target": self.target,
+            "salience": self.salience,
+            "trained": self.trained,
+            **_written(self.query, text, self.saliences),
+            "tokens": [
+                {
+                    "place": token.place,
+                    "salience": token.salience,
+                    "behind": [_behind(each, trained(each.row), classes) for each in token.behind],
+                }
+                for token in self.tokens
+            ],
+        }
+
+
+def _behind(each: Behind, text: str, classes: Sequence[str]) -> dict[str, Any]:
+    about = {"row": each.example.index, "label": str(classes[each.example.label]), "score": each.score}
+    return about | _written(each.example, text, each.tokens)
+
+
+def _written(row: Tokenised, text: str, scores: Float[np.ndarray, " T"]) -> dict[str, Any]:
+    """A text, where its tokens stand in it, and a number for each."""
+    starts, ends = (part.tolist() for part in row.spans.unbind(-1))
+    return {"text": text, "starts": starts, "ends": ends, "scores": scores.tolist()}

@@ -1,0 +1,121 @@
+"""How much a model looks at each token of a query, and the slope of that by every parameter."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from assay import progress
+from assay.errors import unknown
+from assay.influence import targets
+from assay.influence.plainly import Plainly
+from assay.influence.setting import Setting
+from assay.models.textmodel import TextModel
+from assay.types import Batch
+
+NODES = 15  # on the path of an integrated gradient
+
+Pair = tuple[int, int]
+"""A query, and the place of one of its tokens."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked about some texts: the score S of one class of each."""
+
+    network: TextModel
+    batch: Batch
+    classes: Int[Tensor, " B"]
+    target: str
+
+    def embedded(self) -> Float[Tensor, "B T D"]:
+        """The embeddings, which move with the table that they come from."""
+        x = self.network.embed(self.batch)
+        return x if x.requires_grad else x.requires_grad_()
+
+    def slope(self, x: Float[Tensor, "R T D"]) -> Float[Tensor, "R T D"]:
+        """∂S/∂x, a function of the parameters; each text may stand several times in succession."""
+        rows = torch.arange(len(self.batch), device=x.device).repeat_interleave(len(x) // len(self.batch))
+        with Plainly():
+            logits = self.network(x, self.batch[rows]).logits
+        asked = targets.target(self.target)(logits, self.classes[rows]).sum()
+        return torch.autograd.grad(asked, x, create_graph=True)[0] * self.batch.mask[rows][..., None]
+
+
+def norm(question: Question) -> Float[Tensor, "B T"]:
+    """‖∂S/∂x_t‖ (Meng et al., 2020; eq. 28 of the survey)."""
+    slope = question.slope(question.embedded())
+    held = slope.detach()
+    sizes: Tensor = torch.linalg.vector_norm(held, dim=-1, keepdim=True)
+    # the direction is held: this is the slope of a norm, and 0 where a norm has none
+    return (slope * (held / sizes.where(sizes > 0, 1))).sum(-1)
+
+
+def input_x_gradient(question: Question) -> Float[Tensor, "B T"]:
+    """x_t · ∂S/∂x_t, which has a sign."""
+    x = question.embedded()
+    return (x * question.slope(x)).sum(-1)
+
+
+def integrated_gradient(question: Question) -> Float[Tensor, "B T"]:
+    """x_t · ∫ ∂S/∂x_t along the straight path from nothing to the text (Sundararajan et al., 2017), with a sign."""
+    x = question.embedded()
+    shares, weights = (torch.as_tensor(part).to(x) / 2 for part in np.polynomial.legendre.leggauss(NODES))
+    points = torch.einsum("n,btd->bntd", shares + 0.5, x).flatten(0, 1)
+    slopes = question.slope(points).reshape(len(x), NODES, *x.shape[1:])
+    return torch.einsum("btd,bntd,n->bt", x, slopes, weights)
+
+
+SALIENCES: dict[str, Callable[[Question], Float[Tensor, "B T"]]] = {
+    each.__name__: each for each in (norm, input_x_gradient, integrated_gradient)
+}
+"""One number for each token, a function of the parameters that can be differentiated."""
+
+
+def saliences(setting: Setting, kind: str = "norm") -> list[Float[np.ndarray, " T"]]:
+    """How much each token of each query matters."""
+    found: list[Float[np.ndarray, " T"]] = [np.zeros(0)] * len(setting.queries)
+    for places, batch in setting.batches(setting.queries):
+        for place, row, length in zip(places, _measured(setting, places, batch, kind), batch.lengths, strict=True):
+            found[place] = row[: int(length)].detach().double().cpu().numpy()
+    return found
+
+
+def salience_gradients(setting: Setting, pairs: Sequence[Pair], kind: str = "norm") -> dict[str, Tensor]:
+    """The gradients of the saliences of some tokens by all parameters; those of one query from one reading.
+
+    The text stays and its embeddings move: a table counts both as what is read and as what the slope is taken at.
+    """
+    parameters = setting.parameters
+    found = {name: each.new_zeros(len(pairs), *each.shape) for name, each in parameters.items()}
+    order = sorted(range(len(pairs)), key=lambda number: pairs[number])
+    with progress.bar() as shown:
+        task = shown.add_task("salient tokens", total=len(pairs))
+        for query, group in groupby(order, key=lambda number: pairs[number][0]):
+            numbers = list(group)
+            ((_, batch),) = setting.batches([setting.queries[query]])
+            measured = _measured(setting, np.array([query]), batch, kind)[0]
+            chosen = measured[[pairs[number][1] for number in numbers]]
+            each = torch.eye(len(numbers)).to(chosen)
+            slopes = torch.autograd.grad(
+                chosen, list(parameters.values()), each, is_grads_batched=True, allow_unused=True
+            )
+            for name, slope in zip(parameters, slopes, strict=True):
+                if slope is not None:
+                    found[name][numbers] = slope
+            shown.advance(task, len(numbers))
+    return found
+
+
+def _measured(setting: Setting, places: Int[np.ndarray, " n"], batch: Batch, kind: str) -> Float[Tensor, "n T"]:
+    if kind not in SALIENCES:
+        raise unknown("salience", kind, SALIENCES)
+    classes = torch.from_numpy(setting.classes[places]).to(batch.ids.device)
+    with torch.enable_grad():
+        return SALIENCES[kind](Question(setting.network, batch, classes, setting.target))

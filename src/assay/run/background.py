@@ -1,0 +1,64 @@
+"""What a model learnt from, and how: the ground on which its decisions are traced back to training texts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from jaxtyping import Float
+
+from assay.data.batches import Tokenised, tokenise
+from assay.data.examples import Corpus, Example
+from assay.data.matching import examples_for
+from assay.errors import AssayError
+from assay.influence.course import Course
+from assay.influence.setting import Setting
+from assay.models.predictions import predict
+from assay.models.recipes import fingerprint
+from assay.models.store import Opened
+
+
+@dataclass(frozen=True)
+class Background:
+    """A model with the texts that it learnt from; `course` is None where nobody knows how it was trained."""
+
+    model: Opened
+    corpus: Corpus
+    examples: Sequence[Example]
+    rows: Sequence[Tokenised]
+    course: Course | None
+
+    @classmethod
+    def of(cls, model: Opened, corpus: Corpus) -> Background:
+        """Checks that a model which was made here learnt from this corpus; of others it is taken on trust."""
+        known = model.history.get("data")
+        if known is not None and known != fingerprint((*corpus.train, *corpus.dev)):
+            name = model.history.get("corpus", "another corpus")
+            raise AssayError(
+                f"The model learnt from {name}, and from other texts than these; name the same corpus or file, with "
+                "the same --train-limit, --joined and --seed as in the training."
+            )
+        course = Course.of(model, corpus) if {"recipe", "finetuning"} & set(model.history) else None
+        examples = examples_for(corpus, "train", model.classes)
+        rows = course.rows if course else tokenise(examples, model.tokeniser, model.tokeniser.options.longest)[0]
+        if not rows:
+            raise AssayError(f"{corpus.name!r} has no training text that the model can read.")
+        return cls(model, corpus, examples, rows, course)
+
+    def setting(
+        self, queries: Sequence[Tokenised], target: str = "margin", asked: Sequence[int] | None = None
+    ) -> Setting:
+        """The question about some texts, of their predicted classes or of those that are named."""
+        classes = None if asked is None else np.asarray(asked)
+        return Setting.of(self.model.network, self.rows, queries, target, classes, self.course)
+
+    @cached_property
+    def probabilities(self) -> Float[np.ndarray, "N C"]:
+        """What the model answers for its own training texts."""
+        return predict(self.model.network, self.rows)
+
+    def text(self, place: int) -> str:
+        """The training text that a row was made of."""
+        return self.examples[self.rows[place].index].text
