@@ -45,6 +45,7 @@ RUNS = (("bfloat16", 128), ("bfloat16", 64), ("float32", 128))
 SIZES = (
     *((4096, side, "float32") for side in (32, 64, 128, 384, 2048)),
     *((size, 128, "float32") for size in (1024, 8192)),
+    *((size, 384, "float32") for size in (16_384, 32_768)),
     (4096, 128, "bfloat16"),
 )
 
@@ -156,7 +157,7 @@ def some(whole: Setting, train: int, queries: int) -> Setting:
 
 def compare(part: Setting, damping: float, options: argparse.Namespace, report: Report) -> None:
     """Projections beside the exact dual form, on some of the texts."""
-    dual = DualGaussNewton(damping, memory=options.memory * 2**30)
+    dual = DualGaussNewton(damping, "plain", leverage=True, memory=options.memory * 2**30)
     exact, cost = timed(lambda: dual(part), options.device)
     report("dual", shape=list(exact.scores.shape), **cost, **exact.notes)
     for size, side, precision in SIZES:

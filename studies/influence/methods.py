@@ -19,7 +19,7 @@ METHODS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "trak": ("trak", "Trak", {"size": 2048}),
     "kronecker": ("kronecker", "Kronecker", {}),
     "projected": ("projected", "ProjectedGaussNewton", {}),
-    "dual": ("dual", "DualGaussNewton", {}),
+    "dual": ("dual", "DualGaussNewton", {"metric": "plain", "leverage": True}),
 }
 """The module of each method, its class, and options; a module is loaded when its method is wanted."""
 

@@ -38,7 +38,7 @@ def _signals(result: Result) -> list[str]:
     plain = result["signals"].get("loss", {}).get("auc", 1.0)
     for name, found in ranked:
         if "failed" in found:
-            lines.append(f"| {name} | – | {found['failed']} | – |")
+            lines.append(f"| {name} | – | {found['failed'].partition('. ')[0]} | – |")
             continue
         area, precision = _interval(found, "auc"), _interval(found, "precision")
         better = "**" if name != "loss" and found["auc_low"] > plain else ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,7 +24,13 @@ from tests import builders, pretrained
 from tests.influence import courses
 from tests.influence.dense import Dense, rows, setting
 
-PLAIN = DualGaussNewton(1e-2, leverage=False)
+
+def dual(damping: float | None = None, **options: Any) -> DualGaussNewton:
+    """The method with one damping for all, and with leverage, unless told otherwise."""
+    return DualGaussNewton(damping, **{"metric": "plain", "leverage": True, **options})
+
+
+PLAIN = dual(1e-2, leverage=False)
 FEW = [2, 11]
 EXACT = {"rtol": 1e-8, "atol": 1e-12}
 
@@ -40,7 +47,7 @@ def test_scores_are_those_of_the_inverse_with_and_without_the_example_in_it(enco
     dense = Dense(given)
     curvature = dense.curvature(1e-2)
     np.testing.assert_allclose(PLAIN(given).scores, dense.scores(curvature), **EXACT)
-    found = DualGaussNewton(1e-2)(given)
+    found = dual(1e-2)(given)
     np.testing.assert_allclose(found.scores[:, FEW], dense.removed(curvature, dense.asked, FEW), **EXACT)
     assert found.covered == 1.0 and found.notes["passes"] == 1 and found.notes["damping"] == 1e-2
 
@@ -53,13 +60,11 @@ def test_own_influence_is_the_score_of_each_loss_for_itself_and_never_negative(c
     every = (
         dense.removed(curvature, dense.gradients, range(12)) if leverage else dense.scores(curvature, dense.gradients)
     )
-    own = DualGaussNewton(1e-2, leverage=leverage).own(given)
+    own = dual(1e-2, leverage=leverage).own(given)
     np.testing.assert_allclose(own, every.diagonal(), **EXACT)
     assert (own >= 0).all()
     asked = Setting.of(given.network, given.train, given.train, "loss")
-    scores = DualGaussNewton(1e-2, leverage=leverage)(
-        replace(given, queries=asked.queries, target="loss", classes=asked.classes)
-    )
+    scores = dual(1e-2, leverage=leverage)(replace(given, queries=asked.queries, target="loss", classes=asked.classes))
     np.testing.assert_allclose(scores.scores.diagonal(), own, **EXACT)
 
 
@@ -73,15 +78,15 @@ def test_losses_influence_each_other_alike() -> None:
 def test_strong_damping_leaves_the_product_of_gradients() -> None:
     given = setting("transformer")
     expected = train_products(given, query_gradients(given)) * given.weights / len(given.train)
-    found = [DualGaussNewton(each, leverage=False)(given).scores * each for each in (1e6, 1e7)]
+    found = [dual(each, leverage=False)(given).scores * each for each in (1e6, 1e7)]
     errors = [np.abs(each - expected).max() / np.abs(expected).max() for each in found]
     assert errors[1] < 1e-4 and 5 < errors[0] / errors[1] < 20
 
 
 def test_memory_changes_the_number_of_passes_and_nothing_else() -> None:
     given = setting("lstm", 3)
-    whole, held = DualGaussNewton(1e-2)(given), 5 * 8 * (12 * 2) ** 2
-    less = DualGaussNewton(1e-2, memory=held + 12_000)(given)
+    whole, held = dual(1e-2)(given), 5 * 8 * (12 * 2) ** 2
+    less = dual(1e-2, memory=held + 12_000)(given)
     assert less.notes["passes"] > 3 > whole.notes["passes"]
     np.testing.assert_allclose(less.scores, whole.scores, rtol=1e-10, atol=1e-15)
 
@@ -150,13 +155,11 @@ def test_rows_of_a_table_that_few_and_that_many_texts_share_are_compared_without
 def test_given_vectors_are_solved_as_gradients_of_targets_are() -> None:
     given = setting("transformer")
     vectors = query_gradients(given)
-    np.testing.assert_allclose(
-        DualGaussNewton(1e-2).solve(given, vectors), DualGaussNewton(1e-2)(given).scores, **EXACT
-    )
+    np.testing.assert_allclose(dual(1e-2).solve(given, vectors), dual(1e-2)(given).scores, **EXACT)
     some = {name: vectors[name] for name in ("embedding.weight", "decoder.bias")}
     rest = {name: each for name, each in vectors.items() if name not in some}
-    parts = [DualGaussNewton(1e-2).solve(given, each) for each in (some, rest)]
-    np.testing.assert_allclose(parts[0] + parts[1], DualGaussNewton(1e-2)(given).scores, **EXACT)
+    parts = [dual(1e-2).solve(given, each) for each in (some, rest)]
+    np.testing.assert_allclose(parts[0] + parts[1], dual(1e-2)(given).scores, **EXACT)
 
 
 def test_the_metric_of_adam_is_that_of_dense_matrices() -> None:
@@ -167,39 +170,40 @@ def test_the_metric_of_adam_is_that_of_dense_matrices() -> None:
     found = torch.cat([each.flatten() for each in adam_metric(given).values()])
     torch.testing.assert_close(found, metric, rtol=1e-8, atol=1e-12)
     curvature = dense.curvature(1e-2, metric)
-    scores = DualGaussNewton(1e-2, metric="adam")(given).scores
+    scores = dual(1e-2, metric="adam")(given).scores
     np.testing.assert_allclose(scores[:, FEW], dense.removed(curvature, dense.asked, FEW), **EXACT)
 
 
+@pytest.mark.slow
 def test_after_a_known_training_each_number_is_damped_by_itself() -> None:
     given = courses.setting(*courses.course("average"))
     dense = Dense(given)
     metric = torch.cat([each.flatten() for each in damping_of_each(given).values()])
-    found = DualGaussNewton(metric="adam")(given)
+    found = dual(metric="adam")(given)
     np.testing.assert_allclose(
         found.scores[:, FEW], dense.removed(dense.curvature(1.0, metric), dense.asked, FEW), **EXACT
     )
     assert found.notes["damping"] == pytest.approx(float(metric.mean()))
-    assert DualGaussNewton()(given).notes["damping"] == pytest.approx(chosen_damping(given))
+    assert dual()(given).notes["damping"] == pytest.approx(chosen_damping(given))
 
 
 def test_the_same_example_twice_gets_the_same_score_and_order_does_not_matter() -> None:
     given = setting("lstm")
     train = [*given.train, given.train[4]]
     twice = replace(given, train=train, weights=np.append(given.weights, given.weights[4]))
-    scores = DualGaussNewton(1e-2)(twice).scores
+    scores = dual(1e-2)(twice).scores
     np.testing.assert_allclose(scores[:, 4], scores[:, -1], rtol=1e-9)
     order = np.random.default_rng(0).permutation(len(train))
     mixed = replace(twice, train=[train[place] for place in order], weights=twice.weights[order])
-    np.testing.assert_allclose(DualGaussNewton(1e-2)(mixed).scores, scores[:, order], **EXACT)
+    np.testing.assert_allclose(dual(1e-2)(mixed).scores, scores[:, order], **EXACT)
 
 
 def test_batches_and_padding_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     given = setting("average")
-    expected = DualGaussNewton(1e-2)(given)
+    expected = dual(1e-2)(given)
     batches = given.batches
     monkeypatch.setattr(Setting, "batches", lambda self, rows: batches(rows, tokens=10))
-    np.testing.assert_allclose(DualGaussNewton(1e-2)(given).scores, expected.scores, **EXACT)
+    np.testing.assert_allclose(dual(1e-2)(given).scores, expected.scores, **EXACT)
 
 
 def test_a_transformer_of_the_library_is_covered_whole() -> None:
@@ -237,9 +241,9 @@ def test_it_says_what_it_cannot_do() -> None:
     given = setting("cnn")
     assert isinstance(PLAIN, Method) and isinstance(PLAIN, Introspective)
     assert PLAIN.unfit(given) is None
-    assert "projected" in str(DualGaussNewton(memory=1000).unfit(given))
+    assert "projected" in str(dual(memory=1000).unfit(given))
     with pytest.raises(AssayError, match="damping"):
-        DualGaussNewton(0.0)(given)
+        dual(0.0)(given)
     with pytest.raises(AssayError, match="metric"):
-        DualGaussNewton(1e-2, metric="other")(given)
-    assert isinstance(DualGaussNewton()(given), Influence)
+        dual(1e-2, metric="other")(given)
+    assert isinstance(dual()(given), Influence)

@@ -76,6 +76,7 @@ def test_all_candidates_lose_nothing(setting: Setting) -> None:
     assert found.notes["recall"] == 1 and found.notes["read"] == len(setting.train)
 
 
+@pytest.mark.slow
 def test_other_solvers_come_near(setting: Setting) -> None:
     exact = EXACT(setting, vectors := query_gradients(setting))
     solvers = {1e-3: ConjugateGradients(), 0.35: Lissa(batch=16, repeats=1, terms=60)}

@@ -212,7 +212,7 @@ def test_how_embeddings_are_turned_changes_nothing() -> None:
         turned.embedding.weight.copy_(given.network.embedding.weight @ turn)
         turned.layer.weight.copy_(given.network.layer.weight @ turn)
     other = replace(given, network=turned)
-    exact = Hybrid(ThroughDual(DualGaussNewton(damping=1e-3)))
+    exact = Hybrid(ThroughDual(DualGaussNewton(1e-3, "plain")))
     expected = exact.scores(given, exact.solved(given, pairs))
     np.testing.assert_allclose(exact.scores(other, exact.solved(other, pairs)), expected, rtol=1e-8, atol=1e-12)
 
@@ -220,7 +220,7 @@ def test_how_embeddings_are_turned_changes_nothing() -> None:
 @pytest.mark.parametrize(
     ("inverted", "tolerance"),
     [
-        (ThroughDual(DualGaussNewton(damping=1e-3)), 1e-9),
+        (ThroughDual(DualGaussNewton(1e-3, "plain")), 1e-9),
         (ThroughSolver(InfluenceFunctions(ConjugateGradients(tolerance=1e-10), damping=1e-3)), 1e-7),
     ],
     ids=["dual", "conjugate gradients"],

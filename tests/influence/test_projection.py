@@ -96,7 +96,7 @@ def test_a_side_keeps_what_is_main_and_the_rest_on_average() -> None:
 @pytest.mark.parametrize(("classes", "leverage"), [(2, True), (3, False)])
 def test_the_projected_form_of_full_size_is_the_dual_form(classes: int, leverage: bool) -> None:
     given = setting("cnn" if leverage else "average", classes)
-    method, dual = replace(FULL, leverage=leverage), DualGaussNewton(1e-2, leverage=leverage)
+    method, dual = replace(FULL, leverage=leverage), DualGaussNewton(1e-2, "plain", leverage)
     expected = dual(given).scores
     np.testing.assert_allclose(method(given).scores, expected, rtol=1e-8, atol=1e-12)
     np.testing.assert_allclose(method.own(given), dual.own(given), rtol=1e-8, atol=1e-12)
@@ -104,9 +104,10 @@ def test_the_projected_form_of_full_size_is_the_dual_form(classes: int, leverage
         np.testing.assert_allclose(method.solve(given, query_gradients(given)), expected, rtol=1e-8, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_larger_projections_are_nearer_to_the_dual_form() -> None:
     given = setting("cnn", count=24)
-    exact = DualGaussNewton(1e-2)(given).scores.ravel()
+    exact = DualGaussNewton(1e-2, "plain", True)(given).scores.ravel()
 
     def likeness(size: int, side: int) -> float:
         found = [ProjectedGaussNewton(size, side, 1e-2, seed=seed)(given).scores.ravel() for seed in range(2)]

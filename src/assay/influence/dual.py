@@ -114,4 +114,5 @@ def products(
         add_products(kernel, block, block)
         if asked is not None and asked.count:
             add_products(cross, asked.block(group, roots, block), block)
+        del block  # before the next is made: two would take twice the memory
     return kernel.triu() + kernel.triu(1).T, cross

@@ -35,8 +35,9 @@ def method_for(name: str, setting: Setting) -> tuple[str, Method]:
     if name == AUTOMATIC:
         rows = len(setting.train) * (setting.network.classes - 1)
         work = rows**2 * sum(each.numel() for each in setting.parameters.values())
-        most = DUAL_WORK * (100 if setting.network.device.type == "cuda" else 1)
-        name = "dual" if work <= most else "projected"
+        fast = setting.network.device.type == "cuda"
+        beyond = "projected(size=16384, side=384)" if fast else "projected"  # the larger, the nearer to the exact
+        name = "dual" if work <= DUAL_WORK * (100 if fast else 1) else beyond
     method = chosen(name, METHODS, "method")
     if (reason := method.unfit(setting)) is not None:
         raise AssayError(f"The method {name!r} cannot serve here: {reason}.")
