@@ -45,7 +45,6 @@ METHODS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "TRAK, one model": ("trak", "Trak", {}),
     "representer points": ("representer", "Representer", {}),
     "EK-FAC, all parameters": ("kronecker", "Kronecker", {}),
-    "influence functions, conjugate gradient": ("functions", "InfluenceFunctions", {}),
     "dual Gauss-Newton": ("dual", "DualGaussNewton", {}),
     "dual Gauss-Newton, one damping for all": ("dual", "DualGaussNewton", {"metric": "plain"}),
     "dual Gauss-Newton, leverage": ("dual", "DualGaussNewton", {"leverage": True}),

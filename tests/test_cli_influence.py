@@ -75,7 +75,7 @@ def test_another_class_turns_the_answer_around(assay) -> None:
 
 
 def test_the_wrong_label_is_the_most_suspicious(assay) -> None:
-    for method in ("auto", "loss"):
+    for method in ("auto", "dual"):
         found = asked(assay, "--mislabelled", "--method", method, "--top", "4")
         assert found["suspects"][0]["text"] == WRONG
         assert len(found["suspects"]) == 4

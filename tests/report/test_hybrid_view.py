@@ -38,7 +38,7 @@ def answer(salience: float = 2.0, word: str = "loved") -> dict[str, Any]:
 class Tags(HTMLParser):
     """Collects tags, and checks that those that are opened are closed in their order."""
 
-    VOID = ("meta", "link", "rect")
+    VOID = ("meta", "link", "rect", "br")
 
     def __init__(self) -> None:
         super().__init__()

@@ -99,12 +99,15 @@ def influential(
 
 
 def suspects(background: Background, method: str = AUTOMATIC, top: int = 50) -> dict[str, Any]:
-    """The training texts whose label the model holds most against, by the plain loss and by a method."""
+    """The training texts whose label the model holds most against: by the plain loss, or by a method that is named.
+
+    No method found flipped labels clearly better than the loss does (studies/influence), so "auto" is the loss.
+    """
     labels = np.array([row.label for row in background.rows])
     losses = -np.log(np.maximum(background.probabilities[np.arange(len(labels)), labels], 1e-12))
     setting = background.setting(background.rows[:1], "loss")
     started = time.monotonic()
-    name, instrument = ("loss", None) if method == "loss" else method_for(method, setting)
+    name, instrument = ("loss", None) if method in (AUTOMATIC, "loss") else method_for(method, setting)
     if instrument is not None and not isinstance(instrument, Introspective):
         raise AssayError(f"The method {name!r} cannot say how a text bears on itself; try dual, or loss.")
     scores = losses if instrument is None else instrument.own(setting)

@@ -1,0 +1,49 @@
+"""The page on training texts: its words follow from its numbers, and nothing in it can harm."""
+
+from __future__ import annotations
+
+import pytest
+
+from assay.report.influence.page import render
+from assay.report.influence.words import caveats, headline, reading
+from tests.report.influential import suspected, traced
+from tests.report.test_hybrid_view import HOSTILE, Tags
+
+
+@pytest.mark.parametrize("made", [traced(), suspected()], ids=["text", "mislabelled"])
+def test_hostile_texts_are_text(made) -> None:
+    page = render(made)
+    assert HOSTILE not in page and "&lt;script&gt;" in page
+    tags = Tags()
+    tags.feed(page)
+    assert not tags.open and "script" not in tags.seen
+
+
+def test_the_headline_adds_up_what_is_leant_on() -> None:
+    assert headline(traced()) == (
+        "positive (90.0 %): without the 2 training texts that it leans on most, the log-odds of positive would be "
+        "about 0.75 lower; it is 2.2"
+    )
+    assert "higher" in headline(traced("loss")) and "would rise" in reading(traced("loss"))
+    assert headline(traced() | {"supporting": []}) == "positive (90.0 %): no training text speaks for it"
+    assert headline(suspected()).startswith("1 of the 2 most suspicious")
+
+
+def test_what_a_reader_must_know_is_told() -> None:
+    foreign = traced() | {"corpus": traced()["corpus"] | {"course": False}, "predicted": "negative"}
+    told = " ".join(caveats(foreign))
+    assert "50.0 %" in told and "on trust" in told and "predicts negative" in told
+    assert caveats(suspected()) == []
+
+
+def test_a_model_that_differs_from_a_label_and_an_error_are_shown() -> None:
+    page = render(traced())
+    assert page.count("model: <bdi>negative</bdi>") == 1
+    assert "± 0.01" in page and "−0.5" in page and "+0.3" in page
+
+
+def test_checks_stand_in_tables() -> None:
+    page = render(traced())
+    assert "linear datamodelling score" in page and "0.60 to 0.80" in page
+    assert "chance" in page and "−0.800" in page
+    assert 'id="checks"' not in render({name: each for name, each in traced().items() if name != "checks"})
