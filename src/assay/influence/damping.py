@@ -21,6 +21,7 @@ from jaxtyping import Float
 from scipy.optimize import brentq
 from torch import Tensor
 
+from assay import progress
 from assay.influence.course import Course
 from assay.influence.curvature import output_roots
 from assay.influence.gradients import Gradients
@@ -70,6 +71,7 @@ def reach(course: Course) -> dict[str, Tensor]:
     found: dict[str, Tensor] = {}
 
     def watch(number: int, network: TextModel, optimiser: torch.optim.Optimizer) -> None:
+        shown.update(task, completed=number)
         if number < course.steps:
             return
         names = {id(each): name for name, each in network.named_parameters()}
@@ -78,7 +80,9 @@ def reach(course: Course) -> dict[str, Tensor]:
                 if id(parameter) in names and (state := optimiser.state.get(parameter)):
                     found[names[id(parameter)]] = number * group["lr"] / _divisor(state, group)
 
-    course.learn(watch=watch)
+    with progress.bar() as shown:
+        task = shown.add_task("training once more, for the damping", total=course.steps)
+        course.learn(watch=watch)
     seen = torch.cat([each[each.isfinite()].flatten() for each in found.values()])
     typical = float(seen.median()) if len(seen) else 1.0
     whole = {name: each.nan_to_num(posinf=typical) for name, each in found.items()}  # any will do: nothing pulls there
