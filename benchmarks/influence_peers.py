@@ -169,7 +169,7 @@ def dattri(setting: Setting, told: list[str]) -> Timed:
         task = AttributionTask(asked, given.model, weights)
         method = TRAKAttributor(task, probability, projector_kwargs={"proj_dim": 512, "device": "cpu"})
         method.cache(loader(given.train))
-        return method.attribute(loader(given.queries))
+        return -method.attribute(loader(given.queries))  # theirs is what an example adds, not what its removal changes
 
     every = {"dattri Grad-Dot": (dot, 1.0), "dattri TRAK-1": (trak, 1.0)}
     every["dattri EK-FAC, damping 0.001"] = (kronecker, given.share({"network.decoder"}))
