@@ -25,7 +25,7 @@ LIMITS = (
 SUSPECTED = (
     "A high place is a reason to look at a text, not a proof that its label is wrong: a rare but right label looks the "
     "same to a model.",
-    "The plain loss is the usual signal: on texts with flipped labels no method of influence found them clearly better.",
+    "The plain loss is the usual signal: on texts with flipped labels no method found them clearly better.",
 )
 
 
