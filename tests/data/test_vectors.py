@@ -62,6 +62,7 @@ def test_no_words_and_no_known_words_are_fine(layout: str, request: pytest.Fixtu
 @pytest.mark.parametrize(
     "damaged",
     [b"no gzip", gzip.compress(b"soup 1 2 3\n"), gzip.compress(b"soup x y\n"), gzip.compress(b"soup 1")[:-9]],
+    ids=["no gzip", "too short", "no numbers", "cut"],  # not the bytes: they tell the time
 )
 def test_a_damaged_file_is_told(damaged: bytes, local: Path) -> None:
     local.write_bytes(damaged)
