@@ -52,6 +52,7 @@ def test_the_examples_behind_an_error_are_those_that_were_made_to_cause_it(poiso
     assert errors(EXACT, network, course, [row for row in dev if right(network, [row])[0]][:5]) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", [pytest.param(way, marks=() if way == "remove" else pytest.mark.slow) for way in WAYS])
 def test_training_again_without_harmful_examples_mends_the_errors(poisoned: tuple[TextModel, Course], way: str) -> None:
     network, course = poisoned

@@ -90,7 +90,7 @@ def test_small_parameters_have_their_whole_curvature() -> None:
     np.testing.assert_allclose(Kronecker(damping=DAMPING)(setting).scores, exact(setting, DAMPING), rtol=1e-7)
 
 
-@pytest.mark.parametrize("kind", ["lstm", "transformer"])
+@pytest.mark.parametrize("kind", ["lstm", pytest.param("transformer", marks=pytest.mark.slow)])
 def test_what_must_hold_of_any_influence_function(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     network = builders.model(encoder=kind, hidden=4)
     setting = small.setting(network, count=4, longest=4, target="loss")
