@@ -11,7 +11,7 @@ from jaxtyping import Float, Int
 
 from assay.data.batches import Tokenised, collate
 from assay.explainers.gradients import input_x_gradient
-from assay.influence.fastif import Inverse
+from assay.influence.inverses import Inverse
 from assay.influence.products import Vectors, query_gradients, train_products
 from assay.influence.setting import Setting
 from assay.influence.tokens import deletion

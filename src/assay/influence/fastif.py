@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from copy import deepcopy
@@ -20,14 +20,12 @@ from assay.data.batches import Tokenised
 from assay.errors import AssayError
 from assay.influence.curvature import by_name, flattened
 from assay.influence.functions import InfluenceFunctions
+from assay.influence.inverses import Inverse
 from assay.influence.nearest import Vectors as Stored
 from assay.influence.products import Vectors, query_gradients, train_products
 from assay.influence.representations import DECODER, layers, representations
 from assay.influence.setting import Influence, Setting
 from assay.influence.solvers import Lissa
-
-Inverse = Callable[[Setting, Vectors], Vectors]
-"""Takes vectors over all parameters; returns the inverse curvature of the mean loss times each of them."""
 
 TOP = 10
 
