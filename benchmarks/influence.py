@@ -10,7 +10,6 @@ import os
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import argparse
-import importlib
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -25,8 +24,18 @@ from assay.data.batches import tokenise
 from assay.data.corpora import corpus
 from assay.data.text import Tokeniser
 from assay.influence.course import Course
+from assay.influence.dual import DualGaussNewton
+from assay.influence.kronecker import Kronecker
+from assay.influence.neighbours import Neighbours
+from assay.influence.representer import Representer
 from assay.influence.retraining import Retrained, subsets
 from assay.influence.setting import Influence, Method, Setting
+from assay.influence.similarity import GradientCosine, GradientDot
+from assay.influence.tracin import TracIn
+from assay.influence.tracin_fast import TracInFast
+from assay.influence.trak import Trak
+from assay.influence.turnover import TurnoverDropout
+from assay.influence.unrolled import Unrolled
 from assay.metrics.influence import Bounded, lds_interval
 from assay.models.architecture import Architecture
 from assay.models.options import Training
@@ -37,19 +46,19 @@ from benchmarks.__main__ import machine
 SHARES = (0.5, 0.05)  # removed
 SWEEP = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)  # times the damping that is chosen from the training
 WRONG = 0.05  # of the labels
-METHODS: dict[str, tuple[str, str, dict[str, Any]]] = {
-    "gradient dot": ("similarity", "GradientDot", {}),
-    "gradient cosine": ("similarity", "GradientCosine", {}),
-    "TracIn": ("tracin", "TracIn", {}),
-    "TracIn, last layer": ("tracin_fast", "TracInFast", {}),
-    "TRAK, one model": ("trak", "Trak", {}),
-    "representer points": ("representer", "Representer", {}),
-    "EK-FAC, all parameters": ("kronecker", "Kronecker", {}),
-    "dual Gauss-Newton": ("dual", "DualGaussNewton", {}),
-    "dual Gauss-Newton, one damping for all": ("dual", "DualGaussNewton", {"metric": "plain"}),
-    "dual Gauss-Newton, leverage": ("dual", "DualGaussNewton", {"leverage": True}),
-    "turn-over dropout": ("turnover", "TurnoverDropout", {}),
-    "nearest neighbours": ("neighbours", "Neighbours", {}),
+METHODS: dict[str, Method] = {
+    "gradient dot": GradientDot(),
+    "gradient cosine": GradientCosine(),
+    "TracIn": TracIn(),
+    "TracIn, last layer": TracInFast(),
+    "TRAK, one model": Trak(),
+    "representer points": Representer(),
+    "EK-FAC, all parameters": Kronecker(),
+    "dual Gauss-Newton": DualGaussNewton(),
+    "dual Gauss-Newton, one damping for all": DualGaussNewton(metric="plain"),
+    "dual Gauss-Newton, leverage": DualGaussNewton(leverage=True),
+    "turn-over dropout": TurnoverDropout(),
+    "nearest neighbours": Neighbours(),
 }
 
 
@@ -94,21 +103,8 @@ def setting_of(architecture: Architecture, sizes: Sizes) -> tuple[Setting, float
     return Setting.of(trained, rows, asked, course=course), seconds
 
 
-def known() -> dict[str, Method]:
-    """The methods that are here."""
-    found: dict[str, Method] = {}
-    for label, (module, name, options) in METHODS.items():
-        try:
-            found[label] = getattr(importlib.import_module(f"assay.influence.{module}"), name)(**options)
-        except (ImportError, AttributeError, TypeError):
-            continue
-    return found
-
-
 def unrolled(setting: Setting, count: int) -> tuple[Influence, float]:
     """The derivative through training, for the first queries only."""
-    from assay.influence.unrolled import Unrolled
-
     begun = time.perf_counter()
     few = replace(setting, queries=setting.queries[:count], classes=setting.classes[:count])
     return Unrolled()(few), time.perf_counter() - begun
@@ -116,8 +112,6 @@ def unrolled(setting: Setting, count: int) -> tuple[Influence, float]:
 
 def swept(setting: Setting, damping: float) -> dict[str, tuple[Influence, float]]:
     """The dual form with other dampings, to see what choosing one from the training is worth."""
-    from assay.influence.dual import DualGaussNewton
-
     found = {}
     for factor in SWEEP:
         begun = time.perf_counter()
@@ -130,7 +124,7 @@ def table(name: str, sizes: Sizes, folder: Path | None) -> list[str]:
     """One model: a line for each method."""
     setting, trained = setting_of(ARCHITECTURES[name], sizes)
     right = np.mean(setting.classes == [row.label for row in setting.queries])
-    found, left_out = answered(setting, known())
+    found, left_out = answered(setting, METHODS)
     told = [f"{label} is left out: {reason}" for label, reason in left_out.items()]
     others, more = influence_peers.answers(setting)
     found |= others

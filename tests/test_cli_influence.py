@@ -75,7 +75,7 @@ def test_another_class_turns_the_answer_around(assay) -> None:
 
 
 def test_the_wrong_label_is_the_most_suspicious(assay) -> None:
-    for method in ("auto", "dual"):
+    for method in ("auto", "dual", "margin"):
         found = asked(assay, "--mislabelled", "--method", method, "--top", "4")
         assert found["suspects"][0]["text"] == WRONG
         assert len(found["suspects"]) == 4
@@ -104,6 +104,8 @@ def test_predictions_are_checked_by_training_again(assay) -> None:
     [
         ((), "Give a text"),
         ((ASKED, "--mislabelled"), "Give a text"),
+        (("--mislabelled", "--check", "lds"), "leave --check out"),
+        (("--mislabelled", "--top", "0"), "at least one"),
         ((ASKED, "--method", "magic"), "Unknown method 'magic'"),
         ((ASKED, "--class", "ugly"), "Unknown class 'ugly'"),
         ((ASKED, "--top", "0"), "at least one"),

@@ -16,9 +16,10 @@ import torch
 from assay.data.batches import Tokenised, tokenise
 from assay.data.examples import Corpus
 from assay.influence.course import Course
-from assay.influence.fastif import FastIF, Solving, recall
+from assay.influence.fastif import FastIF, recall
 from assay.influence.functions import InfluenceFunctions
-from assay.influence.mislabelled import graded
+from assay.influence.inverses import ThroughSolver
+from assay.influence.mislabelled import SIGNALS, graded
 from assay.influence.products import query_gradients, train_products
 from assay.influence.representations import representations
 from assay.influence.setting import Setting
@@ -31,7 +32,7 @@ from assay.models.options import Training
 from assay.models.predictions import predict
 from assay.models.recipes import Recipe, train
 from assay.models.store import Opened
-from studies.influence.methods import method, signals
+from studies.influence.methods import method
 from studies.results import Result
 
 FLIPPED, ASKED, SHOWN, TOP = 0.05, 10, 3, 10
@@ -130,7 +131,7 @@ class Cell:
         """How well wrong labels are found by one signal, and how long it takes; or why it is not known."""
 
         def made() -> Result:
-            suspicion = signals((name,), self.device)[name]()(self.setting)
+            suspicion = (SIGNALS[name] if name in SIGNALS else method(name, self.device).own)(self.setting)
             return {key: round(value, 4) for key, value in asdict(graded(suspicion, self.wrong)).items()}
 
         return _timed(made)
@@ -176,12 +177,12 @@ class Cell:
             representations(self.model.network, self.course.rows, folder=self.folder / "kept")
             one = replace(self.setting, queries=self.asked[:1], classes=self.setting.classes[:1])
             started = time.perf_counter()
-            vectors = Solving(InfluenceFunctions(self.series))(one, query_gradients(one))
+            vectors = ThroughSolver(InfluenceFunctions(self.series))(one, query_gradients(one))
             solved = time.perf_counter() - started
             started = time.perf_counter()
             train_products(one, vectors)
             whole = time.perf_counter() - started
-            every = Solving(InfluenceFunctions(self.series))(self.setting, query_gradients(self.setting))
+            every = ThroughSolver(InfluenceFunctions(self.series))(self.setting, query_gradients(self.setting))
             scores = train_products(self.setting, every) * self.setting.weights
             found = {}
             for share in CANDIDATES:

@@ -2,42 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from importlib import import_module
+from dataclasses import replace
 from typing import Any
 
-from assay.influence.mislabelled import SIGNALS, Signal
+from assay.influence.dual import DualGaussNewton
+from assay.influence.kronecker import Kronecker
+from assay.influence.mislabelled import SIGNALS
+from assay.influence.projected import ProjectedGaussNewton
+from assay.influence.representer import Representer
+from assay.influence.similarity import GradientDot
+from assay.influence.tracin import TracIn
+from assay.influence.tracin_fast import TracInFast
+from assay.influence.trak import Trak
 
 GIGABYTE = 2**30
 MEMORY = {"cpu": 2 * GIGABYTE, "cuda": 64 * GIGABYTE}
 
-METHODS: dict[str, tuple[str, str, dict[str, Any]]] = {
-    "gradient_dot": ("similarity", "GradientDot", {}),
-    "tracin": ("tracin", "TracIn", {"checkpoints": 4}),
-    "tracin_fast": ("tracin_fast", "TracInFast", {"checkpoints": 4}),
-    "representer": ("representer", "Representer", {}),
-    "trak": ("trak", "Trak", {"size": 2048}),
-    "kronecker": ("kronecker", "Kronecker", {}),
-    "projected": ("projected", "ProjectedGaussNewton", {}),
-    "dual": ("dual", "DualGaussNewton", {"metric": "plain", "leverage": True}),
+DUAL = DualGaussNewton(metric="plain", leverage=True)
+METHODS: dict[str, Any] = {
+    "gradient_dot": GradientDot(),
+    "tracin": TracIn(checkpoints=4),
+    "tracin_fast": TracInFast(checkpoints=4),
+    "representer": Representer(),
+    "trak": Trak(size=2048),
+    "kronecker": Kronecker(),
+    "projected": ProjectedGaussNewton(),
+    "dual": DUAL,
 }
-"""The module of each method, its class, and options; a module is loaded when its method is wanted."""
+NAMES = (*SIGNALS, *METHODS)
 
 
 def method(name: str, device: str = "cpu") -> Any:
     """The method of that name."""
-    module, kind, options = METHODS[name]
-    if name == "dual":
-        options = options | {"memory": MEMORY.get(device.partition(":")[0], MEMORY["cpu"])}
-    return getattr(import_module(f"assay.influence.{module}"), kind)(**options)
-
-
-def signals(names: tuple[str, ...], device: str) -> dict[str, Callable[[], Signal]]:
-    """How each signal of these names is made."""
-    return {
-        name: (lambda name=name: SIGNALS[name]) if name in SIGNALS else (lambda name=name: method(name, device).own)
-        for name in names
-    }
-
-
-NAMES = (*SIGNALS, *METHODS)
+    return replace(DUAL, memory=MEMORY[device.partition(":")[0]]) if name == "dual" else METHODS[name]

@@ -9,9 +9,10 @@ import pytest
 import torch
 
 from assay.errors import AssayError
-from assay.influence.fastif import FastIF, Solving, recall
+from assay.influence.fastif import FastIF, recall
 from assay.influence.functions import InfluenceFunctions
 from assay.influence.gradients import Reader
+from assay.influence.inverses import ThroughSolver
 from assay.influence.nearest import Vectors
 from assay.influence.products import query_gradients
 from assay.influence.representations import representations
@@ -19,7 +20,7 @@ from assay.influence.setting import Method, Setting
 from assay.influence.solvers import ConjugateGradients, Lissa
 from tests.influence import signs
 
-EXACT = Solving(InfluenceFunctions("explicit", damping=0.1))
+EXACT = ThroughSolver(InfluenceFunctions("explicit", damping=0.1))
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +82,7 @@ def test_other_solvers_come_near(setting: Setting) -> None:
     exact = EXACT(setting, vectors := query_gradients(setting))
     solvers = {1e-3: ConjugateGradients(), 0.35: Lissa(batch=16, repeats=1, terms=60)}
     for bound, solver in solvers.items():
-        found = Solving(InfluenceFunctions(solver, damping=0.1))(setting, vectors)
+        found = ThroughSolver(InfluenceFunctions(solver, damping=0.1))(setting, vectors)
         off = [torch.stack([(found[name] - each).square().sum(), each.square().sum()]) for name, each in exact.items()]
         missed, size = torch.stack(off).sum(0).sqrt()
         assert missed <= bound * size, solver

@@ -94,13 +94,3 @@ def test_plain_operations_answer_as_the_fused_ones_and_can_be_differentiated_twi
         return logits
 
     assert torch.autograd.gradgradcheck(answer, (x,), fast_mode=True)
-
-
-def test_rows_of_a_table_are_compared_without_the_table() -> None:
-    network, batch = builders.model(), builders.batch()
-    reading = Reader(network).read(batch)
-    found = reading.gradients(torch.ones_like(reading.logits))
-    rows = found.rows("embedding.weight")
-    assert rows is not None
-    dense = found.dense("embedding.weight")
-    torch.testing.assert_close(rows.kernel(rows), dense @ dense.T)

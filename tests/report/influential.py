@@ -62,5 +62,5 @@ def traced(target: str = "margin") -> dict[str, Any]:
 def suspected() -> dict[str, Any]:
     """Of doubtful labels."""
     rows = [row(1, 3.0, "positive", "negative", loss=3.0), row(2, 1.0, loss=1.0)]
-    made = {"kind": "mislabelled", "classes": ["negative", "positive"], "suspects": rows, "agreeing": 6000}
+    made = {"kind": "mislabelled", "classes": ["negative", "positive"], "suspects": rows}
     return ABOUT | made | {"method": {"name": "loss"}}

@@ -46,6 +46,8 @@ def shown_influence(
         raise AssayError(
             "Give a text to ask which training texts decided it, or --mislabelled to look for wrong labels."
         )
+    if options.mislabelled and options.check is not None:
+        raise AssayError("A check is about the decision on a text; leave --check out, or give a text.")
     answer = _answer(_background(model, data, seed), text, query, options)
     answer["command"] = shlex.join(["assay", *sys.argv[1:]])
     if options.json_output:
@@ -112,8 +114,8 @@ def _tables(answer: dict[str, Any]) -> list[Table]:
 
 def _table(titles: tuple[str, ...], rows: list[tuple[str, str, float, str]]) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    for title, justify in zip(titles, ("left", "left", "right", "left"), strict=True):
-        table.add_column(title, justify="right" if justify == "right" else "left")
+    for place, title in enumerate(titles):
+        table.add_column(title, justify="right" if place == 2 else "left")
     for label, said, score, text in rows:
         words = " ".join(text.split())
         table.add_row(Text(label), Text(said), f"{score:+.3g}", Text(words[:SHOWN] + "…" * (len(words) > SHOWN)))

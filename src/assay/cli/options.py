@@ -135,7 +135,7 @@ class InfluenceOptions:
     """What is asked about training texts."""
 
     method: Annotated[
-        str, Parameter(help="auto, or a name from 'assay methods', with options as in 'dual(leverage=False)'.")
+        str, Parameter(help="auto, or a name from 'assay methods', with options as in 'dual(leverage=True)'.")
     ] = "auto"
     target: Annotated[
         Literal["margin", "loss", "logit", "probability"], Parameter(help="What removing a text would change.")

@@ -25,6 +25,7 @@ from assay import progress
 from assay.influence.course import Course
 from assay.influence.curvature import output_roots
 from assay.influence.gradients import Gradients
+from assay.influence.lookups import Lookups, add_kernel
 from assay.influence.setting import Setting
 from assay.influence.targets import loss
 from assay.models.textmodel import TextModel
@@ -138,9 +139,13 @@ def _kernel(sampled: list[Gradients], name: str, scale: Tensor | None) -> Float[
     rows = [each.rows(name) for each in sampled]
     tables = [each for each in rows if each is not None]
     if len(tables) == len(rows):
-        if scale is not None:
-            tables = [replace(each, slopes=each.slopes * scale.to(each.slopes)[each.ids]) for each in tables]
-        return torch.cat([torch.cat([one.kernel(other) for other in tables], dim=1) for one in tables]).double()
+        owners = torch.arange(len(tables) * sampled[0].size, device=tables[0].ids.device).view(len(tables), -1)
+        total = owners.numel()
+        found = Lookups.joined([Lookups.of(each, own, total) for each, own in zip(tables, owners, strict=True)])
+        products = found.slopes.new_zeros(total, total, dtype=torch.float64)
+        scaled = found if scale is None else found.scaled(scale.to(found.slopes))
+        add_kernel(products, scaled, scaled)
+        return products
     whole = torch.cat([each.dense(name) for each in sampled])
     whole = whole if scale is None else whole * scale.flatten().to(whole)
     return (whole @ whole.T).double()

@@ -49,18 +49,18 @@ class DualGaussNewton:
 
     def __call__(self, setting: Setting) -> Influence:
         """The scores of all training examples for the targets of all queries."""
-        work = self._work(setting, Read.queries(setting))
+        work = self.work(setting, Read.queries(setting))
         return Influence(work.scores(self.leverage), notes=work.notes)
 
     def solve(self, setting: Setting, vectors: Vectors) -> Float[np.ndarray, "Q N"]:
         """The scores for the given vectors in place of the gradients of targets."""
-        return self._work(setting, Given(vectors)).scores(self.leverage)
+        return self.work(setting, Given(vectors)).scores(self.leverage)
 
     def own(self, setting: Setting) -> Float[np.ndarray, " N"]:
         """The predicted rise of each training example's own loss if it were removed."""
-        return self._work(setting, None).solved.own(self.leverage).cpu().numpy()
+        return self.work(setting, None).solved.own(self.leverage).cpu().numpy()
 
-    def _work(self, setting: Setting, asked: Source | None) -> Work:
+    def work(self, setting: Setting, asked: Source | None) -> Work:
         """Products of all training examples with each other and with what is asked, in as many passes as it takes."""
         added = diagonal(setting, self.metric, self.damping)
         roots = {name: each.rsqrt() for name, each in added.items()}

@@ -12,15 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
 from assay.data.batches import Tokenised
 from assay.errors import AssayError
-from assay.influence.curvature import by_name, flattened
 from assay.influence.functions import InfluenceFunctions
-from assay.influence.inverses import Inverse
+from assay.influence.inverses import Inverse, ThroughSolver
 from assay.influence.nearest import Vectors as Stored
 from assay.influence.products import Vectors, query_gradients, train_products
 from assay.influence.representations import DECODER, layers, representations
@@ -30,21 +28,13 @@ from assay.influence.solvers import Lissa
 TOP = 10
 
 
-@dataclass(frozen=True)
-class Solving:
-    """The inverse as influence functions find it; the default is one series of few examples a term.
+def series() -> Inverse:
+    """One series of few examples a term.
 
     Guo et al. (2021), section 3.3: one long series is as good as several that are averaged; how long it must be comes
     from the damping.
     """
-
-    functions: InfluenceFunctions = field(
-        default_factory=lambda: InfluenceFunctions(Lissa(batch=16, repeats=1, most=500))
-    )
-
-    def __call__(self, setting: Setting, vectors: Vectors) -> Vectors:
-        solve, _ = self.functions._prepared(setting)
-        return by_name(torch.stack(solve(flattened(vectors)).tries).mean(0), setting)
+    return ThroughSolver(InfluenceFunctions(Lissa(batch=16, repeats=1, most=500)))
 
 
 @dataclass(frozen=True)
@@ -59,7 +49,7 @@ class FastIF:
     candidates: float | int = 0.1
     layer: str = DECODER
     distance: str = "euclidean"
-    inverse: Inverse = field(default_factory=Solving)
+    inverse: Inverse = field(default_factory=series)
     compared: bool = False
     devices: tuple[str, ...] = ()  # more than one: each reads a part of the candidates
     folder: Path | None = None  # keeps representations

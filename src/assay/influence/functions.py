@@ -53,7 +53,7 @@ class InfluenceFunctions:
         return self._solver.unfit(sum(each.numel() for each in setting.parameters.values()))
 
     def __call__(self, setting: Setting) -> Influence:
-        solve, notes = self._prepared(setting)
+        solve, notes = self.prepared(setting)
         solved = solve(flattened(query_gradients(setting)))
         tries = np.stack([train_products(setting, by_name(each, setting)) for each in solved.tries])
         tries *= setting.weights / len(setting.train)
@@ -64,7 +64,7 @@ class InfluenceFunctions:
 
     def own(self, setting: Setting) -> Float[np.ndarray, " N"]:
         """The predicted rise of each training example's own loss if it were removed."""
-        solve, _ = self._prepared(setting)
+        solve, _ = self.prepared(setting)
         found = np.zeros(len(setting.train))
         for places, part in _portions(setting):
             slopes = flattened(query_gradients(part))
@@ -75,7 +75,7 @@ class InfluenceFunctions:
                 found[places] += _corrections(part, solve, solved, len(setting.train))[rows, rows]
         return found
 
-    def _prepared(self, setting: Setting) -> tuple[Solve, dict[str, Any]]:
+    def prepared(self, setting: Setting) -> tuple[Solve, dict[str, Any]]:
         """The solver, made ready for this curvature."""
         if self.damping is None:
             damping = flattened({name: each[None] for name, each in damping_of_each(setting).items()})[0]

@@ -34,7 +34,7 @@ class ThroughDual:
     dual: DualGaussNewton = field(default_factory=DualGaussNewton)
 
     def __call__(self, setting: Setting, vectors: Vectors) -> dict[str, Tensor]:
-        work = self.dual._work(setting, Given(vectors))
+        work = self.dual.work(setting, Given(vectors))
         shares = _led_back(setting, _coefficients(work))
         damping = work.notes["damping"] if self.dual.metric == "plain" else self.dual.damping  # not chosen anew
         divided = diagonal(setting, self.dual.metric, damping)
@@ -48,7 +48,7 @@ class ThroughSolver:
     method: InfluenceFunctions = field(default_factory=InfluenceFunctions)
 
     def __call__(self, setting: Setting, vectors: Vectors) -> dict[str, Tensor]:
-        solve, _ = self.method._prepared(setting)
+        solve, _ = self.method.prepared(setting)
         return by_name(torch.stack(solve(flattened(vectors)).tries).mean(0), setting)
 
 
@@ -59,7 +59,7 @@ class ThroughKronecker:
     method: kronecker.Kronecker = field(default_factory=kronecker.Kronecker)
 
     def __call__(self, setting: Setting, vectors: Vectors) -> dict[str, Tensor]:
-        _, blocks = self.method._fitted(setting)
+        _, blocks = self.method.damped(setting)
         return kronecker.solved(blocks, vectors)
 
 

@@ -49,20 +49,21 @@ class Kronecker:
         return None
 
     def __call__(self, setting: Setting) -> Influence:
-        damping, blocks = self._fitted(setting)
+        damping, blocks = self.damped(setting)
         scores = dots(setting, lambda vectors: solved(blocks, vectors)) * shares(setting)
         return Influence(scores, notes={"damping": damping, "relative": self.relative, "fisher": self.fisher})
 
     def own(self, setting: Setting) -> Float[np.ndarray, " N"]:
         """The predicted rise of each training example's own loss if it were removed."""
-        _, blocks = self._fitted(setting)
+        _, blocks = self.damped(setting)
 
         def say(gradients: Gradients) -> Tensor:
             return torch.stack([block.squares(gradients, block.inverse) for block in blocks]).sum(0)
 
         return np.asarray(over_train(setting, say) * shares(setting))
 
-    def _fitted(self, setting: Setting) -> tuple[float, list[Block]]:
+    def damped(self, setting: Setting) -> tuple[float, list[Block]]:
+        """The damping, and the curvature of each layer with it."""
         damping = self.damping
         if damping is None:
             damping = 0.1 if self.relative else chosen_damping(setting)

@@ -8,8 +8,6 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-AT_ONCE = 2**24  # numbers that a comparison of rows holds at once
-
 
 @dataclass(frozen=True)
 class Outer:
@@ -47,18 +45,6 @@ class Rows:
         batch, size = len(self.ids), self.shape[1]
         whole = self.slopes.new_zeros(batch, *self.shape)
         return whole.scatter_add_(1, self.ids[..., None].expand(-1, -1, size), self.slopes).flatten(1)
-
-    def kernel(self, other: Rows) -> Float[Tensor, "B C"]:
-        """The inner products with the gradients of others, without the table."""
-        found = self.slopes.new_zeros(len(self.ids), len(other.ids))
-        step = max(1, AT_ONCE // max(1, self.ids.shape[1] * other.ids.numel()))
-        ids, slopes = other.ids.flatten(), other.slopes.flatten(0, 1)
-        for start in range(0, len(self.ids), step):
-            part = slice(start, start + step)
-            products = self.slopes[part].flatten(0, 1) @ slopes.T
-            products *= self.ids[part].flatten()[:, None] == ids
-            found[part] = products.view(-1, self.ids.shape[1], *other.ids.shape).sum((1, 3))
-        return found
 
 
 @dataclass(frozen=True)

@@ -102,14 +102,24 @@ class Tape(Plainly):
         self._note_linear(x, y, weight, bias)
         return y
 
-    def _note_linear(self, x: Tensor, y: Tensor, weight: Tensor, bias: Tensor | None, transposed: bool = False) -> None:
+    def _note_linear(
+        self,
+        x: Tensor,
+        y: Tensor,
+        weight: Tensor,
+        bias: Tensor | None,
+        transposed: bool = False,
+        columns: bool = False,
+    ) -> None:
+        """Notes a linear map; what comes out may stand in columns, [B, O, T]."""
         matrix, shift, inputs = self._name(weight), self._name(bias), self._rows(x.detach())
         if inputs is None:
             self.missed |= {name for name in (matrix, shift) if name is not None}
             return
 
         def make(slope: Tensor) -> list[tuple[str, Record]]:
-            slopes = slope.reshape(self.size, -1, slope.shape[-1])
+            rows = slope.mT if columns else slope
+            slopes = rows.reshape(self.size, -1, rows.shape[-1])
             made: list[tuple[str, Record]] = []
             if matrix is not None:
                 made.append((matrix, Outer(inputs, slopes, weight.shape, transposed)))
@@ -134,18 +144,7 @@ class Tape(Plainly):
         if inputs.shape[1] != y.shape[2] or len(x) != self.size:  # strides, dilations and groups are not known here
             self.missed |= {name for each in (weight, bias) if (name := self._name(each)) is not None}
             return y
-        matrix, shift, rows = self._name(weight), self._name(bias), self._rows(inputs.detach())
-
-        def make(slope: Tensor) -> list[tuple[str, Record]]:
-            slopes = slope.mT.reshape(self.size, -1, slope.shape[1])
-            made: list[tuple[str, Record]] = []
-            if matrix is not None and rows is not None:
-                made.append((matrix, Outer(rows, slopes, weight.shape)))
-            if shift is not None:
-                made.append((shift, Whole(slopes.sum(1))))
-            return made
-
-        self._tap(y, make)
+        self._note_linear(inputs, y, weight, bias, columns=True)
         return y
 
     def _embedding(

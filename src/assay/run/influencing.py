@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import time
 from datetime import UTC, datetime
 from typing import Any
@@ -16,17 +15,18 @@ from assay.errors import AssayError, unknown
 from assay.explainers.choice import chosen
 from assay.influence import METHODS, targets
 from assay.influence.hybrid import Hybrid
-from assay.influence.inverses import affordable
+from assay.influence.mislabelled import SIGNALS, Signal, plain_loss
 from assay.influence.setting import Introspective, Method, Setting
 from assay.models import store
 from assay.models.predictions import predict
 from assay.run.background import Background
 from assay.run.kept import finite
 from assay.run.texts import read
+from assay.run.versions import versions
 
 FORMAT, FILE, PAGE = "assay-influence-1", "influence.json", "influence.html"
-PACKAGES = ("torch", "transformers", "numpy", "tokenizers")
 AUTOMATIC = "auto"
+MANY = "Ask for at least one training text, and for no less than no token."
 DUAL_WORK = 2e13  # multiplications that the exact dual may take; beyond, gradients are projected
 
 
@@ -60,7 +60,7 @@ def influential(
     texts and their words that made the model look there are found as well.
     """
     if top < 1 or tokens < 0:
-        raise AssayError("Ask for at least one training text, and for no less than no token.")
+        raise AssayError(MANY)
     model, row = background.model, read(background.model, text, query)
     if asked is not None and asked not in model.classes:
         raise unknown("class", asked, model.classes)
@@ -92,7 +92,7 @@ def influential(
         "method": _about_method(name, instrument, found),
     }
     if tokens:
-        looked = Hybrid(affordable).explain(setting, 0, top=top, most=tokens)
+        looked = Hybrid().explain(setting, 0, top=top, most=tokens)
         answer["tokens"] = looked.json(background.text, text, model.classes)
     whole: dict[str, Any] = finite(_about(background) | answer)
     return whole
@@ -103,14 +103,13 @@ def suspects(background: Background, method: str = AUTOMATIC, top: int = 50) -> 
 
     No method found flipped labels clearly better than the loss does (studies/influence), so "auto" is the loss.
     """
-    labels = np.array([row.label for row in background.rows])
-    losses = -np.log(np.maximum(background.probabilities[np.arange(len(labels)), labels], 1e-12))
+    if top < 1:
+        raise AssayError(MANY)
     setting = background.setting(background.rows[:1], "loss")
     started = time.monotonic()
-    name, instrument = ("loss", None) if method in (AUTOMATIC, "loss") else method_for(method, setting)
-    if instrument is not None and not isinstance(instrument, Introspective):
-        raise AssayError(f"The method {name!r} cannot say how a text bears on itself; try dual, or loss.")
-    scores = losses if instrument is None else instrument.own(setting)
+    name = "loss" if method == AUTOMATIC else method
+    losses = plain_loss(setting)
+    scores = losses if name == "loss" else _signal(name, setting)(setting)
     order = np.argsort(-scores, kind="stable")[:top].tolist()
     rows = [
         _described(background, place) | {"score": float(scores[place]), "loss": float(losses[place])} for place in order
@@ -121,12 +120,21 @@ def suspects(background: Background, method: str = AUTOMATIC, top: int = 50) -> 
             "kind": "mislabelled",
             "classes": list(background.model.classes),
             "suspects": rows,
-            "agreeing": int((background.probabilities.argmax(-1) == labels).sum()),
             "seconds": round(time.monotonic() - started, 2),
             "method": {"name": name},
         }
     )
     return whole
+
+
+def _signal(name: str, setting: Setting) -> Signal:
+    """What ranks training texts by suspicion: a signal without gradients, or what a method says of each text itself."""
+    if name in SIGNALS:
+        return SIGNALS[name]
+    _, instrument = method_for(name, setting)
+    if not isinstance(instrument, Introspective):
+        raise AssayError(f"The method {name!r} cannot say how a text bears on itself; try dual, or loss.")
+    return instrument.own
 
 
 def _answer(setting: Setting) -> Float[np.ndarray, " C"]:
@@ -169,16 +177,10 @@ def _about_method(name: str, method: Method, found: Any) -> dict[str, Any]:
 
 def _about(background: Background) -> dict[str, Any]:
     model, corpus = background.model, background.corpus
-    versions = {"assay": __version__}
-    for package in PACKAGES:
-        try:
-            versions[package] = importlib.metadata.version(package)
-        except importlib.metadata.PackageNotFoundError:
-            continue
     return {
         "format": FORMAT,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        "versions": versions,
+        "versions": {"assay": __version__} | versions(),
         "model": {
             **model.network.facts,
             "parameters": model.network.parameter_count,

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import json
-import platform
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -31,6 +29,7 @@ from assay.models.store import Opened
 from assay.probes import PROBES, probe
 from assay.probes.importance import Pruning, pruned
 from assay.run.kept import Kept
+from assay.run.versions import versions
 
 FORMAT, FILE = "assay-probe-1", "probe.json"
 IMPORTANCE = "importance"
@@ -45,7 +44,6 @@ NEEDED = {
 }
 """The data of each kind, by name, and their files."""
 
-PACKAGES = ("torch", "transformers", "numpy", "tokenizers")
 MOST = 500
 """So many dev and test texts are read for head importance where no limit is set: the curve reads them often."""
 
@@ -180,8 +178,7 @@ def _about(plan: ProbePlan, network: Body, command: str | None) -> dict[str, Any
         "format": FORMAT,
         "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "command": command or "assay.run.probing.probed(...) in Python",
-        "versions": {"assay": __version__, "python": platform.python_version()}
-        | {name: importlib.metadata.version(name) for name in PACKAGES},
+        "versions": {"assay": __version__} | versions(),
         "device": torch.cuda.get_device_name(device) if device.type == "cuda" else device.type,
         "plan": asdict(plan),
         "model": {

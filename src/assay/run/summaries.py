@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import platform
-import sys
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -14,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import torch
 
+from assay import __version__
 from assay.audits.cases import question, trust
 from assay.audits.findings import summarise
 from assay.metrics.performance import accuracy, auc, macro_f1
@@ -21,8 +20,7 @@ from assay.models.store import Opened
 from assay.records import Finding, finding_rows
 from assay.run.examination import OWN
 from assay.run.plan import AuditPlan
-
-PACKAGES = ("torch", "numpy", "scipy", "pyarrow", "tokenizers", "safetensors")
+from assay.run.versions import versions
 
 
 def summarised(model: Opened, plan: AuditPlan, table: pa.Table, notes: dict[str, dict[str, Any]]) -> dict[str, Any]:
@@ -38,9 +36,9 @@ def summarised(model: Opened, plan: AuditPlan, table: pa.Table, notes: dict[str,
         findings += summarise(OWN, "exact", own, np.zeros(len(table), dtype=int), ())
     explainers = {name: each for name, each in plan.chosen_explainers().items() if name not in notes["left_out"]}
     return {
-        "assay": _version("assay"),
+        "assay": __version__,
         "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        "versions": {"python": platform.python_version()} | {name: _version(name) for name in _used()},
+        "versions": versions(),
         "platform": f"{platform.system()} {platform.machine()}",
         "device": _device(model),
         "plan": plan.json(),
@@ -134,15 +132,3 @@ def _device(model: Opened) -> str:
 
 def _first_line(instrument: object) -> str:
     return (instrument.__doc__ or "").strip().partition("\n")[0]
-
-
-def _used() -> tuple[str, ...]:
-    """The libraries that the numbers depend on; that of transformers where it was used."""
-    return PACKAGES + ("transformers",) * ("transformers" in sys.modules)
-
-
-def _version(package: str) -> str:
-    try:
-        return importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
-        return "not installed"
