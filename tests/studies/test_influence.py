@@ -11,6 +11,7 @@ import pytest
 from assay.data.corpora import corpus
 from assay.data.examples import Example
 from assay.data.subsets import thinned
+from assay.influence.dual import DualGaussNewton
 from assay.influence.solvers import Lissa
 from assay.models.architecture import Architecture
 from assay.models.options import Training
@@ -64,8 +65,8 @@ def test_what_fails_is_told_and_made_again_when_wanted(
 ) -> None:
     path = tmp_path / "bilstm.json"
     path.write_text(json.dumps({"model": {}, "fastif": {"failed": "too slow"}, "shown": {"dual": {"failed": "no"}}}))
-    monkeypatch.setitem(METHODS, "dual", ("dual", "NotThere", {}))
-    assert "AttributeError" in result(cell, path, ("dual",))["signals"]["dual"]["failed"]
+    monkeypatch.setattr(DualGaussNewton, "own", lambda self, setting: 1 / 0)
+    assert "ZeroDivisionError" in result(cell, path, ("dual",))["signals"]["dual"]["failed"]
     monkeypatch.undo()
     assert "failed" in result(cell, path, ("dual",))["signals"]["dual"]
     monkeypatch.setattr(Cell, "fast", lambda self, largest: {"largest": len(largest)})
