@@ -12,7 +12,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import argparse
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -70,16 +70,17 @@ class Sizes:
     queries: int = 100
     unrolled: int = 20  # queries that training is unrolled for
     subsets: int = 40
-    epochs: int = 30
+    epochs: int = 20
     batch: int = 128
     rate: float = 3e-4  # faster, training is so rough that its derivative says nothing of removals
-    corpus: str = "planted:majority"
+    corpus: str = "planted:keyword"
 
 
 ARCHITECTURES = {
     "lstm": Architecture(encoder="lstm", embedding=16, hidden=16, alignment_size=16),
     "transformer": Architecture(encoder="transformer", embedding=16, hidden=8, alignment_size=16),
 }
+USUAL = {"lstm": Sizes(), "transformer": Sizes(epochs=12, rate=5e-4)}
 
 
 def setting_of(architecture: Architecture, sizes: Sizes) -> tuple[Setting, float]:
@@ -189,18 +190,13 @@ def main(given: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--model", choices=list(ARCHITECTURES), action="append")
     parser.add_argument("--folder", type=Path, help="keeps what retraining showed")
-    for name in ("train", "queries", "unrolled", "subsets", "epochs", "batch"):
-        parser.add_argument(f"--{name}", type=int, default=getattr(Sizes, name))
-    parser.add_argument("--rate", type=float, default=Sizes.rate)
-    parser.add_argument("--corpus", default=Sizes.corpus)
+    kinds = {"rate": float, "corpus": str}
+    for field in fields(Sizes):
+        parser.add_argument(f"--{field.name}", type=kinds.get(field.name, int))
     options = parser.parse_args(given)
     torch.set_num_threads(1)
-    sizes = Sizes(
-        *(
-            getattr(options, name)
-            for name in ("train", "queries", "unrolled", "subsets", "epochs", "batch", "rate", "corpus")
-        )
-    )
+    asked = {field.name: getattr(options, field.name) for field in fields(Sizes)}
+    changes = {name: value for name, value in asked.items() if value is not None}
     print(f"# Influence\n\nMade by `python -m benchmarks.influence` on {time.strftime('%Y-%m-%d')}: {machine()}.\n")
     print(
         "LDS: rank correlation of predicted and retrained margins over random subsets, the mean over queries with its "
@@ -208,7 +204,7 @@ def main(given: Sequence[str] | None = None) -> None:
         "training.\n"
     )
     for name in options.model or ARCHITECTURES:
-        print("\n".join(table(name, sizes, options.folder)), flush=True)
+        print("\n".join(table(name, replace(USUAL[name], **changes), options.folder)), flush=True)
 
 
 if __name__ == "__main__":
