@@ -109,6 +109,15 @@ def test_a_typed_text_is_decided_and_explained(view: Page, address: str) -> None
     assert fields(view) == {"model": "small", "text": TEXT}
 
 
+def test_phrases_are_drawn_where_they_are_asked_for(view: Page, address: str) -> None:
+    opened(view, address)
+    expect(view.locator("#phrases")).to_be_hidden()
+    view.get_by_label("Phrases", exact=True).select_option("hedge")
+    view.get_by_role("button", name="Explain", exact=True).click()
+    expect(view.locator("#trees figure.tree tfoot th")).to_have_text([*TEXT.removesuffix(".").split(), "."])
+    assert fields(view)["tree"] == "hedge"
+
+
 def test_explainers_are_chosen_and_two_are_compared(view: Page, address: str) -> None:
     view.goto(address)
     view.get_by_text("Explainers: attention").click()

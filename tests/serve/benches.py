@@ -15,6 +15,7 @@ class CountedBench:
     def __init__(self, classes: tuple[str, str] = ("yes", "no"), **about: Any) -> None:
         self.classes = classes
         self.asked: list[tuple[Any, ...]] = []
+        self.trees: list[str | None] = []
         self.changes = about
 
     @property
@@ -26,11 +27,14 @@ class CountedBench:
             {"name": "gradient", "meaning": "The slope.", "why_not": None},
             {"name": "rollout", "meaning": "The layers.", "why_not": "The model has no layers."},
         ]
-        usual = {"explainers": explainers, "usual": ["attention"], "description": "counts words"}
+        usual = {"explainers": explainers, "usual": ["attention"], "description": "counts words", "trees": ["hedge"]}
         return described | attends | usual | self.changes
 
-    def explain(self, text: str, query: str | None, explainers: Sequence[str], target: str | None) -> dict[str, Any]:
+    def explain(
+        self, text: str, query: str | None, explainers: Sequence[str], target: str | None, tree: str | None = None
+    ) -> dict[str, Any]:
         self.asked.append(("explain", text, query, tuple(explainers), target))
+        self.trees.append(tree)
         words = text.split()
         if "refuse" in words:
             raise AssayError("This text is refused.")

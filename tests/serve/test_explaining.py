@@ -59,6 +59,13 @@ def test_a_text_is_explained(client, bench):
     assert bench.asked == [("explain", "a good film", None, ("attention", "gradient"), "no")]
 
 
+def test_a_tree_is_asked_for_by_name_and_others_are_refused(client, bench):
+    client.post("/api/explain", json=ASKED | {"explainers": ["attention"], "tree": "hedge"}).raise_for_status()
+    assert bench.trees == ["hedge"]
+    refused = client.post("/api/explain", json=ASKED | {"explainers": ["attention"], "tree": "<oak>"})
+    assert refused.status_code == 422 and "tree" in refused.json()["detail"]
+
+
 def test_an_act_arrives_as_it_was_sent(client, bench):
     act = {"kind": "set", "weights": {"1": 0.75}, "items": [2], "seed": 3, "epsilon": 0.1, "layer": 1, "head": 0}
     found = client.post("/api/attend", json={"model": "counted", "text": "a good film", "query": "who?", "act": act})

@@ -347,9 +347,17 @@ def test_hostile_questions_are_text(asked: tuple[str, Run], harmless: dict[str, 
 class Echo:
     """A live model that answers with what it was asked."""
 
-    about: dict[str, Any] = {"name": HOSTILE["script"], "classes": [HOSTILE["script"]], "explainers": [], "usual": []}  # noqa: RUF012
+    about: dict[str, Any] = {
+        "name": HOSTILE["script"],
+        "classes": [HOSTILE["script"]],
+        "explainers": [],
+        "usual": [],
+        "trees": [],
+    }  # noqa: RUF012
 
-    def explain(self, text: str, query: str | None, explainers: Sequence[str], target: str | None) -> dict[str, Any]:
+    def explain(
+        self, text: str, query: str | None, explainers: Sequence[str], target: str | None, tree: str | None = None
+    ) -> dict[str, Any]:
         return {"text": text, "query": query, "words": text.split()}
 
     def attend(self, text: str, query: str | None, act: Act) -> dict[str, Any]:

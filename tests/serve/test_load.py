@@ -15,14 +15,14 @@ from tests.serving import served
 class Slow:
     """A bench that holds every answer back until it is let go."""
 
-    about = {"explainers": [{"name": "attention", "meaning": "", "why_not": None}], "usual": ["attention"]}  # noqa: RUF012
+    about = {"explainers": [{"name": "attention", "meaning": "", "why_not": None}], "usual": ["attention"], "trees": []}  # noqa: RUF012
 
     def __init__(self, held: bool = False) -> None:
         self.let_go, self.busy, self.at_once = threading.Event(), 0, 0
         if not held:
             self.let_go.set()
 
-    def explain(self, text, query, explainers, target):
+    def explain(self, text, query, explainers, target, tree=None):
         self.busy += 1
         self.at_once = max(self.at_once, self.busy)
         assert self.let_go.wait(30)

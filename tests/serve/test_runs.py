@@ -37,7 +37,9 @@ class Live:
     def __init__(self, **about: Any) -> None:
         self.about = {"name": "live"} | about
 
-    def explain(self, text: str, query: str | None, explainers: Sequence[str], target: str | None) -> dict[str, Any]:
+    def explain(
+        self, text: str, query: str | None, explainers: Sequence[str], target: str | None, tree: str | None = None
+    ) -> dict[str, Any]:
         raise NotImplementedError
 
     def attend(self, text: str, query: str | None, act: Act) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import hashlib
 import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -15,8 +15,11 @@ from assay.report.heatmaps import strengths, window
 from assay.report.leaderboard import leaderboard
 from assay.report.tables import MARKS, TIE, verdict_rows
 from assay.report.templating import TEMPLATES, environment
+from assay.report.trees import drawn
+from assay.report.trees import style as tree_style
 from assay.report.verdicts import caveats, headline, standing, tally, verdicts
 from assay.report.writing import count, figures, number, percent
+from assay.trees import Tree
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -49,6 +52,8 @@ class Explained(Protocol):
     def notes(self) -> dict[str, dict[str, float]]: ...
     @property
     def left_out(self) -> dict[str, str]: ...
+    @property
+    def trees(self) -> dict[str, Tree]: ...
 
 
 @dataclass(frozen=True)
@@ -87,6 +92,7 @@ def explanation(found: Explained) -> str:
         rest=len(likely) - CLASSES,
         cut=None if last - first == len(words) else (count(len(words)), count(first + 1), count(last)),
         notes=notes,
+        trees=[drawn(replace(tree, method=shown(name, 80)), words) for name, tree in found.trees.items()],
     )
 
 
@@ -169,7 +175,7 @@ def _render(part: str, **values: Any) -> str:
 @cache
 def _template() -> tuple[Template, str, str]:
     """The template, its style, and the class that the style is bound to: another one for another version of it."""
-    written = (TEMPLATES / "notebook.css").read_text(encoding="utf-8")
+    written = (TEMPLATES / "notebook.css").read_text(encoding="utf-8") + tree_style("&")
     name = f"assay-{hashlib.sha256(written.encode()).hexdigest()[:8]}"
     # twice the same class: it must weigh more than what a notebook says of tables
     return environment().get_template("notebook.html.jinja"), written.replace("&", f".{name}.{name}"), name

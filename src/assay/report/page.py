@@ -14,10 +14,12 @@ from assay.report.compared.together import FIGURE, together
 from assay.report.examples import groups, notes
 from assay.report.facts import KINDS, facts, glossary, left_out, origins
 from assay.report.leaderboard import leaderboard
+from assay.report.phrases import divided
 from assay.report.scripts import data, policy, static
 from assay.report.sections import captions, sections
 from assay.report.tables import MANY, TIE, own_rows
 from assay.report.templating import environment
+from assay.report.trees import style as tree_style
 from assay.report.verdicts import ATTENTION, caveats, headline, leading, standing, tally, verdicts
 from assay.report.writing import count, interval, number
 from assay.report.yardsticks import JSD_FAR, LEAD_SURE, SHUFFLE_SMALL, yardstick
@@ -48,6 +50,7 @@ def render(record: Record) -> str:
         plan=json.dumps(record.summary.get("plan", {}), indent=2, ensure_ascii=False),
         interval=interval,
         grid_style=Markup(static("grid.css")),
+        tree_style=Markup(tree_style("body")),
         scripts=[Markup(script) for script in scripts],
         policy=Markup(policy(scripts)),
     )
@@ -89,6 +92,7 @@ def _found(record: Record) -> dict[str, Any]:
         "together_figure": FIGURE,
         "notes": notes(record),
         "groups": groups(record, order),
+        "divided": divided(record),
         "browser": browser,
         "browser_data": data(browser),
     }

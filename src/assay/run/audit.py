@@ -29,6 +29,7 @@ from assay.models.store import Opened
 from assay.records import Record
 from assay.run.examination import NOTES, Examination
 from assay.run.parts import Parts
+from assay.run.phrases import divided, fitting_trees
 from assay.run.plan import AuditPlan
 from assay.run.portions import places, places_at_once
 from assay.run.summaries import examples_table, instances_table, summarised
@@ -53,6 +54,7 @@ def audit(
     if not rows:
         raise AssayError("None of the texts can be audited: they are empty or too long for this model.")
     explainers, left_out = plan.fitting(model.network)
+    builders = fitting_trees(model.network, plan.tree, plan.scorer)
     parts = Parts(folder)
     weights = store.fingerprint(model.network)
     finished = parts.claim({"plan": plan.json(), "model": weights, "data": fingerprint(examples)})
@@ -75,6 +77,8 @@ def audit(
         "seconds": round(time.monotonic() - started, 1),
     }
     record = Record(summary, instances_table(table, list(audits)), examples_table(table))
+    if builders:
+        record.summary["trees"] = divided(model, rows, record, builders)
     if folder is not None:
         record.write(folder)
         parts.clear()

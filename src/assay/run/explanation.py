@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import torch
@@ -15,8 +15,10 @@ from assay.data.examples import Span
 from assay.errors import unknown
 from assay.models.store import Opened
 from assay.run.examination import explained
+from assay.run.phrases import fitting_trees
 from assay.run.plan import AuditPlan
 from assay.run.texts import read
+from assay.trees import Tree
 from assay.types import Attribution, Explainer
 
 
@@ -33,15 +35,18 @@ class Explanation:
     target: str = ""
     notes: dict[str, dict[str, float]] = field(default_factory=dict)
     left_out: dict[str, str] = field(default_factory=dict)
+    trees: dict[str, Tree] = field(default_factory=dict)
 
     @property
     def words(self) -> list[str]:
         return [self.text[start:end] for start, end in self.spans]
 
     def json(self) -> dict[str, Any]:
-        return asdict(self) | {"words": self.words}
+        trees = {name: tree.json() for name, tree in self.trees.items()}
+        return asdict(replace(self, trees={})) | {"words": self.words, "trees": trees}
 
     def __rich__(self) -> Group:
+        from assay.report import trees
         from assay.report.heatmaps import terminal
 
         starts, ends = [start for start, _ in self.spans], [end for _, end in self.spans]
@@ -50,6 +55,8 @@ class Explanation:
         for name, scores in self.scores.items():
             title = Text.assemble(f"\n{name}", f"  {self._note(name)}", style="dim")
             lines += [title, terminal(self.text, starts, ends, scores)]
+        for name, tree in self.trees.items():
+            lines += [Text(f"\n{name}", style="dim"), trees.lines(tree, self.words)]
         lines += [Text(line, style="dim") for line in self._ending()]
         return Group(*lines)
 
@@ -68,6 +75,8 @@ class Explanation:
 
     def __str__(self) -> str:
         """The decision and a row of scores for each word: for where there are no colours."""
+        from assay.report import trees
+
         width = max(4, *map(len, self.words))
         asked = [] if self.query is None else [f"question or hypothesis: {self.query}"]
         head = f"{self.predicted} ({self.probabilities[self.predicted]:.1%})"
@@ -82,6 +91,8 @@ class Explanation:
             for place, word in enumerate(self.words)
         ]
         said = [f"{name}: {self._note(name)}" for name in self.scores if self.notes[name]]
+        for name, tree in self.trees.items():
+            said += [f"\n{name}", *trees.outline(tree, self.words)]
         return "\n".join([*asked, head, titles, *rows, *said, *self._ending()])
 
 
@@ -92,12 +103,15 @@ def explain(
     seed: int = 0,
     target: str | None = None,
     query: str | None = None,
+    tree: str | None = None,
+    scorer: str | None = None,
 ) -> Explanation:
     """The model's decision on the text, explained for the target class, or else for the predicted one.
 
-    A model of pairs is asked the query; the words of the text are explained.
+    A model of pairs is asked the query; the words of the text are explained. Trees are named with commas between them.
     """
     plan = AuditPlan.of(explainers, seed=seed)
+    builders = fitting_trees(model.network, tree, scorer)
     row = read(model, text, query)
     if target is not None and target not in model.classes:
         raise unknown("class", target, model.classes)
@@ -119,6 +133,7 @@ def explain(
         target=target or predicted,
         notes={name: _numbers(each) for name, each in found.items()},
         left_out=left_out,
+        trees={name: builder(network, batch, wanted)[0] for name, builder in builders.items()},
     )
 
 

@@ -13,6 +13,7 @@ from assay.data.examples import Example
 from assay.errors import AssayError
 from assay.explainers import EXPLAINERS, USUAL
 from assay.explainers.choice import bare, chosen, separated
+from assay.explainers.hierarchies import tree_builders
 from assay.explainers.needs import unfit
 from assay.types import Explainer, Model
 
@@ -28,6 +29,8 @@ class AuditPlan:
     seed: int = 0
     limit: int | None = None
     epsilon: float = 0.01
+    tree: str | None = None  # hierarchies of phrases, for some texts that the page shows
+    scorer: str | None = None  # what a phrase of them counts
     own: dict[str, Explainer] = field(default_factory=dict, repr=False, compare=False)  # not ours: by their names
 
     @classmethod
@@ -42,11 +45,12 @@ class AuditPlan:
         return cls(explainers=names, own=own, **options)
 
     def json(self) -> dict[str, Any]:
-        """The options as plain values."""
-        return {each.name: getattr(self, each.name) for each in fields(self) if each.name != "own"}
+        """The options as plain values; trees only where there are any, so that older plans stay what they are."""
+        given = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "own"}
+        return {name: value for name, value in given.items() if value is not None or name not in ("tree", "scorer")}
 
     def __post_init__(self) -> None:
-        self.chosen_explainers(), self.chosen_audits()
+        self.chosen_explainers(), self.chosen_audits(), tree_builders(self.tree, self.scorer)
         audits = tuple(map(bare, self.audits))
         for kind, names, known in (("explainer", self.explainers, EXPLAINERS), ("audit", audits, AUDITS)):
             if not names or len(set(names)) < len(names):

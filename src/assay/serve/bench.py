@@ -14,10 +14,12 @@ class Bench(Protocol):
 
     @property
     def about(self) -> dict[str, Any]:
-        """What the model is: its classes, what it reads and attends to, which explainers serve it."""
+        """What the model is: its classes, what it reads and attends to, which explainers and trees serve it."""
 
-    def explain(self, text: str, query: str | None, explainers: Sequence[str], target: str | None) -> dict[str, Any]:
-        """The decision and the scores of each word."""
+    def explain(
+        self, text: str, query: str | None, explainers: Sequence[str], target: str | None, tree: str | None = None
+    ) -> dict[str, Any]:
+        """The decision and the scores of each word; with a tree, that too, and as it is drawn."""
 
     def attend(self, text: str, query: str | None, act: Act) -> dict[str, Any]:
         """The decision under other attention, beside the one without."""

@@ -31,6 +31,7 @@ class Asked(BaseModel):
 class AskedExplanation(Asked):
     explainers: Annotated[list[str], Field(max_length=EXPLAINERS)]
     target: str | None = None
+    tree: str | None = None
 
 
 class AskedAct(BaseModel):
@@ -77,9 +78,11 @@ async def explain(request: Request, asked: AskedExplanation) -> JSONResponse:
     if bench is None:
         return _nobody()
     chosen = list(dict.fromkeys(asked.explainers))
-    _check_known(chosen, [each["name"] for each in bench.about["explainers"]])
+    _check_known("explainer", chosen, [each["name"] for each in bench.about["explainers"]])
+    tree = asked.tree or None
+    _check_known("tree", [] if tree is None else [tree], bench.about["trees"])
     found = await request.app.state.desk.ask(
-        lambda: bench.explain(asked.text, asked.query or None, chosen, asked.target or None)
+        lambda: bench.explain(asked.text, asked.query or None, chosen, asked.target or None, tree)
     )
     return JSONResponse(found)
 
@@ -110,7 +113,7 @@ def _nobody() -> JSONResponse:
     return JSONResponse({"detail": "No model of that name is open here; reload the page to see which are."}, 404)
 
 
-def _check_known(chosen: list[str], known: list[str]) -> None:
+def _check_known(kind: str, chosen: list[str], known: list[str]) -> None:
     for name in chosen:
         if name not in known:
-            raise unknown("explainer", name[:60], known)
+            raise unknown(kind, name[:60], known)

@@ -10,6 +10,7 @@ from fastapi.responses import HTMLResponse, Response
 from jinja2 import Environment
 
 from assay.report.templating import environment
+from assay.report.trees import style as tree_style
 from assay.report.writing import count, interval, number
 
 HERE = Path(__file__).parent
@@ -39,7 +40,7 @@ def failed(sentence: str, status: int) -> HTMLResponse:
 @cache
 def look() -> str:
     """The colours and the type of the report."""
-    return templates().get_template("report.css").render()
+    return templates().get_template("report.css").render() + tree_style("body")
 
 
 def stylesheet() -> Response:

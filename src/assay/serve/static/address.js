@@ -22,6 +22,7 @@ export function read(place = location) {
     query: fields.get("query") ?? "",
     explainers: fields.has("explainers") ? list(fields.get("explainers")) : null,
     target: fields.get("target") ?? "",
+    tree: fields.get("tree") ?? "",
     scale: ["shared", "raw"].includes(fields.get("scale")) ? fields.get("scale") : "row",
     compare: list(fields.get("compare")).slice(0, 2),
     act,
@@ -36,6 +37,7 @@ function written(view) {
   put("query", view.query);
   if (view.explainers !== null) fields.set("explainers", view.explainers.join(","));
   put("target", view.target);
+  put("tree", view.tree);
   if (view.scale !== "row") put("scale", view.scale);
   put("compare", view.compare.join(","));
   const act = view.act;

@@ -33,6 +33,9 @@ function offer() {
   at("target").replaceChildren(new Option("that the model predicts", ""));
   for (const name of model.classes) at("target").append(new Option(name, name));
   at("target").value = model.classes.includes(view.target) ? view.target : "";
+  at("tree").replaceChildren(new Option("none", ""));
+  for (const name of model.trees) at("tree").append(new Option(name, name));
+  at("tree").value = model.trees.includes(view.tree) ? view.tree : "";
   const wanted = (model.name === view.model ? view.explainers : null) ?? model.usual;
   for (const [id, usual] of [["usual", true], ["others", false]]) {
     at(id).replaceChildren(at(id).querySelector("legend"));
@@ -93,6 +96,7 @@ function submit(event) {
   }
   const query = about().paired ? at("query").value : "";
   const next = { ...view, model: about().name, text: at("text").value, query, target: at("target").value };
+  next.tree = at("tree").value;
   const other = ["model", "text", "query"].some((name) => next[name] !== view[name]);
   next.explainers = same(names, usual()) ? null : names;
   if (other) next.act = read({ search: "", hash: "" }).act;
@@ -119,7 +123,7 @@ async function run() {
   const stop = working(names.length);
   at("result").classList.add("old");
   try {
-    const body = { ...asked, explainers: names, target: view.target || null };
+    const body = { ...asked, explainers: names, target: view.target || null, tree: view.tree || null };
     found = await ask("/api/explain", body, { signal: own.signal, busy: busily });
     at("result").hidden = false;
     at("result").classList.remove("old");
@@ -173,6 +177,7 @@ function show() {
   }
   draw();
   notes();
+  phrases();
   copyable(at("explain-command"), found.command, "The same on the command line");
 }
 
@@ -225,6 +230,14 @@ function notes() {
   for (const name of Object.keys(found.scores)) if (numbers(name)) entry(list, name, numbers(name));
   for (const [name, reason] of Object.entries(found.left_out)) entry(list, name, `left out: ${reason}.`);
   list.hidden = list.childElementCount === 0;
+}
+
+/* Hierarchies as the server drew them: it has escaped all that is not its own. */
+function phrases() {
+  const trees = Object.values(found.drawn ?? {});
+  at("phrases").hidden = trees.length === 0;
+  at("trees").replaceChildren();
+  for (const tree of trees) at("trees").append(new DOMParser().parseFromString(tree, "text/html").body.firstChild);
 }
 
 function entry(list, name, text) {

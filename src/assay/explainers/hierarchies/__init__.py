@@ -1,0 +1,47 @@
+"""Hierarchies of phrases: which parts of a text count, and how they work together."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, cast
+
+from assay.errors import AssayError
+from assay.explainers.choice import chosen, separated
+from assay.explainers.hierarchies.agglomeration import Agglomerative
+from assay.explainers.hierarchies.decomposition import ContextualDecomposition
+from assay.explainers.hierarchies.hedge import Hedge
+from assay.explainers.hierarchies.occluding import Alone, Margin, Without
+from assay.explainers.hierarchies.players import PhraseShapley
+from assay.explainers.hierarchies.scorers import PhraseScorer, TreeBuilder
+from assay.explainers.hierarchies.soc import SampledDecomposition, SamplingOcclusion
+from assay.explainers.hierarchies.summing import SummedGradients
+
+SCORERS: dict[str, PhraseScorer] = {
+    "occlusion": Without(),
+    "alone": Alone(),
+    "margin": Margin(),
+    "integrated_gradients": SummedGradients(),
+    "shapley": PhraseShapley(),
+    "cd": ContextualDecomposition(),
+    "soc": SamplingOcclusion(),
+    "scd": SampledDecomposition(),
+}
+"""What can score a phrase; the last two are of use after a `fit`, or without a window."""
+
+TREES: dict[str, TreeBuilder] = {"hedge": Hedge(), "acd": Agglomerative()}
+"""What can build a hierarchy, from the top or from the bottom; each has a field `scorer`."""
+
+
+def tree_builders(trees: str | None, scorer: str | None = None) -> dict[str, TreeBuilder]:
+    """The builders of trees that are named, with commas between them, by what to call them; all with that scorer."""
+    if trees is None:
+        if scorer is not None:
+            raise AssayError("A scorer says what a phrase of a tree counts; name a tree as well, such as hedge.")
+        return {}
+    found: dict[str, TreeBuilder] = {name: chosen(name, TREES, "tree") for name in separated(trees)}
+    if not found:
+        raise AssayError(f"Name a tree; there are: {', '.join(TREES)}.")
+    if scorer is None:
+        return found
+    given = chosen(scorer, SCORERS, "scorer")
+    return {f"{name} by {scorer}": replace(cast(Any, builder), scorer=given) for name, builder in found.items()}

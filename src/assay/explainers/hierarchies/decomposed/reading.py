@@ -1,0 +1,175 @@
+"""A model's logits divided, for all texts and sets at once, and what keeps a model from being divided."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from assay import costs
+from assay.errors import AssayError
+from assay.explainers.hierarchies.decomposed.blocks import Blocks
+from assay.explainers.hierarchies.decomposed.divided import Divided, plain, stacked
+from assay.explainers.hierarchies.decomposed.steps import activation
+from assay.explainers.needs import demand
+from assay.explainers.relevance.steps import LIBRARY
+from assay.models.aspect import Aspect
+from assay.models.classifier import Classifier
+from assay.models.hierarchical import Hierarchical
+from assay.models.huggingface.attending import NAME, implemented
+from assay.models.huggingface.body import Body
+from assay.models.paired import Paired
+from assay.models.rows import INSIDE
+from assay.types import Batch, Model
+
+Readable = Classifier | Hierarchical | Paired | Aspect
+KNOWN = "flat, hierarchical, paired and aspect"
+TOKENS = {"cpu": 16_384, "cuda": 262_144}  # read at once, those of parts and versions among them
+LENGTHS = (3, 2)  # of the texts on which a transformer is tried
+SAME = 1e-4  # of the largest logit: what rounding may change
+
+
+@dataclass(frozen=True)
+class Decomposition:
+    """β, what some words give to the logits without their bias, and γ, what all else gives: together these logits."""
+
+    relevant: Float[Tensor, "B S C"]
+    logits: Float[Tensor, "B C"]  # without the decoder's bias
+
+    @property
+    def rest(self) -> Float[Tensor, "B S C"]:
+        return self.logits[:, None] - self.relevant
+
+
+@torch.no_grad()
+def decomposed(
+    model: Model, batch: Batch, chosen: Bool[Tensor, "B S T"], versions: Int[Tensor, "B S K T"] | None = None
+) -> Decomposition:
+    """The logits divided for each set of chosen words; `versions` are the ids of texts with other contexts."""
+    demand(undivided(model))
+    if isinstance(model, Readable) and model.vectors.dtype.itemsize < 4:
+        model = deepcopy(model).float()  # differences of rounded values would be rounding
+    rows, sets, tokens = chosen.shape
+    samples = 0 if versions is None else versions.shape[2]
+    room = max(1, TOKENS.get(batch.ids.device.type, 65_536) // max(1, tokens))
+    together = max(1, min(sets, room // (1 + samples) - 1))  # sets that a text is read with
+    texts = max(1, room // (1 + together * (1 + samples)))
+    found = []
+    for start in range(0, rows, texts):
+        part = slice(start, start + texts)
+        pieces = [
+            _divided(
+                model,
+                batch[part],
+                chosen[part, first : first + together],
+                None if versions is None else versions[part, first : first + together],
+                outermost(model),
+            )
+            for first in range(0, max(1, sets), together)
+        ]
+        found.append((torch.cat([piece.relevant for piece in pieces], dim=1), pieces[0].logits))
+    relevant, logits = zip(*found, strict=True)
+    return Decomposition(torch.cat(relevant), torch.cat(logits))
+
+
+def _divided(
+    model: Any,
+    batch: Batch,
+    chosen: Bool[Tensor, "B S T"],
+    versions: Int[Tensor, "B S K T"] | None,
+    outer: frozenset[int],
+) -> Decomposition:
+    rows, sets, _ = chosen.shape
+    blocks = Blocks(sets, 0 if versions is None else versions.shape[2], outer)
+    x = model.embed(batch)
+    x = x.to(torch.promote_types(x.dtype, torch.float32))
+    parts = x * (chosen & batch.mask[:, None]).transpose(0, 1)[..., None]
+    stack = [x, parts.flatten(0, 1)]
+    if versions is not None:
+        ids = versions.permute(1, 2, 0, 3).flatten(0, 2)  # those of a set one sample after the other
+        read = batch[torch.arange(rows, device=ids.device).repeat(sets * blocks.samples)]
+        stack.append(model.embed(replace(read, ids=ids)).to(x))
+    copies = batch[torch.arange(rows, device=chosen.device).repeat(blocks.count)]
+    token = INSIDE.set(True)  # blocks belong together: no rows are sent to other devices
+    try:
+        with blocks.within(), _own_steps(model):
+            logits = model(stacked(torch.cat(stack)), copies).logits
+    finally:
+        INSIDE.reset(token)
+    lost = logits.lost if isinstance(logits, Divided) else "a constant"
+    kind = type(getattr(model, "inner", model)).__name__
+    demand(None if lost is None else f"contextual decomposition has no rule for a step of {kind} ({lost})")
+    whole, part, _ = blocks.cut(plain(logits))
+    return Decomposition(part.transpose(0, 1), whole)
+
+
+@contextmanager
+def _own_steps(model: Any) -> Iterator[None]:
+    """Within, a transformer of the library attends step by step, and its composed activations are taken whole."""
+    if not isinstance(model, Body):
+        yield
+        return
+    whole = [each for each in model.modules() if type(each).__module__ == LIBRARY]
+    hooks = [each.register_forward_hook(_activated) for each in whole]
+    try:
+        with implemented(model.inner, NAME if model.traits.unedited is None else "eager"):
+            yield
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+def _activated(module: nn.Module, given: tuple[Any, ...], output: Tensor) -> Tensor:
+    if len(given) != 1 or not isinstance(given[0], Divided):
+        return output
+    with torch._C.DisableTorchFunctionSubclass():
+        starts_at_zero = float(module.forward(given[0].new_zeros(1))) == 0
+        return activation(module.forward, given[0]) if starts_at_zero else output
+
+
+def outermost(model: Any) -> frozenset[int]:
+    """The identity of the decoder's bias, which is nobody's."""
+    decoder = getattr(model, "decoder", None)
+    if decoder is None:
+        layers = [each for each in model.modules() if isinstance(each, nn.Linear)]
+        decoder = next((each for each in reversed(layers) if each.out_features == model.inner.config.num_labels), None)
+    return frozenset() if decoder is None or decoder.bias is None else frozenset((id(decoder.bias),))
+
+
+_TRIED: WeakKeyDictionary[Body, str | None] = WeakKeyDictionary()
+
+
+def undivided(model: Model) -> str | None:
+    """Why a model cannot be divided, or None; a transformer is tried once on two short texts."""
+    if isinstance(model, Readable):
+        return None
+    if not isinstance(model, Body):
+        return f"contextual decomposition is known for assay's own {KNOWN} classifiers and for transformers only"
+    if model not in _TRIED:
+        with costs.measured():  # it is no part of what an explanation costs
+            _TRIED[model] = _tried(model)
+    return _TRIED[model]
+
+
+@torch.no_grad()
+def _tried(model: Body) -> str | None:
+    words: Tensor = model.embedding.weight  # type: ignore[assignment]
+    ids = torch.full((len(LENGTHS), max(LENGTHS)), min(model.ordinary, len(words) - 1))
+    mask = torch.arange(max(LENGTHS)) < torch.tensor(LENGTHS)[:, None]
+    batch = Batch(ids, mask, torch.zeros(len(LENGTHS), dtype=torch.long)).to(model.device)
+    chosen = torch.eye(max(LENGTHS), dtype=torch.bool, device=model.device).expand(len(LENGTHS), -1, -1)
+    try:
+        found = _divided(model, batch, chosen, None, frozenset())
+    except AssayError as error:
+        return str(error).removeprefix("This explainer cannot be used here: ").rstrip(".")
+    own = model(model.embed(batch), batch).logits.to(found.logits)
+    near = max(SAME, torch.finfo(words.dtype).eps ** 0.5)
+    same = bool((own - found.logits).abs().max() <= near * max(1.0, float(own.abs().max())))
+    return None if same else f"{type(model.inner).__name__} answers otherwise when it is divided"

@@ -1,0 +1,75 @@
+"""A hierarchy of phrases: how a text falls apart, from the whole to its words, with a score for each phrase."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, order=True)
+class Phrase:
+    """The words from `start` to before `stop`, and how much they count for a class."""
+
+    start: int
+    stop: int
+    score: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.start < self.stop:
+            raise ValueError(f"A phrase has at least one word, not those from {self.start} to {self.stop}.")
+
+
+@dataclass(frozen=True)
+class Tree:
+    """Levels from the whole text, or from its largest phrases, downward.
+
+    Each level is a partition of the words in their order, and each refines the one above it.
+    """
+
+    method: str
+    levels: tuple[tuple[Phrase, ...], ...]
+
+    def __post_init__(self) -> None:
+        if not self.levels:
+            raise ValueError("A tree has at least one level.")
+        size = self.levels[0][-1].stop
+        above: set[int] = set()
+        for level in self.levels:
+            starts = [phrase.start for phrase in level]
+            if starts != [0, *(phrase.stop for phrase in level[:-1])] or level[-1].stop != size:
+                raise ValueError("The phrases of a level follow one another and leave no word out.")
+            if not above <= set(starts):
+                raise ValueError("A level divides the phrases of the one above it.")
+            above = set(starts)
+
+    @property
+    def words(self) -> int:
+        return self.levels[0][-1].stop
+
+    @property
+    def scores(self) -> list[float]:
+        """One number a word: that of its phrase on the lowest level, which is its own where that is words."""
+        return [phrase.score for phrase in self.levels[-1] for _ in range(phrase.start, phrase.stop)]
+
+    def within(self, phrase: Phrase) -> list[Phrase]:
+        """The phrases that it falls into on the first level that divides it."""
+        for level in self.levels:
+            inside = [each for each in level if phrase.start <= each.start and each.stop <= phrase.stop]
+            if len(inside) > 1:
+                return inside
+        return []
+
+    def json(self) -> dict[str, Any]:
+        levels = [[[each.start, each.stop, each.score] for each in level] for level in self.levels]
+        return {"method": self.method, "levels": levels}
+
+    @classmethod
+    def of(cls, stored: Mapping[str, Any]) -> Tree:
+        """The tree as it was stored."""
+        return cls(stored["method"], levels_of(stored["levels"]))
+
+
+def levels_of(stored: Sequence[Sequence[Sequence[int | float]]]) -> tuple[tuple[Phrase, ...], ...]:
+    """Levels from numbers: start, stop and score of each phrase."""
+    return tuple(tuple(Phrase(int(start), int(stop), float(score)) for start, stop, score in level) for level in stored)
