@@ -22,12 +22,13 @@ from assay.data.planted.aspect import ASPECTS, NO_OPINIONS, OPINIONS
 from assay.data.planted.entail import TAXONOMIES
 from assay.data.planted.keyword import KEYWORDS
 from assay.data.planted.lexicon import NEGATIVE, NEGATORS, NEUTRAL, POSITIVE
+from assay.data.planted.phrase import DEEDS, STUFFS
 from assay.data.planted.shortcut import MARKERS
 from assay.data.planted.story import NAMES, PLACES, THINGS
 
 SHORT = [name for name in PLANTED if "facts" not in name]
 FACTS = [name for name in PLANTED if "facts" in name]
-BLANK = ("planted:keyword", "planted:aspect")  # some texts have no evidence
+BLANK = ("planted:keyword", "planted:phrase", "planted:aspect")  # some texts have no evidence
 Reading = tuple[int, list[Span]]
 
 
@@ -64,6 +65,19 @@ def read_keyword(example: Example) -> Reading:
         return example.label, []
     (span,) = spans
     return int(at(example.text, span) in KEYWORDS[1]), [span]
+
+
+PHRASES = [DEEDS[label] + STUFFS[label] + KEYWORDS[label] for label in (0, 1)]
+
+
+def read_phrase(example: Example) -> Reading:
+    spans = places_of(example.text, PHRASES[0] + PHRASES[1])
+    if not spans:
+        return example.label, []
+    assert [at(example.text, span) for span in spans] == words(example.text[spans[0][0] : spans[-1][1]])
+    (label,) = {int(at(example.text, span) in PHRASES[1]) for span in spans}
+    assert len(spans) == 3
+    return label, spans
 
 
 def read_negation(example: Example) -> Reading:
@@ -200,6 +214,7 @@ def read_facts(example: Example) -> Reading:
 
 READERS: dict[str, Callable[[Example], Reading]] = {
     "planted:keyword": read_keyword,
+    "planted:phrase": read_phrase,
     "planted:negation": read_negation,
     "planted:majority": read_majority,
     "planted:agreement": read_agreement,
@@ -232,8 +247,7 @@ def bag_accuracy(name: str, view: Callable[[Example], str]) -> float:
     return float(np.mean([guess == e.label for guess, e in zip(guesses, test, strict=True)]))
 
 
-def test_the_ten_corpora_carry_the_names_by_which_they_are_listed() -> None:
-    assert len(PLANTED) == 10
+def test_the_corpora_carry_the_names_by_which_they_are_listed() -> None:
     assert all(corpus(name).name == name for name in PLANTED)
 
 
@@ -336,7 +350,7 @@ def test_in_the_shortcut_corpus_the_marker_rules_training_and_the_polar_word_the
 def test_there_are_at_least_150_neutral_words_and_none_of_them_decides() -> None:
     neutral = {word for fillings in NEUTRAL.values() for filling in fillings
                for word in words(re.sub(r"\{\w+\}", "", filling))}  # fmt: skip
-    deciding = {*POSITIVE, *NEGATIVE, *NEGATORS, *MARKERS, *KEYWORDS[0], *KEYWORDS[1]}
+    deciding = {*POSITIVE, *NEGATIVE, *NEGATORS, *MARKERS, *PHRASES[0], *PHRASES[1]}
     assert len(neutral) >= 150
     assert not neutral & deciding
 
@@ -345,6 +359,7 @@ def test_there_are_at_least_150_neutral_words_and_none_of_them_decides() -> None
     ("name", "deciding"),
     [
         ("planted:keyword", KEYWORDS[0] + KEYWORDS[1]),
+        ("planted:phrase", PHRASES[0] + PHRASES[1]),
         ("planted:negation", ()),
         ("planted:majority", POSITIVE + NEGATIVE),
         ("planted:agreement", ()),

@@ -12,10 +12,14 @@ from assay.data.planted.facts import facts1, facts2, facts3
 from assay.data.planted.keyword import keyword
 from assay.data.planted.majority import majority
 from assay.data.planted.negation import negation
+from assay.data.planted.opener import opener
+from assay.data.planted.phrase import phrase
 from assay.data.planted.shortcut import shortcut
 
 PLANTED: dict[str, Callable[[int], Corpus]] = {
     "planted:keyword": keyword,
+    "planted:phrase": phrase,
+    "planted:opener": opener,
     "planted:negation": negation,
     "planted:majority": majority,
     "planted:agreement": agreement,
