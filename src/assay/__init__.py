@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from assay.intervene import EDITS as EDITS
     from assay.models.encoders import ENCODERS as ENCODERS
     from assay.records import Record as Record
+    from assay.run.rationalising import rationalise as rationalise
     from assay.run.traced import influential as influential
     from assay.run.traced import mislabelled as mislabelled
     from assay.run.verbs import audit as audit
@@ -65,6 +66,7 @@ _HOME = {
     "influential": "run.traced",
     "load": "run.verbs",
     "mislabelled": "run.traced",
+    "rationalise": "run.rationalising",
     "train": "run.verbs",
 }
 __all__ = sorted(_HOME)

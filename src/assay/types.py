@@ -140,6 +140,21 @@ class TokenModel(BlankModel, Protocol):
         """The first id that stands for a word; those before it are special."""
 
 
+@dataclass(frozen=True)
+class Selection:
+    """The words that a model lets itself read, and the chance of each to be selected; nothing on padding."""
+
+    kept: Bool[Tensor, "B T"]
+    chance: Float[Tensor, "B T"]
+
+
+@runtime_checkable
+class SelectingModel(Model, Protocol):
+    """A model that first selects words and then decides by these alone."""
+
+    def selection(self, x: Float[Tensor, "B T D"], batch: Batch) -> Selection: ...
+
+
 BLANKS = ("zero", "pad", "mask", "mean")
 """The origin; the padding's embedding; that of the mask, or else of an unknown word; the mean over all words."""
 

@@ -10,10 +10,13 @@ import torch
 from assay.errors import AssayError
 from assay.explainers import EXPLAINERS
 from assay.explainers.gradients import SmoothGrad
+from assay.explainers.hierarchies.hedge import Hedge
+from assay.explainers.hierarchies.projected import Projected
 from assay.explainers.needs import unfit
 from assay.explainers.surrogates.anchors import Anchors
 from assay.types import Query
 from tests import builders
+from tests.contracts import kinds
 
 SPARSE = {"input_reduction", "counterfactual", "anchors"}
 """They search for a few words: most scores are 0, and another precision may lead to another choice."""
@@ -21,25 +24,44 @@ SPARSE = {"input_reduction", "counterfactual", "anchors"}
 PIECEWISE = {"lrp", "attnlrp", "deeplift", "random"}
 """They do not have the model make states: they read its parts by themselves, or nothing."""
 
-CLASS_FREE = {"attention", "attention_x_value", "rollout", "flow", "value_zeroing", "leave_one_out", "random"}
+CLASS_FREE = {
+    "attention",
+    "attention_x_value",
+    "rollout",
+    "flow",
+    "value_zeroing",
+    "leave_one_out",
+    "random",
+    "rationale",
+}
 """Their scores are the same whatever the class, and their docstrings say so."""
 
 
-QUICK = EXPLAINERS | {"anchors": Anchors(longest=2), "smoothgrad": SmoothGrad(samples=4)}
+OWN = {"rationale", "own_relevance"}
+"""Only models that explain themselves have them."""
+
+QUICK = EXPLAINERS | {
+    "anchors": Anchors(longest=2),
+    "smoothgrad": SmoothGrad(samples=4),
+    "hedge": Projected(Hedge(window=1)),
+}
 """All explainers; those that read most read less here."""
 
 
 def served(name, kind):
     """Whether the explainer can serve models of this kind."""
-    return unfit(QUICK[name], builders.kind(kind)) is None
+    return unfit(QUICK[name], kinds.kind(kind)) is None
 
 
-PAIRS = [(name, kind) for name in EXPLAINERS for kind in builders.KINDS]
+SOME = {*OWN, "attention", "gradient", "leave_one_out", "occlusion_zero", "integrated_gradients", "hedge", "random"}
+"""Those that also meet models that select: the others read such a model as one of these does."""
+
+PAIRS = [(name, kind) for name in EXPLAINERS for kind in kinds.KINDS if kind in builders.KINDS or name in SOME]
 SERVED = [pair for pair in PAIRS if served(*pair)]
 UNFIT = [pair for pair in PAIRS if pair not in SERVED]
 EVERY = pytest.mark.parametrize("name", EXPLAINERS)
 EVERY_PAIR = pytest.mark.parametrize(("name", "kind"), SERVED, ids=map("-".join, SERVED))
-MARKED = [(*pair, marked) for pair in SERVED for marked in (False, True)[: 1 + (pair[1] in builders.MARKED)]]
+MARKED = [(*pair, marked) for pair in SERVED for marked in (False, True)[: 1 + (pair[1] in kinds.MARKED)]]
 WITH_MARKERS = pytest.mark.parametrize(
     ("name", "kind", "markers"), MARKED, ids=[f"{name}-{kind}-{markers}" for name, kind, markers in MARKED]
 )
@@ -51,8 +73,8 @@ def explained(name, model, batch):
 
 def some_model(name, classes=2):
     """A model that the explainer can serve, one of sentences if possible."""
-    kinds = [kind for other, kind in SERVED if other == name]
-    return builders.kind("hierarchical-gru" if "hierarchical-gru" in kinds else kinds[0], classes)
+    fitting = [kind for other, kind in SERVED if other == name]
+    return kinds.kind("hierarchical-gru" if "hierarchical-gru" in fitting else fitting[0], classes)
 
 
 @EVERY
@@ -62,7 +84,7 @@ def test_every_explainer_serves_some_kind_of_model(name):
 
 @pytest.mark.parametrize(("name", "kind"), UNFIT, ids=map("-".join, UNFIT))
 def test_an_unfit_model_is_refused_with_the_reason(name, kind):
-    model, batch = builders.kind(kind), builders.texts()
+    model, batch = kinds.kind(kind), builders.texts()
     reason = unfit(QUICK[name], model)
     with pytest.raises(AssayError) as refusal:
         explained(name, model, batch)
@@ -72,26 +94,26 @@ def test_an_unfit_model_is_refused_with_the_reason(name, kind):
 @EVERY_PAIR
 def test_one_finite_score_a_token_and_nothing_on_padding(name, kind):
     batch = builders.texts()
-    scores = explained(name, builders.kind(kind), batch)
+    scores = explained(name, kinds.kind(kind), batch)
     assert scores.shape == batch.ids.shape
     assert scores.isfinite().all()
     assert (scores[~batch.mask] == 0).all()
     if name in SPARSE:
         assert (scores >= 0).all()
-    else:
+    elif kind not in kinds.SELECTING:  # there, what is not selected counts for nothing
         assert (scores[3] != 0).sum() > 6
 
 
 @WITH_MARKERS
 def test_padding_changes_nothing(name, kind, markers):
-    model = builders.kind(kind, markers=markers)
+    model = kinds.kind(kind, markers=markers)
     narrow, wide = builders.texts(), builders.texts(width=20)
     torch.testing.assert_close(explained(name, model, wide)[:, :12], explained(name, model, narrow))
 
 
 @EVERY_PAIR
 def test_order_and_size_of_the_batch_change_nothing(name, kind):
-    model, batch = builders.kind(kind), builders.texts()
+    model, batch = kinds.kind(kind), builders.texts()
     together = explained(name, model, batch)
     order = torch.tensor([2, 0, 3, 1])
     torch.testing.assert_close(explained(name, model, batch[order]), together[order])
@@ -107,7 +129,7 @@ def test_the_same_call_gives_the_same_scores(name):
 
 @EVERY_PAIR
 def test_the_model_is_left_as_it_was(name, kind):
-    model, batch = builders.kind(kind), builders.texts()
+    model, batch = kinds.kind(kind), builders.texts()
     before = {key: tensor.clone() for key, tensor in model.state_dict().items()}
     explained(name, model, batch)
     assert not model.training
@@ -119,12 +141,12 @@ def test_the_model_is_left_as_it_was(name, kind):
 @EVERY_PAIR
 def test_single_and_half_precision_work(name, kind):
     batch = builders.texts()
-    exact = explained(name, builders.kind(kind), batch)
-    single = explained(name, builders.kind(kind, dtype=torch.float32), batch)
+    exact = explained(name, kinds.kind(kind), batch)
+    single = explained(name, kinds.kind(kind, dtype=torch.float32), batch)
     assert single.isfinite().all()
     if name not in SPARSE:
         torch.testing.assert_close(single, exact, atol=1e-4, rtol=1e-3, check_dtype=False)
-    half = explained(name, builders.kind(kind, dtype=torch.bfloat16), batch)
+    half = explained(name, kinds.kind(kind, dtype=torch.bfloat16), batch)
     assert single.dtype == half.dtype == torch.float32
     assert half.isfinite().all()
 
@@ -139,7 +161,7 @@ def test_labels_and_truth_are_not_looked_at(name):
 
 @EVERY_PAIR
 def test_the_class_matters_unless_the_explainer_is_free_of_it(name, kind):
-    model, batch = builders.kind(kind, classes=3), builders.texts()
+    model, batch = kinds.kind(kind, classes=3), builders.texts()
     scores = torch.stack([QUICK[name](model, batch, torch.full((4,), label)) for label in range(3)])
     assert scores.isfinite().all()
     if name in CLASS_FREE:
@@ -151,7 +173,7 @@ def test_the_class_matters_unless_the_explainer_is_free_of_it(name, kind):
 
 @WITH_MARKERS
 def test_a_single_word_gets_a_score(name, kind, markers):
-    model, batch = builders.kind(kind, classes=3, markers=markers), builders.texts((1,))
+    model, batch = kinds.kind(kind, classes=3, markers=markers), builders.texts((1,))
     scores = QUICK[name](model, batch, torch.tensor([2]))
     assert scores.shape == (1, 1)
     assert scores.isfinite().all()
@@ -179,13 +201,14 @@ def kept_together(batch, read):
 @EVERY
 def test_a_text_is_never_read_without_its_question_candidates_and_sentences(name, monkeypatch):
     model, batch = some_model(name, classes=4), told_apart()
-    seen, states = [], model.states
+    reader = model.players.reader("selector") if name in OWN else model
+    seen, states = [], reader.states
 
     def spied(x, read, *below):
         seen.append(read)
         return states(x, read, *below)
 
-    monkeypatch.setattr(model, "states", spied)
+    monkeypatch.setattr(reader, "states", spied)
     QUICK[name](model, batch, torch.arange(4))
     assert seen or name in PIECEWISE
     assert all(kept_together(batch, read) for read in seen)
@@ -196,7 +219,7 @@ CHOOSING = [name for name, kind in SERVED if kind == "paired-average"]
 
 @pytest.mark.parametrize("name", CHOOSING)
 def test_a_class_that_is_no_candidate_is_as_if_there_were_none(name):
-    model, fewer = builders.kind("paired-average", classes=4), builders.kind("paired-average", classes=3)
+    model, fewer = kinds.kind("paired-average", classes=4), kinds.kind("paired-average", classes=3)
     left = {key: tensor[:3] if key.startswith("decoder") else tensor for key, tensor in model.state_dict().items()}
     fewer.load_state_dict(left)
     batch, target = builders.texts(), torch.tensor([0, 1, 2, 0])

@@ -7,7 +7,7 @@ import pytest
 import torch
 from sklearn.linear_model import LogisticRegression
 
-from assay.probes.logistic import fit
+from assay.models.logistic import fit
 
 
 @pytest.mark.parametrize("classes", [3, 5])

@@ -29,8 +29,10 @@ from assay.cli.options import (
     DataOptions,
     InfluenceOptions,
     ModelOptions,
+    SelectionOptions,
     TrainedOn,
     TransformerOptions,
+    TreeOptions,
 )
 from assay.cli.parts import about_corpus, chosen_corpus, chosen_examples, chosen_plan, names, title
 from assay.errors import AssayError
@@ -54,6 +56,7 @@ def audit(
     data: Annotated[DataOptions, Flat] = DataOptions(),  # noqa: B008
     training: Annotated[ModelOptions, Flat] = ModelOptions(),  # noqa: B008
     options: Annotated[AuditOptions, Flat] = AuditOptions(),  # noqa: B008
+    phrases: Annotated[TreeOptions, Flat] = TreeOptions(),  # noqa: B008
     reading: Annotated[TransformerOptions, Flat] = TransformerOptions(),  # noqa: B008
     model: Annotated[str | None, Parameter(help=MODEL)] = None,
     out: Annotated[Path | None, Parameter(help="Folder for the results; an interrupted run goes on there.")] = None,
@@ -66,7 +69,7 @@ def audit(
     from assay.cli.reporting import shown
     from assay.run import audit as auditing
 
-    wanted = chosen_plan(options, training.seed)
+    wanted = chosen_plan(options, phrases, training.seed)
     check_device(training.device, several=kind_of(model) != "preset")
     opened = given_model(model, training.device, reading) if kind_of(model) in GIVEN else None
     corpus = chosen_corpus(data, training.seed, whole=opened is not None and "corpus" not in opened.history)
@@ -110,6 +113,7 @@ def explain(
     device: Annotated[str, Parameter(help=DEVICE)] = "cpu",
     explainers: Annotated[str, Parameter(help=NAMES)] = "usual",
     target: Annotated[str | None, Parameter(help="Class to explain; without it the predicted one.")] = None,
+    phrases: Annotated[TreeOptions, Flat] = TreeOptions(),  # noqa: B008
     json_output: Annotated[bool, Parameter(name="--json", negative="", help="Print JSON.")] = False,
 ) -> None:
     """Show which words of a text each explainer holds responsible for the decision."""
@@ -118,7 +122,8 @@ def explain(
 
     chosen = names(explainers, {"all": tuple(EXPLAINERS), "usual": USUAL})
     check_device(device, several=True)
-    explanation = explain_text(given_model(model, device, reading), text, chosen, target=target, query=query)
+    opened, tree, scorer = given_model(model, device, reading), phrases.tree, phrases.scorer
+    explanation = explain_text(opened, text, chosen, target=target, query=query, tree=tree, scorer=scorer)
     if json_output:
         print(json.dumps(explanation.json(), ensure_ascii=False))
     elif console.is_terminal:
@@ -166,6 +171,34 @@ def influence(
 
     check_device(device)
     shown_influence(given_model(model, device, reading), model, text, query, data, options, seed, out, console)
+
+
+@app.command
+def rationalise(
+    *,
+    data: Annotated[DataOptions, Flat] = DataOptions(),  # noqa: B008
+    options: Annotated[SelectionOptions, Flat] = SelectionOptions(),  # noqa: B008
+    model: Annotated[
+        str | None, Parameter(help="A pretrained encoder to start from: minilm, a folder or hf:NAME; else --encoder.")
+    ] = None,
+    recipes: Annotated[bool, Parameter(negative="", help="List the recipes, and do nothing else.")] = False,
+    out: Annotated[
+        Path | None, Parameter(help="Folder for the results; an interrupted training goes on there.")
+    ] = None,
+) -> None:
+    """Train a model that selects the words that it decides by, and measure what the selection is worth.
+
+    Leaves a folder with rationales.html, rationales.json and the model, which all other verbs take as --model.
+    """
+    if recipes:
+        from assay.run import listings
+
+        _list(listings.recipes())
+        return
+    from assay.cli.rationalising import shown_rationales
+
+    check_device(options.device)
+    shown_rationales(data, options, model, out, console)
 
 
 @app.command

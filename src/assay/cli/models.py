@@ -27,13 +27,13 @@ GIVEN = ("folder", "transformer")
 
 def given_model(name: str | None, device: str, reading: TransformerOptions) -> Opened:
     """A model that was trained before."""
-    from assay.models import store
-
     if kind_of(name) not in ("transformer", "encoder"):
         _refuse_reading(reading)
         if not Path(str(name)).exists():
             raise AssayError(f"There is no model folder {name}; a transformer on the hub is named {HUB}NAME.")
-        return store.load(Path(str(name)), device)
+        from assay.run.verbs import stored
+
+        return stored(Path(str(name)), device)
     from assay.models.huggingface.opening import opened
     from assay.models.huggingface.presets import located
 

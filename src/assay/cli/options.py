@@ -114,6 +114,19 @@ class AuditOptions:
 
 
 @dataclass(frozen=True)
+class TreeOptions:
+    """Hierarchies of phrases."""
+
+    tree: Annotated[
+        str | None, Parameter(help="Also a hierarchy of phrases: hedge or acd, with options as in 'hedge(window=1)'.")
+    ] = None
+    scorer: Annotated[
+        str | None,
+        Parameter(help="What a phrase of it counts: occlusion, alone, margin, shapley, cd or integrated_gradients."),
+    ] = None
+
+
+@dataclass(frozen=True)
 class ActOptions:
     """What is done to the attention."""
 
@@ -152,3 +165,36 @@ class InfluenceOptions:
     ] = None
     retrainings: Annotated[int, Parameter(help="Models that a check trains.")] = 20
     json_output: Annotated[bool, Parameter(name="--json", negative="", help="Print JSON, and write nothing.")] = False
+
+
+@dataclass(frozen=True)
+class SelectionOptions:
+    """What is selected, and by whom."""
+
+    recipe: Annotated[
+        str, Parameter(help="How the selection is learnt: a name from 'assay rationalise --recipes'.")
+    ] = "mcd"
+    rate: Annotated[
+        float | None, Parameter(help="Share of words to select; without it as many as people marked, else 0.2.")
+    ] = None
+    units: Annotated[
+        Literal["token", "span", "sentence"], Parameter(help="What is selected at once: token, span or sentence.")
+    ] = "token"
+    width: Annotated[int | None, Parameter(help="Words of a span.")] = None
+    reading: Annotated[
+        str | None, Parameter(help="In place of what is not selected: zero, mask, pad, mean, or delete.")
+    ] = None
+    size: Annotated[float | None, Parameter(help="How strongly the size is drawn to the rate.")] = None
+    continuity: Annotated[float | None, Parameter(help="How strongly selected words are held together.")] = None
+    concepts: Annotated[int | None, Parameter(help="How many concepts there are, in recipes that have any.")] = None
+    encoder: Annotated[str | None, Parameter(help="lstm, gru, cnn, conv, average, none or transformer.")] = None
+    vectors: Annotated[str | None, Parameter(help="random, or glove: 50-d vectors, fetched once.")] = None
+    frozen: Annotated[bool | None, Parameter(help="Keep the embeddings, or the encoder, as they start.")] = None
+    embedding: Annotated[int | None, Parameter(help="Size of an embedding.")] = None
+    hidden: Annotated[int | None, Parameter(help="Half the size of a state.")] = None
+    epochs: Annotated[int | None, Parameter(help="Epochs of training.")] = None
+    batch_size: Annotated[int | None, Parameter(help="Texts in a step of training.")] = None
+    learning_rate: Annotated[float | None, Parameter(help="Size of a step of training.")] = None
+    seed: Annotated[int, Parameter(help="Decides everything that is random.")] = 0
+    device: Annotated[str, Parameter(help="cpu or cuda.")] = "cpu"
+    limit: Annotated[int | None, Parameter(help="Measure on this many test texts, drawn by the seed.")] = None

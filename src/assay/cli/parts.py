@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from assay.cli.models import HUB, chosen_recipe, kind_of, named
-from assay.cli.options import AuditOptions, DataOptions, ModelOptions, TransformerOptions
+from assay.cli.options import AuditOptions, DataOptions, ModelOptions, TransformerOptions, TreeOptions
 
 if TYPE_CHECKING:
     from assay.data.examples import Corpus, Example
@@ -26,7 +26,7 @@ def chosen_corpus(data: DataOptions, seed: int, whole: bool = False) -> Corpus:
     return found if data.train_limit is None else thinned(found, data.train_limit, seed)
 
 
-def chosen_plan(options: AuditOptions, seed: int) -> AuditPlan:
+def chosen_plan(options: AuditOptions, phrases: TreeOptions, seed: int) -> AuditPlan:
     from assay.audits import AUDITS, FOUR_TESTS, USUAL_AUDITS
     from assay.explainers import EXPLAINERS, USUAL
     from assay.run.plan import AuditPlan
@@ -37,6 +37,8 @@ def chosen_plan(options: AuditOptions, seed: int) -> AuditPlan:
         seed=seed,
         limit=options.limit,
         epsilon=options.epsilon,
+        tree=phrases.tree,
+        scorer=phrases.scorer,
     )
 
 

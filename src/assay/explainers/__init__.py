@@ -5,10 +5,14 @@ from __future__ import annotations
 from assay.explainers.attention import Attention, AttentionGradient, AttentionXGradient, AttentionXValue, StateGradient
 from assay.explainers.counterfactuals import Counterfactual
 from assay.explainers.gradients import Gradient, SmoothGrad, gradient_norm, input_x_gradient
+from assay.explainers.hierarchies.decomposition import WordDecomposition
+from assay.explainers.hierarchies.projected import Projected
 from assay.explainers.integrated import IntegratedGradients
 from assay.explainers.layers import Chefer, Flow, Rollout
 from assay.explainers.occlusion import Occlusion, leave_one_out
+from assay.explainers.own import OwnRelevance
 from assay.explainers.random import Random
+from assay.explainers.rationales import Rationale
 from assay.explainers.reduction import InputReduction
 from assay.explainers.relevance import AttnLrp, DeepLift, Lrp
 from assay.explainers.spans import SentenceOcclusion, SpanOcclusion
@@ -44,9 +48,13 @@ EXPLAINERS: dict[str, Explainer] = {
     "occlusion_sentence": SentenceOcclusion(),
     "input_reduction": InputReduction(),
     "counterfactual": Counterfactual(),
+    "rationale": Rationale(),
+    "own_relevance": OwnRelevance(),
     "lrp": Lrp(),
     "attnlrp": AttnLrp(),
     "deeplift": DeepLift(),
+    "contextual_decomposition": WordDecomposition(),
+    "hedge": Projected(),
     "lime": Lime(),
     "kernel_shap": KernelShap(),
     "shapley": Shapley(),

@@ -16,7 +16,7 @@ from assay.explainers.needs import demand, no_layer, no_layers, no_pooling, no_w
 from assay.explainers.stacks import check_number, chosen, column_slopes, read_values, read_weights
 from assay.models.paired import Paired
 from assay.models.stages import unstaged
-from assay.types import Batch, Model, PooledModel, attended, over_tokens, token_logits
+from assay.types import Batch, Model, PooledModel, SelectingModel, attended, over_tokens, token_logits
 
 Scores = Float[Tensor, "B T"]
 Target = Int[Tensor, " B"]
@@ -43,6 +43,8 @@ class Attention:
     def unfit(self, model: Model) -> str | None:
         if self.layer is None and isinstance(model, PooledModel):
             return None if self.head is None else "the attention that pools has no heads; name a layer"
+        if isinstance(model, SelectingModel):
+            return "the model shows no attention, but the words that it selects; see rationale"
         if self == Attention() and no_layers(model) is not None:
             return None  # it may show some attention all the same
         return no_layer(model, self.layer)

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Protocol, runtime_checkable
+
 from assay.errors import AssayError
 from assay.models.huggingface.body import Body
 from assay.types import BlankModel, ChoosyExplainer, Explainer, Model, PooledModel, StackedModel, TokenModel
+
+
+@runtime_checkable
+class Unattending(Protocol):
+    """A model without any attention that an edit could change."""
+
+    unedited: str
 
 
 def unfit(explainer: Explainer, model: Model) -> str | None:
@@ -35,7 +44,9 @@ def no_weights(model: Model) -> str | None:
 
 
 def no_holding(model: Model) -> str | None:
-    """Why attention cannot be held fixed: it is that of a transformer that takes no edits."""
+    """Why attention cannot be held fixed: it is that of a transformer that takes no edits, or there is none."""
+    if isinstance(model, Unattending):
+        return "the model has no attention, so it cannot be held fixed"
     if not isinstance(model, Body) or isinstance(model, PooledModel) or model.traits.unedited is None:
         return None
     return "the model's attention cannot be edited, so it cannot be held fixed"

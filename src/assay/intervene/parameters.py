@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Protocol, TypeVar, runtime_checkable
 
 import torch
 from torch import Tensor, nn
@@ -16,6 +16,14 @@ from assay.models.recipes import drawn
 from assay.models.textmodel import TextModel
 
 Model = TypeVar("Model", bound=TextModel)
+
+
+@runtime_checkable
+class Redrawn(Protocol):
+    """A model that knows how to begin anew."""
+
+    def redrawn(self, seed: int) -> TextModel:
+        """A model of the same kind in which every weight is random."""
 
 
 def randomised(model: Model, parts: Sequence[str], seed: int) -> Model:
@@ -42,7 +50,7 @@ def _fresh(model: TextModel, seed: int) -> TextModel:
     """A model of the same kind in which every weight is random."""
     if isinstance(model, Network):
         return drawn(model.architecture, len(model.vectors), model.classes, seed)
-    assert isinstance(model, Body)
+    assert isinstance(model, Redrawn)
     return model.redrawn(seed)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from assay.probes.logistic import fit
+from assay.models.logistic import fit
 from assay.probes.scoring import wilson
 from assay.probes.sight import Sight
 

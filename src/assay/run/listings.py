@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 Listing = dict[str, tuple[str, str]]
 
 
@@ -34,6 +36,15 @@ def methods() -> Listing:
     from assay.influence import METHODS
 
     return {name: (_first(each.__doc__), _facts(each)) for name, each in METHODS.items()}
+
+
+def recipes() -> Listing:
+    """What happens in each recipe of 'assay rationalise', and what it is after."""
+    from assay.rationales.recipes import RECIPES
+
+    return {
+        name: (_first(each.__doc__), _first(sys.modules[each.__module__].__doc__)) for name, each in RECIPES.items()
+    }
 
 
 def _facts(instrument: object, *before: str) -> str:

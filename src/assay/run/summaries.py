@@ -40,7 +40,7 @@ def summarised(model: Opened, plan: AuditPlan, table: pa.Table, notes: dict[str,
         "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "versions": versions(),
         "platform": f"{platform.system()} {platform.machine()}",
-        "device": _device(model),
+        "device": device_of(model),
         "plan": plan.json(),
         "corpus": {"name": "unnamed", "classes": list(model.classes)},
         "model": {
@@ -125,7 +125,7 @@ def _column(table: pa.Table, name: str) -> np.ndarray:
     return np.asarray(table[name].to_numpy())
 
 
-def _device(model: Opened) -> str:
+def device_of(model: Opened) -> str:
     """The name of the GPU that did the work, or cpu."""
     return torch.cuda.get_device_name(model.device) if model.device.type == "cuda" else model.device.type
 

@@ -103,7 +103,14 @@ def load(name: Any, device: str = "cpu", tokenizer: Any = None, **options: Any) 
         return opened(str(name).removeprefix("hf:"), Opening(device=device, **options))
     if options:
         raise AssayError(f"{name} is no transformer, so {next(iter(options))} means nothing to it.")
-    return store.load(Path(name), device)
+    return stored(Path(name), device)
+
+
+def stored(folder: Path, device: str = "cpu") -> Opened:
+    """The model in a folder of ours: a classifier, or one that selects what it reads."""
+    from assay.rationales import storing
+
+    return storing.load(folder, device) if storing.is_folder(folder) else store.load(folder, device)
 
 
 def explain(
@@ -112,13 +119,16 @@ def explain(
     explainers: Sequence[str | Explainer] = USUAL,
     target: str | None = None,
     query: str | None = None,
+    tree: str | None = None,
+    scorer: str | None = None,
 ) -> Explanation:
     """The model's decision on one text, explained in several ways, for the target class or else the predicted one.
 
     A model of pairs takes the query as well: the question or hypothesis that the text is read for. Explainers are
-    named, or are functions of a model, a batch and the classes to explain.
+    named, or are functions of a model, a batch and the classes to explain. A tree, "hedge" or "acd", is a hierarchy of
+    phrases; a scorer says what a phrase counts, such as "shapley".
     """
-    return explanation.explain(_opened(model), text, explainers, target=target, query=query)
+    return explanation.explain(_opened(model), text, explainers, target=target, query=query, tree=tree, scorer=scorer)
 
 
 def audit(

@@ -14,10 +14,12 @@ from assay.data.batches import Tokenised, collate
 from assay.data.examples import Span
 from assay.errors import AssayError
 from assay.explainers import EXPLAINERS, USUAL
+from assay.explainers.hierarchies import TREES
 from assay.explainers.needs import no_weights, unfit
 from assay.intervene.acts import ACTS, Act
 from assay.models.huggingface.body import Body
 from assay.models.store import Opened
+from assay.report.trees import drawn
 from assay.run.attending import Scene
 from assay.run.explanation import explain
 from assay.run.listings import explainers
@@ -59,7 +61,8 @@ class Workbench:
                 {"name": name, "meaning": meaning, "why_not": _sentence(reasons[name])}
                 for name, (meaning, _) in explainers().items()
             ],
-            "usual": [name for name in USUAL if reasons[name] is None],
+            "usual": [name for name in ("rationale", *USUAL) if reasons[name] is None],
+            "trees": [name for name, each in TREES.items() if each.unfit(network) is None],
             "device": str(self.model.device),
             "options": list(self.options),
             "description": network.facts["description"],
@@ -86,12 +89,24 @@ class Workbench:
         return refused
 
     def explain(
-        self, text: str, query: str | None = None, explainers: Sequence[str] = (), target: str | None = None
+        self,
+        text: str,
+        query: str | None = None,
+        explainers: Sequence[str] = (),
+        target: str | None = None,
+        tree: str | None = None,
     ) -> dict[str, Any]:
-        """The decision and the scores of each word; without names, by the usual explainers that serve the model."""
+        """The decision and the scores of each word; without names, by the usual explainers that serve the model.
+
+        With a tree, the hierarchy of phrases as well, as numbers and as it is drawn.
+        """
         names = tuple(explainers) or tuple(self.about["usual"])
-        found = explain(self.model, text, names, target=target, query=query).json()
-        asked = ["--explainers", ",".join(names), *([] if target is None else ["--target", target])]
+        answer = explain(self.model, text, names, target=target, query=query, tree=tree)
+        asked = ["--explainers", ",".join(names)]
+        for option, value in (("--target", target), ("--tree", tree)):
+            asked += [] if value is None else [option, value]
+        drawings = {name: drawn(each, answer.words) for name, each in answer.trees.items()}
+        found = answer.json() | {"drawn": drawings}
         return found | {"command": self._command("explain", text, query, asked)}
 
     def attend(self, text: str, query: str | None, act: Act) -> dict[str, Any]:

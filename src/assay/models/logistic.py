@@ -15,7 +15,7 @@ STEPS = 200
 
 @dataclass(frozen=True)
 class Linear:
-    """Class scores as a linear function of features, which are brought to mean 0 and variance 1 first."""
+    """Class scores as a linear function of features, which are brought to mean 0 and a scale of 1 first."""
 
     mean: Float[Tensor, " F"]
     scale: Float[Tensor, " F"]
@@ -31,11 +31,20 @@ class Linear:
 
 
 def fit(
-    features: Float[np.ndarray, "N F"], labels: Int[np.ndarray, " N"], classes: int, strength: float = 1.0
+    features: Float[np.ndarray, "N F"],
+    labels: Int[np.ndarray, " N"],
+    classes: int,
+    strength: float = 1.0,
+    common: bool = False,
 ) -> Linear:
-    """The minimum of the summed cross-entropy plus `strength` / 2 times the squared weights, without the bias."""
+    """The minimum of the summed cross-entropy plus `strength` / 2 times the squared weights, without the bias.
+
+    Each feature has a variance of 1 before, or all have it together, with one scale in `common`.
+    """
     given, wanted = torch.from_numpy(features).double(), torch.from_numpy(labels).long()
     mean, scale = given.mean(0), given.std(0, correction=0)
+    if common:
+        scale = scale.square().mean().sqrt().expand_as(scale)
     scale = torch.where(scale > 0, scale, 1)
     given = (given - mean) / scale
     weight, bias = (torch.zeros(*shape, dtype=torch.float64) for shape in ((given.shape[1], classes), (classes,)))

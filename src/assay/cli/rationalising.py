@@ -1,0 +1,69 @@
+"""The verb that trains a model to select what it reads: from options to a folder, and to what is printed."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from assay.cli.models import HUB
+from assay.cli.options import DataOptions, SelectionOptions
+from assay.cli.parts import chosen_corpus
+
+NOT_OF_TRAINING = ("recipe", "rate", "units", "seed", "device", "limit")
+
+
+def shown_rationales(
+    data: DataOptions, options: SelectionOptions, model: str | None, out: Path | None, console: Console
+) -> None:
+    """Trains, measures, writes the page and the numbers, and prints the finding."""
+    from assay.report.rationales.words import headline
+    from assay.run.rationalising import PAGE, chosen, rationalise, write
+
+    others = {name: value for name, value in asdict(options).items() if name not in NOT_OF_TRAINING}
+    usual = options.recipe, model, options.rate, options.units, options.seed
+    chosen(*usual, options.device, **others)  # what is wrong in it is said before a corpus is read
+    corpus = chosen_corpus(data, options.seed)
+    folder = out or Path("runs") / _title(corpus.name, options, model)
+    made = rationalise(corpus, *usual, folder, options.device, options.limit, **others)
+    answer = made.answer | {"command": shlex.join(["assay", *sys.argv[1:]])}
+    write(answer, folder)
+    console.print(Text(headline(answer) + ".", style="bold"), soft_wrap=True)
+    console.print(_table(answer))
+    console.print(f"Page: {folder / PAGE}", soft_wrap=True, highlight=False)
+
+
+def _title(corpus: str, options: SelectionOptions, model: str | None) -> str:
+    """A folder name that tells one run from another."""
+    made = Path(model.removeprefix(HUB)).name if model is not None else options.encoder or "lstm"
+    parts = [corpus, options.recipe, made, *_marks(options), str(options.seed)]
+    return re.sub(r"[^\w.-]+", "-", "-".join(parts))
+
+
+def _marks(options: SelectionOptions) -> list[str]:
+    """What tells a selection from the usual one."""
+    told = ("rate", "width", "reading", "size", "continuity", "concepts")
+    units = [] if options.units == "token" else [options.units]
+    given = ((name, getattr(options, name)) for name in told)
+    return units + [f"{name}{value}" for name, value in given if value is not None]
+
+
+def _table(answer: dict[str, Any]) -> Table:
+    from assay.report.rationales.words import MEASURES
+    from assay.report.writing import count, interval, number
+
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    for title, justify in (("measure", "left"), ("mean", "right"), ("95 % interval", "right"), ("texts", "right")):
+        table.add_column(title, justify=justify)  # type: ignore[arg-type]
+    for name, measure in MEASURES.items():
+        if (found := answer["measures"].get(name)) is not None:
+            cells = number(found["mean"]), interval(found["low"], found["high"]), count(found["n"])
+            table.add_row(measure.title, *cells)
+    return table

@@ -1,0 +1,26 @@
+"""What a model that selects words says of itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from assay.explainers.needs import demand
+from assay.types import Batch, Model, SelectingModel
+
+
+@dataclass(frozen=True)
+class Rationale:
+    """The words that the model read, in the order of their chances, above those that it did not; for any class."""
+
+    def unfit(self, model: Model) -> str | None:
+        selecting = isinstance(model, SelectingModel)
+        return None if selecting else "the model does not select the words that it reads"
+
+    def __call__(self, model: Model, batch: Batch, target: Int[Tensor, " B"]) -> Float[Tensor, "B T"]:
+        demand(self.unfit(model))
+        assert isinstance(model, SelectingModel)
+        selection = model.selection(model.embed(batch), batch)
+        return (selection.kept + selection.chance.float()) / 2 * batch.mask

@@ -1,0 +1,1 @@
+"""Models that select what they read, and explanations that are generated."""

@@ -1,0 +1,131 @@
+"""A classifier of pairs that decides by the words that it has aligned."""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from assay.data.text import PAD, SPECIAL, UNKNOWN
+from assay.errors import AssayError, unknown
+from assay.models.architecture import Architecture
+from assay.models.encoders import encoder
+from assay.models.textmodel import TextModel
+from assay.rationales.transport import Transport
+from assay.types import BLANKS, Batch, Edit, Output, Selection
+
+LEAST = 1e-6  # added under a root, which has no slope at 0
+
+
+class Votes(nn.Module):
+    """What two aligned words say for each class: V relu(A u + B w + Cu ⊙ Dw)."""
+
+    def __init__(self, size: int, width: int, classes: int) -> None:
+        super().__init__()
+        self.text, self.query = nn.Linear(size, 2 * width), nn.Linear(size, 2 * width, bias=False)
+        self.out = nn.Linear(width, classes, bias=False)
+
+    def forward(self, text: Float[Tensor, "B T M"], query: Float[Tensor, "B S M"]) -> Float[Tensor, "B T S C"]:
+        (alone, matched), (asked, met) = self.text(text).chunk(2, -1), self.query(query).chunk(2, -1)
+        votes: Tensor = self.out(F.relu(alone[:, :, None] + asked[:, None] + matched[:, :, None] * met[:, None]))
+        return votes
+
+
+class Aligner(TextModel):
+    """Aligns few words of a text with words of a query and adds up what the aligned pairs say for each class.
+
+    Swanson et al. (2020): the alignment is a sparse transport plan, and nothing else reaches the decision. When the
+    model does not learn, pairs of which no more than half is aligned are left out, so that what was not selected has
+    not been read.
+    """
+
+    # differs from Swanson et al. (2020): they decide by the cost of the plan; here each pair says something for each
+    # class, since what is aligned may contradict as well as support
+
+    cascade: tuple[str, ...] = ("decoder", "encoder", "embedding")
+
+    embedding: nn.Embedding
+
+    def __init__(self, architecture: Architecture, words: int, classes: int, transport: Transport) -> None:
+        super().__init__()
+        self.architecture, self.transport = architecture, transport
+        self.embedding = nn.Embedding(words, architecture.embedding, padding_idx=0)
+        self.encoder = encoder(architecture.encoder, architecture.embedding, architecture.hidden)
+        size, width = self.encoder.size, architecture.alignment_size
+        self.decoder = Votes(size, width, classes)
+        self.bias = nn.Parameter(torch.zeros(classes))
+
+    @property
+    def classes(self) -> int:
+        return len(self.bias)
+
+    @property
+    def paired(self) -> bool:
+        return True
+
+    @property
+    def ordinary(self) -> int:
+        return len(SPECIAL)
+
+    @property
+    def vectors(self) -> Float[Tensor, "V D"]:
+        return self.embedding.weight
+
+    @property
+    def facts(self) -> dict[str, str]:
+        described = f"alignment of words over: {self.architecture.encoder} encoder, sum over aligned pairs"
+        return {"description": described, "shape": "alignment", "items": "words"}
+
+    def part(self, name: str) -> nn.Module:
+        part: nn.Module = getattr(self, name)
+        return part
+
+    def blank(self, name: str) -> Float[Tensor, " D"]:
+        if name not in BLANKS:
+            raise unknown("blank", name, BLANKS)
+        table = self.vectors.detach()
+        if name == "mean":
+            return table[self.ordinary :].mean(0)
+        return torch.zeros_like(table[0]) if name == "zero" else table[SPECIAL.index({"pad": PAD}.get(name, UNKNOWN))]
+
+    def embed(self, batch: Batch) -> Float[Tensor, "B T D"]:
+        embedded: Tensor = self.embedding(batch.ids)
+        return embedded
+
+    def forward(self, x: Float[Tensor, "B T D"], batch: Batch, edit: Edit | None = None) -> Output:
+        """The answer; there is no attention to edit."""
+        votes = self.votes(x, batch)
+        plan = self._plan(votes, batch)
+        soft = (plan[..., None] * votes).sum((1, 2))
+        if not self.training:
+            soft = ((plan > 0.5)[..., None] * votes).sum((1, 2))
+        return self.counted(Output(soft + self.bias, ()))
+
+    def votes(self, x: Float[Tensor, "B T D"], batch: Batch) -> Float[Tensor, "B T S C"]:
+        """What each pair of words would say for each class."""
+        if batch.query is None:
+            raise AssayError("This model reads pairs; give it a text and a question or hypothesis (--query).")
+        text = self.encoder(x, batch.mask)
+        query = self.encoder(self.embedding(batch.query.ids), batch.query.mask)
+        votes: Tensor = self.decoder(text, query)
+        return votes
+
+    def alignment(self, x: Float[Tensor, "B T D"], batch: Batch) -> Float[Tensor, "B T S"]:
+        """How much of each word of the text is aligned with each word of the query."""
+        return self._plan(self.votes(x, batch), batch)
+
+    @torch.no_grad()
+    def selection(self, x: Float[Tensor, "B T D"], batch: Batch) -> Selection:
+        """The words of the text that are aligned with any of the query."""
+        plan = self.alignment(x, batch)
+        return Selection((plan > 0.5).any(-1), plan.sum(-1).clamp(max=1))
+
+    def _plan(self, votes: Float[Tensor, "B T S C"], batch: Batch) -> Float[Tensor, "B T S"]:
+        """The alignment; a pair gains by how much it says, so that what says much cannot hide in a small share."""
+        assert batch.query is not None
+        apart = votes - votes.mean(-1, keepdim=True)
+        there = batch.mask[:, :, None] & batch.query.mask[:, None, :]
+        gain = (apart.square().sum(-1) + LEAST).sqrt() * there
+        most = gain.detach().amax((1, 2), keepdim=True).clamp(min=LEAST)
+        return self.transport(-gain / most, batch.mask, batch.query.mask)

@@ -1,0 +1,99 @@
+"""From a scheme to players: networks of ours, or pretrained encoders."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import torch
+from torch import nn
+
+from assay.data.text import SPECIAL, Tokeniser
+from assay.errors import AssayError
+from assay.models.classifier import Classifier
+from assay.models.huggingface.attentive import Attentive
+from assay.models.huggingface.finetuning import FineTuning, begun
+from assay.models.huggingface.opening import Opening
+from assay.models.huggingface.pieces import PieceTokeniser
+from assay.models.recipes import Recipe, drawn, initialise
+from assay.rationales.concepts.inference import Concepts
+from assay.rationales.players import Head, Players, Reader
+from assay.rationales.rules import Rules
+from assay.rationales.schemes import Scheme
+
+APART = 1000  # between the seeds of two readers
+
+
+class Blank(nn.Module):
+    """What stands in for a word that is not selected, where that is learnt: one vector for all places."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.vector = nn.Parameter(torch.zeros(size))
+
+
+class Multiplier(nn.Module):
+    """How much one more unit of what must stay below a limit costs: from 0 to `most`; Lagrange's α."""
+
+    def __init__(self, size: int, most: float = 200.0) -> None:
+        super().__init__()
+        self.most = most
+        self.value = nn.Parameter(torch.ones(()))
+
+
+EXTRAS = {"blank": Blank, "multiplier": Multiplier}
+
+
+def cast(scheme: Scheme, recipe: Recipe, tokeniser: Tokeniser, classes: int) -> Players:
+    """Players with random weights, the same for the same seed; all but the predictor have a table of markers only."""
+    readers: dict[str, Reader] = {}
+    for place, name in enumerate(scheme.readers):
+        seed = recipe.training.seed + APART * place
+        network = (
+            initialise(recipe, tokeniser, classes)
+            if name == "predictor"
+            else drawn(recipe.architecture, len(SPECIAL), classes, seed)
+        )
+        if not isinstance(network, Classifier):
+            raise AssayError(
+                f"Players are networks with one attention over the words of one text; the shape "
+                f"{recipe.architecture.shape} is none, so use flat."
+            )
+        readers[name] = network
+    return assembled(scheme.rules, readers, scheme.extras, classes, recipe.training.seed)
+
+
+def cast_pretrained(
+    scheme: Scheme, recipe: FineTuning, classes: Sequence[str], options: Opening
+) -> tuple[Players, PieceTokeniser]:
+    """Players that all start from one pretrained encoder, and its tokeniser.
+
+    All read the embeddings of the predictor, so the others keep theirs, which they need for markers, as they are.
+    """
+    readers: dict[str, Reader] = {}
+    for place, name in enumerate(scheme.readers):
+        training = replace(recipe.training, seed=recipe.training.seed + APART * place)
+        network, tokeniser = begun(replace(recipe, head="attention", training=training), classes, options)
+        assert isinstance(network, Attentive)
+        if name != "predictor":
+            network.embedding.requires_grad_(False)
+        readers[name] = network
+    return assembled(scheme.rules, readers, scheme.extras, len(classes), recipe.training.seed), tokeniser
+
+
+def assembled(
+    rules: Rules, readers: Mapping[str, Reader], extras: tuple[str, ...], classes: int, seed: int = 0
+) -> Players:
+    """The readers with a head for the selector."""
+    predictor = readers["predictor"]
+    with torch.random.fork_rng():
+        torch.manual_seed(seed + 1)
+        conditions = classes if rules.condition != "none" else 0
+        head = Head(predictor.decoder.in_features, rules.masks, rules.relaxation.parameters, conditions)
+        width = predictor.blank("zero").shape[0]
+        more: dict[str, nn.Module] = {name: EXTRAS[name](width) for name in extras if name in EXTRAS}
+        if "concepts" in extras:
+            more["concepts"] = Concepts(
+                predictor.decoder.in_features, rules.masks, classes, weighted=rules.answers == "presence"
+            )
+    return Players(readers, head, more).to(predictor.device)

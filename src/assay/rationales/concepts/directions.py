@@ -1,0 +1,85 @@
+"""Concepts as directions: from examples to a vector at a level of a network, and what moves along it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from assay import progress
+from assay.data.batches import Tokenised
+from assay.models import logistic
+from assay.models.predictions import groups
+from assay.models.steering import steered
+from assay.models.textmodel import TextModel
+
+HELD_OUT = 1 / 3  # of the examples, to see how well a direction tells them apart
+
+
+@dataclass(frozen=True)
+class Direction:
+    """A concept as a unit vector at a level of a network, and how well it tells held-out examples apart."""
+
+    level: str
+    vector: Float[Tensor, " M"]
+    accuracy: float
+
+
+def direction(
+    inside: Float[np.ndarray, "N M"],
+    outside: Float[np.ndarray, "O M"],
+    level: str,
+    strength: float,
+    chance: np.random.Generator,
+) -> Direction:
+    """From the vectors outside a concept to those inside, by logistic regression; a third is held out to test it."""
+    features = np.concatenate([outside, inside])
+    labels = np.repeat([0, 1], [len(outside), len(inside)])
+    order = chance.permutation(len(labels))
+    held, learnt = np.split(order, [int(HELD_OUT * len(labels))])
+    if len(set(labels[learnt])) < 2:  # of very few examples
+        learnt = order
+    fitted = logistic.fit(features[learnt], labels[learnt], 2, strength, common=True)
+    weight = fitted.weight[:, 1] - fitted.weight[:, 0]
+    right = float((fitted(features[held]) == labels[held]).mean()) if len(held) else float("nan")
+    return Direction(level, weight / weight.norm().clamp(min=1e-30), right)
+
+
+def vectors(network: TextModel, rows: Sequence[Tokenised], level: str) -> Float[np.ndarray, "N M"]:
+    """What a level makes of each text, on average over its words, in the order given."""
+    return _read(network, rows, level, None)
+
+
+def sensitivities(network: TextModel, rows: Sequence[Tokenised], level: str, target: int) -> Float[np.ndarray, "N M"]:
+    """The gradient of the class's logit to a shift of the level at all words of each text, in the order given.
+
+    Its inner product with a vector is the directional derivative; Kim et al. (2018), equation 1.
+    """
+    return _read(network, rows, level, target)
+
+
+def score(slopes: Float[np.ndarray, "N M"], towards: Direction) -> float:
+    """The share of texts whose logit rises in the direction; Kim et al. (2018), equation 2."""
+    return float((slopes @ towards.vector.numpy() > 0).mean())
+
+
+def _read(network: TextModel, rows: Sequence[Tokenised], level: str, target: int | None) -> Float[np.ndarray, "N M"]:
+    was_training = network.training
+    network.eval()
+    found: dict[int, np.ndarray] = {}
+    with progress.bar() as shown:
+        task = shown.add_task("concepts", total=len(rows))
+        for places, batch in groups(network, rows):
+            at = steered(network, batch, level)
+            part = at.mean
+            if target is not None:
+                (slope,) = torch.autograd.grad(at.logits[:, target].sum(), at.shift)
+                part = slope.sum(1)
+            found |= dict(zip(places.tolist(), part.double().cpu().numpy(), strict=True))
+            shown.advance(task, len(places))
+    network.train(was_training)
+    return np.stack([found[place] for place in range(len(rows))])

@@ -1,0 +1,168 @@
+"""A classifier that shows which of its phrases count, and which phrases of the training texts are like the text."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from assay.errors import AssayError
+from assay.models.textmodel import TextModel
+from assay.rationales.concepts.phrases import Phrases
+from assay.rationales.concepts.store import Store
+from assay.rationales.players import Reader
+from assay.rationales.units import Grouping
+from assay.types import Batch, Edit, Output
+
+
+@dataclass(frozen=True)
+class Shares:
+    """How much the two explanations count in the decision, and how many stored phrases are looked at.
+
+    The defaults are those of the code of Rajagopal et al. (2021).
+    """
+
+    local: float = 0.1
+    shared: float = 0.1
+    neighbours: int = 5
+
+    def __post_init__(self) -> None:
+        if self.neighbours < 1:
+            raise AssayError(f"At least one stored phrase is looked at, not {self.neighbours}.")
+
+
+@dataclass(frozen=True)
+class Explained:
+    """What the logits are the sum of: what the whole text says, its phrases, and the stored phrases nearest to it.
+
+    `nearest` are places in the store, `products` their inner products with the text.
+    """
+
+    whole: Float[Tensor, "B C"]
+    phrases: Float[Tensor, "B U C"]
+    neighbours: Float[Tensor, "B K C"]
+    nearest: Int[Tensor, "B K"]
+    products: Float[Tensor, "B K"]
+    grouping: Grouping
+    weights: Float[Tensor, "B T"]
+
+    @property
+    def logits(self) -> Float[Tensor, "B C"]:
+        return self.whole + self.phrases.sum(1) + self.neighbours.sum(1)
+
+
+class SelfExplaining(TextModel):
+    """Rajagopal et al. (2021): a layer for the phrases of the text, and one for stored phrases that are near it.
+
+    A phrase says W (g(h_j) − g(u)) for its mean state h_j, the pooled state u of the text and g = ReLU; the mean over
+    phrases is the local answer. The stored phrases with the largest q · u answer V q, weighed by an attention; that is
+    the global answer. Both are added to what is read of the text, so they explain what they take part in.
+    """
+
+    # differs from Rajagopal et al. (2021): answers are added up, as their code does but not their paper; a phrase has
+    # the mean of its states, not the sum; one attention over the stored phrases alone, so that each has a contribution;
+    # the store is encoded by the network itself and anew while it learns
+
+    steps: Tensor
+
+    def __init__(self, reader: Reader, store: Store, phrases: Phrases, shares: Shares | None = None) -> None:
+        super().__init__()
+        self.reader, self.store, self.phrases, self.shares = reader, store, phrases, shares or Shares()
+        size, classes = reader.decoder.in_features, reader.classes
+        self.local = nn.Linear(size, classes, bias=False)
+        self.query = nn.Linear(size, size, bias=False)
+        self.shared = nn.Linear(size, classes, bias=False)
+        self.register_buffer("steps", torch.zeros((), dtype=torch.long))  # of training, since the start
+        self.to(reader.decoder.weight.device)
+
+    @property
+    def embedding(self) -> nn.Module:  # type: ignore[override]
+        return self.reader.embedding
+
+    @property
+    def classes(self) -> int:
+        return self.reader.classes
+
+    @property
+    def paired(self) -> bool:
+        return self.reader.paired
+
+    @property
+    def ordinary(self) -> int:
+        return self.reader.ordinary
+
+    @property
+    def facts(self) -> dict[str, str]:
+        description = f"phrases, and {len(self.store):,} stored ones, for: {self.reader.facts['description']}"
+        return {"description": description, "shape": "self-explaining", "items": "words"}
+
+    @property
+    def json(self) -> dict[str, Any]:
+        """What it is made of besides its reader and its tensors."""
+        return {"phrases": asdict(self.phrases), "shares": asdict(self.shares), "texts": list(self.store.texts)}
+
+    @property
+    def cascade(self) -> tuple[str, ...]:  # type: ignore[override]
+        return ("explanations", *self.reader.cascade)
+
+    def part(self, name: str) -> nn.Module:
+        if name == "explanations":
+            return nn.ModuleList([self.local, self.query, self.shared])
+        return self.reader.part(name)
+
+    def embed(self, batch: Batch) -> Float[Tensor, "B T D"]:
+        return self.reader.embed(batch)
+
+    def blank(self, name: str) -> Float[Tensor, " D"]:
+        return self.reader.blank(name)
+
+    def forward(self, x: Float[Tensor, "B T D"], batch: Batch, edit: Edit | None = None) -> Output:
+        explained = self.explained(x, batch, edit)
+        return self.counted(Output(explained.logits, (explained.weights,)))
+
+    def explained(self, x: Float[Tensor, "B T D"], batch: Batch, edit: Edit | None = None) -> Explained:
+        """The parts of the logits; an edit changes the attention that pools the words."""
+        states = self.reader.states(x, batch)
+        weights = self.reader.attend(states, batch)
+        if edit is not None:
+            weights = edit(weights, batch.mask)
+        text = (weights[:, None] @ states).squeeze(1)
+        grouping = self.phrases(batch)
+        products, nearest = self.store.nearest(text.detach(), self.shares.neighbours)
+        return Explained(
+            self.reader.decode(states, weights),
+            self._phrases(states, text, grouping),
+            self._neighbours(text, nearest),
+            nearest,
+            products,
+            grouping,
+            weights,
+        )
+
+    def _phrases(
+        self, states: Float[Tensor, "B T M"], text: Float[Tensor, "B M"], grouping: Grouping
+    ) -> Float[Tensor, "B U C"]:
+        apart = grouping.pooled(states).relu() - text.relu()[:, None]
+        shares = grouping.mask / grouping.mask.sum(-1, keepdim=True).clamp(min=1)
+        said: Tensor = self.local(apart)
+        return self.shares.local * said * shares[..., None].to(said)
+
+    def _neighbours(self, text: Float[Tensor, "B M"], nearest: Int[Tensor, "B K"]) -> Float[Tensor, "B K C"]:
+        vectors = self.store.vectors[nearest].to(text)
+        scores = (vectors @ self.query(text)[..., None]).squeeze(-1) / text.shape[-1] ** 0.5
+        said: Tensor = self.shared(vectors) * scores.softmax(-1)[..., None]
+        return self.shares.shared * said
+
+    @torch.no_grad()
+    def relevance(self, x: Float[Tensor, "B T D"], batch: Batch) -> Float[Tensor, "B T C"]:
+        """What each word adds to each logit as part of its phrase, whose words share its contribution evenly."""
+        explained = self.explained(x, batch)
+        each: Tensor = explained.phrases / explained.grouping.sizes.clamp(min=1)[..., None]
+        return explained.grouping.expanded(each.mT).mT
+
+    def refresh(self) -> None:
+        """Encodes the stored phrases with the weights as they are now."""
+        self.store.refresh(self.reader)

@@ -1,0 +1,52 @@
+"""Which units are read when nothing is left to chance: the rule that every reported number depends on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from assay.errors import AssayError, unknown
+
+RULES = {
+    "top": "the likeliest units, a given share of each text, rounded up",
+    "window": "the likeliest stretch of units that is as long as that share",
+    "threshold": "all units with a probability above one half",
+}
+
+
+@dataclass(frozen=True)
+class Decoding:
+    """A rule of RULES and, for those that need one, the `rate` of units that are read."""
+
+    rule: str = "top"
+    rate: float = 0.2
+
+    def __post_init__(self) -> None:
+        if self.rule not in RULES:
+            raise unknown("decoding rule", self.rule, RULES)
+        if not 0 < self.rate <= 1:
+            raise AssayError(f"The share of a text that is read is a number above 0, up to 1, not {self.rate:g}.")
+
+    def __call__(self, chance: Float[Tensor, "B K U"], mask: Bool[Tensor, "B U"]) -> Float[Tensor, "B K U"]:
+        """1 for what is read, else 0; of equal chances the earlier unit."""
+        if self.rule == "threshold":
+            return ((chance > 0.5) & mask[:, None]).to(chance)
+        wanted = self.counts(mask)[:, None, None]
+        hidden = chance.masked_fill(~mask[:, None], -torch.inf)
+        if self.rule == "top":
+            rank = hidden.argsort(dim=-1, descending=True, stable=True).argsort(-1)
+            return ((rank < wanted) & mask[:, None]).to(chance)
+        sums = torch.nn.functional.pad(chance.double().cumsum(-1), (1, 0))
+        places = torch.arange(chance.shape[-1], device=chance.device)
+        ends = places + wanted  # of the stretch that begins at each place
+        fits = ends <= mask.sum(-1)[:, None, None]
+        total = sums.gather(-1, ends.clamp(max=chance.shape[-1]).expand_as(chance)) - sums[..., :-1]
+        start = total.masked_fill(~fits, -torch.inf).argmax(-1, keepdim=True)
+        return ((places >= start) & (places < start + wanted)).to(chance)
+
+    def counts(self, mask: Bool[Tensor, "B U"]) -> Int[Tensor, " B"]:
+        """How many units of each text are read by a rule with a rate."""
+        return (self.rate * mask.sum(-1).double() - 1e-9).ceil().long().clamp(min=1)

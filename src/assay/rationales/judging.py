@@ -1,0 +1,70 @@
+"""Which epoch of a game was the best one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+import torch
+
+from assay.data.batches import Tokenised
+from assay.models.predictions import graded, groups
+from assay.rationales.rationaliser import Rationaliser
+from assay.rationales.terms.answers import Task
+
+
+@runtime_checkable
+class Judge(Protocol):
+    """A score above −1 for what is selected without chance, and a loss that decides between equal scores."""
+
+    def __call__(self, model: Rationaliser, rows: Sequence[Tokenised]) -> tuple[float, float]: ...
+
+
+@dataclass(frozen=True)
+class Answers:
+    """How well the labels are predicted."""
+
+    def __call__(self, model: Rationaliser, rows: Sequence[Tokenised]) -> tuple[float, float]:
+        return graded(model, rows)
+
+
+@dataclass(frozen=True)
+class Apart:
+    """The same, and of equal ones the epoch in which a critic, who reads the rest, fares worst beside the predictor."""
+
+    critic: str = "critic"
+
+    @torch.no_grad()
+    def __call__(self, model: Rationaliser, rows: Sequence[Tokenised]) -> tuple[float, float]:
+        score, loss = graded(model, rows)
+        was_training = model.training
+        model.eval()
+        left = sum(float(Task(self.critic, "rest")(model.play(batch)).sum()) for _, batch in groups(model, rows))
+        model.train(was_training)
+        return score, loss - left / len(rows)
+
+
+@dataclass(frozen=True)
+class Sparing:
+    """The share of words that is spared, if the answer to the others is within `limit` of that to all; else below 0.
+
+    How far it is, is KL(P(all) ‖ P(selected)), on average; De Cao et al. (2020) choose their epoch in that way.
+    """
+
+    limit: float
+
+    @torch.no_grad()
+    def __call__(self, model: Rationaliser, rows: Sequence[Tokenised]) -> tuple[float, float]:
+        was_training = model.training
+        model.eval()
+        sums = np.zeros(3)
+        for _, batch in groups(model, rows):
+            play = model.play(batch)
+            whole, seen = (play.read("predictor", view).logits.log_softmax(-1) for view in ("all", "selected"))
+            lost = (whole.exp() * (whole - seen)).sum()
+            sums += float(play.z[:, 0].sum()), float(batch.mask.sum()), float(lost)
+        model.train(was_training)
+        lost = sums[2] / len(rows)
+        return (1 - sums[0] / sums[1] if lost <= self.limit else float(np.exp(-lost)) - 1), lost

@@ -1,0 +1,170 @@
+"""Plays a game over a corpus; killed at any moment, it goes on to the same final weights."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from assay import progress
+from assay.data.batches import Tokenised, collate
+from assay.models.checkpoints import Checkpoint
+from assay.models.options import Training
+from assay.models.training import begun, class_weights
+from assay.rationales.concepts.model import answering
+from assay.rationales.games import Stage
+from assay.rationales.play import Play
+from assay.rationales.players import Players
+from assay.rationales.rationaliser import Rationaliser
+from assay.rationales.schemes import Scheme
+
+SLOWEST = 0.05  # pace of a predictor that reads next to nothing
+
+
+@dataclass
+class Course:
+    """Where a game stands: all that a checkpoint must hold besides tensors."""
+
+    epoch: int = 0
+    best_epoch: int = 0
+    best_score: float = -1.0
+    best_loss: float = float("inf")
+    losses: list[float] = field(default_factory=list)
+    scores: list[float] = field(default_factory=list)
+    shares: list[float] = field(default_factory=list)  # of words that are drawn, on average
+
+
+def learn(
+    players: Players,
+    scheme: Scheme,
+    train: Sequence[Tokenised],
+    dev: Sequence[Tokenised],
+    options: Training,
+    checkpoint: Checkpoint | None = None,
+) -> tuple[Rationaliser, Course]:
+    """The players with the weights of the best epoch of the last stage, and how the game went.
+
+    The best epoch is, as a rule, the one in which what is selected without chance predicts the dev labels best.
+    """
+    model = answering(players, scheme.rules)
+    ends = _ends(scheme.stages, options.epochs)
+    optimiser = _optimiser(players, scheme, options)
+    course, best = Course(), _weights(players)
+    if checkpoint is not None and checkpoint.path.exists():
+        saved, best = checkpoint.restore(players, optimiser)
+        course = Course(**saved)
+    weights = class_weights(train, players.predictor, options)
+    lengths = np.array([len(row.ids) for row in train])
+    with progress.bar("status") as shown, torch.random.fork_rng():
+        while not _finished(course, ends, options):
+            stage = scheme.stages[next(place for place, end in enumerate(ends) if course.epoch < end)]
+            chosen = begun(course.epoch, lengths, options)
+            task = shown.add_task(f"epoch {course.epoch + 1}/{ends[-1]}", total=len(chosen), status="")
+            _prepare(model, stage)
+            loss = share = 0.0
+            for done, group in enumerate(chosen, start=1):
+                found = _step(players, scheme, stage, [train[place] for place in group], optimiser, weights, options)
+                loss, share = loss + found[0], share + found[1]
+                shown.update(task, advance=1, status=f"loss {loss / done:.3f}  selected {share / done:.0%}")
+            score, dev_loss = scheme.judge(model, dev)
+            course = _advanced(course, loss / len(chosen), share / len(chosen), score, dev_loss, stage, scheme)
+            if course.best_epoch == course.epoch:
+                best = _weights(players)
+            if checkpoint is not None:
+                checkpoint.save(players, optimiser, best, asdict(course))
+            status = f"loss {course.losses[-1]:.3f}  selected {course.shares[-1]:.0%}  dev {score:.3f}"
+            shown.update(task, status=status)
+    players.load_state_dict(best)
+    return model.eval(), course
+
+
+def _prepare(model: Rationaliser, stage: Stage) -> None:
+    """Training mode for those who learn; a reader that does not move is the same at every step."""
+    model.train()
+    moving = {"predictor" if name == "body" else name for name in stage.players}
+    for name, reader in model.players.readers.items():
+        if name not in moving:
+            for part in reader.modules():
+                part.training = isinstance(part, nn.RNNBase)  # cuDNN goes no way back through it in any other mode
+
+
+def _ends(stages: Sequence[Stage], epochs: int) -> list[int]:
+    """The epoch before which each stage ends."""
+    total = sum(stage.share for stage in stages)
+    ends = np.cumsum([stage.share / total * epochs for stage in stages]).round().astype(int).tolist()
+    return [max(place + 1, end) for place, end in enumerate(ends)]
+
+
+def _finished(course: Course, ends: Sequence[int], options: Training) -> bool:
+    """At the last epoch, or when the last stage, once begun, gets no better."""
+    before = ends[-2] if len(ends) > 1 else 0
+    tired = course.best_epoch > before and course.epoch - course.best_epoch >= options.patience
+    return tired or course.epoch >= ends[-1]
+
+
+def _advanced(
+    course: Course, loss: float, share: float, score: float, dev_loss: float, stage: Stage, scheme: Scheme
+) -> Course:
+    epoch = course.epoch + 1
+    best = course.best_epoch, course.best_score, course.best_loss
+    last = stage is scheme.stages[-1]
+    if last and (score, -dev_loss) > (course.best_score, -course.best_loss):
+        best = epoch, score, dev_loss
+    return Course(epoch, *best, [*course.losses, loss], [*course.scores, score], [*course.shares, share])
+
+
+def _optimiser(players: Players, scheme: Scheme, options: Training) -> torch.optim.Adam:
+    """Adam with a group for each player, and one for the embeddings, which do not decay."""
+    names = dict.fromkeys(player for stage in scheme.stages for player in stage.players)
+    table = {id(each) for each in players.predictor.embedding.parameters()}
+    groups = [
+        {
+            "params": [each for each in players.of(name) if (id(each) in table) == embedded],
+            "player": name,
+            "weight_decay": 0.0 if embedded else options.decay,
+        }
+        for name in names
+        for embedded in (False, True)
+    ]
+    return torch.optim.Adam([group for group in groups if group["params"]], lr=options.learning_rate)
+
+
+def _step(
+    players: Players,
+    scheme: Scheme,
+    stage: Stage,
+    rows: Sequence[Tokenised],
+    optimiser: torch.optim.Adam,
+    weights: Tensor | None,
+    options: Training,
+) -> tuple[float, float]:
+    """One batch: every move in turn; the loss of the last one, and the share of words that was read."""
+    batch = collate(rows, players.predictor.classes).to(players.predictor.device)
+    counted = torch.ones_like(batch.labels, dtype=torch.float32) if weights is None else weights[batch.labels]
+    value = share = 0.0
+    for move in stage.moves:
+        play = Play(players, batch, scheme.rules, decoded=stage.decoded)
+        loss = move.loss(play, counted)
+        learning = [each for name in move.players for each in players.of(name)]
+        optimiser.zero_grad()
+        loss.backward(inputs=learning)  # type: ignore[no-untyped-call]
+        if options.clip is not None:
+            nn.utils.clip_grad_norm_(learning, options.clip)
+        value = float(loss.detach())
+        share = float(play.z.detach().mean(1).sum() / batch.mask.sum())
+        _paced(optimiser, stage, options.learning_rate, share)
+        optimiser.step()
+    return value, share
+
+
+def _paced(optimiser: torch.optim.Adam, stage: Stage, rate: float, share: float) -> None:
+    for group in optimiser.param_groups:
+        slowed = max(SLOWEST, share) if stage.measured and group["player"] == "predictor" else 1.0
+        group["lr"] = rate * stage.pace.get(group["player"], 1.0) * slowed
+
+
+def _weights(players: Players) -> dict[str, Tensor]:
+    return {name: tensor.clone() for name, tensor in players.state_dict().items()}

@@ -1,0 +1,170 @@
+"""How good a selection is: for the decision, to the model, and beside what people marked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from assay import progress
+from assay.data.batches import Tokenised
+from assay.explainers.rationales import Rationale
+from assay.metrics import bootstrap, plausibility
+from assay.metrics.overlap import auprc
+from assay.metrics.performance import macro_f1
+from assay.models.predictions import groups
+from assay.rationales.play import VIEWS
+from assay.rationales.rationaliser import Rationaliser
+from assay.types import Batch
+
+CRITIC = "critic"
+"""The reader of what was not selected, in games that have one."""
+
+MEASURES = (
+    *("accuracy", "size", "token_f1", "iou_f1", "auprc"),
+    *("comprehensiveness", "sufficiency", "complement_accuracy"),
+)
+
+
+@dataclass(frozen=True)
+class Selected:
+    """What the model did with one text: the chance of each word, the words that it selected, and its decision.
+
+    `numbers` are the measures of this text; nan stands for what it does not have.
+    """
+
+    row: Tokenised
+    kept: Bool[np.ndarray, " T"]
+    chance: Float[np.ndarray, " T"]
+    probabilities: Float[np.ndarray, " C"]
+    numbers: dict[str, float]
+
+    @property
+    def predicted(self) -> int:
+        return int(self.probabilities.argmax())
+
+
+def selected(model: Rationaliser, rows: Sequence[Tokenised]) -> list[Selected]:
+    """What the model selects of each text, in the order given."""
+    found: list[Selected | None] = [None] * len(rows)
+    was_training = model.training
+    model.eval()
+    with progress.bar() as shown, torch.no_grad():
+        task = shown.add_task("measuring", total=len(rows))
+        for places, batch in groups(model, rows):
+            for place, each in zip(
+                places.tolist(), _read(model, batch, [rows[place] for place in places]), strict=True
+            ):
+                found[place] = each
+            shown.advance(task, len(places))
+    model.train(was_training)
+    return [each for each in found if each is not None]
+
+
+def measured(found: Sequence[Selected], seed: int = 0) -> dict[str, dict[str, Any]]:
+    """The mean of each measure over texts, its bootstrap interval, and over how many; what no text has is absent."""
+    values = np.array([[each.numbers[name] for name in MEASURES] for each in found])
+    means = bootstrap.means(values, seed)
+    columns = zip(MEASURES, means.mean, means.low, means.high, means.n, strict=True)
+    return {
+        name: {"mean": float(mean), "low": float(low), "high": float(high), "n": int(n)}
+        for name, mean, low, high, n in columns
+        if n
+    }
+
+
+def pooled(found: Sequence[Selected], classes: int) -> dict[str, float]:
+    """What is no mean over texts: the macro F1 of the decisions, and the IOU F1 as DeYoung et al. (2020) pool it.
+
+    That is the F1 of the mean precision and the mean recall of spans; texts without marks are left out.
+    """
+    labels, predicted = (
+        np.array(each) for each in zip(*((each.row.label, each.predicted) for each in found), strict=True)
+    )
+    answer = {"macro_f1": macro_f1(labels, predicted, classes)}
+    counts = [_spans(each.kept[None], truth[None]) for each in found if (truth := _truth(each.row)).any()]
+    if counts:
+        joined = plausibility.Counts(
+            *(np.concatenate([getattr(each, name) for each in counts]) for name in ("hits", "predicted", "marked"))
+        )
+        answer["iou_f1_eraser"] = float(plausibility.macro_spans(joined).f1)
+    return answer
+
+
+def _read(model: Rationaliser, batch: Batch, rows: Sequence[Tokenised]) -> list[Selected]:
+    """The measures of a batch."""
+    x = model.embed(batch)
+    selection = model.selection(x, batch)
+    decided = model(x, batch).probabilities.double().cpu().numpy()
+    scores = Rationale()(model, batch, batch.labels).double().cpu().numpy()
+    kept, chance = selection.kept.cpu().numpy(), selection.chance.double().cpu().numpy()
+    mask, labels = batch.mask.cpu().numpy(), batch.labels.cpu().numpy()
+    numbers = {
+        "accuracy": (decided.argmax(-1) == labels).astype(float),
+        "size": kept.sum(-1) / mask.sum(-1),
+        **_faithful(model, x, batch, decided.argmax(-1)),
+        **_plausible(kept, scores, mask, rows),
+    }
+    widths = [len(row.ids) for row in rows]
+    return [
+        Selected(row, kept[place, :width], chance[place, :width], decided[place], _of(numbers, place))
+        for place, (row, width) in enumerate(zip(rows, widths, strict=True))
+    ]
+
+
+def _of(numbers: dict[str, Float[np.ndarray, " B"]], place: int) -> dict[str, float]:
+    return {name: float(values[place]) for name, values in numbers.items()}
+
+
+def _faithful(
+    model: Rationaliser, x: Float[Tensor, "B T D"], batch: Batch, decided: Int[np.ndarray, " B"]
+) -> dict[str, Float[np.ndarray, " B"]]:
+    """What becomes of the decided class when all words are read, the selected ones, or the rest.
+
+    DeYoung et al. (2020), section 4.2: comprehensiveness p(all) − p(rest), sufficiency p(all) − p(selected).
+    """
+    # differs from DeYoung et al. (2020): the class is the model's decision, which it makes by the selected words
+    p = {view: _probabilities(model.viewed(x, batch, view)) for view in VIEWS}
+    of = {view: values[np.arange(len(decided)), decided] for view, values in p.items()}
+    rest = p["rest"]
+    if CRITIC in model.players.readers:
+        rest = _probabilities(model.play(batch, x).read(CRITIC, "rest", model.mask).logits)
+    return {
+        "comprehensiveness": of["all"] - of["rest"],
+        "sufficiency": of["all"] - of["selected"],
+        "complement_accuracy": (rest.argmax(-1) == batch.labels.cpu().numpy()).astype(float),
+    }
+
+
+def _probabilities(logits: Float[Tensor, "B C"]) -> Float[np.ndarray, "B C"]:
+    found: np.ndarray = logits.double().softmax(-1).cpu().numpy()
+    return found
+
+
+def _plausible(
+    kept: Bool[np.ndarray, "B T"],
+    scores: Float[np.ndarray, "B T"],
+    mask: Bool[np.ndarray, "B T"],
+    rows: Sequence[Tokenised],
+) -> dict[str, Float[np.ndarray, " B"]]:
+    """The selection beside the words that people marked; nan where they marked none."""
+    truth = np.zeros_like(mask)
+    for place, row in enumerate(rows):
+        truth[place, : len(row.ids)] = _truth(row)
+    unmarked = ~truth.any(-1)
+    counts = {"token_f1": plausibility.token_counts(kept, truth), "iou_f1": _spans(kept, truth)}
+    found = {name: np.where(unmarked, np.nan, plausibility.scores(each).f1) for name, each in counts.items()}
+    return found | {"auprc": auprc(scores, truth, mask)}
+
+
+def _spans(kept: Bool[np.ndarray, "B T"], truth: Bool[np.ndarray, "B T"]) -> plausibility.Counts:
+    return plausibility.span_counts(plausibility.spans(kept), plausibility.spans(truth), len(kept))
+
+
+def _truth(row: Tokenised) -> Bool[np.ndarray, " T"]:
+    return np.zeros(len(row.ids), dtype=bool) if row.truth is None else row.truth.numpy()

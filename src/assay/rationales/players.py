@@ -1,0 +1,85 @@
+"""All that learns in a game: readers, and the head that scores units."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from assay.models.huggingface.attentive import Attentive
+from assay.models.network import WordNetwork
+from assay.rationales.units import Grouping
+from assay.types import Batch
+
+Reader = WordNetwork | Attentive
+"""A network with a state for each word, one attention that pools them, and a linear decoder."""
+
+
+class Head(nn.Module):
+    """Scores for each unit: `masks` times `parameters` numbers; given a class, they depend on it."""
+
+    def __init__(self, size: int, masks: int, parameters: int, conditions: int = 0) -> None:
+        super().__init__()
+        self.shape = masks, parameters
+        self.norm = nn.LayerNorm(size)  # without it, a head soon says yes or no to all
+        self.score = nn.Linear(size, masks * parameters)
+        self.condition = nn.Embedding(conditions, size) if conditions else None
+
+    def forward(
+        self, states: Float[Tensor, "B T M"], grouping: Grouping, condition: Int[Tensor, " B"] | None = None
+    ) -> Float[Tensor, "B K U P"]:
+        normed = self.norm(states)
+        if self.condition is not None and condition is not None:
+            normed = normed * (1 + self.condition(condition)[:, None])
+        scores: Tensor = self.score(grouping.pooled(normed))
+        return scores.reshape(*scores.shape[:2], *self.shape).transpose(1, 2)
+
+
+class Players(nn.Module):
+    """Readers by name, all over the embeddings of the "predictor", and the head of the selector.
+
+    The selector reads with the reader of that name, or with the predictor's where there is none (Liu et al., 2022).
+    `extras` are other things that learn.
+    """
+
+    baseline: Tensor
+
+    def __init__(self, readers: Mapping[str, Reader], head: Head, extras: Mapping[str, nn.Module] | None = None):
+        super().__init__()
+        self.readers = nn.ModuleDict(dict(readers))
+        self.head = head
+        self.extras = nn.ModuleDict(dict(extras or {}))
+        self.register_buffer("baseline", torch.zeros(2))  # sum and weight of the costs so far, for the score function
+
+    @property
+    def predictor(self) -> Reader:
+        return self.reader("predictor")
+
+    def reader(self, name: str) -> Reader:
+        found = self.readers[name]
+        assert isinstance(found, WordNetwork | Attentive)
+        return found
+
+    def theta(
+        self, x: Float[Tensor, "B T D"], batch: Batch, grouping: Grouping, condition: Int[Tensor, " B"] | None = None
+    ) -> Float[Tensor, "B K U P"]:
+        """The scores of units, from the embeddings."""
+        reader = self.reader("selector" if "selector" in self.readers else "predictor")
+        scores: Tensor = self.head(reader.states(x, batch), grouping, condition)
+        return scores
+
+    def of(self, player: str) -> Iterator[nn.Parameter]:
+        """What learns when that player moves; the embeddings move with the predictor.
+
+        Where they do not, the "embedding" is a player by itself, and the "body" is the predictor without it.
+        """
+        table = {id(each) for each in self.predictor.embedding.parameters()}
+        if player in ("embedding", "body"):
+            everything = (each for each in self.predictor.parameters() if each.requires_grad)
+            yield from (each for each in everything if (id(each) in table) == (player == "embedding"))
+        parts: list[nn.Module] = [self.head] if player == "selector" else []
+        parts += [rooms[player] for rooms in (self.readers, self.extras) if player in rooms]
+        for part in parts:
+            yield from (each for each in part.parameters() if each.requires_grad)

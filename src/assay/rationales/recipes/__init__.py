@@ -1,0 +1,35 @@
+"""Published ways to learn a selection, each in a few lines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from assay.rationales.recipes.bottleneck import bottleneck
+from assay.rationales.recipes.budget import spectra
+from assay.rationales.recipes.classwise import car
+from assay.rationales.recipes.concepts import conrat, educe
+from assay.rationales.recipes.diffmask import diffmask
+from assay.rationales.recipes.fresh import fresh, fresh_tagged
+from assay.rationales.recipes.hardkuma import hardkuma
+from assay.rationales.recipes.lei import lei
+from assay.rationales.recipes.matching import dmr
+from assay.rationales.recipes.rnp import rnp
+from assay.rationales.recipes.threeplayer import introspective, three_player
+from assay.rationales.schemes import Options, Scheme
+
+RECIPES: dict[str, Callable[[Options], Scheme]] = {
+    "lei": lei,
+    "fresh": fresh,
+    "fresh_tagged": fresh_tagged,
+    "diffmask": diffmask,
+    "three_player": three_player,
+    "introspective": introspective,
+    "car": car,
+    "dmr": dmr,
+    "bottleneck": bottleneck,
+    "spectra": spectra,
+    "hardkuma": hardkuma,
+    "rnp": rnp,
+    "educe": educe,
+    "conrat": conrat,
+}

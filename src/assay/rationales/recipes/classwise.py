@@ -1,0 +1,39 @@
+"""CAR (Chang et al., 2019): for each class the words that speak for it, also where it is not the true one."""
+
+from __future__ import annotations
+
+from assay.rationales.decoding import Decoding
+from assay.rationales.games import Move, Stage
+from assay.rationales.relaxations.straight import StraightThrough
+from assay.rationales.rules import Rules
+from assay.rationales.schemes import Options, Scheme
+from assay.rationales.terms import Term
+from assay.rationales.terms.answers import Task
+from assay.rationales.terms.classwise import Convincing, Sizes, Unmasked
+from assay.rationales.terms.sizes import Continuity
+
+
+def car(options: Options) -> Scheme:
+    """The predictor tells the true class from any mask; mask t, given the true class, makes it believe in class t."""
+    # differs from Chang et al. (2019): any number of classes, one network selects for all of them, and the predictor is
+    # not told whose mask it reads; where no label may be known, masks depend on the guess of a guide who reads all
+    size = 5.0 if options.size is None else options.size
+    continuity = 0.5 if options.continuity is None else options.continuity
+    convince: tuple[tuple[float, Term], ...] = (
+        (1.0, Convincing()),
+        (size, Sizes(options.rate)),
+        (continuity, Continuity()),
+    )
+    rules = Rules(
+        options.units,
+        StraightThrough(),
+        Decoding("top", options.rate),
+        masks=options.classes,
+        reading=options.reading,
+        condition="label",
+        classwise=True,
+    )
+    guide = Move(("guide",), ((1.0, Task("guide", "all")),))
+    tell = Move(("predictor",), ((1.0, Unmasked()),))
+    stage = Stage((guide, tell, Move(("selector",), convince)))
+    return Scheme(rules, (stage,), ("predictor", "selector", "guide"))

@@ -1,0 +1,67 @@
+"""Cures for degeneration: a predictor that comes to terms with whatever its selector happens to give it."""
+
+from __future__ import annotations
+
+from assay.rationales.decoding import Decoding
+from assay.rationales.games import Move, Stage
+from assay.rationales.relaxations.gumbel import GumbelStraightThrough
+from assay.rationales.rules import Rules
+from assay.rationales.schemes import Options, Scheme
+from assay.rationales.terms import Term
+from assay.rationales.terms.answers import Task
+from assay.rationales.terms.divergences import FromAll
+from assay.rationales.terms.norms import SmallNorm
+from assay.rationales.terms.sizes import Continuity, Size
+
+BOTH = ("selector", "predictor")
+
+
+def fr(options: Options) -> Scheme:
+    """FR (Liu et al., 2022): the selector reads with the predictor's encoder, so neither can know less than the other."""
+    return Scheme(_rules(options), (Stage((Move(BOTH, ((1.0, Task()), *_short(options))),)),), readers=("predictor",))
+
+
+def dr(options: Options) -> Scheme:
+    """DR (Liu et al., 2023): the less it gets to read, the slower the predictor learns, so that the selector leads."""
+    pace = dict.fromkeys(BOTH, 4.0)  # with the rate of others, a predictor so slow would hardly come to learn
+    moves = (Move(BOTH, ((1.0, Task()), *_short(options))),)
+    return Scheme(_rules(options), (Stage(moves, pace=pace, measured=True),))
+
+
+def mcd(options: Options) -> Scheme:
+    """MCD (Liu et al., 2023): what is selected must mean the same to the predictor as the whole text."""
+    return _apart(options, (1.0, FromAll()))
+
+
+def mrd(options: Options) -> Scheme:
+    """MRD (Liu et al., 2024): the rest must mean something else to the predictor than the whole text."""
+    # differs from Liu et al. (2024): the predictor also learns from the selection, by which it will be asked
+    return _apart(options, (-1.0, FromAll(view="rest")), "rest")
+
+
+def n2r(options: Options) -> Scheme:
+    """N2R (Liu et al., 2025): what is selected must make much of the predictor's state, whatever it answers."""
+    # differs from Liu et al. (2025): the predictor also learns from all words, so that it knows more than was selected
+    return _apart(options, (1.0, SmallNorm()))
+
+
+def _apart(options: Options, wanted: tuple[float, Term], *more: str) -> Scheme:
+    """The predictor learns from the selection, from all and from `more` views; the selector wants something of it."""
+    views = ("selected", "all", *more)
+    answers = Move(("predictor",), tuple((1.0, Task(view=view, stopped=True)) for view in views))
+    moves = answers, Move(("selector",), (wanted, *_short(options)))
+    return Scheme(_rules(options), (Stage(moves, pace={"selector": 2.5}),))
+
+
+def _rules(options: Options) -> Rules:
+    decoding = Decoding("top", options.rate)
+    return Rules(options.units, GumbelStraightThrough(), decoding, reading=options.reading)
+
+
+def _short(options: Options) -> tuple[tuple[float, Term], ...]:
+    """The costs of much, and of here and there."""
+    # differs from Liu et al.: the size of each text counts, not that of a batch, in which texts of one class could be
+    # told by nothing at all being selected
+    size = 5.0 if options.size is None else options.size
+    continuity = 0.5 if options.continuity is None else options.continuity
+    return (size, Size(options.rate, "text")), (continuity, Continuity())

@@ -1,0 +1,35 @@
+"""DMR (Huang et al., 2021): what is selected must look to the predictor as whole texts look to a teacher."""
+
+from __future__ import annotations
+
+from assay.rationales.decoding import Decoding
+from assay.rationales.games import Move, Stage
+from assay.rationales.recipes.fresh import SUPPORT
+from assay.rationales.relaxations.gumbel import GumbelStraightThrough
+from assay.rationales.rules import Rules
+from assay.rationales.schemes import Options, Scheme
+from assay.rationales.terms import Term
+from assay.rationales.terms.answers import Task
+from assay.rationales.terms.distillation import Taught
+from assay.rationales.terms.moments import Moments
+from assay.rationales.terms.sizes import Continuity, Size
+
+
+def dmr(options: Options) -> Scheme:
+    """A teacher learns from all words; selector and predictor match its answers and the moments of its states."""
+    size = 5.0 if options.size is None else options.size
+    continuity = 0.5 if options.continuity is None else options.continuity
+    terms: tuple[tuple[float, Term], ...] = (
+        (1.0, Task()),
+        (1.0, Taught()),
+        (1.0, Moments()),
+        (size, Size(options.rate, "batch")),
+        (continuity, Continuity()),
+    )
+    # differs from Huang et al. (2021): the predictor begins with whole texts, too, and then learns slowly; else it soon
+    # takes the words of one class for it, and their absence for the other
+    begin = Move(("body",), ((1.0, Task(view="all")),))
+    match = Move(("selector", "body"), terms)
+    stages = Stage((SUPPORT, begin), share=0.3), Stage((match,), share=0.7, pace={"body": 0.1})
+    rules = Rules(options.units, GumbelStraightThrough(), Decoding("top", options.rate), reading=options.reading)
+    return Scheme(rules, stages, ("predictor", "selector", "teacher"))

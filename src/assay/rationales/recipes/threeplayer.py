@@ -1,0 +1,48 @@
+"""Yu et al. (2019): a critic reads what was left behind, and must not be able to answer."""
+
+from __future__ import annotations
+
+from assay.rationales.decoding import Decoding
+from assay.rationales.games import Move, Stage
+from assay.rationales.judging import Apart
+from assay.rationales.relaxations.bernoulli import Bernoulli
+from assay.rationales.rules import Rules
+from assay.rationales.schemes import Options, Scheme
+from assay.rationales.terms import Term
+from assay.rationales.terms.answers import Task
+from assay.rationales.terms.complement import Gap
+from assay.rationales.terms.guesses import Guess
+from assay.rationales.terms.sizes import Continuity, Size
+
+CRITICISE = Move(("critic",), ((1.0, Task("critic", "rest", stopped=True)),))
+
+
+def three_player(options: Options) -> Scheme:
+    """The predictor and the critic each answer as well as they can, and the selector makes the gap between them wide."""
+    answer = Move(("predictor",), ((1.0, Task(stopped=True)),))
+    rules = Rules(options.units, Bernoulli(), Decoding("top", options.rate), reading=options.reading)
+    stage = Stage((answer, CRITICISE, _select(options)))
+    return Scheme(rules, (stage,), ("predictor", "selector", "critic"), judge=Apart())
+
+
+def introspective(options: Options) -> Scheme:
+    """The same with masks that depend on the guess of a guide, who reads all, and which the predictor must bear out."""
+    guide = Move(("guide",), ((1.0, Task("guide", "all")),))
+    answer = Move(("predictor",), ((0.5, Task(stopped=True)), (0.5, Guess(stopped=True))))
+    decoding = Decoding("top", options.rate)
+    rules = Rules(options.units, Bernoulli(), decoding, reading=options.reading, condition="guess")
+    stage = Stage((guide, answer, CRITICISE, _select(options)))
+    return Scheme(rules, (stage,), ("predictor", "selector", "critic", "guide"), judge=Apart())
+
+
+def _select(options: Options) -> Move:
+    # differs from Yu et al. (2019): a running mean of costs is the baseline, and nothing is explored beside what is drawn
+    size = 5.0 if options.size is None else options.size
+    continuity = 0.5 if options.continuity is None else options.continuity
+    terms: tuple[tuple[float, Term], ...] = (
+        (1.0, Task()),
+        (3.0, Gap()),
+        (size, Size(options.rate, "text")),
+        (continuity, Continuity()),
+    )
+    return Move(("selector",), terms)

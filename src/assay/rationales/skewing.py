@@ -1,0 +1,58 @@
+"""Games that begin badly, to see who recovers: one player has already learnt something that it should not rely on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from torch.nn import functional as F
+
+from assay.errors import AssayError, unknown
+from assay.rationales.games import Move, Stage
+from assay.rationales.play import Play
+from assay.rationales.schemes import Scheme
+
+PLAYERS = {
+    "predictor": "has learnt to answer by the first words alone",
+    "selector": "has learnt to tell the class by whether it selects the first unit",
+}
+
+
+@dataclass(frozen=True)
+class FirstWords:
+    """The cross-entropy of a predictor that reads the first `words` of a text and nothing else."""
+
+    words: int = 1
+
+    def __call__(self, play: Play) -> Float[Tensor, " B"]:
+        first = torch.arange(play.batch.ids.shape[1], device=play.x.device) < self.words
+        x, batch = play.left(play.x, play.batch, (first & play.batch.mask).to(play.x))
+        return F.cross_entropy(play.players.predictor(x, batch).logits, play.batch.labels, reduction="none")
+
+
+@dataclass(frozen=True)
+class Signal:
+    """How unlikely it is that the first unit is selected in texts of the class `label`, and in no others."""
+
+    label: int = 1
+
+    def __call__(self, play: Play) -> Float[Tensor, " B"]:
+        chance = play.drawn.chance[:, 0, 0].clamp(1e-6, 1 - 1e-6)
+        return F.binary_cross_entropy(chance, (play.batch.labels == self.label).to(chance), reduction="none")
+
+
+def skewed(scheme: Scheme, player: str = "predictor", share: float = 0.5, words: int = 1) -> Scheme:
+    """The scheme after a stage, of that `share` of what follows, in which one of PLAYERS is led astray.
+
+    These are the two tests of Liu et al. (2022, section 5.3; 2023, section 5.3): a predictor that was trained on the
+    first sentence, and a generator whose first token says the label.
+    """
+    if player not in PLAYERS:
+        raise unknown("player to skew", player, PLAYERS)
+    if not share > 0 or words < 1:
+        raise AssayError("A game is skewed for a share of its epochs above 0, by at least one word.")
+    term = FirstWords(words) if player == "predictor" else Signal()
+    total = sum(stage.share for stage in scheme.stages)
+    return replace(scheme, stages=(Stage((Move((player,), ((1.0, term),)),), share=share * total), *scheme.stages))

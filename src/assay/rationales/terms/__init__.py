@@ -1,0 +1,18 @@
+"""What players want: costs of each text of a batch."""
+
+from __future__ import annotations
+
+from typing import Protocol, runtime_checkable
+
+from jaxtyping import Float
+from torch import Tensor
+
+from assay.rationales.play import Play
+
+
+@runtime_checkable
+class Term(Protocol):
+    """Something to be made small; a frozen dataclass with its options."""
+
+    def __call__(self, play: Play) -> Float[Tensor, " B"]:
+        """The cost of each text; one of a whole batch is the same for all its texts."""

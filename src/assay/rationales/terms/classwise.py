@@ -1,0 +1,46 @@
+"""Costs of masks of which each speaks for one class, right or wrong."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from assay.rationales.play import Play
+from assay.rationales.terms.answers import Task
+
+
+@dataclass(frozen=True)
+class Unmasked:
+    """The mean cross-entropy over all masks: the reader is to tell the true class, whichever class a mask speaks for."""
+
+    player: str = "predictor"
+
+    def __call__(self, play: Play) -> Float[Tensor, " B"]:
+        costs = [Task(self.player, mask=mask, stopped=True)(play) for mask in range(play.rules.masks)]
+        return torch.stack(costs).mean(0)
+
+
+@dataclass(frozen=True)
+class Convincing:
+    """Minus the mean probability of class t that mask t brings about, of every t; Chang et al. (2019), equation 4."""
+
+    player: str = "predictor"
+
+    def __call__(self, play: Play) -> Float[Tensor, " B"]:
+        masks = range(play.rules.masks)
+        believed = [play.read(self.player, "selected", mask).logits.softmax(-1)[:, mask] for mask in masks]
+        return -torch.stack(believed).mean(0)
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """The mean of |share − rate| over masks, the share being that of all words of a batch."""
+
+    rate: float = 0.2
+
+    def __call__(self, play: Play) -> Float[Tensor, " B"]:
+        shares = play.z.sum((0, 2)) / play.batch.lengths.sum()
+        return (shares - self.rate).abs().mean().expand(len(play.batch))

@@ -1,0 +1,27 @@
+"""Costs of leaving something behind that decides."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from jaxtyping import Float
+from torch import Tensor
+
+from assay.rationales.play import Play
+from assay.rationales.terms.answers import Task
+
+
+@dataclass(frozen=True)
+class Gap:
+    """max(0, cost of the predictor − cost of the critic + margin): the critic, who reads the rest, must fare worse.
+
+    Yu et al. (2019), equation 7.
+    """
+
+    margin: float = 2.0
+    critic: str = "critic"
+    mask: int = 0
+
+    def __call__(self, play: Play) -> Float[Tensor, " B"]:
+        known, left = Task(mask=self.mask)(play), Task(self.critic, "rest", self.mask)(play)
+        return (known - left + self.margin).relu()

@@ -1,0 +1,28 @@
+"""Costs of states that are small."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from jaxtyping import Float
+from torch import Tensor
+
+from assay.rationales.play import Play
+
+LEAST = 1e-6  # added to a norm, so that nothing at all has a logarithm
+
+
+@dataclass(frozen=True)
+class SmallNorm:
+    """−log ‖f‖ for the state f that a reader has after a view: words that it has learnt to use make it large.
+
+    N2R (Liu et al., 2025).
+    """
+
+    player: str = "predictor"
+    view: str = "selected"
+    mask: int = 0
+
+    def __call__(self, play: Play) -> Float[Tensor, " B"]:
+        features = play.read(self.player, self.view, self.mask).features
+        return -(features.norm(dim=-1) + LEAST).log()

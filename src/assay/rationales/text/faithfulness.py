@@ -1,0 +1,135 @@
+"""Whether explanations in words matter: exchanged among examples, handed to a simulator, and their words erased."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from jaxtyping import Bool, Int
+
+from assay.data.explained import Explained
+from assay.metrics.simulatability import Simulatability, simulatability
+from assay.rationales.text.deciders import deranged
+from assay.rationales.text.explainer import Answers, TextExplainer
+from assay.rationales.text.modes import EXPLANATION, Task
+from assay.rationales.text.pairs import Pair
+from assay.rationales.text.training import School
+from assay.rationales.text.writer import Writer, WriterRecipe
+
+
+@dataclass(frozen=True)
+class Exchanged:
+    """How often who decides by explanations finds the right label: by those of the example, and by those of others."""
+
+    own: float
+    others: float
+
+
+def exchanged(
+    explainer: TextExplainer, answers: Answers, items: Sequence[Explained], reader: Writer, seed: int = 0
+) -> Exchanged:
+    """Explanations are exchanged among all examples; Kumar and Talukdar (2020), section 5.
+
+    Where nothing decides by the explanation, a reader of explanations alone does.
+    """
+    decided = explainer if explainer.decider is not None else replace(explainer, decider=reader)
+    found = answers.candidates or [(why,) for why in answers.explanations]
+    moved = [found[place] for place in deranged(len(items), seed)]
+    labels = np.array([item.example.label for item in items])
+    own, others = (float((decided.decided(items, each) == labels).mean()) for each in (found, moved))
+    return Exchanged(own, others)
+
+
+def simulator_source(task: Task, item: Explained, explanation: str, seen: Collection[str]) -> str:
+    """What a simulator reads: the example, the explanation, or both; what labels stand for is always seen."""
+    parts = [task.asked(item)] if "example" in seen else []
+    if "explanation" in seen:
+        parts.append(f"{EXPLANATION} {explanation}" if "example" in seen else task.read(item, explanation))
+    return " ".join(parts)
+
+
+FORMS = (("example", "explanation"), ("example",), ("explanation",))
+
+
+def simulated(
+    school: School,
+    name: str,
+    taught: tuple[Sequence[Explained], Answers],
+    tested: tuple[Sequence[Explained], Answers],
+    recipe: WriterRecipe,
+) -> Simulatability:
+    """LAS of answers, by a simulator that learns other answers of the same explainer; Hase et al. (2020).
+
+    One simulator sees each training item three times: whole, without its explanation, and with nothing else.
+    """
+    items, answers = taught
+    edge = max(1, len(items) // 10)
+    pairs = simulator_pairs(school.task, items, answers)
+    dev, train = pairs[: edge * len(FORMS)], pairs[edge * len(FORMS) :]
+    simulator = school.taught(f"simulator-{name}", recipe, train, dev)
+    both, example, explanation = (foreseen(simulator, school.task, *tested, seen) for seen in FORMS)
+    return simulatability(both, example, explanation)
+
+
+def simulator_pairs(task: Task, items: Sequence[Explained], answers: Answers) -> list[Pair]:
+    """The model's answer, of each form; a missing answer is foreseen by none."""
+    rows = zip(items, answers.labels, answers.explanations, strict=True)
+    return [
+        Pair(simulator_source(task, item, why, seen), task.words[label] if label >= 0 else "", whole=bool(label < 0))
+        for item, label, why in rows
+        for seen in FORMS
+    ]
+
+
+def foreseen(
+    simulator: Writer, task: Task, items: Sequence[Explained], answers: Answers, seen: Collection[str]
+) -> Bool[np.ndarray, " N"]:
+    """Where the simulator's label is the model's."""
+    pairs = zip(items, answers.explanations, strict=True)
+    sources = [simulator_source(task, item, why, seen) for item, why in pairs]
+    same: Bool[np.ndarray, " N"] = simulator.chosen(sources, task.words) == answers.labels
+    return same
+
+
+@dataclass(frozen=True)
+class Consistency:
+    """How often the label changes without the words that the explanation mentions, and without as many others."""
+
+    mentioned: float
+    others: float
+
+
+def consistency(explainer: TextExplainer, answers: Answers, items: Sequence[Explained], seed: int = 0) -> Consistency:
+    """Words of the example that the explanation repeats are deleted, and as many others, drawn at random.
+
+    An explanation that names what decides makes the first number the larger one; after Wiegreffe et al. (2021).
+    """
+    random = np.random.default_rng(seed)
+    cut = [without(item, why, random) for item, why in zip(items, answers.explanations, strict=True)]
+    shares = [float((explainer([each[which] for each in cut]).labels != answers.labels).mean()) for which in range(2)]
+    return Consistency(*shares)
+
+
+def without(item: Explained, explanation: str, random: np.random.Generator) -> tuple[Explained, Explained]:
+    """The item without the words that the explanation repeats, and without as many of the others, if there are so many.
+
+    Only the text and the query are cut; at least one word of each is left.
+    """
+    sides = [item.example.text.split(), (item.example.query or "").split()]
+    said = set(explanation.lower().split())
+    marks = np.array([word.lower() in said for side in sides for word in side], dtype=bool)
+    rest = np.flatnonzero(~marks)
+    drawn = np.zeros_like(marks)
+    drawn[random.permutation(rest)[: marks.sum()]] = True
+    return _cut(item, sides, marks), _cut(item, sides, drawn)
+
+
+def _cut(item: Explained, sides: Sequence[Sequence[str]], gone: Bool[np.ndarray, " T"]) -> Explained:
+    edge = len(sides[0])
+    parts: list[Int[np.ndarray, " t"]] = [np.flatnonzero(~gone[:edge]), np.flatnonzero(~gone[edge:])]
+    text, query = (
+        " ".join(side[place] for place in kept) or side[0] if side else ""
+        for side, kept in zip(sides, parts, strict=True)
+    )
+    return replace(item, example=replace(item.example, text=text, query=query, evidence=None))

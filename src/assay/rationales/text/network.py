@@ -1,0 +1,138 @@
+"""A small encoder–decoder: it reads with a GRU and self-attention, and writes words of its own or of the source."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from assay.data.text import SPECIAL, START
+from assay.errors import AssayError
+from assay.models.encoders import Block, Recurrent
+from assay.models.projections import softmax
+from assay.rationales.text.pairs import STRANGE, Sequences
+
+TINY = 1e-9  # of a probability in a logarithm
+FIRST = SPECIAL.index(START)
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How large the network is; states are twice `hidden` wide."""
+
+    embedding: int = 192
+    hidden: int = 96
+    layers: int = 0  # of self-attention above the recurrence; they learn slowly from few pairs
+    dropout: float = 0.2
+
+    def __post_init__(self) -> None:
+        if min(self.embedding, self.hidden) < 1 or self.hidden % 2 or self.layers < 0 or not 0 <= self.dropout < 1:
+            raise AssayError(
+                "Sizes are whole numbers from 1, an even one for hidden, and a dropout is from 0 to below 1."
+            )
+
+
+@dataclass(frozen=True)
+class Memory:
+    """What the encoder made of the sources, and where the decoder begins."""
+
+    states: Float[Tensor, "B T M"]
+    mask: Bool[Tensor, "B T"]
+    source: Int[Tensor, "B T"]
+    extra: int
+    begin: Float[Tensor, "1 B M"]
+
+    def chosen(self, rows: Int[Tensor, " N"]) -> Memory:
+        """The memory of some rows, in that order."""
+        parts = {name: getattr(self, name)[rows] for name in ("states", "mask", "source")}
+        return replace(self, **parts, begin=self.begin[:, rows])
+
+
+class EncoderDecoder(nn.Module):
+    """A pointer–generator (See et al., 2017): p(w) = g·p_vocabulary(w) + (1 − g)·Σ_{i: x_i = w} a_i.
+
+    Attention a is that of Luong et al. (2015) over the states of the source; the decoder's GRU does not read it, so
+    that all places of a given target are decoded at once.
+    """
+
+    # differs from See et al. (2017): no coverage, no attention fed back, and words are embedded as they are written out
+
+    def __init__(self, sizes: Sizes, words: int) -> None:
+        super().__init__()
+        width, self.sizes, self.words = 2 * sizes.hidden, sizes, words
+        self.embedding = nn.Embedding(words, sizes.embedding, padding_idx=0)
+        nn.init.normal_(self.embedding.weight, std=sizes.embedding**-0.5)
+        self.encoder = Recurrent(nn.GRU, sizes.embedding, sizes.hidden)
+        self.blocks = nn.ModuleList(Block(width, 4, softmax) for _ in range(sizes.layers))
+        self.norm = nn.LayerNorm(width)
+        self.begin = nn.Linear(2 * width, width)
+        self.decoder = nn.GRU(sizes.embedding, width, batch_first=True)
+        self.query = nn.Linear(width, width)
+        self.merge = nn.Linear(2 * width, sizes.embedding)
+        self.bias = nn.Parameter(torch.zeros(words))
+        self.gate = nn.Linear(2 * width, 1)
+
+    @property
+    def device(self) -> torch.device:
+        return self.embedding.weight.device
+
+    def embedded(self, ids: Int[Tensor, "B T"]) -> Float[Tensor, "B T D"]:
+        """The embeddings of words; those of strangers are that of the unknown word."""
+        return F.dropout(self.embedding(ids.where(ids < self.words, STRANGE)), self.sizes.dropout, self.training)
+
+    def encode(self, batch: Sequences) -> Memory:
+        """The states of all words of the sources."""
+        states = self.encoder(self.embedded(batch.source), batch.mask)
+        for block in self.blocks:
+            states = block(states, batch.mask[:, None, None])
+        states = self.norm(states) * batch.mask[..., None]
+        mean = states.sum(1) / batch.mask.sum(1, keepdim=True)
+        largest = states.masked_fill(~batch.mask[..., None], torch.finfo(states.dtype).min).amax(1)
+        begin = torch.tanh(self.begin(torch.cat([mean, largest], dim=-1)))[None]
+        return Memory(states, batch.mask, batch.source, batch.extra, begin)
+
+    def decode(
+        self, memory: Memory, written: Int[Tensor, "B S"], hidden: Float[Tensor, "1 B M"]
+    ) -> tuple[Float[Tensor, "B S D"], Float[Tensor, "B S T"], Float[Tensor, "B S"], Float[Tensor, "1 B M"]]:
+        """After each word: what the next is generated from, attention, log-odds of not copying; and the last state."""
+        states, hidden = self.decoder(self.embedded(written), hidden.contiguous())
+        scores = self.query(states) @ memory.states.transpose(1, 2) * memory.states.shape[-1] ** -0.5
+        scores = scores.to(torch.promote_types(scores.dtype, torch.float32))
+        attention = softmax(scores, memory.mask[:, None].expand_as(scores))
+        both = torch.cat([states, attention.to(memory.states) @ memory.states], dim=-1)
+        both = F.dropout(both, self.sizes.dropout, self.training)
+        return torch.tanh(self.merge(both)), attention, self.gate(both).squeeze(-1).to(attention), hidden
+
+    def generated(self, merged: Float[Tensor, "N D"]) -> Float[Tensor, "N V"]:
+        """The log-probability of every word of the vocabulary."""
+        logits = F.linear(merged, self.embedding.weight, self.bias)
+        return logits.to(torch.promote_types(logits.dtype, torch.float32)).log_softmax(-1)
+
+    def likelihood(self, batch: Sequences) -> Float[Tensor, "B S"]:
+        """The log-probability of each word of the targets, given those before; 0 after the end."""
+        memory, real = self.encode(batch), batch.target != 0
+        before = F.pad(batch.target[:, :-1], (1, 0), value=FIRST)
+        merged, attention, odds, _ = self.decode(memory, before, memory.begin)
+        target = batch.target[real]  # nothing is generated after the end
+        own = self.generated(merged[real]).gather(-1, target.where(target < self.words, 0)[:, None]).squeeze(-1)
+        own = own.masked_fill(target >= self.words, torch.finfo(own.dtype).min)
+        copied = (attention * (batch.target[..., None] == batch.source[:, None])).sum(-1)
+        return torch.zeros_like(odds).masked_scatter(real, mixed(odds[real], own, copied[real]))
+
+    def following(
+        self, memory: Memory, last: Int[Tensor, " B"], hidden: Float[Tensor, "1 B M"]
+    ) -> tuple[Float[Tensor, "B W"], Float[Tensor, "1 B M"]]:
+        """The log-probability of every word after the last one, those of strangers at the end."""
+        merged, attention, odds, hidden = self.decode(memory, last[:, None], hidden)
+        own, attention = self.generated(merged[:, 0]), attention[:, 0]
+        copied = attention.new_zeros(len(last), self.words + memory.extra).scatter_add(1, memory.source, attention)
+        generated = F.pad(own, (0, memory.extra), value=torch.finfo(own.dtype).min)
+        return mixed(odds, generated, copied), hidden
+
+
+def mixed(odds: Tensor, generated: Tensor, copied: Tensor) -> Tensor:
+    """log(g·p + (1 − g)·a) of the log-odds of g, the logarithm of p, and a."""
+    return torch.logaddexp(F.logsigmoid(odds) + generated, F.logsigmoid(-odds) + copied.clamp(min=TINY).log())

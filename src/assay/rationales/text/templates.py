@@ -1,0 +1,51 @@
+"""Explanations by template: what a rationale selected, and what a text reminds a model of, as one sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from assay.data.examples import Span
+
+MOST = 20  # words of a stretch that are shown
+QUOTES = str.maketrans('“”„«»"', "‘’‚‹›'")
+
+
+def says(answer: str, text: str, spans: Sequence[Span], reminded: str = "") -> str:
+    """“I answer X because it says “…” and “…”.”, of the characters that a rationale selected.
+
+    Neighbours with nothing but white space between them are quoted as one. `reminded` is a clause on what the text
+    reminds a model of, such as landmarks give: “it reminds me of “…”, which is also X”.
+    """
+    stretches = [quoted(text[start:end]) for start, end in joined(text, spans)]
+    reasons = [f"it says {_listed(stretches)}"] if stretches else []
+    reasons += [reminded] if reminded else []
+    if not reasons:
+        return f"I answer {answer}, and nothing in it says why."
+    return f"I answer {answer} because {', and because '.join(reasons)}."
+
+
+def clause(sentence: str) -> str:
+    """The reason of a sentence that has one: what follows “because”, or the whole of it where nothing does."""
+    _, found, reason = sentence.rstrip(".").partition(" because ")
+    return reason if found else sentence.rstrip(".")
+
+
+def joined(text: str, spans: Sequence[Span]) -> list[Span]:
+    """The spans in order, those that touch or overlap as one."""
+    found: list[Span] = []
+    for start, end in sorted(spans):
+        if found and not text[found[-1][1] : start].strip():
+            found[-1] = (found[-1][0], max(found[-1][1], end))
+        else:
+            found.append((start, end))
+    return [(start, end) for start, end in found if text[start:end].strip()]
+
+
+def quoted(text: str) -> str:
+    """The text in quotation marks, cut where it is long; its own quotation marks become single ones."""
+    words = text.translate(QUOTES).split()
+    return f"“{' '.join(words[:MOST])}{' …' if len(words) > MOST else ''}”"
+
+
+def _listed(parts: Sequence[str]) -> str:
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"

@@ -1,0 +1,64 @@
+"""What is selected at once: a token, a span of a few tokens, or a sentence."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from assay.errors import AssayError, unknown
+from assay.types import Batch
+
+KINDS = ("token", "span", "sentence")
+
+
+@dataclass(frozen=True)
+class Grouping:
+    """The unit of each token of a batch, from 0 in each text, and which units are real."""
+
+    owner: Int[Tensor, "B T"]
+    tokens: Bool[Tensor, "B T"]  # that are no padding
+    mask: Bool[Tensor, "B U"]
+
+    @property
+    def sizes(self) -> Int[Tensor, "B U"]:
+        """How many tokens each unit has."""
+        counts = torch.zeros(self.mask.shape, dtype=torch.long, device=self.mask.device)
+        return counts.scatter_add(1, self.owner, self.tokens.long())
+
+    def expanded(self, units: Float[Tensor, "B K U"]) -> Float[Tensor, "B K T"]:
+        """What stands at a unit, at each of its tokens; 0 on padding."""
+        owner = self.owner[:, None].expand(-1, units.shape[1], -1)
+        return units.gather(2, owner) * self.tokens[:, None]
+
+    def pooled(self, states: Float[Tensor, "B T M"]) -> Float[Tensor, "B U M"]:
+        """The mean over the tokens of each unit."""
+        sums = states.new_zeros(*self.mask.shape, states.shape[2])
+        owner = self.owner[..., None].expand_as(states)
+        return sums.scatter_add(1, owner, states * self.tokens[..., None]) / self.sizes.clamp(min=1)[..., None]
+
+
+@dataclass(frozen=True)
+class Units:
+    """Tokens, sentences, or spans: stretches of `width` tokens one behind the other, the last one shorter."""
+
+    kind: str = "token"
+    width: int = 5
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise unknown("unit", self.kind, KINDS)
+        if self.width < 1:
+            raise AssayError(f"A span has at least one token, not {self.width}.")
+
+    def __call__(self, batch: Batch) -> Grouping:
+        places = torch.arange(batch.ids.shape[1], device=batch.ids.device).expand_as(batch.ids)
+        if self.kind == "sentence":
+            owner = torch.zeros_like(places) if batch.sentences is None else batch.sentences
+        else:
+            owner = places if self.kind == "token" else places // self.width
+        owner = owner.where(batch.mask, 0)
+        counts = owner.new_zeros(len(batch), int(owner.max()) + 1).scatter_add(1, owner, batch.mask.long())
+        return Grouping(owner, batch.mask, counts > 0)

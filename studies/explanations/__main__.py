@@ -1,0 +1,64 @@
+"""Explanations as sentences, trained from nothing: how right, how close to people's, and do they matter?
+
+    ASSAY_DATA=folder python -m studies.explanations [--device cuda] [--only esnli] [--scale small]
+
+Results are kept in results/, part by part: what stands there is only read, so that an interrupted run goes on.
+"""
+
+from __future__ import annotations
+
+import os
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import argparse
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+from assay.data.explained import explained
+from assay.files import write_text
+from studies.explanations.cells import ROWS, SCALES, Cell
+from studies.explanations.tables import page
+from studies.pages import put
+from studies.results import Result
+
+HERE = Path(__file__).parent
+CORPORA = ("esnli", "cose")
+
+
+def result(cell: Cell, path: Path) -> Result:
+    """What is known of one corpus; each part is written as soon as it is made."""
+    found: Result = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+
+    def part(name: str, make: Callable[[], Result]) -> None:
+        if name not in found:
+            found[name] = make()
+            write_text(path, json.dumps(found, indent=1, allow_nan=False, ensure_ascii=False) + "\n")
+            print(f"{path.stem}: {name} is known", flush=True)
+
+    part("about", cell.about)
+    for name in ROWS:
+        part(name, lambda name=name: cell.row(name))
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--runs", type=Path, default=Path("runs/explanations"))
+    parser.add_argument("--results", type=Path, default=HERE / "results")
+    parser.add_argument("--only", choices=CORPORA, help="one corpus; the page is not written")
+    parser.add_argument("--scale", choices=SCALES, default="full", help="small: part of the data, for a CPU")
+    options = parser.parse_args()
+    results = {}
+    for name in (options.only,) if options.only else CORPORA:
+        title, corpus = f"{name}-{options.scale}", SCALES[options.scale].of(explained(name))
+        cell = Cell(corpus, options.runs / title, options.device, options.scale)
+        results[name] = result(cell, options.results / f"{title}.json")
+    if not options.only and options.scale != "trial":
+        put(HERE / "README.md", page(results))
+
+
+if __name__ == "__main__":
+    main()

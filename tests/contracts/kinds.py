@@ -1,0 +1,31 @@
+"""Models of every kind that explainers meet: the plain ones, and those that explain themselves."""
+
+from __future__ import annotations
+
+import torch
+
+from assay.models.textmodel import TextModel
+from assay.rationales.casting import assembled
+from assay.rationales.concepts.model import answering
+from assay.rationales.recipes import RECIPES
+from assay.rationales.schemes import Options
+from tests import builders
+
+SELECTING = {"selecting-gru": ("lei", "gru"), "concepts-average": ("conrat", "average")}
+"""A recipe and the encoder of its players."""
+
+KINDS = (*builders.KINDS, *SELECTING)
+MARKED = builders.MARKED
+
+
+def kind(name: str, classes: int = 2, dtype: torch.dtype = torch.float64, markers: bool = False) -> TextModel:
+    """A small model of one of the KINDS."""
+    if name not in SELECTING:
+        return builders.kind(name, classes, dtype, markers)
+    recipe, encoder = SELECTING[name]
+    scheme = RECIPES[recipe](Options(classes, 0.5))
+    readers = {
+        reader: builders.model(seed, classes, dtype, encoder=encoder) for seed, reader in enumerate(scheme.readers)
+    }
+    players = assembled(scheme.rules, readers, scheme.extras, classes).to(dtype)
+    return answering(players, scheme.rules).eval()

@@ -1,0 +1,148 @@
+"""Concepts as directions, beside finite differences and random texts."""
+
+from __future__ import annotations
+
+from random import Random
+
+import numpy as np
+import pytest
+import torch
+from scipy.stats import ttest_ind
+
+from assay.data.batches import tokenise
+from assay.data.examples import Example
+from assay.data.text import TextOptions, Tokeniser
+from assay.errors import AssayError
+from assay.models.architecture import Architecture
+from assay.models.shapes import built
+from assay.models.steering import levels, steered
+from assay.models.store import Trained
+from assay.rationales.concepts.directions import direction, score, sensitivities, vectors
+from assay.rationales.concepts.explainer import ConceptSensitivity
+from assay.rationales.concepts.tcav import Tcav, tcav, unlike
+from tests import builders, pretrained
+
+WORDS = [f"w{place}" for place in range(30)]
+MODELS = {
+    **{name: lambda name=name: builders.kind(name, classes=3) for name in builders.KINDS},
+    "attentive": pretrained.attentive,
+    **{name: lambda name=name: pretrained.pretrained(name) for name in ("bert", "gpt2", "albert")},
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_directional_derivatives_are_those_of_finite_differences_at_every_level(name):
+    network = MODELS[name]()
+    batch = pretrained.batch() if name in ("attentive", "bert", "gpt2", "albert") else builders.texts()
+    if not network.paired and batch.query is not None:
+        batch = batch[:]
+        batch = type(batch)(**{**vars(batch), "query": None})
+    plain = network(network.embed(batch), batch).logits.detach()
+    hooks = sum(len(part._forward_hooks) for part in network.modules())
+    for level in levels(network):
+        at = steered(network, batch, level)
+        torch.testing.assert_close(at.logits.detach(), plain)
+        towards = torch.randn(at.vectors.shape[-1], dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+        (slope,) = torch.autograd.grad(at.logits[:, 1].sum(), at.shift)
+        step = 1e-6 * towards.expand(len(batch), -1)
+        after, before = (steered(network, batch, level, sign * step).logits[:, 1] for sign in (1, -1))
+        torch.testing.assert_close(slope.sum(1) @ towards, ((after - before) / 2e-6).detach(), rtol=1e-4, atol=1e-6)
+        assert not slope[at.places < 0].any()
+        there = at.places[0] >= 0
+        torch.testing.assert_close(at.mean[0], at.vectors[0, there].mean(0))
+    assert hooks == sum(len(part._forward_hooks) for part in network.modules())
+
+
+@pytest.mark.parametrize("name", ["lstm", "transformer", "hierarchical-gru", "attentive", "bert"])
+def test_words_share_the_derivative_of_a_text(name):
+    network = MODELS[name]()
+    batch = pretrained.batch() if name in ("attentive", "bert") else builders.texts()
+    target = torch.ones_like(batch.labels)
+    for level in levels(network):
+        at = steered(network, batch, level)
+        found = direction(np.random.default_rng(0).normal(size=(9, at.vectors.shape[-1])) + 1,
+                          np.random.default_rng(1).normal(size=(9, at.vectors.shape[-1])), level, 1.0,
+                          np.random.default_rng(2))  # fmt: skip
+        (slope,) = torch.autograd.grad(at.logits[:, 1].sum(), at.shift)
+        scores = ConceptSensitivity(found)(network, batch, target)
+        assert scores.shape == batch.ids.shape and not scores[~batch.mask].any()
+        if not (name.startswith("hierarchical") and level == "states"):
+            torch.testing.assert_close(scores.sum(-1), slope.sum(1) @ found.vector)
+
+
+def linear() -> Trained:
+    """A network without an encoder, in which w0 to w4 lie in the direction that alone speaks for the second class."""
+    tokeniser = Tokeniser.fit([" ".join(WORDS)], TextOptions(min_count=1))
+    network = built(Architecture(encoder="none", embedding=8, alignment_size=4), len(tokeniser.vocabulary), 2).double()
+    places = {word: place for place, word in enumerate(tokeniser.vocabulary)}
+    with torch.no_grad():
+        for parameter in network.alignment.parameters():
+            parameter.zero_()
+        network.embedding.weight.normal_(std=0.5, generator=torch.Generator().manual_seed(0))
+        network.embedding.weight[[places[word] for word in WORDS[:5]], 0] += 6.0
+        network.decoder.weight.zero_()
+        network.decoder.weight[1, 0] = 1.0
+    return Trained(network.eval(), tokeniser, ("no", "yes"))
+
+
+def written(count: int, seed: int, needed: tuple[str, ...] = (), label: int = 1) -> list[Example]:
+    """Texts of eight words by chance, three of them of those that are needed."""
+    random = Random(seed)
+    made = []
+    for _ in range(count):
+        words = random.choices(WORDS[5:], k=8)
+        words[:3] = random.choices(needed, k=3) if needed else words[:3]
+        made.append(Example(" ".join(words), label))
+    return made
+
+
+def test_a_planted_concept_has_the_score_1_and_passes_while_random_texts_do_not():
+    model = linear()
+    concepts = {"planted": written(30, 1, tuple(WORDS[:5])), "random": written(30, 2)}
+    found = tcav(model, concepts, written(120, 3), written(20, 4, label=1), Tcav(runs=20))
+    planted, random = found
+    assert (planted.scores == 1.0).all() and planted.significant and planted.p < 0.01 and planted.accuracy > 0.95
+    assert not random.significant and 0.2 < random.score < 0.8 and random.accuracy < 0.7
+    assert set(np.unique(planted.random)) <= {0.0, 1.0}  # of a linear model all texts have one slope
+    with torch.no_grad():
+        model.network.decoder.weight[0, 0] = -1.0
+    (opposed,) = tcav(model, {"planted": concepts["planted"]}, written(120, 3), written(9, 4, label=0), Tcav(runs=10))
+    assert (opposed.scores == 0.0).all() and opposed.significant
+
+
+def rows(model: Trained, count: int):
+    return tokenise(written(count, 7), model.tokeniser, 100)[0]
+
+
+def test_the_slopes_of_a_linear_model_are_its_weights_and_its_direction_is_the_planted_one():
+    model = linear()
+    slopes = sensitivities(model.network, rows(model, 5), "states", 1)
+    np.testing.assert_allclose(slopes, np.tile(np.eye(8)[0], (5, 1)), atol=1e-12)
+    inside, _ = tokenise(written(60, 1, tuple(WORDS[:5])), model.tokeniser, 100)
+    chance = np.random.default_rng(0)
+    outside = rows(model, 60)
+    found = direction(
+        vectors(model.network, inside, "states"), vectors(model.network, outside, "states"), "states", 1.0, chance
+    )
+    assert found.vector[0] > 0.8 and float(found.vector.norm()) == pytest.approx(1)
+    assert score(slopes, found) == 1.0
+    by_hand = [model.network.embedding.weight[row.ids].mean(0).detach().numpy() for row in outside]
+    np.testing.assert_allclose(vectors(model.network, outside, "states"), np.stack(by_hand))
+
+
+def test_the_test_is_welch_s_and_samples_that_do_not_vary_are_alike_or_not():
+    assert unlike(np.ones(3), np.ones(3)) == 1 and unlike(np.ones(3), np.zeros(3)) == 0
+    random = np.random.default_rng(0)
+    for size in (2, 20):
+        first, second = random.random(size), 0.3 + random.random(size + 3)
+        assert unlike(first, second) == pytest.approx(ttest_ind(first, second, equal_var=False).pvalue, rel=1e-9)
+
+
+def test_what_tcav_cannot_do_it_says():
+    model = linear()
+    with pytest.raises(AssayError, match="two examples of each concept"):
+        tcav(model, {"few": written(1, 1)}, written(9, 2), written(3, 3))
+    with pytest.raises(AssayError, match="Unknown level 'layer 9'"):
+        tcav(model, {"some": written(4, 1)}, written(9, 2), written(3, 3), Tcav(level="layer 9"))
+    with pytest.raises(AssayError, match="at least two runs"):
+        Tcav(runs=1)
