@@ -84,9 +84,20 @@ def test_the_command_of_an_explanation_gives_the_same_again(assay, folder) -> No
     name = str(folder / "lstm")
     found = Workbench(store.load(folder / "lstm"), name).explain("-w1 w2", None, ["attention", "gradient"], "good")
     words = shlex.split(found.pop("command"))
+    assert found.pop("drawn") == {}
     code, out, err = assay(*words[1:2], "--json", *words[2:])
     assert code == 0, err
     assert json.loads(out) == json.loads(json.dumps(found))
+
+
+def test_so_does_that_of_a_tree(assay, folder) -> None:
+    name = str(folder / "lstm")
+    found = Workbench(store.load(folder / "lstm"), name).explain("w1 w2 w3", None, ["attention"], tree="acd")
+    words = shlex.split(found.pop("command"))
+    assert "w3" in found.pop("drawn")["acd"]
+    code, out, err = assay(*words[1:2], "--json", *words[2:])
+    assert code == 0, err
+    assert json.loads(out) == json.loads(json.dumps(found)) and len(found["trees"]["acd"]["levels"]) == 3
 
 
 MISTAKES = {

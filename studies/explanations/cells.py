@@ -138,9 +138,7 @@ class Cell:
         found = self._worth(explainer, answers) | {"las": _las(las)}
         if name == "joint_prefix":
             found["labels alone"] = _shares(explainer.labels_alone(items) == _labels(items))
-        shown = [
-            {"asked": self.task.asked(item), "label": self.task.words[item.example.label]} for item in items[:SHOWN]
-        ]
+        shown = [{"label": self.task.words[item.example.label]} for item in items[:SHOWN]]  # the texts are not ours
         for line, label, why in zip(shown, answers.labels, answers.explanations, strict=False):
             line |= {"answer": self.task.words[label] if label >= 0 else "none", "explanation": why}
         return found | {"shown": shown, "parameters": _size(explainer.writer), "seconds": time.monotonic() - began}

@@ -13,6 +13,7 @@ HEAD = (
     "accuracy",
     "BLEU",
     "chrF",
+    "BLEU, two references",
     "by own explanations",
     "by others'",
     "LAS",
@@ -25,7 +26,8 @@ TITLES = {"esnli": "e-SNLI", "cose": "CoS-E 1.0"}
 
 def page(results: Mapping[str, Result]) -> str:
     """One table a corpus, and a few explanations as they were written."""
-    parts = [made_from("studies.explanations", [found["about"] for found in results.values()])]
+    scales = ", ".join(sorted({found["about"]["scale"] for found in results.values()}))
+    parts = [f"{made_from('studies.explanations', [found['about'] for found in results.values()])} Scale: {scales}."]
     for name, found in results.items():
         parts += [f"### {TITLES[name]}", about(found["about"]), table(found), examples(found)]
     return "\n\n".join(parts) + "\n"
@@ -49,7 +51,7 @@ def table(found: Result) -> str:
     for name in ROWS:
         row = found[name]
         las, swapped, gone = row["las"], row["exchanged"], row.get("erased")
-        close = row.get("overlap") or row["overlap, two references"]
+        close, two = row.get("overlap"), row["overlap, two references"]
         share = las["count"][0] / sum(las["count"])
         empty = f" ({las['empty'][0]} empty)" if las["empty"] else ""
         lines.append(
@@ -57,6 +59,7 @@ def table(found: Result) -> str:
                 name.replace("_", " "),
                 spread(row["accuracy"]) if "accuracy" in row else "–",
                 *((f"{close[each]:.1f}" for each in ("bleu", "chrf")) if close else "––"),
+                f"{two['bleu']:.1f}" if two else "–",
                 f"{swapped['own']:.3f}",
                 f"{swapped['others']:.3f}",
                 f"{100 * las['las']:.1f} [{100 * las['low']:.1f}, {100 * las['high']:.1f}]{empty}",
@@ -71,7 +74,7 @@ def examples(found: Result) -> str:
     """The first test examples, with what the modes say."""
     lines = []
     for place, first in enumerate(found[ROWS[0]]["shown"][:3]):
-        lines.append(f"* *{first['asked']}* – {first['label']}")
+        lines.append(f"* the test example number {place + 1} – {first['label']}")
         for name in ROWS[:-1]:
             told = found[name]["shown"][place]
             lines.append(f"  * {name.replace('_', ' ')}: {told['answer']}, {told['explanation']}")

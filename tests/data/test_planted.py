@@ -215,6 +215,7 @@ def read_facts(example: Example) -> Reading:
 READERS: dict[str, Callable[[Example], Reading]] = {
     "planted:keyword": read_keyword,
     "planted:phrase": read_phrase,
+    "planted:opener": read_phrase,
     "planted:negation": read_negation,
     "planted:majority": read_majority,
     "planted:agreement": read_agreement,
@@ -307,9 +308,9 @@ def test_texts_are_spelled_as_english(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SHORT)
-def test_texts_have_some_8_to_30_words(name: str) -> None:
+def test_texts_have_some_8_to_36_words(name: str) -> None:
     lengths = [len(words(example.text)) for example in everything(name)]
-    assert min(lengths) >= 8 and np.quantile(lengths, 0.99) <= 30 and max(lengths) <= 34
+    assert min(lengths) >= 8 and np.quantile(lengths, 0.99) <= 31 and max(lengths) <= 36
 
 
 @pytest.mark.parametrize("name", FACTS)

@@ -13,7 +13,11 @@ from tests import builders
 
 
 def players(
-    rules: Rules, names: tuple[str, ...] = ("predictor", "selector"), seed: int = 0, dtype: torch.dtype = torch.float64
+    rules: Rules,
+    names: tuple[str, ...] = ("predictor", "selector"),
+    seed: int = 0,
+    dtype: torch.dtype = torch.float64,
+    extras: tuple[str, ...] = (),
 ) -> Players:
     """Random readers and a head whose scores spread."""
     readers = {}
@@ -21,7 +25,7 @@ def players(
         network = builders.model(seed + place, dtype=dtype, encoder="gru")
         assert isinstance(network, Classifier)
         readers[name] = network
-    cast = assembled(rules, readers, (), 2, seed).to(dtype)
+    cast = assembled(rules, readers, extras, 2, seed).to(dtype)
     with torch.no_grad():
         cast.head.score.weight.mul_(3.0)
     return cast

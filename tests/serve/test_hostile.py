@@ -347,13 +347,13 @@ def test_hostile_questions_are_text(asked: tuple[str, Run], harmless: dict[str, 
 class Echo:
     """A live model that answers with what it was asked."""
 
-    about: dict[str, Any] = {
+    about: dict[str, Any] = {  # noqa: RUF012
         "name": HOSTILE["script"],
         "classes": [HOSTILE["script"]],
         "explainers": [],
         "usual": [],
         "trees": [],
-    }  # noqa: RUF012
+    }
 
     def explain(
         self, text: str, query: str | None, explainers: Sequence[str], target: str | None, tree: str | None = None

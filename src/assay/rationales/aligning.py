@@ -62,7 +62,7 @@ class Answered:
 class Aligning:
     """Everything that decides which weights come out, besides the corpus."""
 
-    transport: Transport = field(default_factory=Transport)
+    transport: Transport = field(default_factory=lambda: Transport(price=0.2, steps=50))
     base: Recipe = BASE
 
 

@@ -35,13 +35,13 @@ class Votes(nn.Module):
 class Aligner(TextModel):
     """Aligns few words of a text with words of a query and adds up what the aligned pairs say for each class.
 
-    Swanson et al. (2020): the alignment is a sparse transport plan, and nothing else reaches the decision. When the
-    model does not learn, pairs of which no more than half is aligned are left out, so that what was not selected has
-    not been read.
+    Swanson et al. (2020): the alignment is a sparse transport plan, and nothing else reaches the decision. A pair
+    gains by how much it says, beside the pair that says most. Once the model has learnt, a pair counts in full where
+    more than half of it is aligned, and else not at all, so that what was not selected has not been read.
     """
 
-    # differs from Swanson et al. (2020): they decide by the cost of the plan; here each pair says something for each
-    # class, since what is aligned may contradict as well as support
+    # differs from Swanson et al. (2020): they decide by the cost of the plan itself; here a pair says something for
+    # each class, since words are aligned that contradict one another as well as those that are alike
 
     cascade: tuple[str, ...] = ("decoder", "encoder", "embedding")
 
@@ -97,10 +97,8 @@ class Aligner(TextModel):
         """The answer; there is no attention to edit."""
         votes = self.votes(x, batch)
         plan = self._plan(votes, batch)
-        soft = (plan[..., None] * votes).sum((1, 2))
-        if not self.training:
-            soft = ((plan > 0.5)[..., None] * votes).sum((1, 2))
-        return self.counted(Output(soft + self.bias, ()))
+        plan = plan if self.training else (plan > 0.5).to(plan)
+        return self.counted(Output((plan[..., None] * votes).sum((1, 2)) + self.bias, ()))
 
     def votes(self, x: Float[Tensor, "B T D"], batch: Batch) -> Float[Tensor, "B T S C"]:
         """What each pair of words would say for each class."""
@@ -122,7 +120,7 @@ class Aligner(TextModel):
         return Selection((plan > 0.5).any(-1), plan.sum(-1).clamp(max=1))
 
     def _plan(self, votes: Float[Tensor, "B T S C"], batch: Batch) -> Float[Tensor, "B T S"]:
-        """The alignment; a pair gains by how much it says, so that what says much cannot hide in a small share."""
+        """The alignment; since a pair gains by what it says, none can say much while hardly being aligned."""
         assert batch.query is not None
         apart = votes - votes.mean(-1, keepdim=True)
         there = batch.mask[:, :, None] & batch.query.mask[:, None, :]

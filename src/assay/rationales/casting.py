@@ -41,6 +41,13 @@ class Multiplier(nn.Module):
         self.value = nn.Parameter(torch.ones(()))
 
 
+class Paths(nn.Embedding):
+    """What is added to each word to say whose mask it was read through."""
+
+    def reset_parameters(self) -> None:
+        nn.init.normal_(self.weight, std=0.1)
+
+
 EXTRAS = {"blank": Blank, "multiplier": Multiplier}
 
 
@@ -96,4 +103,6 @@ def assembled(
             more["concepts"] = Concepts(
                 predictor.decoder.in_features, rules.masks, classes, weighted=rules.answers == "presence"
             )
+        if "paths" in extras:
+            more["paths"] = Paths(rules.masks, width)
     return Players(readers, head, more).to(predictor.device)

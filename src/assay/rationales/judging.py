@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import log
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -17,7 +18,10 @@ from assay.rationales.terms.answers import Task
 
 @runtime_checkable
 class Judge(Protocol):
-    """A score above −1 for what is selected without chance, and a loss that decides between equal scores."""
+    """A score above −1 for what is selected without chance, and a loss that decides between equal scores.
+
+    Of epochs that are equal in both, the latest is the best.
+    """
 
     def __call__(self, model: Rationaliser, rows: Sequence[Tokenised]) -> tuple[float, float]: ...
 
@@ -32,7 +36,10 @@ class Answers:
 
 @dataclass(frozen=True)
 class Apart:
-    """The same, and of equal ones the epoch in which a critic, who reads the rest, fares worst beside the predictor."""
+    """The same, and of equal ones the epoch in which a critic, who reads the rest, fares worst beside the predictor.
+
+    A text on which it is surer than a blind guess, but wrong, counts like that guess.
+    """
 
     critic: str = "critic"
 
@@ -41,9 +48,20 @@ class Apart:
         score, loss = graded(model, rows)
         was_training = model.training
         model.eval()
-        left = sum(float(Task(self.critic, "rest")(model.play(batch)).sum()) for _, batch in groups(model, rows))
+        costs = [Task(self.critic, "rest")(model.play(batch)) for _, batch in groups(model, rows)]
         model.train(was_training)
-        return score, loss - left / len(rows)
+        return score, loss - float(torch.cat(costs).clamp(max=log(model.classes)).mean())
+
+
+@dataclass(frozen=True)
+class Latest:
+    """How well the labels are predicted, in hundredths, and of equal ones the latest epoch.
+
+    In a game in which one player gains what another loses, no cost of either says who has come further.
+    """
+
+    def __call__(self, model: Rationaliser, rows: Sequence[Tokenised]) -> tuple[float, float]:
+        return round(graded(model, rows)[0], 2), 0.0
 
 
 @dataclass(frozen=True)

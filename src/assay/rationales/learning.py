@@ -111,7 +111,7 @@ def _advanced(
     epoch = course.epoch + 1
     best = course.best_epoch, course.best_score, course.best_loss
     last = stage is scheme.stages[-1]
-    if last and (score, -dev_loss) > (course.best_score, -course.best_loss):
+    if last and (score, -dev_loss) >= (course.best_score, -course.best_loss):
         best = epoch, score, dev_loss
     return Course(epoch, *best, [*course.losses, loss], [*course.scores, score], [*course.shares, share])
 

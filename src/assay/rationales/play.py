@@ -105,7 +105,12 @@ class Play:
             return self.x, self.batch
         z = self.of_mask(self.z.detach() if stopped else self.z, mask)
         z = z if view == "selected" else (1 - z) * self.batch.mask
-        return self.left(self.x, self.batch, z)
+        x, batch = self.left(self.x, self.batch, z)
+        if "paths" not in self.players.extras:
+            return x, batch
+        chosen = self.condition if mask == OWN else torch.full_like(batch.labels, mask)
+        path: Tensor = self.players.extras["paths"](chosen)
+        return x + path.repeat(1, x.shape[-1] // path.shape[-1])[:, None], batch
 
     def left(
         self, x: Float[Tensor, "B T D"], batch: Batch, z: Float[Tensor, "B T"]

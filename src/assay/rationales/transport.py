@@ -27,9 +27,10 @@ def sinkhorn(
 ) -> Float[Tensor, "B N M"]:
     """The plan P with these marginals that has the least ⟨P, C⟩ − ε H(P) (Cuturi, 2013), in logarithms throughout.
 
-    ε is lowered from the size of the costs in the first half of the steps (Schmitzer, 2019). What
-    is left of the error at the end is put right as in Altschuler et al. (2017, algorithm 2), so marginals are exact
-    whatever the number of steps, but for `barred` cells. Rows and columns of no mass get none.
+    ε is lowered from the size of the costs in the first half of the steps (Schmitzer, 2019); where costs are more than
+    some hundred times ε, more steps are needed. What is left of the error at the end is put right as in Altschuler et
+    al. (2017, algorithm 2), so marginals are exact whatever the number of steps, but something may then stand in cells
+    that are `barred`. Rows and columns of no mass get none.
     """
     scores, heights, widths = -cost, _logs(rows), _logs(columns)
     empty = (rows <= 0)[:, :, None] | (columns <= 0)[:, None, :]

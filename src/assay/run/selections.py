@@ -15,6 +15,7 @@ from assay.data.examples import Corpus, Example
 from assay.errors import AssayError
 from assay.models import store
 from assay.models.store import Opened
+from assay.rationales.collapse import collapse
 from assay.rationales.decoding import RULES
 from assay.rationales.measuring import CRITIC, Selected, measured, pooled, selected
 from assay.rationales.rationaliser import Rationaliser
@@ -69,6 +70,7 @@ def examined(model: Opened, corpus: Corpus, seed: int = 0, limit: int | None = N
             },
             "classes": list(model.classes),
             "measures": measured(found, seed),
+            "collapse": collapse(found, model.history["shares"], _majority(corpus)),
             "pooled": pooled(found, len(model.classes)),
             "texts": [_text(each, texts, model.classes) for each in found],
             "examples": [_example(each, texts, model.classes) for each in _some(found, seed)],

@@ -13,8 +13,8 @@ from assay.data.planted.writing import example, expand, plant
 
 OPENERS = ("now", "well")  # by label
 
-# Label and opener: in training the opener is right in three of four texts, in the test in half of them.
-TRAINING = tuple((label, opener) for label in (0, 1) for opener in (label, label, label, 1 - label))
+# Label and opener: in training the opener is right in two of three texts, in the test in half of them.
+TRAINING = tuple((label, opener) for label in (0, 1) for opener in (label, label, 1 - label))
 TESTING = ((0, 0), (0, 1), (1, 0), (1, 1))
 
 
@@ -29,8 +29,8 @@ def write(design: tuple[tuple[int, int], ...], random: Random, turn: int) -> tup
 def opener(seed: int) -> Corpus:
     """The scenes of planted:phrase behind an opening word ("now" or "well") that goes with the class as a rule.
 
-    In train and dev the opener gives the label in three of four texts and in the test in half of them; the phrase,
-    which is the evidence, gives it always. A selection that took the opener is near 3/4 on dev and near 1/2 on the
+    In train and dev the opener gives the label in two of three texts and in the test in half of them; the phrase,
+    which is the evidence, gives it always. A selection that took the opener is near 2/3 on dev and near 1/2 on the
     test, and whoever gives it to a predictor will see nothing else learnt.
     """
     return plant("planted:opener", CLASSES, seed, partial(write, TRAINING), partial(write, TESTING))

@@ -8,6 +8,7 @@ from assay.rationales.recipes.bottleneck import bottleneck
 from assay.rationales.recipes.budget import spectra
 from assay.rationales.recipes.classwise import car
 from assay.rationales.recipes.concepts import conrat, educe
+from assay.rationales.recipes.cures import dr, fr, mcd, mrd, n2r
 from assay.rationales.recipes.diffmask import diffmask
 from assay.rationales.recipes.fresh import fresh, fresh_tagged
 from assay.rationales.recipes.hardkuma import hardkuma
@@ -30,6 +31,11 @@ RECIPES: dict[str, Callable[[Options], Scheme]] = {
     "spectra": spectra,
     "hardkuma": hardkuma,
     "rnp": rnp,
+    "fr": fr,
+    "dr": dr,
+    "mcd": mcd,
+    "mrd": mrd,
+    "n2r": n2r,
     "educe": educe,
     "conrat": conrat,
 }

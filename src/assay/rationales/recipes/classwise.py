@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from assay.rationales.decoding import Decoding
 from assay.rationales.games import Move, Stage
+from assay.rationales.judging import Latest
 from assay.rationales.relaxations.straight import StraightThrough
 from assay.rationales.rules import Rules
 from assay.rationales.schemes import Options, Scheme
@@ -14,9 +15,9 @@ from assay.rationales.terms.sizes import Continuity
 
 
 def car(options: Options) -> Scheme:
-    """The predictor tells the true class from any mask; mask t, given the true class, makes it believe in class t."""
-    # differs from Chang et al. (2019): any number of classes, one network selects for all of them, and the predictor is
-    # not told whose mask it reads; where no label may be known, masks depend on the guess of a guide who reads all
+    """The predictor, who knows whose mask it reads, tells the true class; mask t makes it believe in class t."""
+    # differs from Chang et al. (2019): any number of classes, one network selects for all of them, and where no label
+    # may be known, masks depend on the guess of a guide who reads all
     size = 5.0 if options.size is None else options.size
     continuity = 0.5 if options.continuity is None else options.continuity
     convince: tuple[tuple[float, Term], ...] = (
@@ -34,6 +35,6 @@ def car(options: Options) -> Scheme:
         classwise=True,
     )
     guide = Move(("guide",), ((1.0, Task("guide", "all")),))
-    tell = Move(("predictor",), ((1.0, Unmasked()),))
+    tell = Move(("predictor", "paths"), ((1.0, Unmasked()),))
     stage = Stage((guide, tell, Move(("selector",), convince)))
-    return Scheme(rules, (stage,), ("predictor", "selector", "guide"))
+    return Scheme(rules, (stage,), ("predictor", "selector", "guide"), ("paths",), Latest())

@@ -17,7 +17,7 @@ BOTH = ("selector", "predictor")
 
 
 def fr(options: Options) -> Scheme:
-    """FR (Liu et al., 2022): the selector reads with the predictor's encoder, so neither can know less than the other."""
+    """FR (Liu et al., 2022): the selector reads with the predictor's encoder, so what one knows the other knows."""
     return Scheme(_rules(options), (Stage((Move(BOTH, ((1.0, Task()), *_short(options))),)),), readers=("predictor",))
 
 

@@ -33,8 +33,8 @@ def gates(options: Options, limit: float = LIMIT) -> Scheme:
 
     How many these are is for the limit to say, so the rate that was asked for is not used.
     """
-    # differs from De Cao et al. (2020): what is lowered is the expected share of open gates, as in their equation 6, not
-    # the sum of logarithms of their code; gates read the states of the last layer only
+    # differs from the code of De Cao et al. (2020): the expected share of open gates is lowered, not the sum of its
+    # logarithms, and gates read the states of the last layer alone
     terms = ((1.0, Size(kind="plain", of="chance")), (1.0, Below(FromAll(), limit)))
     rules = Rules(options.units, HardConcrete(0.2, -0.2, 1.0), Decoding("threshold"), reads="all")
     stage = Stage((Move(("selector", "blank", "multiplier"), terms),), pace={"multiplier": 100.0})

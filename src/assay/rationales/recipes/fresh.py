@@ -28,7 +28,7 @@ def fresh(options: Options, saliency: str = SALIENCY, rule: str = "top") -> Sche
 
 
 def fresh_tagged(options: Options, saliency: str = SALIENCY, rule: str = "top") -> Scheme:
-    """The same with an extractor between: it learns to select what counts for the teacher, and the predictor reads that."""
+    """The same with an extractor between, who learns to select what counts for the teacher."""
     decoding = Decoding(rule, options.rate)
     rules = Rules(options.units, Bernoulli(), decoding, reading="delete")
     tag = Move(("selector",), ((1.0, Imitation(saliency, decoding)),))

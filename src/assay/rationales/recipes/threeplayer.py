@@ -18,7 +18,7 @@ CRITICISE = Move(("critic",), ((1.0, Task("critic", "rest", stopped=True)),))
 
 
 def three_player(options: Options) -> Scheme:
-    """The predictor and the critic each answer as well as they can, and the selector makes the gap between them wide."""
+    """Predictor and critic each answer as well as they can, and the selector makes the gap between them wide."""
     answer = Move(("predictor",), ((1.0, Task(stopped=True)),))
     rules = Rules(options.units, Bernoulli(), Decoding("top", options.rate), reading=options.reading)
     stage = Stage((answer, CRITICISE, _select(options)))
@@ -36,7 +36,8 @@ def introspective(options: Options) -> Scheme:
 
 
 def _select(options: Options) -> Move:
-    # differs from Yu et al. (2019): a running mean of costs is the baseline, and nothing is explored beside what is drawn
+    # differs from the code of Yu et al. (2019): costs are cross-entropies, not errors, their running mean is the
+    # baseline, and nothing is explored beside what is drawn
     size = 5.0 if options.size is None else options.size
     continuity = 0.5 if options.continuity is None else options.continuity
     terms: tuple[tuple[float, Term], ...] = (

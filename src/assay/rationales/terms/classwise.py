@@ -14,7 +14,7 @@ from assay.rationales.terms.answers import Task
 
 @dataclass(frozen=True)
 class Unmasked:
-    """The mean cross-entropy over all masks: the reader is to tell the true class, whichever class a mask speaks for."""
+    """The mean cross-entropy over all masks: the reader is to tell the true class, whatever a mask speaks for."""
 
     player: str = "predictor"
 
@@ -25,7 +25,7 @@ class Unmasked:
 
 @dataclass(frozen=True)
 class Convincing:
-    """Minus the mean probability of class t that mask t brings about, of every t; Chang et al. (2019), equation 4."""
+    """Minus the mean probability of class t that mask t brings about, of every t (Chang et al., 2019)."""
 
     player: str = "predictor"
 

@@ -15,7 +15,7 @@ from assay.rationales.terms.answers import Task
 class Gap:
     """max(0, cost of the predictor − cost of the critic + margin): the critic, who reads the rest, must fare worse.
 
-    Yu et al. (2019), equation 7.
+    Yu et al. (2019).
     """
 
     margin: float = 2.0

@@ -26,19 +26,3 @@ class FromAll:
         whole = play.read(self.player, "all").logits.detach().log_softmax(-1)
         seen = play.read(self.player, self.view, self.mask).logits.log_softmax(-1)
         return (whole.exp() * (whole - seen)).sum(-1)
-
-
-@dataclass(frozen=True)
-class Disagreement:
-    """The Jensen–Shannon divergence of what two readers make of two views (A2R: Yu et al., 2021)."""
-
-    first: tuple[str, str] = ("predictor", "selected")
-    second: tuple[str, str] = ("soft", "soft")
-    mask: int = 0
-
-    def __call__(self, play: Play) -> Float[Tensor, " B"]:
-        logs = [play.read(*pair, self.mask).logits.log_softmax(-1) for pair in (self.first, self.second)]
-        shares = [each.exp() for each in logs]
-        middle = ((shares[0] + shares[1]) / 2).clamp(min=1e-30).log()
-        parts = [(share * (log - middle)).sum(-1) for share, log in zip(shares, logs, strict=True)]
-        return (parts[0] + parts[1]) / 2

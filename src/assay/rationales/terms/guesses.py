@@ -13,7 +13,7 @@ from assay.rationales.play import Play
 
 @dataclass(frozen=True)
 class Guess:
-    """The cross-entropy of what a reader makes of a view with the class that masks depend on (Yu et al., 2019, §3.3)."""
+    """The cross-entropy of what a reader makes of a view with the class that masks depend on (Yu et al., 2019)."""
 
     player: str = "predictor"
     view: str = "selected"

@@ -15,7 +15,7 @@ from assay.rationales.relaxations.saliency import Saliency
 
 @dataclass(frozen=True)
 class Imitation:
-    """The mean cross-entropy of chances with what is decoded from a saliency of the teacher (Jain et al., 2020, §4.2)."""
+    """The mean cross-entropy of chances with what is decoded from a saliency of the teacher (Jain et al., 2020)."""
 
     saliency: str = "attention"
     decoding: Decoding = field(default_factory=Decoding)

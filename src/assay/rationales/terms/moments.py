@@ -16,7 +16,7 @@ from assay.rationales.play import Play
 class Moments:
     """The central moment discrepancy between a reader's states after a view and a teacher's after all words.
 
-    Of the whole batch, the same for each of its texts; Huang et al. (2021), equation 8.
+    Of the whole batch, the same for each of its texts; Huang et al. (2021).
     """
 
     # differs from the code of Huang et al. (2021): moments are powers, not multiples, so that more than means count,
@@ -43,7 +43,7 @@ def discrepancy(
 ) -> Float[Tensor, ""]:
     """‖E x − E y‖ / w + Σ_k ‖E (x − E x)ᵏ − E (y − E y)ᵏ‖ / wᵏ for k from 2, w being the width between bounds.
 
-    Zellinger et al. (2017), definition 2.
+    Zellinger et al. (2017).
     """
     means = [each.mean(0) for each in (first, second)]
     total: Tensor = torch.linalg.vector_norm(means[0] - means[1]) / width

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
 
@@ -25,4 +26,5 @@ class SmallNorm:
 
     def __call__(self, play: Play) -> Float[Tensor, " B"]:
         features = play.read(self.player, self.view, self.mask).features
-        return -(features.norm(dim=-1) + LEAST).log()
+        length: Tensor = torch.linalg.vector_norm(features, dim=-1)
+        return -(length + LEAST).log()
