@@ -13,7 +13,7 @@ from assay import progress
 from assay.data.batches import Tokenised, collate
 from assay.models.checkpoints import Checkpoint
 from assay.models.options import Training
-from assay.models.training import begun, class_weights
+from assay.models.training import State, begun, class_weights
 from assay.rationales.concepts.model import answering
 from assay.rationales.games import Stage
 from assay.rationales.play import Play
@@ -25,15 +25,9 @@ SLOWEST = 0.05  # pace of a predictor that reads next to nothing
 
 
 @dataclass
-class Course:
-    """Where a game stands: all that a checkpoint must hold besides tensors."""
+class Course(State):
+    """Where a game stands."""
 
-    epoch: int = 0
-    best_epoch: int = 0
-    best_score: float = -1.0
-    best_loss: float = float("inf")
-    losses: list[float] = field(default_factory=list)
-    scores: list[float] = field(default_factory=list)
     shares: list[float] = field(default_factory=list)  # of words that are drawn, on average
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from assay.rationales.decoding import Decoding
 from assay.rationales.games import Move, Stage
+from assay.rationales.recipes.short import short
 from assay.rationales.relaxations.gumbel import GumbelStraightThrough
 from assay.rationales.rules import Rules
 from assay.rationales.schemes import Options, Scheme
@@ -11,20 +12,21 @@ from assay.rationales.terms import Term
 from assay.rationales.terms.answers import Task
 from assay.rationales.terms.divergences import FromAll
 from assay.rationales.terms.norms import SmallNorm
-from assay.rationales.terms.sizes import Continuity, Size
 
+# differs from Liu et al.: the size of each text counts, not that of a batch, in which texts of one class could be told
+# by nothing at all being selected
 BOTH = ("selector", "predictor")
 
 
 def fr(options: Options) -> Scheme:
     """FR (Liu et al., 2022): the selector reads with the predictor's encoder, so what one knows the other knows."""
-    return Scheme(_rules(options), (Stage((Move(BOTH, ((1.0, Task()), *_short(options))),)),), readers=("predictor",))
+    return Scheme(_rules(options), (Stage((Move(BOTH, ((1.0, Task()), *short(options))),)),), readers=("predictor",))
 
 
 def dr(options: Options) -> Scheme:
     """DR (Liu et al., 2023): the less it gets to read, the slower the predictor learns, so that the selector leads."""
     pace = dict.fromkeys(BOTH, 4.0)  # with the rate of others, a predictor so slow would hardly come to learn
-    moves = (Move(BOTH, ((1.0, Task()), *_short(options))),)
+    moves = (Move(BOTH, ((1.0, Task()), *short(options))),)
     return Scheme(_rules(options), (Stage(moves, pace=pace, measured=True),))
 
 
@@ -49,19 +51,10 @@ def _apart(options: Options, wanted: tuple[float, Term], *more: str) -> Scheme:
     """The predictor learns from the selection, from all and from `more` views; the selector wants something of it."""
     views = ("selected", "all", *more)
     answers = Move(("predictor",), tuple((1.0, Task(view=view, stopped=True)) for view in views))
-    moves = answers, Move(("selector",), (wanted, *_short(options)))
+    moves = answers, Move(("selector",), (wanted, *short(options)))
     return Scheme(_rules(options), (Stage(moves, pace={"selector": 2.5}),))
 
 
 def _rules(options: Options) -> Rules:
     decoding = Decoding("top", options.rate)
     return Rules(options.units, GumbelStraightThrough(), decoding, reading=options.reading)
-
-
-def _short(options: Options) -> tuple[tuple[float, Term], ...]:
-    """The costs of much, and of here and there."""
-    # differs from Liu et al.: the size of each text counts, not that of a batch, in which texts of one class could be
-    # told by nothing at all being selected
-    size = 5.0 if options.size is None else options.size
-    continuity = 0.5 if options.continuity is None else options.continuity
-    return (size, Size(options.rate, "text")), (continuity, Continuity())

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from assay.rationales.decoding import Decoding
 from assay.rationales.games import Move, Stage
+from assay.rationales.recipes.short import short
 from assay.rationales.relaxations.bernoulli import Bernoulli
 from assay.rationales.rules import Rules
 from assay.rationales.schemes import Options, Scheme
 from assay.rationales.terms.answers import Task
-from assay.rationales.terms.sizes import Continuity, Size
 
 
 def lei(options: Options) -> Scheme:
     """Both players lower the cost of the answer, the size and the breaks of what was drawn."""
     # differs from Lei et al. (2016): a running mean of costs is the baseline, and the size is drawn to a rate
-    size = 5.0 if options.size is None else options.size
-    continuity = 0.5 if options.continuity is None else options.continuity
-    terms = ((1.0, Task()), (size, Size(options.rate, "text")), (continuity, Continuity()))
+    terms = ((1.0, Task()), *short(options))
     return Scheme(
         Rules(options.units, Bernoulli(), Decoding("top", options.rate), reading=options.reading),
         (Stage((Move(("selector", "predictor"), terms),)),),

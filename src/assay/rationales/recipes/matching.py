@@ -5,6 +5,7 @@ from __future__ import annotations
 from assay.rationales.decoding import Decoding
 from assay.rationales.games import Move, Stage
 from assay.rationales.recipes.fresh import SUPPORT
+from assay.rationales.recipes.short import short
 from assay.rationales.relaxations.gumbel import GumbelStraightThrough
 from assay.rationales.rules import Rules
 from assay.rationales.schemes import Options, Scheme
@@ -12,19 +13,15 @@ from assay.rationales.terms import Term
 from assay.rationales.terms.answers import Task
 from assay.rationales.terms.distillation import Taught
 from assay.rationales.terms.moments import Moments
-from assay.rationales.terms.sizes import Continuity, Size
 
 
 def dmr(options: Options) -> Scheme:
     """A teacher learns from all words; selector and predictor match its answers and the moments of its states."""
-    size = 5.0 if options.size is None else options.size
-    continuity = 0.5 if options.continuity is None else options.continuity
     terms: tuple[tuple[float, Term], ...] = (
         (1.0, Task()),
         (1.0, Taught()),
         (1.0, Moments()),
-        (size, Size(options.rate, "batch")),
-        (continuity, Continuity()),
+        *short(options, "batch"),
     )
     # differs from Huang et al. (2021): the predictor begins with whole texts, too, and then learns slowly; else it soon
     # takes the words of one class for it, and their absence for the other

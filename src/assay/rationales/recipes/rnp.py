@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from assay.rationales.decoding import Decoding
 from assay.rationales.games import Move, Stage
+from assay.rationales.recipes.short import short
 from assay.rationales.relaxations.gumbel import GumbelStraightThrough
 from assay.rationales.rules import Rules
 from assay.rationales.schemes import Options, Scheme
 from assay.rationales.terms.answers import Task
-from assay.rationales.terms.sizes import Continuity, Size
 
 
 def rnp(options: Options) -> Scheme:
     """Both players lower the cost of the answer, how far a batch is from the rate, and the breaks of what was drawn."""
-    size = 5.0 if options.size is None else options.size
-    continuity = 0.5 if options.continuity is None else options.continuity
-    terms = ((1.0, Task()), (size, Size(options.rate, "batch")), (continuity, Continuity()))
+    terms = ((1.0, Task()), *short(options, "batch"))
     return Scheme(
         Rules(options.units, GumbelStraightThrough(), Decoding("top", options.rate), reading=options.reading),
         (Stage((Move(("selector", "predictor"), terms),)),),

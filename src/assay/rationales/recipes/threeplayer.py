@@ -5,6 +5,7 @@ from __future__ import annotations
 from assay.rationales.decoding import Decoding
 from assay.rationales.games import Move, Stage
 from assay.rationales.judging import Apart
+from assay.rationales.recipes.short import short
 from assay.rationales.relaxations.bernoulli import Bernoulli
 from assay.rationales.rules import Rules
 from assay.rationales.schemes import Options, Scheme
@@ -12,7 +13,6 @@ from assay.rationales.terms import Term
 from assay.rationales.terms.answers import Task
 from assay.rationales.terms.complement import Gap
 from assay.rationales.terms.guesses import Guess
-from assay.rationales.terms.sizes import Continuity, Size
 
 CRITICISE = Move(("critic",), ((1.0, Task("critic", "rest", stopped=True)),))
 
@@ -38,12 +38,9 @@ def introspective(options: Options) -> Scheme:
 def _select(options: Options) -> Move:
     # differs from the code of Yu et al. (2019): costs are cross-entropies, not errors, their running mean is the
     # baseline, and nothing is explored beside what is drawn
-    size = 5.0 if options.size is None else options.size
-    continuity = 0.5 if options.continuity is None else options.continuity
     terms: tuple[tuple[float, Term], ...] = (
         (1.0, Task()),
         (3.0, Gap()),
-        (size, Size(options.rate, "text")),
-        (continuity, Continuity()),
+        *short(options),
     )
     return Move(("selector",), terms)
