@@ -44,18 +44,18 @@ def mixed(count: int, classes: int = 2) -> list[Tokenised]:
     return texts
 
 
-@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("classes", [2, pytest.param(3, marks=pytest.mark.slow)])
 def test_each_mask_lies_on_words_of_its_class_also_where_another_class_is_true(classes: int) -> None:
-    scheme, texts = car(Options(classes, rate=0.2)), mixed(480, classes)
-    cast = assembled(
-        scheme.rules,
-        {name: builders.model(place, classes, torch.float32, encoder="cnn") for place, name in enumerate(READERS)},
-        (),
-        classes,
-    )
+    scheme, texts = car(Options(classes, rate=0.2, continuity=0.0)), mixed(240 * classes, classes)
+    sizes = {"embedding": 24, "hidden": 16, "alignment_size": 16}
+    readers = {
+        name: builders.model(place, classes, torch.float32, encoder="cnn", **sizes)
+        for place, name in enumerate(scheme.readers)
+    }
     training = Training(epochs=12, patience=12, batch_size=32, learning_rate=1e-2)
-    model, _ = learn(cast, scheme, texts[:360], texts[360:], training)
-    both = [row for row in texts[360:] if row.index // classes % 2]
+    cast = assembled(scheme.rules, readers, scheme.extras, classes)
+    model, _ = learn(cast, scheme, texts[:-120], texts[-120:], training)
+    both = [row for row in texts[-120:] if row.index // classes % 2]
     own, others = [], []
     for _, batch in groups(model, both):
         kept = model.play(batch).z > 0
@@ -63,29 +63,35 @@ def test_each_mask_lies_on_words_of_its_class_also_where_another_class_is_true(c
             of_class = (batch.ids - FIRST) // WORDS == word_class
             for mask in range(classes):
                 (own if mask == word_class else others).extend(kept[:, mask][of_class].tolist())
-    assert np.mean(own) >= 0.85
-    assert np.mean(others) <= 0.35
+    assert np.mean(own) >= 0.75
+    assert np.mean(others) <= 0.2
     answers = predict(model, both).argmax(-1) == [row.label for row in both]
-    assert np.mean(answers) >= 0.95
+    assert np.mean(answers) >= 0.75
 
 
 def test_the_mask_that_is_shown_and_read_is_that_of_the_class_that_is_guessed() -> None:
     rules, batch = car(Options(2, rate=0.3)).rules, builders.batch()
-    cast = players(rules, READERS)
+    cast = players(rules, READERS, extras=("paths",))
     model = Rationaliser(cast, rules).eval()
     x = model.embed(batch)
-    play, guess = model.play(batch, x), cast.reader("guide")(x, batch).logits.argmax(-1)
+    guide = cast.reader("guide")
+    with torch.no_grad():
+        guide.decoder.bias -= guide(x, batch).logits.mean(0)  # so that it does not guess one class only
+    play, guess = model.play(batch, x), guide(x, batch).logits.argmax(-1)
     assert set(guess.tolist()) == {0, 1}
     kept = torch.stack([play.z[row, each] for row, each in enumerate(guess.tolist())]) > 0
     assert torch.equal(model.selection(x, batch).kept, kept)
-    torch.testing.assert_close(model(x, batch).logits, cast.predictor(x * kept[..., None], batch).logits)
+    path = cast.extras["paths"].weight[guess]
+    torch.testing.assert_close(
+        model(x, batch).logits, cast.predictor(x * kept[..., None] + path[:, None], batch).logits
+    )
     flipped = replace(batch, labels=1 - batch.labels)
     assert torch.equal(model.selection(x, flipped).kept, kept)
 
 
 def test_while_it_learns_masks_depend_on_the_label() -> None:
     rules, batch = car(Options(2, rate=0.3)).rules, builders.batch()
-    cast = players(rules, READERS)
+    cast = players(rules, READERS, extras=("paths",))
     play = Play(cast, batch, rules)
     assert torch.equal(play.condition, batch.labels)
     torch.testing.assert_close(play.of_mask(play.z, OWN)[1], play.z[1, 1])
@@ -93,13 +99,14 @@ def test_while_it_learns_masks_depend_on_the_label() -> None:
 
 def test_costs_are_those_of_each_mask_by_itself() -> None:
     rules, batch = car(Options(2, rate=0.3)).rules, builders.batch()
-    cast = players(rules, READERS)
+    cast = players(rules, READERS, extras=("paths",))
     play = Play(cast, batch, rules)
-    chances = [cast.predictor(play.x * play.z[:, mask, :, None], batch).probabilities for mask in (0, 1)]
+    paths = cast.extras["paths"].weight
+    chances = [cast.predictor(play.x * play.z[:, mask, :, None] + paths[mask], batch).probabilities for mask in (0, 1)]
     torch.testing.assert_close(Convincing()(play), -(chances[0][:, 0] + chances[1][:, 1]) / 2)
     true = [chance.gather(1, batch.labels[:, None])[:, 0].log() for chance in chances]
     torch.testing.assert_close(Unmasked()(play), -(true[0] + true[1]) / 2)
-    shares = [float(play.z[:, mask].sum()) / float(batch.mask.sum()) for mask in (0, 1)]
+    shares = [float(play.z[:, mask].detach().sum()) / float(batch.mask.sum()) for mask in (0, 1)]
     expected = (abs(shares[0] - 0.3) + abs(shares[1] - 0.3)) / 2
     assert Sizes(0.3)(play).tolist() == pytest.approx([expected] * len(batch))
 

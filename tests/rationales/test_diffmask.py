@@ -25,14 +25,14 @@ from assay.rationales.terms.divergences import FromAll
 from tests import builders
 from tests.rationales.castings import players, rows
 
-TRAINING = Training(epochs=25, patience=25, batch_size=16, learning_rate=1e-2)
+TRAINING = Training(epochs=16, patience=16, batch_size=16, learning_rate=1e-2)
 
 
 @pytest.fixture(scope="module")
 def model():
     """A classifier that has learnt which word tells the class."""
     network = builders.model(3, dtype=torch.float32, encoder="gru", dropout_decoder=0.3)
-    fit(network, rows(240), rows(60), Training(epochs=12, patience=12, batch_size=16, learning_rate=1e-2))
+    fit(network, rows(240), rows(60), Training(epochs=8, patience=8, batch_size=16, learning_rate=1e-2))
     return network
 
 

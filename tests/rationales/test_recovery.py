@@ -17,7 +17,7 @@ from assay.rationales.learning import learn
 from assay.rationales.recipes import RECIPES
 from assay.rationales.schemes import Options
 
-RECOVERED = {"lei": 0.8, "bottleneck": 0.8}
+RECOVERED = {"lei": 0.8, "fresh": 0.8, "bottleneck": 0.8}
 """The token F1 that a recipe must reach; three words in 23 with a budget of 13 %, rounded up, allow .92."""
 
 SMALL = Recipe(

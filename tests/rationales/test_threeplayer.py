@@ -118,11 +118,11 @@ def twice(count: int) -> list[Tokenised]:
     return texts
 
 
-@pytest.mark.parametrize("name", ["three_player"])
+@pytest.mark.parametrize("name", ["three_player", pytest.param("introspective", marks=pytest.mark.slow)])
 def test_the_critic_is_left_with_next_to_nothing(name: str) -> None:
     scheme, texts = RECIPES[name](Options(rate=0.25)), twice(400)
     cast = players(scheme.rules, scheme.readers, dtype=torch.float32)
-    training = Training(epochs=16, patience=16, batch_size=32, learning_rate=1e-2)
+    training = Training(epochs=14, patience=14, batch_size=32, learning_rate=1e-2)
     model, _ = learn(cast, scheme, texts[:300], texts[300:], training)
     right, found = [], []
     for _, batch in groups(model, texts[300:]):

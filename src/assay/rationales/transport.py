@@ -37,12 +37,12 @@ def sinkhorn(
     empty = empty if barred is None else empty | barred
     scores = scores.masked_fill(empty, BARRED)
     down, right = torch.zeros_like(rows), torch.zeros_like(columns)  # the duals
-    begin = float(cost.detach().abs().max().clamp(min=epsilon))
+    begin = cost.detach().abs().masked_fill(empty, 0.0).amax((1, 2)).clamp(min=epsilon)[:, None]
     for step in range(steps):
         softness = begin * (epsilon / begin) ** min(1.0, 2 * (step + 1) / steps)
-        right = softness * (widths - ((scores + down[:, :, None]) / softness).logsumexp(1))
+        right = softness * (widths - ((scores + down[:, :, None]) / softness[..., None]).logsumexp(1))
         right = torch.where(columns > 0, right, 0.0)
-        down = softness * (heights - ((scores + right[:, None, :]) / softness).logsumexp(2))
+        down = softness * (heights - ((scores + right[:, None, :]) / softness[..., None]).logsumexp(2))
         down = torch.where(rows > 0, down, 0.0)
         if 2 * (step + 1) >= steps and step % LOOKS == 0:
             plan = ((scores + down[:, :, None] + right[:, None, :]) / epsilon).detach().exp()

@@ -107,9 +107,11 @@ def load(name: Any, device: str = "cpu", tokenizer: Any = None, **options: Any) 
 
 
 def stored(folder: Path, device: str = "cpu") -> Opened:
-    """The model in a folder of ours: a classifier, or one that selects what it reads."""
-    from assay.rationales import storing
+    """The model in a folder of ours: a classifier, or one that selects or aligns what it reads."""
+    from assay.rationales import aligning, storing
 
+    if aligning.is_folder(folder):
+        return aligning.load(folder, device)
     return storing.load(folder, device) if storing.is_folder(folder) else store.load(folder, device)
 
 

@@ -16,8 +16,8 @@ from assay.rationales.terms.sizes import Continuity
 
 def car(options: Options) -> Scheme:
     """The predictor, who knows whose mask it reads, tells the true class; mask t makes it believe in class t."""
-    # differs from Chang et al. (2019): any number of classes, one network selects for all of them, and where no label
-    # may be known, masks depend on the guess of a guide who reads all
+    # differs from Chang et al. (2019): any number of classes, one network selects for all of them, the predictor begins
+    # with whole texts, and where no label may be known, masks depend on the guess of a guide who reads all
     size = 5.0 if options.size is None else options.size
     continuity = 0.5 if options.continuity is None else options.continuity
     convince: tuple[tuple[float, Term], ...] = (
@@ -36,5 +36,6 @@ def car(options: Options) -> Scheme:
     )
     guide = Move(("guide",), ((1.0, Task("guide", "all")),))
     tell = Move(("predictor", "paths"), ((1.0, Unmasked()),))
-    stage = Stage((guide, tell, Move(("selector",), convince)))
-    return Scheme(rules, (stage,), ("predictor", "selector", "guide"), ("paths",), Latest())
+    begin = Stage((guide, Move(("predictor",), ((1.0, Task(view="all")),))), share=0.2)
+    game = Stage((guide, tell, Move(("selector",), convince)), share=0.8)
+    return Scheme(rules, (begin, game), ("predictor", "selector", "guide"), ("paths",), Latest())
