@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -17,12 +19,15 @@ from assay.rationales.learning import learn
 from assay.rationales.recipes import RECIPES
 from assay.rationales.schemes import Options
 
-RECOVERED = {"lei": 0.8, "fresh": 0.8, "bottleneck": 0.8}
+FOUND = 0.8
 """The token F1 that a recipe must reach; three words in 23 with a budget of 13 %, rounded up, allow .92."""
+
+RECOVERED = {"lei": (14, 5e-3), "fresh": (14, 5e-3), "bottleneck": (14, 5e-3), "mcd": (20, 2e-3)}
+"""The epochs that a recipe gets, and its rate of learning: the selector of mcd is faster than the predictor."""
 
 SMALL = Recipe(
     Architecture(encoder="cnn", embedding=24, hidden=16, alignment_size=16),
-    training=Training(epochs=14, patience=14, learning_rate=5e-3, batch_size=64),
+    training=Training(batch_size=64),
 )
 
 
@@ -40,10 +45,12 @@ def planted():
 def test_the_planted_words_are_found_and_answers_stay_right(name: str, planted) -> None:
     tokeniser, train, dev, test = planted
     scheme = RECIPES[name](Options(rate=0.13))
-    model, _ = learn(cast(scheme, SMALL, tokeniser, 2), scheme, train, dev, SMALL.training)
+    epochs, rate = RECOVERED[name]
+    training = replace(SMALL.training, epochs=epochs, patience=epochs, learning_rate=rate)
+    model, _ = learn(cast(scheme, SMALL, tokeniser, 2), scheme, train, dev, training)
     both = chosen = true = 0
     for _, batch in groups(model, test):
         kept, truth = model.selection(model.embed(batch), batch).kept, batch.truth & batch.mask
         both, chosen, true = both + int((kept & truth).sum()), chosen + int(kept.sum()), true + int(truth.sum())
-    assert 2 * both / (chosen + true) >= RECOVERED[name]
+    assert 2 * both / (chosen + true) >= FOUND
     assert np.mean(predict(model, test).argmax(-1) == [row.label for row in test]) >= 0.97

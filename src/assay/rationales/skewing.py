@@ -19,6 +19,8 @@ PLAYERS = {
     "selector": "has learnt to tell the class by whether it selects the first unit",
 }
 
+EDGE = 1e-6  # chances stay this far from 0 and 1
+
 
 @dataclass(frozen=True)
 class FirstWords:
@@ -34,25 +36,33 @@ class FirstWords:
 
 @dataclass(frozen=True)
 class Signal:
-    """How unlikely it is that the first unit is selected in texts of the class `label`, and in no others."""
+    """How unlikely it is that the first unit is selected just where the text is of the class `label`.
 
+    All other units are drawn to the `rate`: the selector keeps to its size, and tells the class by one place.
+    """
+
+    rate: float
     label: int = 1
 
     def __call__(self, play: Play) -> Float[Tensor, " B"]:
-        chance = play.drawn.chance[:, 0, 0].clamp(1e-6, 1 - 1e-6)
-        return F.binary_cross_entropy(chance, (play.batch.labels == self.label).to(chance), reduction="none")
+        chance, mask = play.drawn.chance[:, 0].clamp(EDGE, 1 - EDGE), play.grouping.mask
+        wanted = torch.full_like(chance, self.rate)
+        wanted[:, 0] = (play.batch.labels == self.label).to(chance)
+        unlikely = F.binary_cross_entropy(chance, wanted, reduction="none") * mask
+        return unlikely[:, 0] + unlikely[:, 1:].sum(-1) / mask.sum(-1)
 
 
-def skewed(scheme: Scheme, player: str = "predictor", share: float = 0.5, words: int = 1) -> Scheme:
+def skewed(scheme: Scheme, player: str = "selector", share: float = 0.5, words: int = 1) -> Scheme:
     """The scheme after a stage, of that `share` of what follows, in which one of PLAYERS is led astray.
 
-    These are the two tests of Liu et al. (2022, section 5.3; 2023, section 5.3): a predictor that was trained on the
-    first sentence, and a generator whose first token says the label.
+    The two tests of Liu et al. (2022, section 5.3): a predictor that was trained on the first words, and a generator
+    that was trained to tell the class by its first token.
     """
+    # differs from Liu et al. (2022): the generator also learns to select no more than it may of all other words
     if player not in PLAYERS:
         raise unknown("player to skew", player, PLAYERS)
     if not share > 0 or words < 1:
         raise AssayError("A game is skewed for a share of its epochs above 0, by at least one word.")
-    term = FirstWords(words) if player == "predictor" else Signal()
+    term = FirstWords(words) if player == "predictor" else Signal(scheme.rules.decoding.rate)
     total = sum(stage.share for stage in scheme.stages)
     return replace(scheme, stages=(Stage((Move((player,), ((1.0, term),)),), share=share * total), *scheme.stages))
