@@ -1,83 +1,129 @@
-"""Alignments: exact marginals, the assignment where the softness vanishes, and no more pairs than are allowed."""
+"""Transport plans: exact marginals, and the best assignment as they harden."""
 
-import numpy as np
+from __future__ import annotations
+
+from itertools import combinations, permutations
+
 import pytest
 import torch
-from scipy.optimize import linear_sum_assignment, linprog
+from scipy.optimize import linear_sum_assignment
 
 from assay.errors import AssayError
 from assay.rationales.transport import Transport, sinkhorn
 
-SHARP = {"epsilon": 1e-3, "steps": 2000}
+HARD = {"epsilon": 1e-3, "steps": 2000}
 
 
-def costs(rows=2, text=5, query=4, seed=0):
-    return torch.rand(rows, text, query, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+def masses(rows: int, columns: int, count: int = 4) -> tuple[torch.Tensor, torch.Tensor]:
+    """Random masses of the same sum; the first row and the last column have none."""
+    heights, widths = torch.rand(count, rows, dtype=torch.float64), torch.rand(count, columns, dtype=torch.float64)
+    heights[:, 0], widths[:, -1] = 0.0, 0.0
+    return heights, widths * (heights.sum(1) / widths.sum(1))[:, None]
 
 
-def everything(cost):
-    return torch.ones(cost.shape[:2]).bool(), torch.ones(cost.shape[0], cost.shape[2]).bool()
+def costs(*shape: int) -> torch.Tensor:
+    return torch.randn(*shape, dtype=torch.float64)
 
 
-def test_the_plan_has_the_marginals_and_its_dual_form():
-    cost = costs()
-    rows = torch.tensor([[0.1, 0.2, 0.3, 0.2, 0.2], [0.5, 0.1, 0.1, 0.1, 0.2]], dtype=torch.float64)
-    columns = torch.tensor([[0.25, 0.25, 0.25, 0.25], [0.7, 0.1, 0.1, 0.1]], dtype=torch.float64)
-    plan = sinkhorn(cost, rows, columns, epsilon=0.1, steps=500, tolerance=1e-12)
-    torch.testing.assert_close(plan.sum(2), rows, atol=1e-9, rtol=0)
-    torch.testing.assert_close(plan.sum(1), columns, atol=1e-9, rtol=0)
-    duals = plan.log() * 0.1 + cost  # must be a sum of a term for the row and one for the column
-    mixed = duals[:, :1, :1] - duals[:, :1] - duals[:, :, :1] + duals
-    assert mixed.abs().max() < 1e-6
+def masks(lengths: list[int], width: int) -> torch.Tensor:
+    return torch.arange(width) < torch.tensor(lengths)[:, None]
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_without_softness_it_is_the_best_assignment(seed):
-    cost = costs(1, 6, 6, seed)
-    plan = Transport(exact=True, **SHARP)(cost, *everything(cost))[0]
-    rows, columns = linear_sum_assignment(cost[0].numpy())
-    assert torch.nonzero(plan > 0.5).tolist() == [[r, c] for r, c in zip(rows, columns, strict=True)]
-    assert float((plan * cost[0]).sum()) == pytest.approx(cost[0].numpy()[rows, columns].sum(), abs=2e-2)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("epsilon", [1.0, 0.05, 1e-3])
+def test_rows_and_columns_have_their_masses(epsilon, dtype):
+    rows, columns = (each.to(dtype) for each in masses(6, 9))
+    plan = sinkhorn(costs(4, 6, 9).to(dtype), rows, columns, epsilon)
+    assert (plan >= 0).all()
+    torch.testing.assert_close(plan.sum(2), rows, atol=1e-5, rtol=0)
+    torch.testing.assert_close(plan.sum(1), columns, atol=1e-5, rtol=0)
 
 
-@pytest.mark.parametrize(("most", "several"), [(2, 1), (3, 1), (3, 2)])
-def test_at_most_so_many_pairs_are_aligned_and_they_are_the_best_ones(most, several):
-    cost = costs(1, 5, 3, 7) - 0.6  # some pairs are worth it and some are not
-    plan = Transport(most=most, several=several, **SHARP)(cost, *everything(cost))[0].numpy()
-    text, query = plan.shape
-    bounds = np.vstack(
-        [np.kron(np.eye(text), np.ones(query)), np.kron(np.ones(text), np.eye(query)), np.ones(text * query)]
-    )
-    limits = np.r_[np.ones(text), several * np.ones(query), most]
-    best = linprog(cost[0].numpy().ravel(), A_ub=bounds, b_ub=limits, bounds=(0, 1))
-    assert plan.sum() <= most + 1e-6 and (plan.sum(1) <= 1 + 1e-6).all() and (plan.sum(0) <= several + 1e-6).all()
-    assert float((plan * cost[0].numpy()).sum()) == pytest.approx(best.fun, abs=2e-2)
-    assert (plan > 0.5).sum() == (best.x > 0.5).sum() <= 2 * max(text, query)
+def test_the_plan_is_the_entropic_optimum():
+    """For ε = 1, log P + C is then a number of the row and one of the column, so its double differences are 0."""
+    cost, rows, columns = costs(3, 5, 4), *masses(5, 4, 3)
+    plan = sinkhorn(cost, rows, columns, 1.0, steps=400, tolerance=1e-13)[:, 1:, :-1]
+    tilted = plan.log() + cost[:, 1:, :-1]
+    twice = tilted.diff(dim=1).diff(dim=2)
+    torch.testing.assert_close(twice, torch.zeros_like(twice), atol=1e-9, rtol=0)
 
 
-def test_padding_changes_nothing_and_gets_nothing():
-    cost = costs(1, 4, 3)
-    wide = torch.nn.functional.pad(cost, (0, 2, 0, 3), value=-9.0)
-    text, query = torch.arange(7)[None] < 4, torch.arange(5)[None] < 3
-    found = Transport(most=2)(wide, text, query)  # what padding would cost is not looked at
-    torch.testing.assert_close(found[:, :4, :3], Transport(most=2)(cost, *everything(cost)), atol=1e-6, rtol=0)
-    assert float(found.sum()) == pytest.approx(float(found[:, :4, :3].sum()), abs=1e-12)
+def test_hard_plans_are_the_best_assignments():
+    cost = costs(5, 6, 9)
+    text, query = masks([6, 5, 6, 3, 4], 6), masks([9, 4, 6, 9, 4], 9)
+    plan = Transport(exact=True, **HARD)(cost, text, query)
+    for each, found, n, m in zip(cost, plan, text.sum(1), query.sum(1), strict=True):
+        rows, columns = linear_sum_assignment(each[:n, :m].numpy())
+        assert float((found * each).sum()) == pytest.approx(float(each[rows, columns].sum()), abs=1e-3)
+        best = torch.zeros_like(found)
+        best[rows, columns] = 1.0
+        torch.testing.assert_close(found, best, atol=0.02, rtol=0)
 
 
-def test_the_slope_is_that_of_finite_differences():
-    cost, shape = costs(1, 3, 3) - 0.5, Transport(most=2, epsilon=0.3, steps=400, tolerance=1e-14)
-    assert torch.autograd.gradcheck(
-        lambda given: shape(given, *everything(given)), (cost.clone().requires_grad_(),), eps=1e-6, atol=1e-4
-    )
+@pytest.mark.parametrize("most", [1, 2, 3])
+@pytest.mark.parametrize("exact", [True, False])
+def test_of_all_partial_matchings_the_cheapest_is_found(most, exact):
+    cost = costs(6, 3, 4)
+    sizes = [most] if exact else range(most + 1)
+    plan = Transport(most=most, exact=exact, **HARD)(cost, masks([3] * 6, 3), masks([4] * 6, 4))
+    for each, found in zip(cost, plan, strict=True):
+        matchings = (
+            sum(float(each[row, column]) for row, column in zip(rows, columns, strict=True))
+            for size in sizes
+            for rows in combinations(range(3), size)
+            for columns in permutations(range(4), size)
+        )
+        assert float((found * each).sum()) == pytest.approx(min(matchings), abs=5e-3)
 
 
-def test_half_precision_comes_back_as_it_was_given():
-    cost = costs().to(torch.bfloat16)
-    plan = Transport(most=2)(cost, *everything(cost))
-    assert plan.dtype == torch.bfloat16 and plan.isfinite().all()
+@pytest.mark.parametrize("epsilon", [0.5, 0.05])
+def test_no_more_is_aligned_than_may_be(epsilon):
+    text, query = masks([7, 4, 2], 7), masks([5, 5, 5], 5)
+    sure = {"epsilon": epsilon, "steps": 600, "tolerance": 1e-9}
+    free = Transport(most=3, **sure)(costs(3, 7, 5), text, query)
+    fixed = Transport(most=3, exact=True, **sure)(costs(3, 7, 5), text, query)
+    many = Transport(several=2, exact=True, **sure)(costs(3, 7, 5), text, query)
+    limit = torch.tensor([3.0, 3.0, 2.0]).double()
+    assert (free.sum((1, 2)) <= limit + 1e-5).all()
+    torch.testing.assert_close(fixed.sum((1, 2)), limit, atol=1e-5, rtol=0)
+    torch.testing.assert_close(many.sum((1, 2)), torch.tensor([7.0, 4.0, 2.0]).double(), atol=1e-5, rtol=0)
+    for plan, most in ((free, 1), (fixed, 1), (many, 2)):
+        assert (plan.sum(2) <= 1 + 1e-5).all() and (plan.sum(1) <= most + 1e-5).all()
+        assert not plan[~(text[:, :, None] & query[:, None, :])].any()
 
 
-@pytest.mark.parametrize("options", [{"most": 0}, {"several": 0}, {"epsilon": 0.0}])
-def test_what_makes_no_sense_is_refused(options):
+def test_hard_plans_are_sparse():
+    rows, columns = masses(8, 8, 6)
+    plan = sinkhorn(costs(6, 8, 8), rows, columns, **HARD)
+    assert (plan > 1e-3).sum((1, 2)).max() <= 2 * 8 - 1
+
+
+def test_what_costs_more_than_it_gains_is_not_aligned():
+    cost, text, query = -torch.rand(4, 5, 3, dtype=torch.float64), masks([5] * 4, 5), masks([3] * 4, 3)
+    plan = Transport(price=0.7, **HARD)(cost, text, query)
+    assert not (plan > 0.5)[cost > -0.7].any() and (plan > 0.5).any()
+
+
+def test_slopes_are_those_of_the_plan():
+    cost = costs(2, 3, 4).requires_grad_()
+    text, query = masks([3, 2], 3), masks([4, 3], 4)
+    transport = Transport(most=2, epsilon=0.3, steps=40, tolerance=0.0)
+    assert torch.autograd.gradcheck(lambda each: transport(each, text, query), (cost,))
+
+
+def test_padding_changes_nothing_and_half_precision_stays_so():
+    cost = costs(2, 4, 3)
+    transport = Transport(most=2, tolerance=0.0)
+    plan = transport(cost, masks([4, 3], 4), masks([3, 2], 3))
+    wide = torch.nn.functional.pad(cost, (0, 3, 0, 2), value=0.1)
+    padded = transport(wide, masks([4, 3], 6), masks([3, 2], 6))
+    torch.testing.assert_close(padded[:, :4, :3], plan)
+    half = transport(cost.bfloat16(), masks([4, 3], 4), masks([3, 2], 3))
+    assert half.dtype == torch.bfloat16
+    torch.testing.assert_close(half.double(), plan, atol=0.1, rtol=0)
+
+
+@pytest.mark.parametrize("options", [{"most": 0}, {"several": 0}, {"steps": 0}, {"epsilon": 0.0}])
+def test_options_out_of_range_are_refused(options):
     with pytest.raises(AssayError):
         Transport(**options)

@@ -63,7 +63,7 @@ def _righted(
     least = torch.finfo(plan.dtype).tiny
     plan = plan * (rows / plan.sum(2).clamp(min=least)).clamp(max=1)[:, :, None]
     plan = plan * (columns / plan.sum(1).clamp(min=least)).clamp(max=1)[:, None, :]
-    lacking = rows - plan.sum(2), columns - plan.sum(1)
+    lacking = (rows - plan.sum(2)).clamp(min=0), (columns - plan.sum(1)).clamp(min=0)
     total = lacking[0].sum(1).clamp(min=torch.finfo(plan.dtype).eps)
     return plan + lacking[0][:, :, None] * lacking[1][:, None, :] / total[:, None, None]
 

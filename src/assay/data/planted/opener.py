@@ -31,6 +31,6 @@ def opener(seed: int) -> Corpus:
 
     In train and dev the opener gives the label in two of three texts and in the test in half of them; the phrase,
     which is the evidence, gives it always. A selection that took the opener is near 2/3 on dev and near 1/2 on the
-    test, and whoever gives it to a predictor will see nothing else learnt.
+    test.
     """
     return plant("planted:opener", CLASSES, seed, partial(write, TRAINING), partial(write, TESTING))
