@@ -47,7 +47,7 @@ def test_the_gap_is_the_hinge_of_two_cross_entropies() -> None:
 def test_the_critic_reads_what_the_predictor_does_not() -> None:
     rules, batch = three_player(Options(rate=0.3)).rules, builders.batch()
     play = Play(players(rules, THREE), batch, rules)
-    shown = [play.shown("critic", view, 0, True)[0] != 0 for view in ("selected", "rest")]
+    shown = [play.shown(view, 0, True)[0] != 0 for view in ("selected", "rest")]
     assert torch.equal(shown[0] ^ shown[1], (play.x != 0) & batch.mask[..., None])
 
 

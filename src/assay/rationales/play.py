@@ -18,7 +18,7 @@ from assay.rationales.saliency import saliency
 from assay.rationales.units import Grouping
 from assay.types import Batch
 
-OWN = -1
+OWN = -1  # as the number of a mask: that of the class which each text is conditioned on
 VIEWS = ("selected", "rest", "all")
 
 
@@ -99,7 +99,7 @@ class Play:
             self._read[key] = self._answer(player, view, mask, stopped)
         return self._read[key]
 
-    def shown(self, player: str, view: str, mask: int, stopped: bool) -> tuple[Float[Tensor, "B W D"], Batch]:
+    def shown(self, view: str, mask: int, stopped: bool) -> tuple[Float[Tensor, "B W D"], Batch]:
         """The embeddings that a reader gets."""
         if view == "all":
             return self.x, self.batch
@@ -134,7 +134,7 @@ class Play:
         return inferred
 
     def _answer(self, player: str, view: str, mask: int, stopped: bool) -> Read:
-        return self._reading(player, *self.shown(player, view, mask, stopped))
+        return self._reading(player, *self.shown(view, mask, stopped))
 
     def _reading(self, player: str, x: Float[Tensor, "B W D"], batch: Batch) -> Read:
         reader = self.players.reader(player)

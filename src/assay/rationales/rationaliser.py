@@ -85,7 +85,7 @@ class Rationaliser(TextModel):
         if self.rules.reads == "all":
             output: Output = predictor(x, batch, edit)
         else:
-            output = predictor(*self.play(batch, x).shown("predictor", "selected", self.mask, True), edit)
+            output = predictor(*self.play(batch, x).shown("selected", self.mask, True), edit)
         return Output(output.logits, ())
 
     @torch.no_grad()
