@@ -15,7 +15,11 @@ SELECTING = {"selecting-gru": ("lei", "gru"), "concepts-average": ("conrat", "av
 """A recipe and the encoder of its players."""
 
 KINDS = (*builders.KINDS, *SELECTING)
-MARKED = builders.MARKED
+MARKED = ("lstm", "transformer", "paired-lstm", "structured")
+"""Those that are also read with markers: all others have them in the same way."""
+
+PRECISE = ("lstm", "cnn", "transformer", "hierarchical-gru", "paired-lstm", "spans", "selecting-gru")
+"""Those that are read in every precision."""
 
 
 def kind(name: str, classes: int = 2, dtype: torch.dtype = torch.float64, markers: bool = False) -> TextModel:
