@@ -19,8 +19,8 @@ from assay.rationales.rationaliser import Rationaliser
 from assay.rationales.recipes import RECIPES
 from assay.rationales.recipes.threeplayer import introspective, three_player
 from assay.rationales.schemes import Options
+from assay.rationales.terms.answers import Task
 from assay.rationales.terms.complement import Gap
-from assay.rationales.terms.guesses import Guess
 from tests import builders
 from tests.rationales.castings import players, rows
 
@@ -86,7 +86,7 @@ def test_the_predictor_is_taught_the_guess_and_the_guide_learns_beside_it() -> N
     guess = play.read("guide", "all").logits.argmax(-1)
     assert torch.equal(play.condition, guess)
     expected = -np.log(softmax(play.read("predictor", "selected").logits)[np.arange(len(batch)), guess.numpy()])
-    np.testing.assert_allclose(Guess()(play).detach().numpy(), expected, rtol=1e-10)
+    np.testing.assert_allclose(Task(guessed=True)(play).detach().numpy(), expected, rtol=1e-10)
     (teach,) = introspective(Options()).stages[0].moves[0].terms
     Move(("guide",), (teach,)).loss(play, torch.ones(len(batch))).backward()
     assert float(play.players.reader("guide").decoder.weight.grad.abs().sum()) > 0

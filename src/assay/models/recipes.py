@@ -222,10 +222,15 @@ def _finished(folder: Path, identity: dict[str, Any], device: str) -> Trained | 
     stored = dict(model.history)
     if "recipe" in stored:
         stored["recipe"] = asdict(Recipe.of(stored["recipe"]))
-    found, wanted = (json.loads(json.dumps(each)) for each in (stored, identity))
+    check_same(folder, stored, identity)
+    return model
+
+
+def check_same(folder: Path, history: Mapping[str, Any], identity: Mapping[str, Any]) -> None:
+    """Refuses a folder in which a model lies that came from something else."""
+    found, wanted = (json.loads(json.dumps(dict(each))) for each in (history, identity))
     if any(found.get(key) != value for key, value in wanted.items()):
         raise AssayError(
             f"{folder} already holds a model trained with other options or data; "
             "choose another folder, or remove that one first."
         )
-    return model

@@ -25,7 +25,7 @@ from assay.models.checkpoints import Checkpoint
 from assay.models.lessons import CHANCE, Learning
 from assay.models.options import Training
 from assay.models.predictions import graded
-from assay.models.recipes import CHECKPOINT, Recipe, course, fingerprint, learnable
+from assay.models.recipes import CHECKPOINT, Recipe, check_same, course, fingerprint, learnable
 from assay.models.store import TOKENISER, WEIGHTS, Opened
 from assay.models.textmodel import TextModel
 from assay.models.training import fit
@@ -149,10 +149,5 @@ def _texts(corpus: Corpus) -> Iterator[str]:
 
 def _finished(folder: Path, identity: dict[str, Any], device: str) -> Opened:
     model = load(folder, device)
-    wanted = json.loads(json.dumps(identity))
-    if any(model.history.get(key) != value for key, value in wanted.items()):
-        raise AssayError(
-            f"{folder} already holds a model trained with other options or data; "
-            "choose another folder, or remove that one first."
-        )
+    check_same(folder, model.history, identity)
     return model

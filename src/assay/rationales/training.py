@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -22,7 +21,8 @@ from assay.models.huggingface.opening import Opening
 from assay.models.huggingface.pieces import PieceTokeniser
 from assay.models.huggingface.presets import located
 from assay.models.options import Training
-from assay.models.recipes import CHECKPOINT, Recipe, fingerprint, learnable
+from assay.models.recipes import CHECKPOINT, Recipe, check_same, fingerprint, learnable
+from assay.models.recipes import course as plain_course
 from assay.models.store import Opened
 from assay.rationales import storing
 from assay.rationales.casting import cast, cast_pretrained
@@ -146,14 +146,7 @@ def _plain(base: Recipe | FineTuning) -> dict[str, Any]:
 
 def _told(course: Course) -> dict[str, Any]:
     """How the game went, for the history of the model."""
-    return {
-        "epochs": course.epoch,
-        "best_epoch": course.best_epoch,
-        "best_dev": course.best_score,
-        "losses": course.losses,
-        "dev_scores": course.scores,
-        "shares": course.shares,
-    }
+    return plain_course(course) | {"shares": course.shares}
 
 
 def _finished(folder: Path, identity: dict[str, Any], device: str) -> Opened:
@@ -163,12 +156,7 @@ def _finished(folder: Path, identity: dict[str, Any], device: str) -> Opened:
         base = stored["rationalising"]["base"]
         kind = FineTuning if "base" in base else Recipe
         stored["rationalising"] = {**stored["rationalising"], "base": _plain(kind.of(base))}
-    found, wanted = (json.loads(json.dumps(each)) for each in (stored, identity))
-    if any(found.get(key) != value for key, value in wanted.items()):
-        raise AssayError(
-            f"{folder} already holds a model trained with other options or data; "
-            "choose another folder, or remove that one first."
-        )
+    check_same(folder, stored, identity)
     return model
 
 

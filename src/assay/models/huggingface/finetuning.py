@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -15,7 +14,7 @@ from torch.nn import functional as F
 
 from assay.data.batches import Tokenised
 from assay.data.examples import Corpus
-from assay.errors import AssayError, unknown
+from assay.errors import unknown
 from assay.models.checkpoints import Checkpoint
 from assay.models.huggingface.attentive import Attentive
 from assay.models.huggingface.body import Body
@@ -28,7 +27,7 @@ from assay.models.huggingface.traits import traits
 from assay.models.lessons import Learning
 from assay.models.options import Training
 from assay.models.predictions import graded
-from assay.models.recipes import CHECKPOINT, course, fingerprint, learnable
+from assay.models.recipes import CHECKPOINT, check_same, course, fingerprint, learnable
 from assay.models.store import Opened
 from assay.models.textmodel import TextModel
 from assay.models.training import fit
@@ -138,10 +137,5 @@ def begun(recipe: FineTuning, classes: Sequence[str], options: Opening) -> tuple
 
 def _finished(folder: Path, identity: dict[str, Any], options: Opening) -> Opened:
     model = opened(str(folder), options)
-    wanted = json.loads(json.dumps(identity))
-    if any(model.history.get(key) != value for key, value in wanted.items()):
-        raise AssayError(
-            f"{folder} already holds a model trained with other options or data; "
-            "choose another folder, or remove that one first."
-        )
+    check_same(folder, model.history, identity)
     return model

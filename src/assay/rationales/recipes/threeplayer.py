@@ -12,7 +12,6 @@ from assay.rationales.schemes import Options, Scheme
 from assay.rationales.terms import Term
 from assay.rationales.terms.answers import Task
 from assay.rationales.terms.complement import Gap
-from assay.rationales.terms.guesses import Guess
 
 CRITICISE = Move(("critic",), ((1.0, Task("critic", "rest", stopped=True)),))
 
@@ -28,7 +27,7 @@ def three_player(options: Options) -> Scheme:
 def introspective(options: Options) -> Scheme:
     """The same with masks that depend on the guess of a guide, who reads all, and which the predictor must bear out."""
     guide = Move(("guide",), ((1.0, Task("guide", "all")),))
-    answer = Move(("predictor",), ((0.5, Task(stopped=True)), (0.5, Guess(stopped=True))))
+    answer = Move(("predictor",), ((0.5, Task(stopped=True)), (0.5, Task(stopped=True, guessed=True))))
     decoding = Decoding("top", options.rate)
     rules = Rules(options.units, Bernoulli(), decoding, reading=options.reading, condition="guess")
     stage = Stage((guide, answer, CRITICISE, _select(options)))

@@ -13,13 +13,19 @@ from assay.rationales.play import Play
 
 @dataclass(frozen=True)
 class Task:
-    """The cross-entropy of what a reader makes of a view; with `stopped`, the mask learns nothing from it."""
+    """The cross-entropy of what a reader makes of a view; with `stopped`, the mask learns nothing from it.
+
+    The right answer is the label, or where it is `guessed`, the class that masks depend on (Yu et al., 2019).
+    """
 
     player: str = "predictor"
     view: str = "selected"
     mask: int = 0
     stopped: bool = False
+    guessed: bool = False
 
     def __call__(self, play: Play) -> Float[Tensor, " B"]:
         logits = play.read(self.player, self.view, self.mask, self.stopped).logits
-        return F.cross_entropy(logits, play.batch.labels, reduction="none")
+        wanted = play.condition if self.guessed else play.batch.labels
+        assert wanted is not None
+        return F.cross_entropy(logits, wanted, reduction="none")
