@@ -146,12 +146,7 @@ class Network(TextModel):
 
     def blank(self, name: str) -> Float[Tensor, " D"]:
         """An embedding that stands for "nothing here"; the unknown word serves as the mask."""
-        if name not in BLANKS:
-            raise unknown("blank", name, BLANKS)
-        table = self.vectors.detach()
-        if name == "mean":
-            return table[self.ordinary :].mean(0)
-        return torch.zeros_like(table[0]) if name == "zero" else table[SPECIAL.index({"pad": PAD}.get(name, UNKNOWN))]
+        return blank_of(self.vectors, name)
 
     def dropped(self, x: Tensor, rate: float) -> Tensor:
         """Some numbers left out while training."""
@@ -179,6 +174,16 @@ class Network(TextModel):
         else:
             states = encoder(x, mask, **seen)
         return self.beside(states, x, mask)
+
+
+def blank_of(vectors: Float[Tensor, "V D"], name: str) -> Float[Tensor, " D"]:
+    """That embedding from a table of ours."""
+    if name not in BLANKS:
+        raise unknown("blank", name, BLANKS)
+    table = vectors.detach()
+    if name == "mean":
+        return table[len(SPECIAL) :].mean(0)
+    return torch.zeros_like(table[0]) if name == "zero" else table[SPECIAL.index({"pad": PAD}.get(name, UNKNOWN))]
 
 
 class WordNetwork(Network):

@@ -7,13 +7,14 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from assay.data.text import PAD, SPECIAL, UNKNOWN
-from assay.errors import AssayError, unknown
+from assay.data.text import SPECIAL
+from assay.errors import AssayError
 from assay.models.architecture import Architecture
 from assay.models.encoders import encoder
+from assay.models.network import blank_of
 from assay.models.textmodel import TextModel
 from assay.rationales.transport import Transport
-from assay.types import BLANKS, Batch, Edit, Output, Selection
+from assay.types import Batch, Edit, Output, Selection
 
 LEAST = 1e-6  # added under a root, which has no slope at 0
 
@@ -82,12 +83,7 @@ class Aligner(TextModel):
         return part
 
     def blank(self, name: str) -> Float[Tensor, " D"]:
-        if name not in BLANKS:
-            raise unknown("blank", name, BLANKS)
-        table = self.vectors.detach()
-        if name == "mean":
-            return table[self.ordinary :].mean(0)
-        return torch.zeros_like(table[0]) if name == "zero" else table[SPECIAL.index({"pad": PAD}.get(name, UNKNOWN))]
+        return blank_of(self.vectors, name)
 
     def embed(self, batch: Batch) -> Float[Tensor, "B T D"]:
         embedded: Tensor = self.embedding(batch.ids)
