@@ -173,7 +173,10 @@ def test_no_ranking_beats_the_optimum_on_a_planted_corpus() -> None:
 
 
 @pytest.mark.data
-@pytest.mark.parametrize(("name", "shape", "texts"), [("sst", "flat", 2000), ("imdb", "hierarchical", 150)])
+@pytest.mark.parametrize(
+    ("name", "shape", "texts"),
+    [("sst", "flat", 2000), pytest.param("imdb", "hierarchical", 150, marks=pytest.mark.slow)],
+)
 def test_no_ranking_beats_the_optimum_on_real_texts(name: str, shape: str, texts: int) -> None:
     whole = corpus(name)
     recipe = Recipe(

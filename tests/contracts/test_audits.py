@@ -13,6 +13,7 @@ from assay.audits import AUDITS, COSTLY
 from assay.audits.adversary import Adversary
 from assay.audits.cases import Case
 from assay.audits.permutation import Permutation
+from assay.audits.searched import Searched
 from assay.explainers import EXPLAINERS
 from assay.explainers.needs import unfit
 from tests import builders, pretrained
@@ -22,10 +23,19 @@ KINDS = (
     *("structured", "spans", "aspect"),
 )
 TRANSFORMERS = ("bert", "gpt2", "attentive")
-POOLED = {"single_weight", "minimal_set"}  # these need a linear decoder over one attention
+POOLED = {"single_weight", "minimal_set", "searched"}  # these need a linear decoder over one attention
 FEW = ("attention", "attention_x_gradient", "gradient", "leave_one_out", "random")
-QUICK = AUDITS | {"adversary": Adversary(steps=3), "permutation": Permutation(stack_shuffles=5)}
-TRAINING = COSTLY.keys() - {"sanity", "stability", "dispersion"}  # what these need beside the batch is not at hand
+QUICK = AUDITS | {
+    "adversary": Adversary(steps=3),
+    "permutation": Permutation(stack_shuffles=5),
+    "searched": Searched(steps=5),
+}
+TRAINING = COSTLY.keys() - {
+    "sanity",
+    "stability",
+    "dispersion",
+    "searched",
+}  # what these need beside the batch is not at hand
 EVERY_AUDIT = pytest.mark.parametrize("name", AUDITS)
 
 

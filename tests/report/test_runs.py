@@ -1,4 +1,4 @@
-"""Runs side by side: the statistics against closed forms, planted differences and none, and the page."""
+"""Runs side by side: planted differences and none, and the page."""
 
 from __future__ import annotations
 
@@ -17,9 +17,8 @@ from scipy import stats
 
 from assay.cli.reporting import compared, run_names
 from assay.errors import AssayError
-from assay.metrics import bootstrap
+from assay.metrics.comparisons import alone
 from assay.records import Finding, Record, finding_rows
-from assay.report.runs.contrasts import ROUNDING, alone, apart, holm, paired
 from assay.report.runs.differences import FEWEST, MOST, differences
 from assay.report.runs.forms import FORMS, data, markdown, ours
 from assay.report.runs.matching import matched, numbers
@@ -69,85 +68,6 @@ def run(base: Record, values: dict[str, np.ndarray], trained: int | None = None,
 
 def other_texts(size: int, mark: str) -> list[str]:
     return [f"{mark} text number {place}" for place in range(size)]
-
-
-# the statistics, twice
-
-
-@pytest.mark.parametrize("size", [2, 7, 40])
-def test_pairs_are_judged_as_scipy_does(size: int) -> None:
-    draw = np.random.default_rng(size)
-    first, second = draw.normal(0.3, 1, size), draw.normal(0, 1, size)
-    found, expected = paired(first, second), stats.ttest_rel(first, second)
-    assert found is not None
-    ends = expected.confidence_interval()
-    assert (found.p, found.low, found.high) == pytest.approx((expected.pvalue, ends.low, ends.high))
-    assert found.gap == pytest.approx(first.mean() - second.mean())
-    assert found.sizes == (size, size)
-
-
-@pytest.mark.parametrize("sizes", [(2, 3), (9, 30), (50, 20)])
-def test_two_samples_are_judged_as_scipy_does(sizes: tuple[int, int]) -> None:
-    draw = np.random.default_rng(sizes[0])
-    first, second = draw.normal(0, 1, sizes[0]), draw.exponential(2, sizes[1])
-    found, expected = apart(first, second), stats.ttest_ind(first, second, equal_var=False)
-    assert found is not None
-    ends = expected.confidence_interval()
-    assert (found.p, found.low, found.high) == pytest.approx((expected.pvalue, ends.low, ends.high))
-    assert found.sizes == sizes
-
-
-def test_one_against_many_is_a_regression_on_which_side_it_stands() -> None:
-    many = np.array([0.41, 0.47, 0.39, 0.44])
-    found, line = alone(0.6, many), stats.linregress([0, 0, 0, 0, 1], [*many, 0.6])
-    assert found is not None
-    assert (found.gap, found.p) == pytest.approx((line.slope, line.pvalue))
-    reach = stats.t.ppf(0.975, 3) * line.stderr
-    assert (found.low, found.high) == pytest.approx((line.slope - reach, line.slope + reach))
-
-
-def test_intervals_are_near_those_of_a_bootstrap() -> None:
-    draw = np.random.default_rng(3)
-    first, second = draw.beta(2, 2, 300), draw.beta(4, 2, 300)
-    pairs, drawn = paired(first, second), bootstrap.means((first - second)[:, None])
-    assert pairs is not None
-    assert (pairs.low, pairs.high) == pytest.approx((drawn.low[0], drawn.high[0]), abs=0.006)
-    samples = apart(first, second[:150])
-    assert samples is not None
-    expected = stats.bootstrap(
-        (first, second[:150]),
-        lambda x, y, axis: x.mean(axis) - y.mean(axis),
-        n_resamples=2000,
-        rng=np.random.default_rng(0),
-        method="percentile",
-    ).confidence_interval
-    assert (samples.low, samples.high) == pytest.approx((expected.low, expected.high), abs=0.008)
-
-
-def test_holm_by_hand() -> None:
-    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
-    assert holm([0.5, 0.9]) == [1.0, 1.0]
-    assert holm([0.02]) == [0.02]
-    assert holm([]) == []
-
-
-def test_missing_numbers_are_left_out_and_too_few_give_nothing() -> None:
-    first, second = np.array([1.0, 2.0, np.nan, 4.0]), np.array([0.5, np.nan, 3.0, 1.0])
-    found = paired(first, second)
-    assert found is not None
-    assert (found.gap, found.sizes) == (pytest.approx(1.75), (2, 2))
-    assert paired(first[:2], second[:2]) is None
-    assert apart(first[:1], second) is None
-    assert alone(1.0, np.array([2.0])) is None
-
-
-def test_without_any_spread_only_a_gap_beyond_rounding_counts() -> None:
-    ones = np.ones(5)
-    for judge in (paired, apart):
-        same, rounded, moved = judge(ones, ones), judge(ones + ROUNDING / 2, ones), judge(ones + 0.1, ones)
-        assert same is not None and rounded is not None and moved is not None
-        assert (same.p, rounded.p, moved.p) == (1.0, 1.0, 0.0)
-        assert moved.low == moved.high == pytest.approx(0.1)
 
 
 # which runs can be paired

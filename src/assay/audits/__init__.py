@@ -17,6 +17,7 @@ from assay.audits.permutation import Permutation
 from assay.audits.plausibility import Plausibility
 from assay.audits.roar import Roar
 from assay.audits.sanity import Sanity
+from assay.audits.searched import Searched
 from assay.audits.seed_variance import SeedVariance
 from assay.audits.shortcut import Shortcut
 from assay.audits.single_weight import SingleWeight
@@ -42,6 +43,7 @@ CHEAP: dict[str, Audit] = {
 COSTLY: dict[str, Audit] = {
     "sanity": Sanity(),
     "stability": Stability(),
+    "searched": Searched(),
     "roar": Roar(),
     "dispersion": Dispersion(),
     "sparsity": Sparsity(),

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from assay.metrics.comparisons import holm
 from assay.records import Finding, Record
-from assay.report.attention import furthest, shuffling
+from assay.report.attention import furthest, missed, shuffling
 from assay.report.compared.answers import ANSWERS as COMPARED
 from assay.report.flips import alone
 from assay.report.matrices import KINDS, Kind
@@ -135,22 +136,19 @@ def _best(record: Record, audit: str, measure: str, amount: str) -> str | None:
 
 def _beating(gains: list[Finding]) -> str:
     """How many explainers are clearly better than chance, and which are not."""
-    failing = [f.subject for f, better in zip(gains, _holm(gains), strict=True) if not better]
+    failing = [f.subject for f, better in zip(gains, _sure(gains), strict=True) if not better]
     if not failing:
         return f"All {len(gains)} beat chance." if len(gains) > 1 else "It beats chance."
     named = f": {listed(failing)}" if len(failing) <= NAMED else ""
     return f"{len(gains) - len(failing)} of {len(gains)} beat chance, {len(failing)} do not clearly{named}."
 
 
-def _holm(gains: list[Finding]) -> list[bool]:
-    """Which gains are above 0 beyond doubt; Holm (1979). Without p-values the intervals decide."""
+def _sure(gains: list[Finding]) -> list[bool]:
+    """Which gains are above 0 beyond doubt. Without p-values the intervals decide."""
     if any(f.p_value is None for f in gains):
         return [f.low > 0 for f in gains]
-    ordered = sorted(gains, key=lambda f: f.p_value or 0)
-    steps = [(f.p_value or 0) * (len(gains) - place) <= SURE for place, f in enumerate(ordered)]
-    first = steps.index(False) if False in steps else len(steps)
-    sure = {f.subject for f in ordered[:first]}
-    return [f.subject in sure and f.mean > 0 for f in gains]
+    adjusted = holm([f.p_value or 0 for f in gains])
+    return [p <= SURE and f.mean > 0 for p, f in zip(adjusted, gains, strict=True)]
 
 
 def _found(record: Record, audit: str, measure: str, subjects: tuple[str, ...] = ()) -> list[Finding]:
@@ -186,6 +184,7 @@ ANSWERS: dict[str, Callable[[Record], str | None]] = {
     "permutation": shuffling,
     "adversary": furthest,
     "layers": needed,
+    "searched": missed,
     "truth": _truth,
     "erasure": _erasure,
     "plausibility": _plausibility,

@@ -60,6 +60,17 @@ def furthest(record: Record) -> str | None:
     )
 
 
+def missed(record: Record) -> str | None:
+    """A sentence on how much of the furthest attention the published search finds."""
+    found, reached = known(record, "searched", "found"), known(record, "searched", "reached")
+    if found is None or reached is None:
+        return None
+    return (
+        f"The search of Jain and Wallace (2019) reaches {found.mean:.0%} of the largest divergence on average "
+        f"({evidence(found.low, found.high, found.n)}), and all of it in {reached.mean:.0%} of the texts."
+    )
+
+
 def doubts(record: Record) -> list[str]:
     """What speaks against an attention heatmap beside attention's own grade."""
     shuffled, distant = known(record, "permutation", "median_tvd"), known(record, "adversary", "jsd")

@@ -51,6 +51,7 @@ RULES = {
 """When a card passes, warns or fails; audits that are not here are measured only."""
 
 UNGRADED = {
+    "searched": "It tells how far a search can be trusted; it is no test of an explanation.",
     "layers": "It tells which layers matter; no amount is right or wrong.",
     "consistency": "Two explanations may differ and each be right in part; no limit between them can be defended.",
     "plausibility": "It tells what people find convincing, not whether an explanation is true to the model.",

@@ -9,6 +9,7 @@ TITLES = {
     "agreement": "Do the explanations agree with each other?",
     "permutation": "Does it matter which {item} gets the attention?",
     "adversary": "Could another heatmap explain the same prediction?",
+    "searched": "Does a search find the furthest attention?",
     stacks.AUDIT: stacks.TITLE,
     "truth": "Do the explanations find the words that decide?",
     "erasure": "Does the prediction need the words that are shown?",
@@ -86,6 +87,9 @@ READING = {
     "argue that this {item} was the reason.",
     "adversary": "Mass near the dashed limit means that for most texts some quite different heatmap goes "
     "with the same prediction. One would hope for small distances where attention is peaked (upper rows).",
+    "searched": "A search of some hundred steps was the published way to find another attention with the same "
+    "prediction. What it finds is a lower bound; the furthest one is computed, exactly where there are two classes. A "
+    "low share means that the search makes attention look harder to replace than it is.",
     stacks.AUDIT: stacks.READING,
     "truth": "In this corpus it is known which words decide, so the ranking can be checked directly: 1 "
     "means that all deciding words come first.",

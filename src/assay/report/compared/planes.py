@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import altair as alt
 
 from assay.records import Record
@@ -98,7 +100,7 @@ def _spaced(rows: Rows, width: float, height: float) -> Rows:
     return chosen[::-1]
 
 
-def _path(rows: Rows, labelled: Rows, colour: alt.Color | alt.Value) -> list[alt.Chart]:
+def _path(rows: Rows, labelled: Rows, colour: Any) -> list[alt.Chart]:
     """Points in the order of λ, joined by a line, with bars for the intervals and names beside them."""
     if not rows:
         return []

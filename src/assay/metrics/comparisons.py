@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from scipy.special import stdtr, stdtrit
 
 LEVEL = 0.95
@@ -26,6 +26,19 @@ class Contrast:
     sizes: tuple[int, int]
 
 
+def student(values: Float[np.ndarray, " n"]) -> tuple[float, float, float]:
+    """The mean of independent values and the ends of its 95 % interval; Student (1908).
+
+    The ends are nan where there are fewer than two values: one says nothing of how others would lie.
+    """
+    size = len(values)
+    mean = float(values.mean()) if size else math.nan
+    if size < 2:
+        return mean, math.nan, math.nan
+    reach = _reach(size - 1) * float(values.std(ddof=1)) / math.sqrt(size)
+    return mean, mean - reach, mean + reach
+
+
 def paired(first: Float[np.ndarray, " n"], second: Float[np.ndarray, " n"]) -> Contrast | None:
     """Student's t (1908) over the differences of the same texts; one with a missing number (nan) is left out.
 
@@ -37,6 +50,18 @@ def paired(first: Float[np.ndarray, " n"], second: Float[np.ndarray, " n"]) -> C
     if size < 2:
         return None
     return _judged(float(gaps.mean()), float(gaps.std(ddof=1)) / math.sqrt(size), size - 1, (size, size))
+
+
+def by_example(examples: Int[np.ndarray, " n"], gaps: Float[np.ndarray, " n"]) -> Contrast | None:
+    """Student's t over the differences of the same examples, each counted once.
+
+    Of an example that stands there several times, as where models of several seeds read it, the mean difference
+    counts: the same text twice is not two texts.
+    """
+    known = ~np.isnan(gaps)
+    _, places, times = np.unique(examples[known], return_inverse=True, return_counts=True)
+    means = np.bincount(places, weights=gaps[known], minlength=len(times)) / times
+    return paired(means, np.zeros_like(means))
 
 
 def apart(first: Float[np.ndarray, " n"], second: Float[np.ndarray, " m"]) -> Contrast | None:
@@ -81,9 +106,14 @@ def holm(values: Sequence[float]) -> list[float]:
 
 
 def _judged(gap: float, error: float, freedom: float | int, sizes: tuple[int, int]) -> Contrast:
-    reach = float(stdtrit(freedom, (1 + LEVEL) / 2)) * error
+    reach = _reach(freedom) * error
     if abs(gap) <= ROUNDING:
         p = 1.0
     else:
         p = 2 * float(stdtr(freedom, -abs(gap) / error)) if error else 0.0
     return Contrast(gap, gap - reach, gap + reach, p, sizes)
+
+
+def _reach(freedom: float | int) -> float:
+    """How many standard errors an interval reaches to each side."""
+    return float(stdtrit(freedom, (1 + LEVEL) / 2))
