@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import MISSING, asdict, dataclass, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute
 import pyarrow.parquet as pq
 
-from assay.errors import AssayError
+from assay.errors import AssayError, Damaged, reason
 from assay.files import whole, write_text
 
 SUMMARY, INSTANCES, EXAMPLES = "summary.json", "instances.parquet", "examples.parquet"
@@ -36,6 +36,15 @@ class Finding:
     significant: float | None = None  # share with p <= .05, where the measure has a p-value
     p_value: float | None = None  # of the paired test of a gain against 0
     kind: str = "sample"  # "exact", "sample" or "lower bound"
+
+
+KINDS: dict[str, tuple[type, ...]] = {
+    **dict.fromkeys(("audit", "subject", "measure", "group", "kind"), (str,)),
+    **dict.fromkeys(("mean", "low", "high", "std"), (float,)),
+    **dict.fromkeys(("n", "undefined"), (int,)),
+    **dict.fromkeys(("significant", "p_value"), (float, type(None))),
+}
+"""What each part of a finding is in a file."""
 
 
 @dataclass(frozen=True)
@@ -73,17 +82,42 @@ class Record:
             raise AssayError(f"{folder} holds no finished audit: {SUMMARY} is missing; run 'assay audit' first.")
         try:
             summary = json.loads((folder / SUMMARY).read_text(encoding="utf-8"))
-            if lacking := [key for key in NEEDED if key not in summary]:
-                raise ValueError(f"{SUMMARY} lacks {', '.join(lacking)}")
-            return cls(summary, pq.read_table(folder / INSTANCES), pq.read_table(folder / EXAMPLES))
-        except (OSError, ValueError, pa.ArrowException) as fault:
-            raise AssayError(f"{folder} holds a damaged audit ({fault}); run it again with another --out.") from fault
+            _check(summary)
+            return cls(summary, read_table(folder / INSTANCES), read_table(folder / EXAMPLES))
+        except (OSError, ValueError, RecursionError, pa.ArrowException) as fault:
+            raise Damaged(
+                f"{folder} holds a damaged audit ({reason(fault)}); run it again with another --out."
+            ) from fault
+
+
+def _check(summary: Any) -> None:
+    """Refuses what is no summary of an audit."""
+    if not isinstance(summary, dict):
+        raise ValueError(f"{SUMMARY} is no JSON object")
+    if lacking := [key for key in NEEDED if key not in summary]:
+        raise ValueError(f"{SUMMARY} lacks {', '.join(lacking)}")
+    rows = summary["findings"]
+    if not isinstance(rows, list) or not all(isinstance(row, dict) and _is_finding(row) for row in rows):
+        raise ValueError(f"{SUMMARY} holds findings that are none")
+
+
+def _is_finding(row: dict[str, Any]) -> bool:
+    """Whether a row has all that a finding must have, of the right kinds, and nothing else."""
+    needed = {each.name for each in fields(Finding) if each.default is MISSING}
+    return needed <= row.keys() <= KINDS.keys() and all(type(value) in KINDS[name] for name, value in row.items())
 
 
 def write_table(table: pa.Table, path: Path) -> None:
     """Writes one parquet file, whole or not at all."""
+    # absolute, here and wherever parquet is read: the library takes a name such as hf:mine for the address of a service
     with whole(path) as scratch:
-        pq.write_table(table, scratch, compression="zstd")
+        pq.write_table(table, scratch.absolute(), compression="zstd", write_page_checksum=True)
+
+
+def read_table(path: Path) -> pa.Table:
+    """What one parquet file holds; a page that is not what was written is refused."""
+    with pq.ParquetFile(path.absolute(), page_checksum_verification=True) as opened:
+        return opened.read()
 
 
 def finding_rows(findings: list[Finding]) -> list[dict[str, Any]]:

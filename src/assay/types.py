@@ -150,7 +150,9 @@ class Selection:
 
 @runtime_checkable
 class SelectingModel(Model, Protocol):
-    """A model that first selects words and then decides by these alone."""
+    """A model that selects words to decide by, or to explain itself; whether it `attends` to all is another matter."""
+
+    attends: bool
 
     def selection(self, x: Float[Tensor, "B T D"], batch: Batch) -> Selection: ...
 

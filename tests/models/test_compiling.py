@@ -18,7 +18,7 @@ BACKENDS = ["eager", pytest.param("inductor", marks=pytest.mark.slow)]
 
 @pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor:UserWarning")  # torch looks at it while compiling
 @pytest.mark.parametrize("backend", BACKENDS)
-@pytest.mark.parametrize("architecture", ["bert", "gpt2"])
+@pytest.mark.parametrize("architecture", ["bert", pytest.param("gpt2", marks=pytest.mark.slow)])
 def test_a_compiled_model_answers_explains_and_is_edited_as_before(architecture, backend):
     model, batch = pretrained.pretrained(architecture), pretrained.batch()
     names = ("input_x_gradient", "occlusion")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 from assay.data.planted.grammar import grammar
 from assay.probes import grammatical
+from assay.probes.pairs import pairs
 from assay.probes.relations import relations
 from assay.probes.sight import Sight, sight
 from tests.probes.built import HEAD, LAYER, planted
@@ -67,6 +69,22 @@ def test_a_linear_probe_of_all_heads_tells_pairs_and_not_random_labels() -> None
     assert answer["binary"]["control"] < 0.6
     assert set(answer["relations"]["classes"]) == {"argument", "chain", "mark"}
     assert answer["relations"]["accuracy"] > answer["relations"]["majority"] + 0.1
+
+
+def governed(data: Sight, shuffled: int | None = None) -> Sight:
+    """The pairs of the planted relation alone, with their labels shuffled where a seed is given."""
+    kept = data.relation[data.pairs[:, 0]] == "argument"
+    chosen = data.pairs[kept]
+    if shuffled is not None:
+        chosen[:, 2] = np.random.default_rng(shuffled).permutation(chosen[:, 2])
+    return replace(data, pairs=chosen, seen=replace(data.seen, between=data.seen.between[kept]))
+
+
+def test_of_the_planted_relation_the_linear_probe_misses_nothing_and_shuffled_labels_it_guesses() -> None:
+    dev, test = seen()
+    assert pairs(governed(dev), governed(test))["binary"]["accuracy"] > 0.95
+    guessed = pairs(governed(dev, 1), governed(test, 2))["binary"]
+    assert guessed["low"] - 0.01 <= 0.5 <= guessed["high"] + 0.01
 
 
 def test_tags_get_the_shares_that_are_counted_one_by_one() -> None:

@@ -12,7 +12,7 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from assay.data.examples import Example
+from assay.data.examples import Example, Span
 from assay.data.sentences import sentence_numbers
 from assay.data.text import Reading, Words
 from assay.types import Batch, Query
@@ -33,6 +33,7 @@ class Tokenised:
     query: Int[Tensor, " S"] | None = None
     candidates: tuple[int, ...] | None = None
     pieces: Int[Tensor, "T P"] | None = None
+    query_truth: Bool[Tensor, " S"] | None = None  # its deciding words, where they are known
 
 
 def tokenise(examples: Sequence[Example], tokeniser: Reading, longest: int) -> tuple[list[Tokenised], dict[str, int]]:
@@ -56,10 +57,9 @@ def tokenise(examples: Sequence[Example], tokeniser: Reading, longest: int) -> t
 
 def _tokenised(index: int, example: Example, text: Words, query: Words) -> Tokenised:
     spans = torch.tensor(text.spans, dtype=torch.int32)
-    truth = None
-    if example.evidence is not None:
-        starts, ends = torch.tensor(example.evidence, dtype=torch.int32).reshape(-1, 2).unbind(-1)
-        truth = ((spans[:, :1] < ends) & (starts < spans[:, 1:])).any(-1)
+    truth = None if example.evidence is None else _marked(spans, example.evidence)
+    asked_spans = torch.tensor(query.spans, dtype=torch.int32).reshape(-1, 2)
+    asked_truth = _marked(asked_spans, example.query_evidence) if example.query_evidence else None
     asked = None if example.query is None else torch.tensor(query.ids, dtype=torch.long)
     sentences = torch.tensor(sentence_numbers(example.text, text.spans))
     pieces = None
@@ -67,7 +67,13 @@ def _tokenised(index: int, example: Example, text: Words, query: Words) -> Token
         widest = max(map(len, text.pieces))
         pieces = torch.tensor([each + [-1] * (widest - len(each)) for each in text.pieces])
     ids, allowed = torch.tensor(text.ids), example.candidates
-    return Tokenised(index, ids, spans, sentences, example.label, truth, asked, allowed, pieces)
+    return Tokenised(index, ids, spans, sentences, example.label, truth, asked, allowed, pieces, asked_truth)
+
+
+def _marked(spans: Int[Tensor, "T 2"], evidence: Sequence[Span]) -> Bool[Tensor, " T"]:
+    """Which words share a character with the evidence."""
+    starts, ends = torch.tensor(evidence, dtype=torch.int32).reshape(-1, 2).unbind(-1)
+    return ((spans[:, :1] < ends) & (starts < spans[:, 1:])).any(-1)
 
 
 def collate(rows: Sequence[Tokenised], classes: int = 0) -> Batch:

@@ -15,7 +15,7 @@ from assay.data.pins import SOURCES
 from assay.data.questions import read_folder
 from assay.data.sources import MEGABYTE, cached
 from assay.data.tables import table_suffix
-from assay.errors import unknown
+from assay.errors import AssayError, unknown
 
 
 @dataclass(frozen=True)
@@ -31,16 +31,27 @@ class Listed:
 
 
 def corpus(
-    name: str, seed: int = 0, columns: Columns | None = None, joined: bool = False, whole: bool = False
+    name: str,
+    seed: int = 0,
+    columns: Columns | None = None,
+    joined: bool = False,
+    whole: bool = False,
+    parted: bool = False,
 ) -> Corpus:
     """The corpus of that name, in the file of that path, or "hf:NAME"; the seed decides what is generated or split.
 
-    Pairs may be had `joined`, the question before the text, for models that read one text. A file without splits may be
-    had as a `whole`, all of it the test, for models that learn nothing from it.
+    Pairs may be had `joined`, the question before the text, for models that read one text; texts of two lines may be
+    had `parted`, the second one as the question of the first. A file without splits may be had as a `whole`, all of it
+    the test, for models that learn nothing from it.
     """
     from assay.data import joined as pairs
+    from assay.data import parted as lines
     from assay.data.planted import PLANTED
 
+    if joined and parted:
+        raise AssayError("Texts are either joined or parted; leave one of the two out.")
+    if parted:
+        return lines.parted(corpus(name, seed, columns, whole=whole))
     if joined:
         return pairs.joined(corpus(name, seed, columns, whole=whole))
     if name.startswith(datasets.PREFIX):

@@ -43,7 +43,7 @@ def parse(value: object, where: str) -> Label:
     """One label that is not missing, as a word, a whole number or a truth value."""
     if isinstance(value, bool):
         return Label("truth values", int(value), str(value).lower())
-    if isinstance(value, str) and not NUMBER.fullmatch(value.strip()):
+    if isinstance(value, str) and (len(value.strip()) > LONGEST or not NUMBER.fullmatch(value.strip())):
         return Label("words", 0, value.strip())
     if not isinstance(value, (str, int, float)):
         raise AssayError(f"{where} holds {value!r:.40}, which is no label; use words or whole numbers.")

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from assay.errors import AssayError
+from assay.errors import AssayError, reason
 
 Columns = dict[str, Sequence[Any]]
 SUFFIXES = (".csv", ".tsv", ".jsonl", ".json", ".parquet")
@@ -136,7 +136,7 @@ def json_value(text: str, where: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as fault:
-        raise AssayError(f"{where} is not valid JSON ({fault}); write one JSON object a line.") from fault
+        raise AssayError(f"{where} is not valid JSON ({reason(fault)}); write one JSON object a line.") from fault
 
 
 def read_parquet(path: Path) -> Columns:
@@ -145,11 +145,11 @@ def read_parquet(path: Path) -> Columns:
     import pyarrow.parquet as pq
 
     try:
-        with pq.ParquetFile(path) as opened:
+        with pq.ParquetFile(path.absolute()) as opened:
             table = opened.read()
         return {name: table[name].to_pylist() for name in table.column_names}
     except (pa.ArrowException, OSError, UnicodeDecodeError) as fault:
-        raise AssayError(f"{path} is not a readable parquet file ({fault}); write it again.") from fault
+        raise AssayError(f"{path} is not a readable parquet file ({reason(fault)}); write it again.") from fault
 
 
 READERS: dict[str, Callable[[Path], Columns]] = {

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
+from safetensors import safe_open
 from torch import Tensor, nn
 
-from assay.errors import AssayError
-from assay.models.tensors import save
+from assay.errors import AssayError, Damaged, told
+from assay.models.tensors import digest, save
 
 
 @dataclass(frozen=True)
@@ -35,12 +35,13 @@ class Checkpoint:
         for place, values in optimiser.state_dict()["state"].items():
             tensors |= {f"optimiser.{place}.{name}": value for name, value in values.items()}
         header = {"state": json.dumps(state), "identity": json.dumps(self.identity)}
-        save(tensors, self.path, header)
+        save(tensors, self.path, header | {"sha256": _digest(header, tensors)})
 
     def restore(self, network: nn.Module, optimiser: torch.optim.Optimizer) -> tuple[dict[str, Any], dict[str, Tensor]]:
         """Puts network and optimiser where they were, and returns the state of training and the best weights."""
-        header, tensors = self._read()
-        if json.loads(header["identity"]) != json.loads(json.dumps(self.identity)):
+        with told(self._damaged, Damaged):
+            identity, state, tensors = self._read()
+        if identity != json.loads(json.dumps(self.identity)):
             raise AssayError(
                 f"The checkpoint {self.path} belongs to a training with other options or data; "
                 "choose another folder, or remove that file."
@@ -51,16 +52,24 @@ class Checkpoint:
             place, key = name.split(".")
             moments.setdefault(int(place), {})[key] = tensor
         optimiser.load_state_dict({"state": moments, "param_groups": optimiser.state_dict()["param_groups"]})
-        return json.loads(header["state"]), under(tensors, "best")
+        return state, under(tensors, "best")
 
-    def _read(self) -> tuple[dict[str, str], dict[str, Tensor]]:
-        try:
-            with safe_open(self.path, framework="pt") as file:
-                return file.metadata(), {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        except (OSError, SafetensorError) as fault:
-            raise AssayError(
-                f"The checkpoint {self.path} is damaged ({fault}); remove it to train from the start."
-            ) from fault
+    def _read(self) -> tuple[Any, dict[str, Any], dict[str, Tensor]]:
+        with safe_open(self.path, framework="pt") as file:
+            header = dict(file.metadata() or {})
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        stored = header.pop("sha256", None)
+        if stored not in (None, _digest(header, tensors)):  # checkpoints of old have none
+            raise ValueError("it is not what was stored")
+        return json.loads(header["identity"]), json.loads(header["state"]), tensors
+
+    def _damaged(self, reason: str) -> str:
+        return f"The checkpoint {self.path} is damaged ({reason}); remove it to train from the start."
+
+
+def _digest(header: dict[str, str], tensors: dict[str, Tensor]) -> str:
+    """The sha256 of all that a checkpoint holds: a flipped bit would go on into the weights, and nobody would know."""
+    return digest(tensors, json.dumps(header, sort_keys=True).encode())
 
 
 def under(tensors: dict[str, Tensor], part: str) -> dict[str, Tensor]:

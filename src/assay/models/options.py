@@ -33,8 +33,8 @@ class Training:
             raise AssayError("Epochs, patience and batch size are whole numbers from 1.")
         if not 0 < self.learning_rate < math.inf:
             raise AssayError(f"A learning rate is a number above 0, not {self.learning_rate:g}.")
-        if self.seed < 0:
-            raise AssayError(f"A seed is a whole number from 0, not {self.seed}.")
+        if not 0 <= self.seed < 2**63:  # torch takes no larger one
+            raise AssayError(f"A seed is a whole number from 0 to below 2^63, not {self.seed}.")
         for name in ("tying", "mlm", "conicity", "diversity", "penalty", "deceive"):
             strength = getattr(self, name)
             if not 0 <= strength < math.inf:

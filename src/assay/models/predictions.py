@@ -13,7 +13,7 @@ from assay.metrics.performance import accuracy, auc
 from assay.models.textmodel import TextModel
 from assay.types import Batch, Edit
 
-EVALUATION_TOKENS = {"cpu": 16_384, "cuda": 131_072}  # read at once, whatever the number of texts
+EVALUATION_TOKENS = {"cpu": 16_384, "cuda": 32_768}  # read at once, whatever the number of texts
 
 
 def groups(network: TextModel, rows: Sequence[Tokenised]) -> Iterator[tuple[Int[np.ndarray, " n"], Batch]]:

@@ -63,10 +63,8 @@ def train(
         return found
     tokeniser = Tokeniser.fit(_texts(corpus.train), recipe.text)
     train_rows, dev_rows, skipped = learnable(corpus, tokeniser, recipe.text.longest)
-    if folder is not None:
-        folder.mkdir(parents=True, exist_ok=True)  # what cannot be written to is known before the work
+    checkpoint = None if folder is None else begun_in(folder, identity)
     network = initialise(recipe, tokeniser, len(corpus.classes)).to(device)
-    checkpoint = None if folder is None else Checkpoint(folder / CHECKPOINT, identity)
     lesson = lesson or lesson_of(tokeniser, recipe.training)
     state = fit(network, train_rows, dev_rows, recipe.training, checkpoint, lesson)
     model = Trained(network, tokeniser, corpus.classes, identity | course(state) | {"skipped": skipped})
@@ -159,7 +157,7 @@ def initialise(recipe: Recipe, tokeniser: Tokeniser, classes: int) -> Network:
     words = tokeniser.vocabulary
     network = drawn(recipe.architecture, len(words), classes, recipe.training.seed)
     if recipe.architecture.vectors == "glove":
-        _take_vectors(network, words)
+        take_vectors(network.embedding, words)
     network.embedding.weight.requires_grad_(not recipe.architecture.frozen)
     return network
 
@@ -175,15 +173,14 @@ def drawn(architecture: Architecture, words: int, classes: int, seed: int) -> Ne
     return network
 
 
-def _take_vectors(network: Network, words: Sequence[str]) -> None:
-    if network.architecture.embedding != 50:
-        raise AssayError(
-            f"GloVe vectors have 50 dimensions; set the embedding size to 50, not {network.architecture.embedding}."
-        )
+def take_vectors(table: nn.Embedding, words: Sequence[str]) -> None:
+    """Puts in the GloVe vectors of all words that have one."""
+    if table.embedding_dim != 50:
+        raise AssayError(f"GloVe vectors have 50 dimensions; set the embedding size to 50, not {table.embedding_dim}.")
     vectors, found = glove(words)
     found[: len(SPECIAL)] = False
     with torch.no_grad():
-        network.embedding.weight[torch.from_numpy(found)] = torch.from_numpy(vectors[found]).float()
+        table.weight[torch.from_numpy(found)] = torch.from_numpy(vectors[found]).float()
 
 
 def check_classes(rows: Sequence[Tokenised], classes: Sequence[str]) -> None:
@@ -224,6 +221,15 @@ def _finished(folder: Path, identity: dict[str, Any], device: str) -> Trained | 
         stored["recipe"] = asdict(Recipe.of(stored["recipe"]))
     check_same(folder, stored, identity)
     return model
+
+
+def begun_in(folder: Path, identity: dict[str, Any]) -> Checkpoint:
+    """The checkpoint of a training whose model is to lie in a folder; one that holds another model is refused."""
+    folder.mkdir(parents=True, exist_ok=True)  # what cannot be written to is known before the work
+    held = [name for name in (store.WEIGHTS, store.TOKENISER) if (folder / name).exists()]
+    if held and not (folder / CHECKPOINT).exists():
+        raise AssayError(f"{folder} already holds another model ({held[0]}); choose another folder.")
+    return Checkpoint(folder / CHECKPOINT, identity)
 
 
 def check_same(folder: Path, history: Mapping[str, Any], identity: Mapping[str, Any]) -> None:

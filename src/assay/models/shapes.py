@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from assay.errors import AssayError, reason
 from assay.models.architecture import Architecture
 from assay.models.aspect import Aspect
 from assay.models.classifier import Classifier
@@ -25,4 +26,9 @@ NETWORKS: dict[str, Callable[[Architecture, int, int], Network]] = {
 
 def built(architecture: Architecture, words: int, classes: int) -> Network:
     """An untrained network for so many words and classes."""
-    return NETWORKS[architecture.shape](architecture, words, classes)
+    try:
+        return NETWORKS[architecture.shape](architecture, words, classes)
+    except (MemoryError, OverflowError, RuntimeError, TypeError) as fault:  # as torch has it, of what is too large
+        raise AssayError(
+            f"There is no room for a network of these sizes ({reason(fault)}); try smaller ones."
+        ) from fault

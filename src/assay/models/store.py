@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import safe_open
 from safetensors.torch import load_file
 
 from assay.data.text import TextOptions, Tokeniser
-from assay.errors import AssayError, told
+from assay.errors import AssayError, Damaged, told
 from assay.files import write_text
 from assay.models import tensors
 from assay.models.architecture import Architecture
@@ -55,6 +55,7 @@ def save(model: Trained, folder: Path) -> None:
         "architecture": asdict(model.network.architecture),
         "text": asdict(model.tokeniser.options),
         "classes": list(model.classes),
+        "sha256": fingerprint(model.network),
         "history": model.history,
     }
     write_text(folder / CARD, json.dumps(card, indent=2, ensure_ascii=False) + "\n")
@@ -65,19 +66,30 @@ def load(folder: Path, device: torch.device | str = "cpu") -> Trained:
     if not (folder / CARD).is_file():
         raise AssayError(f"{folder} is not a model folder: it has no {CARD}; train one with 'assay train'.")
     advice = "train it again or copy it anew"
-    with told(lambda reason: f"The model folder {folder} is damaged ({reason}); {advice}."):
+    with told(lambda reason: f"The model folder {folder} is damaged ({reason}); {advice}.", Damaged):
         card = json.loads((folder / CARD).read_text(encoding="utf-8"))
         tokeniser = Tokeniser.from_json((folder / TOKENISER).read_text(encoding="utf-8"), TextOptions(**card["text"]))
-        network = built(Architecture(**card["architecture"]), len(tokeniser.vocabulary), len(card["classes"]))
-        network.load_state_dict(load_file(folder / WEIGHTS))
-        classes, history = tuple(card["classes"]), dict(card["history"])
+        sizes = Architecture(**card["architecture"]), len(tokeniser.vocabulary), len(card["classes"])
+        _check_shapes(folder / WEIGHTS, *sizes)
+        network = built(*sizes)
+        weights = load_file(folder / WEIGHTS)
+        if card.get("sha256") not in (None, tensors.digest(weights)):  # models of old have none
+            raise ValueError(f"{WEIGHTS} is not what was stored")
+        network.load_state_dict(weights)
+        classes, history = tuple(map(str, card["classes"])), dict(card["history"])
     return Trained(network.to(device).eval(), tokeniser, classes, history)
+
+
+def _check_shapes(path: Path, *sizes: Any) -> None:
+    """Refuses weights of other sizes than the card says before there is room made for them: it may say anything."""
+    with torch.device("meta"):
+        wanted = {name: list(tensor.shape) for name, tensor in built(*sizes).state_dict().items()}
+    with safe_open(path, framework="pt") as file:
+        found = {name: file.get_slice(name).get_shape() for name in file.keys()}  # noqa: SIM118
+    if found != wanted:
+        raise ValueError(f"{path.name} does not fit {CARD}")
 
 
 def fingerprint(network: torch.nn.Module) -> str:
     """The sha256 of all weights."""
-    digest = hashlib.sha256()
-    for name, tensor in sorted(network.state_dict().items()):
-        digest.update(name.encode())
-        digest.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy())
-    return digest.hexdigest()
+    return tensors.digest(network.state_dict())

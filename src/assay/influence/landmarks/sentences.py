@@ -6,19 +6,13 @@ from collections.abc import Sequence
 
 import torch
 
+from assay.data.quotes import listed, quoted
 from assay.errors import AssayError
 from assay.influence.landmarks.model import LandmarkModel
 from assay.influence.landmarks.reasons import reasons
 
-MOST = 20  # words of a text that are shown
 Named = tuple[str, str]
 """A text and the name of its class."""
-
-
-def quoted(text: str) -> str:
-    """The text in quotation marks, cut where it is long; its own quotation marks become single ones."""
-    words = text.translate(str.maketrans('“”„«»"', "‘’‚‹›'")).split()
-    return f"“{' '.join(words[:MOST])}{' …' if len(words) > MOST else ''}”"
 
 
 def sentence(answer: str, alike: Sequence[str], unlike: Sequence[Named] = (), against: Sequence[Named] = ()) -> str:
@@ -29,7 +23,7 @@ def sentence(answer: str, alike: Sequence[str], unlike: Sequence[Named] = (), ag
     if alike:
         also = "which is also" if len(alike) == 1 else "which are also"
         start = (
-            f"I answer {answer} because it reminds me of {_joined([quoted(text) for text in alike])}, {also} {answer}"
+            f"I answer {answer} because it reminds me of {listed([quoted(text) for text in alike])}, {also} {answer}"
         )
         start += f", and not of {_listed(unlike)}" if unlike else ""
     else:
@@ -38,11 +32,7 @@ def sentence(answer: str, alike: Sequence[str], unlike: Sequence[Named] = (), ag
 
 
 def _listed(texts: Sequence[Named]) -> str:
-    return _joined([f"{quoted(text)}, which is {name}" for text, name in texts])
-
-
-def _joined(parts: Sequence[str]) -> str:
-    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+    return listed([f"{quoted(text)}, which is {name}" for text, name in texts])
 
 
 def because(model: LandmarkModel, text: str, count: int = 1, contrast: bool = False, objection: bool = False) -> str:

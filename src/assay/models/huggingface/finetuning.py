@@ -15,7 +15,6 @@ from torch.nn import functional as F
 from assay.data.batches import Tokenised
 from assay.data.examples import Corpus
 from assay.errors import unknown
-from assay.models.checkpoints import Checkpoint
 from assay.models.huggingface.attentive import Attentive
 from assay.models.huggingface.body import Body
 from assay.models.huggingface.loading import configuration, encoder_of, headed, tokenizer_of
@@ -27,7 +26,7 @@ from assay.models.huggingface.traits import traits
 from assay.models.lessons import Learning
 from assay.models.options import Training
 from assay.models.predictions import graded
-from assay.models.recipes import CHECKPOINT, check_same, course, fingerprint, learnable
+from assay.models.recipes import CHECKPOINT, begun_in, check_same, course, fingerprint, learnable
 from assay.models.store import Opened
 from assay.models.textmodel import TextModel
 from assay.models.training import fit
@@ -97,9 +96,7 @@ def finetune(corpus: Corpus, recipe: FineTuning, folder: Path | None = None, opt
         return _finished(folder, identity, options)
     network, tokeniser = begun(recipe, corpus.classes, options)
     train, dev, skipped = learnable(corpus, tokeniser, tokeniser.options.longest)
-    if folder is not None:
-        folder.mkdir(parents=True, exist_ok=True)  # what cannot be written to is known before the work
-    checkpoint = None if folder is None else Checkpoint(folder / CHECKPOINT, identity)
+    checkpoint = None if folder is None else begun_in(folder, identity)
     state = fit(network, train, dev, recipe.training, checkpoint, Answers())
     model = Opened(network, tokeniser, corpus.classes, identity | course(state) | {"skipped": skipped})
     if folder is None:

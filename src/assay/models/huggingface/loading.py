@@ -126,7 +126,7 @@ def headed(name: str, config: Any) -> Any:
 def encoder_of(name: str, config: Any, dtype: torch.dtype) -> Any:
     """The encoder alone, without whatever classifies."""
     transformers = library()
-    options: dict[str, Any] = {"dtype": dtype, "use_safetensors": True, "trust_remote_code": False}
+    options: dict[str, Any] = {"dtype": dtype, "use_safetensors": True}
     if "pooler" in str(config.architectures).lower() or config.model_type in (
         "bert",
         "roberta",
@@ -136,7 +136,7 @@ def encoder_of(name: str, config: Any, dtype: torch.dtype) -> Any:
         options["add_pooling_layer"] = False
     with silent(), _explained(name):
         return transformers.AutoModel.from_pretrained(
-            name, config=config, local_files_only=_local(name), **options
+            name, config=config, trust_remote_code=False, local_files_only=_local(name), **options
         ).eval()
 
 
