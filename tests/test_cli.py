@@ -267,6 +267,7 @@ def start(out: str, corpus: Path) -> subprocess.Popen[bytes]:
     return subprocess.Popen([sys.executable, *words], stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
 
 
+@pytest.mark.slow
 def test_a_killed_command_run_again_gives_the_same_weights_and_records(tmp_path):
     corpus = table(tmp_path / "mine.csv", rows=400)
     assert start("whole", corpus).wait() == 0

@@ -48,6 +48,21 @@ def test_a_wide_beam_finds_exactly_the_smallest_sets(encoder, seed):
         assert found.size[row] == len(next(iter(expected)))
 
 
+@torch.no_grad()
+def test_what_a_wide_beam_leaves_loses_the_decision_without_any_one_of_its_words():
+    left_over = 0
+    for seed in range(6):
+        model, batch = builders.model(seed, classes=6, encoder="transformer"), builders.batch((7, 5, 6), seed)
+        found = InputReduction(beam=200).reduce(model, batch)
+        for row in range(len(batch)):
+            ids = batch.ids[row, batch.mask[row]]
+            for kept in sets(found, row):
+                shorter = [kept[:cut] + kept[cut + 1 :] for cut in range(len(kept)) if len(kept) > 1]
+                assert all(decides(model, ids[list(each)]) != decides(model, ids) for each in shorter)
+                left_over += len(shorter)
+    assert left_over > 0
+
+
 @pytest.mark.parametrize("beam", [1, 3])
 @torch.no_grad()
 def test_a_narrow_beam_keeps_the_decision_and_never_beats_a_wide_one(beam):

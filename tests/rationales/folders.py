@@ -43,6 +43,22 @@ def films() -> Corpus:
     return Corpus("films", ("bad", "good"), texts[:16], texts[16:28], texts[28:])
 
 
+@cache
+def questions() -> Corpus:
+    """The same with a question that names a word; the class is whether that word and the deciding one are alike."""
+
+    def pair(example: Example, place: int) -> Example:
+        word, said = MARKED[place % 3]
+        asked = f"is it {word} ?"
+        return replace(example, query=asked, query_evidence=((6, 6 + len(word)),), label=int(said == example.label))
+
+    splits = {
+        name: tuple(pair(each, place) for place, each in enumerate(getattr(films(), name)))
+        for name in ("train", "dev", "test")
+    }
+    return replace(films(), name="questions", **splits)
+
+
 def encoder(folder: Path, architecture: str = "bert") -> str:
     """A random encoder with its tokenizer, stored as the library does."""
     import torch

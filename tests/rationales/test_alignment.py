@@ -17,8 +17,9 @@ from assay.models.architecture import Architecture
 from assay.models.options import Training
 from assay.models.predictions import graded
 from assay.models.recipes import Recipe
-from assay.rationales.aligning import Aligning, drawn, load, train_transport
-from assay.rationales.alignment import Aligner
+from assay.rationales.aligning import Aligning, train_transport
+from assay.rationales.alignment import Aligner, drawn
+from assay.rationales.storing import load
 from assay.rationales.transport import Transport
 from assay.types import SelectingModel
 from tests import builders
@@ -93,7 +94,7 @@ def test_a_stored_model_answers_the_same_and_other_options_are_refused(planted, 
 
 @pytest.fixture
 def network() -> Aligner:
-    return drawn(Aligning(Transport(most=2), SMALL), builders.WORDS, 3).double().eval()
+    return drawn(SMALL.architecture, Transport(most=2), builders.WORDS, 3, seed=0).double().eval()
 
 
 def test_the_answer_is_the_sum_of_what_aligned_pairs_say(network):

@@ -10,11 +10,14 @@ import torch
 from assay.data.batches import collate, tokenise
 from assay.data.text import SPECIAL, Tokeniser
 from assay.errors import AssayError
+from assay.explainers import EXPLAINERS
 from assay.models.huggingface.finetuning import FineTuning
 from assay.models.huggingface.opening import Opening
 from assay.rationales.casting import cast, cast_pretrained
+from assay.rationales.learning import learn
 from assay.rationales.play import Play
 from assay.rationales.recipes import RECIPES
+from assay.rationales.saliency import saliency
 from assay.rationales.schemes import Options
 from tests.rationales.folders import OURS, SHORT, encoder, films
 
@@ -84,3 +87,17 @@ def test_words_in_pieces_are_selected_whole(base: FineTuning, reading: str) -> N
         again = Play(made, batch, scheme.rules, decoded=True, x=changed)
         again.__dict__["z"] = play.z
         assert torch.allclose(again.read("predictor", "selected").logits, logits, atol=1e-5)
+
+
+@pytest.mark.parametrize("recipe", ["fresh", "fresh_tagged"])
+def test_a_pretrained_teacher_says_what_counts(base: FineTuning, recipe: str) -> None:
+    scheme, made, tokeniser = players(base, recipe)
+    rows, _ = tokenise(films().train, tokeniser, 64)
+    learn(made, scheme, rows, rows, replace(SHORT, epochs=3))
+    batch = collate(rows[:3], 2)
+    made.eval()
+    teacher = made.reader("teacher")
+    teacher.embedding.load_state_dict(made.predictor.embedding.state_dict())
+    guess = teacher(teacher.embed(batch), batch).logits.argmax(-1)
+    found = saliency("lrp", made, made.predictor.embed(batch), batch)
+    torch.testing.assert_close(found, EXPLAINERS["lrp"](teacher, batch, guess))

@@ -18,11 +18,10 @@ from assay.data.planted.opener import OPENERS
 from assay.data.text import Tokeniser
 from assay.errors import AssayError
 from assay.models.architecture import Architecture
-from assay.models.classifier import Classifier
 from assay.models.options import Training
 from assay.models.predictions import groups, predict
-from assay.models.recipes import Recipe, drawn, learnable
-from assay.rationales.casting import assembled, cast
+from assay.models.recipes import Recipe, learnable
+from assay.rationales.casting import cast
 from assay.rationales.learning import learn
 from assay.rationales.play import Play
 from assay.rationales.rationaliser import Rationaliser
@@ -34,6 +33,7 @@ from assay.rationales.skewing import FirstWords, Signal, skewed
 from assay.rationales.terms.answers import Task
 from assay.rationales.terms.divergences import FromAll
 from assay.rationales.terms.norms import SmallNorm
+from studies.rationales.degeneration import ended
 from tests import builders
 from tests.rationales import castings
 
@@ -142,41 +142,6 @@ def test_a_skewed_scheme_begins_with_one_player_alone():
         skewed(mcd(Options()), share=0.0)
 
 
-FILLERS, KEYS, LENGTH = 60, 8, 12
-
-
-def rows(count: int, seed: int) -> list[Tokenised]:
-    """Texts of common words; one in the second half of each is of eight that stand for its class."""
-    generator, found = torch.Generator().manual_seed(seed), []
-    for index in range(count):
-        label = index % 2
-        ids = torch.randint(4 + 2 * KEYS, 4 + 2 * KEYS + FILLERS, (LENGTH,), generator=generator)
-        place, key = (
-            int(torch.randint(*span, (1,), generator=generator)) for span in ((LENGTH // 2, LENGTH), (0, KEYS))
-        )
-        ids[place] = 4 + label * KEYS + key
-        truth = torch.arange(LENGTH) == place
-        found.append(Tokenised(index, ids, torch.zeros(LENGTH, 2).int(), torch.zeros(LENGTH).long(), label, truth))
-    return found
-
-
-def ended(name: str, count: int, training: Training) -> tuple[float, float]:
-    """Accuracy and the share of deciding words among those selected, after a game whose selector tells the class."""
-    scheme = skewed(RECIPES[name](Options(rate=1 / LENGTH)), "selector", share=0.5)
-    architecture = Architecture(encoder="cnn", embedding=24, hidden=16, alignment_size=16)
-    readers = {}
-    for place, reader in enumerate(scheme.readers):
-        words = 4 + 2 * KEYS + FILLERS if reader == "predictor" else 4
-        network = drawn(architecture, words, 2, 1000 * place)
-        assert isinstance(network, Classifier)
-        readers[reader] = network
-    model, _ = learn(assembled(scheme.rules, readers, (), 2), scheme, rows(count, 1), rows(150, 2), training)
-    test, hits = rows(400, 3), 0
-    for _, batch in groups(model, test):
-        hits += int((model.selection(model.embed(batch), batch).kept & batch.truth).sum())
-    return float(np.mean(predict(model, test).argmax(-1) == [row.label for row in test])), hits / len(test)
-
-
 def test_a_selector_that_tells_the_class_ruins_plain_games_and_not_those_that_compare_with_all_words():
     short = Training(epochs=30, patience=30, learning_rate=1e-2, batch_size=64)
     assert ended("rnp", 300, short)[1] < 0.4
@@ -186,11 +151,10 @@ def test_a_selector_that_tells_the_class_ruins_plain_games_and_not_those_that_co
 @pytest.mark.slow
 def test_where_plain_games_end_degenerate_the_cures_find_the_deciding_words():
     """Plain games answer rightly in the end, and still half of what they select is a sign and no reason."""
-    long = Training(epochs=90, patience=90, learning_rate=5e-3, batch_size=64)
-    accuracy, found = ended("rnp", 600, long)
+    accuracy, found = ended("rnp")
     assert accuracy > 0.95 and found < 0.65
     for name in ("dr", "mcd", "fr"):
-        assert min(ended(name, 600, long)) > 0.9
+        assert min(ended(name)) > 0.9
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,9 @@ def planted():
     return tokeniser, train[:1200], dev[:150], test
 
 
-@pytest.mark.parametrize("name", RECOVERED)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] if name == "mcd" else []) for name in RECOVERED]
+)
 def test_the_planted_words_are_found_and_answers_stay_right(name: str, planted) -> None:
     tokeniser, train, dev, test = planted
     scheme = RECIPES[name](Options(rate=0.13))

@@ -87,6 +87,7 @@ def test_a_mask_is_open_as_often_as_its_chance_says(relaxation) -> None:
 def test_the_ends_of_a_stretched_mask_are_as_likely_as_they_occur(relaxation) -> None:
     theta, mask = scores(relaxation)
     closed, whole = (each[0] for each in relaxation.ends(theta, mask))
+    assert (closed + whole <= 1).all() and torch.allclose(relaxation.chance(theta, mask)[0], 1 - closed)
     z = many(relaxation, theta)
     for expected, found in ((closed, z == 0), (whole, z == 1), (1 - closed - whole, (z > 0) & (z < 1))):
         error = (expected * (1 - expected) / DRAWS).sqrt() + 1e-9

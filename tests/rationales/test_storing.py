@@ -15,11 +15,12 @@ from assay.errors import AssayError
 from assay.models.checkpoints import Checkpoint
 from assay.models.huggingface.finetuning import FineTuning
 from assay.models.predictions import groups, predict
-from assay.models.recipes import CHECKPOINT
+from assay.models.recipes import CHECKPOINT, train
 from assay.models.store import fingerprint
 from assay.rationales import storing
+from assay.rationales.bases import marked
 from assay.rationales.recipes import RECIPES
-from assay.rationales.training import marked, rationaliser
+from assay.rationales.training import rationaliser
 from assay.run.verbs import load
 from tests.rationales.folders import OURS, SHORT, encoder, films, phrases, wanted
 
@@ -113,3 +114,11 @@ def test_pairs_and_unknown_recipes_are_refused() -> None:
         rationaliser(replace(films(), train=tuple(asked)), wanted())
     with pytest.raises(AssayError, match="did you mean 'lei'"):
         wanted("leih")
+
+
+def test_a_folder_with_another_kind_of_model_is_refused_and_left_as_it_was(tmp_path: Path) -> None:
+    train(films(), OURS, tmp_path)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    with pytest.raises(AssayError, match="already holds another model"):
+        rationaliser(films(), wanted("rnp"), tmp_path)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before

@@ -35,9 +35,45 @@ def example(words: int = 9, predicted: str = "good", label: str = "good", marks:
     }
 
 
+def pair(**changes: Any) -> dict[str, Any]:
+    """A text and a query; the first word of each is aligned, and the fourth of the text with the third of the query."""
+    text, asked = example(), example(4)
+    aligned = [(0, 0, [-2.5, 2.5]), (3, 2, [0.25, -0.25])]
+    side = {name: asked[name] for name in ("starts", "ends", "marked")}
+    return {
+        **text,
+        "query": asked["text"],
+        "asked": side | {"kept": [place in (0, 2) for place in range(4)]},
+        "kept": [place in (0, 3) for place in range(9)],
+        "pairs": [{"word": word, "asked": met, "votes": votes} for word, met, votes in aligned],
+        **changes,
+    }
+
+
+def aligned() -> dict[str, Any]:
+    """What the page of a model that aligns words is made of."""
+    how = selections()["selecting"] | {"rule": "aligned", "transport": {"most": 3, "price": 0.2}}
+    del how["rate"]
+    examples = [pair(), pair(pairs=[], kept=[False] * 9), pair(predicted="bad")]
+    return selections(recipe={"name": "transport", "meaning": "words meet"}, selecting=how, examples=examples)
+
+
+def phrased() -> dict[str, Any]:
+    """What the page of a model that shows its phrases is made of."""
+    how = selections()["selecting"] | {"rule": "telling", "units": {"kind": "phrase", "width": 5}}
+    account = {
+        "parts": {"whole": 3.21, "phrases": 0.2, "stored": -0.1},
+        "phrases": [{"text": HOSTILE, "by": 0.35}, {"text": "word1 word2", "by": -0.15}],
+        "stored": [{"text": f"a good film {HOSTILE}", "by": -0.1}],
+    }
+    parts = {"whole": 0.9, "phrases": 0.06, "stored": 0.04}
+    examples = [example() | {"account": account}, example(predicted="bad") | {"account": account}]
+    return selections(selecting=how, reads="all", parts=parts, examples=examples)
+
+
 def selections(**changes: Any) -> dict[str, Any]:
     """What the page is made of."""
-    means = {"accuracy": 0.9, "size": 0.2, "token_f1": 0.6, "iou_f1": 0.4, "auprc": 0.7}
+    means = {"accuracy": 0.9, "size": 0.2, "token_f1": 0.6, "query_f1": 0.5, "iou_f1": 0.4, "auprc": 0.7}
     means |= {"comprehensiveness": 0.35, "sufficiency": -0.01, "complement_accuracy": 0.52}
     return {
         "format": "assay-rationales-1",

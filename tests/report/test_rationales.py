@@ -5,21 +5,24 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from assay.rationales.measuring import MEASURES as MEASURED
 from assay.rationales.rules import READINGS as READ
 from assay.rationales.units import KINDS
-from assay.report.rationales.page import render
-from assay.report.rationales.texts import shown, window
-from assay.report.rationales.words import MEASURES, READINGS, UNITS, caveats, headline, meaning, selecting
-from tests.report.selecting import example, measure, selections
+from assay.report.rationales.page import render, votes
+from assay.report.rationales.texts import asked, shown, window
+from assay.report.rationales.words import MEASURES, READINGS, UNITS, caveats, headline, limits, meaning, selecting
+from tests.report.selecting import aligned, example, measure, pair, phrased, selections
 from tests.report.test_hybrid_view import HOSTILE, Tags
 
 
-def test_hostile_texts_are_text() -> None:
-    page = render(selections())
+@pytest.mark.parametrize("made", [selections, aligned, phrased])
+def test_hostile_texts_are_text(made: Callable[[], dict[str, Any]]) -> None:
+    page = render(made())
     assert HOSTILE not in page and "&lt;script&gt;" in page
     tags = Tags()
     tags.feed(page)
@@ -43,7 +46,7 @@ def test_the_headline_says_what_was_read_and_what_that_is_worth() -> None:
 
 def test_all_that_is_measured_is_explained() -> None:
     assert tuple(MEASURES) == MEASURED
-    assert set(READ) <= set(READINGS) and set(KINDS) == set(UNITS)
+    assert set(READ) <= set(READINGS) and {*KINDS, "phrase"} == set(UNITS)
     assert "the critic" in meaning(selections(critic=True), "complement_accuracy")
     page = render(selections())
     assert all(f'<th scope="row">{each.title}</th>' in page for each in MEASURES.values())
@@ -58,6 +61,44 @@ def test_the_rule_of_selection_is_named(rule: str, said: str) -> None:
     how = selections()["selecting"] | {"rule": rule}
     assert said in selecting(selections(selecting=how))
     assert "for each of 4 masks" in selecting(selections(selecting=how | {"masks": 4}))
+
+
+def test_aligned_words_have_the_number_of_their_pair_on_both_sides() -> None:
+    each = pair()
+    numbers = [re.findall(r'<sup class="nth">([\d, ]+)</sup>', html) for html in (shown(each), asked(each))]
+    assert numbers == [["1", "2"], ["1", "2"]]
+    assert "word3<sup" in shown(each) and "word2<sup" in asked(each) and HOSTILE not in shown(each) + asked(each)
+    twice = pair(pairs=[*each["pairs"], {"word": 6, "asked": 2, "votes": [0.1, -0.1]}])
+    assert '<sup class="nth">2, 3</sup>' in asked(twice)
+    page = render(aligned())
+    assert page.count('<ol class="pairs"') == 2 and "No word is aligned" in page
+    assert "<bdi>word3</bdi>" in page and "<bdi>word2</bdi>" in page and 'own"><bdi>good</bdi> +2.50' in page
+    assert [name for name, _ in votes({"votes": [1.0, -4.0, 3.0, 0.5]}, "d", "abcd")] == ["d", "b", "c"]
+    assert "at most 3 of them; a pair must say more than 20.0 % of what the strongest one says" in selecting(aligned())
+
+
+def test_neighbours_of_different_pairs_are_not_run_together() -> None:
+    text = "a b c"
+    words = {"text": text, "kept": [True, True, False], "marked": None, "starts": [0, 2, 4], "ends": [1, 3, 5]}
+    html = shown({**words, "pairs": [{"word": 1, "asked": 0}, {"word": 0, "asked": 1}]})
+    one, other = (f'<mark class="selected">{word}<sup class="nth">{nth}</sup></mark>' for word, nth in ("a2", "b1"))
+    assert html == f"{one} {other} c"
+
+
+def test_phrases_are_shown_with_what_they_say_and_how_little_that_may_be() -> None:
+    page = render(phrased())
+    assert "+0.35" in page and "\u22120.15" in page and "together" in page and "\u22120.10" in page and "+3.21" in page
+    (told,) = caveats(phrased())
+    assert "its phrases say 6.0 %, the stored phrases 4.0 %" in told
+    assert "phrases, which end with a punctuation mark or after 5 words, that say most" in selecting(phrased())
+    assert limits(phrased())[0] != limits(selections())[0] and limits(phrased())[2:] == limits(selections())[2:]
+
+
+def test_small_numbers_keep_two_digits_and_nothing_has_no_sign() -> None:
+    parts = {"whole": -1.5, "phrases": 0.00314, "stored": -0.00001}
+    account = {"parts": parts, "phrases": [{"text": "a", "by": -0.0314}], "stored": []}
+    page = render(phrased() | {"examples": [example() | {"account": account}]})
+    assert all(said in page for said in (">+0.0031<", ">0<", "\u22120.031<", ": \u22121.50<"))
 
 
 def test_what_a_reader_must_know_is_told_first() -> None:

@@ -111,7 +111,9 @@ def test_a_bar_has_its_colour_its_number_and_its_words_and_reaches_as_far_down_a
     assert said["film 0"]["class"] == said["a 0.001"]["class"] == "none"
     assert said["film 0"]["rowspan"] == "3"
     assert said["not 0.25"]["rowspan"] == "2"
-    assert all(str(title).endswith(str(cell["text"])) for title, cell in said.items())
+    written = {str(title): str(cell["text"]) for title, cell in said.items()}
+    assert (written["not a good −1"], written["a good 0.75"], written["film 0"]) == ("−1.00", "0.75", "0")
+    assert written["a 0.001"] == "0"  # beside a strongest of 1; its own figures would only make it wide
 
 
 def test_the_first_and_last_levels_are_always_shown():

@@ -27,6 +27,7 @@ from assay.cli.options import (
     ActOptions,
     AuditOptions,
     DataOptions,
+    EngineOptions,
     InfluenceOptions,
     ModelOptions,
     SelectionOptions,
@@ -34,7 +35,16 @@ from assay.cli.options import (
     TransformerOptions,
     TreeOptions,
 )
-from assay.cli.parts import about_corpus, chosen_corpus, chosen_examples, chosen_plan, names, title
+from assay.cli.parts import (
+    about_corpus,
+    chosen_corpus,
+    chosen_examples,
+    chosen_plan,
+    home_of,
+    learnt_corpus,
+    names,
+    title,
+)
 from assay.errors import AssayError
 from assay.progress import console as aside
 
@@ -46,6 +56,8 @@ app = App(
     suppress_keyboard_interrupt=False,  # `main` says how to go on
 )
 console = Console()
+study = App(name="study")
+app.command(study)
 Flat = Parameter(name="*")
 PLANNED = ("audit", "train")
 
@@ -81,7 +93,8 @@ def audit(
         "corpus": about_corpus(corpus, data.corpus) | {"split": options.split},
     }
     examples = chosen_examples(corpus, options.split, trained)
-    shown(auditing.audit(trained, examples, wanted, folder, about, corpus), folder, console)
+    home = home_of(model, folder / "model")
+    shown(auditing.audit(trained, examples, wanted, folder, about, corpus, home), folder, console)
 
 
 @app.command
@@ -114,16 +127,20 @@ def explain(
     explainers: Annotated[str, Parameter(help=NAMES)] = "usual",
     target: Annotated[str | None, Parameter(help="Class to explain; without it the predicted one.")] = None,
     phrases: Annotated[TreeOptions, Flat] = TreeOptions(),  # noqa: B008
+    data: Annotated[TrainedOn, Flat] = TrainedOn(),  # noqa: B008
     json_output: Annotated[bool, Parameter(name="--json", negative="", help="Print JSON.")] = False,
 ) -> None:
     """Show which words of a text each explainer holds responsible for the decision."""
     from assay.explainers import EXPLAINERS, USUAL
     from assay.run.explanation import explain as explain_text
+    from assay.run.languages import Home
 
     chosen = names(explainers, {"all": tuple(EXPLAINERS), "usual": USUAL})
     check_device(device, several=True)
     opened, tree, scorer = given_model(model, device, reading), phrases.tree, phrases.scorer
-    explanation = explain_text(opened, text, chosen, target=target, query=query, tree=tree, scorer=scorer)
+    place = home_of(model, Path("runs") / f"language-{Path(model).name}")
+    home = Home(place, lambda: learnt_corpus(opened, data), named=data.corpus is not None)
+    explanation = explain_text(opened, text, chosen, target=target, query=query, tree=tree, scorer=scorer, home=home)
     if json_output:
         print(json.dumps(explanation.json(), ensure_ascii=False))
     elif console.is_terminal:
@@ -302,6 +319,67 @@ def probe(
     show(wanted, labelled(corpus, seed), out, shlex.join(["assay", *sys.argv[1:]]), console)
 
 
+@study.default
+def run_study(
+    plan: Annotated[Path, Parameter(help="A TOML file with corpora, models, seeds and audits, or a study's folder.")],
+    /,
+    *,
+    options: Annotated[EngineOptions, Flat] = EngineOptions(),  # noqa: B008
+    out: Annotated[Path | None, Parameter(help="Folder for the results; without it runs/ and the plan's name.")] = None,
+    dry_run: Annotated[bool, Parameter(negative="", help="Show what there is to do, and do nothing.")] = False,
+) -> None:
+    """Run what is missing of a grid: corpora x models x seeds x audits, and write a table for each question.
+
+    What is done is kept: after a stop, the same command goes on, and several may work in one folder.
+    """
+    from assay.cli import studying
+
+    if dry_run:
+        studying.planned(plan, out, options, console)
+    else:
+        studying.ran(plan, out, options, console)
+
+
+@study.command
+def status(
+    place: Annotated[Path, Parameter(help="The folder of a study, or its plan.")],
+    /,
+    *,
+    out: Annotated[Path | None, Parameter(help="With a plan: its folder, where it is not runs/ and its name.")] = None,
+    json_output: Annotated[bool, Parameter(name="--json", negative="", help="Print every trial as JSON.")] = False,
+) -> None:
+    """Show how far a study is: what is done, failed and why, under way, or missing."""
+    from assay.cli import studying
+
+    studying.told(place, out, json_output, console)
+
+
+@study.command
+def retry_failed(
+    place: Annotated[Path, Parameter(help="The folder of a study, or its plan.")],
+    /,
+    *,
+    options: Annotated[EngineOptions, Flat] = EngineOptions(),  # noqa: B008
+    out: Annotated[Path | None, Parameter(help="With a plan: its folder, where it is not runs/ and its name.")] = None,
+) -> None:
+    """Run what is missing of a study, and try again what failed."""
+    from assay.cli import studying
+
+    studying.ran(place, out, options, console, retry=True)
+
+
+@study.command
+def compare(
+    first: Annotated[Path, Parameter(help="The folder of a study.")],
+    second: Annotated[Path, Parameter(help="The folder of another study.")],
+    /,
+) -> None:
+    """Compare two studies: whether what both have came out the same, number for number."""
+    from assay.cli import studying
+
+    studying.held_together(first, second, console)
+
+
 def _list(rows: dict[str, tuple[str, str]]) -> None:
     from rich.table import Table
 
@@ -347,6 +425,8 @@ def _plan(path: Path) -> Dict:
     except ValueError as fault:
         raise AssayError(f"The plan {path} is no TOML file: {fault}.") from fault
     options = {name: ",".join(map(str, value)) if isinstance(value, list) else value for name, value in held.items()}
+    if any("\x00" in str(value) for value in options.values()):
+        raise AssayError(f"The plan {path} holds a character \\0, which is in no name; remove it.")
     # not cyclopts' own reader of TOML: it leaves out what is called like a verb, such as audits
     return Dict(dict.fromkeys(PLANNED, options), source=str(path))
 

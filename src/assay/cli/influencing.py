@@ -6,7 +6,6 @@ import json
 import re
 import shlex
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from assay.cli.options import InfluenceOptions, TrainedOn
-from assay.cli.parts import chosen_corpus
+from assay.cli.parts import learnt_corpus
 from assay.errors import AssayError
 
 if TYPE_CHECKING:
@@ -66,12 +65,7 @@ def _background(model: Opened, data: TrainedOn, seed: int | None) -> Background:
     """The model with the corpus that it learnt from: the one that is named, or the one that its card names."""
     from assay.run.background import Background
 
-    known = model.history.get("corpus")
-    if data.corpus is None and known is None:
-        raise AssayError("Where this model learnt from is not known; name the texts with --corpus.")
-    made = model.history.get("recipe") or model.history.get("finetuning") or {"training": {}}
-    seed = made["training"].get("seed", 0) if seed is None else seed
-    return Background.of(model, chosen_corpus(replace(data, corpus=data.corpus or str(known)), seed))
+    return Background.of(model, learnt_corpus(model, data, seed))
 
 
 def _answer(background: Background, text: str | None, query: str | None, options: InfluenceOptions) -> dict[str, Any]:

@@ -118,7 +118,7 @@ def check_device(name: str, several: bool = False) -> None:
 
     try:
         for each in name.split(",") if several else [name]:
-            torch.zeros(1, device=each.strip())
+            torch.zeros(1, device=each.strip()).item()  # a device named meta holds no numbers
     except (RuntimeError, AssertionError) as fault:
         raise AssayError(f"The device {name!r} cannot be used here; try cpu.") from fault
 

@@ -28,6 +28,7 @@ class DataOptions:
     label_column: Annotated[str, Parameter(help="Column of a file that holds the class.")] = "label"
     query_column: Annotated[str | None, Parameter(help="Column with the question of each text, '' for none.")] = None
     joined: Annotated[bool, Parameter(negative="", help="Read the question of a pair before its text, as one.")] = False
+    parted: Annotated[bool, Parameter(negative="", help="Read the second line of a text as its question.")] = False
     split_column: Annotated[str | None, Parameter(help="Column that says train, dev or test.")] = None
     evidence_column: Annotated[str | None, Parameter(help="Column with [start, end] spans of deciding words.")] = None
     train_limit: Annotated[int | None, Parameter(help="Train on this many texts, drawn by the seed.")] = None
@@ -118,11 +119,14 @@ class TreeOptions:
     """Hierarchies of phrases."""
 
     tree: Annotated[
-        str | None, Parameter(help="Also a hierarchy of phrases: hedge or acd, with options as in 'hedge(window=1)'.")
+        str | None,
+        Parameter(help="Also a hierarchy of phrases: hedge, acd, soc or scd, with options as in 'hedge(window=1)'."),
     ] = None
     scorer: Annotated[
         str | None,
-        Parameter(help="What a phrase of it counts: occlusion, alone, margin, shapley, cd or integrated_gradients."),
+        Parameter(
+            help="What a phrase of it counts: occlusion, alone, margin, shapley, cd, soc or integrated_gradients."
+        ),
     ] = None
 
 
@@ -172,7 +176,11 @@ class SelectionOptions:
     """What is selected, and by whom."""
 
     recipe: Annotated[
-        str, Parameter(help="How the selection is learnt: a name from 'assay rationalise --recipes'.")
+        str,
+        Parameter(
+            help="How the selection is learnt: mcd, fresh, transport (pairs), selfexplain (phrases), or another name "
+            "from 'assay rationalise --recipes'."
+        ),
     ] = "mcd"
     rate: Annotated[
         float | None, Parameter(help="Share of words to select; without it as many as people marked, else 0.2.")
@@ -180,13 +188,19 @@ class SelectionOptions:
     units: Annotated[
         Literal["token", "span", "sentence"], Parameter(help="What is selected at once: token, span or sentence.")
     ] = "token"
-    width: Annotated[int | None, Parameter(help="Words of a span.")] = None
+    width: Annotated[int | None, Parameter(help="Words of a span, or most words of a phrase.")] = None
     reading: Annotated[
         str | None, Parameter(help="In place of what is not selected: zero, mask, pad, mean, or delete.")
     ] = None
     size: Annotated[float | None, Parameter(help="How strongly the size is drawn to the rate.")] = None
     continuity: Annotated[float | None, Parameter(help="How strongly selected words are held together.")] = None
-    concepts: Annotated[int | None, Parameter(help="How many concepts there are, in recipes that have any.")] = None
+    concepts: Annotated[
+        int | None, Parameter(help="How many concepts or phrases are kept, in recipes that have any.")
+    ] = None
+    pairs: Annotated[int | None, Parameter(help="Most pairs of words that are aligned, by transport.")] = None
+    price: Annotated[
+        float | None, Parameter(help="What aligning two words costs, by transport: 0 to 1 of what the best pair gains.")
+    ] = None
     encoder: Annotated[str | None, Parameter(help="lstm, gru, cnn, conv, average, none or transformer.")] = None
     vectors: Annotated[str | None, Parameter(help="random, or glove: 50-d vectors, fetched once.")] = None
     frozen: Annotated[bool | None, Parameter(help="Keep the embeddings, or the encoder, as they start.")] = None
@@ -198,3 +212,27 @@ class SelectionOptions:
     seed: Annotated[int, Parameter(help="Decides everything that is random.")] = 0
     device: Annotated[str, Parameter(help="cpu or cuda.")] = "cpu"
     limit: Annotated[int | None, Parameter(help="Measure on this many test texts, drawn by the seed.")] = None
+
+
+@dataclass(frozen=True)
+class EngineOptions:
+    """Who makes the trials of a study."""
+
+    engine: Annotated[Literal["local", "ray"], Parameter(help="local: processes of this machine; ray: a cluster.")] = (
+        "local"
+    )
+    jobs: Annotated[int | None, Parameter(help="For local: trials at once; without it one for each device.")] = None
+    device: Annotated[
+        str | None, Parameter(help="cpu or cuda; for local, several with commas that processes take in turn.")
+    ] = None
+    retries: Annotated[
+        int | None, Parameter(help="How often a trial is tried again whose process or node is lost.")
+    ] = None
+    address: Annotated[str | None, Parameter(help="For ray: where the cluster is; without it one of this machine.")] = (
+        None
+    )
+    cpus: Annotated[float | None, Parameter(help="For ray: CPUs for each trial.")] = None
+    gpus: Annotated[float | None, Parameter(help="For ray: GPUs for each trial, such as 0.5 for two on one.")] = None
+    shared: Annotated[
+        bool | None, Parameter(negative="", help="For ray: all nodes see the folder, and write there themselves.")
+    ] = None

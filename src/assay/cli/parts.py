@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from assay.cli.models import HUB, chosen_recipe, kind_of, named
-from assay.cli.options import AuditOptions, DataOptions, ModelOptions, TransformerOptions, TreeOptions
+from assay.cli.models import GIVEN, HUB, chosen_recipe, kind_of, named
+from assay.cli.options import AuditOptions, DataOptions, ModelOptions, TrainedOn, TransformerOptions, TreeOptions
+from assay.errors import AssayError
 
 if TYPE_CHECKING:
     from assay.data.examples import Corpus, Example
@@ -22,8 +24,29 @@ def chosen_corpus(data: DataOptions, seed: int, whole: bool = False) -> Corpus:
     from assay.data.subsets import thinned
 
     names = (data.text_column, data.label_column, data.split_column, data.query_column, data.evidence_column)
-    found = corpus(data.corpus, seed, Columns(*names), data.joined, whole)
+    found = corpus(data.corpus, seed, Columns(*names), data.joined, whole, data.parted)
     return found if data.train_limit is None else thinned(found, data.train_limit, seed)
+
+
+def learnt_corpus(model: Opened, data: TrainedOn, seed: int | None = None) -> Corpus:
+    """The corpus that a model learnt from: the one that is named, or the one that its card names."""
+    from assay.data.catalogue import CORPORA
+    from assay.data.planted import PLANTED
+
+    known = model.history.get("corpus")
+    if data.corpus is None and known is None:
+        raise AssayError("Where this model learnt from is not known; name the texts with --corpus.")
+    if data.corpus is None and known not in (*CORPORA, *PLANTED):
+        raise AssayError(f"The model learnt from {known}, which is no name of a corpus; name the texts with --corpus.")
+    if seed is None:
+        seed = _seed(model.history)
+    return chosen_corpus(replace(data, corpus=data.corpus or str(known)), seed)
+
+
+def _seed(history: dict[str, Any]) -> int:
+    """What the training of a model started from, or 0."""
+    made = history.get("recipe") or history.get("finetuning") or history.get("rationalising", {}).get("base") or {}
+    return int(made.get("training", {}).get("seed", 0))
 
 
 def chosen_plan(options: AuditOptions, phrases: TreeOptions, seed: int) -> AuditPlan:
@@ -72,6 +95,11 @@ def _marks(options: ModelOptions) -> Iterator[str]:
         value = getattr(options, name)
         if value is not None:
             yield f"-{name}" if value is True else f"-{name}{value}"
+
+
+def home_of(name: str | None, folder: Path) -> Path:
+    """Where a model lies, or what was fitted to it: its own folder, or the given one."""
+    return Path(name) if name is not None and kind_of(name) in GIVEN and Path(name).is_dir() else folder
 
 
 def about_corpus(corpus: Corpus, asked: str) -> dict[str, Any]:

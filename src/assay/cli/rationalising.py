@@ -13,7 +13,6 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from assay.cli.models import HUB
 from assay.cli.options import DataOptions, SelectionOptions
 from assay.cli.parts import chosen_corpus
 
@@ -24,14 +23,17 @@ def shown_rationales(
     data: DataOptions, options: SelectionOptions, model: str | None, out: Path | None, console: Console
 ) -> None:
     """Trains, measures, writes the page and the numbers, and prints the finding."""
+    from assay.models.recipes import Recipe
     from assay.report.rationales.words import headline
-    from assay.run.rationalising import PAGE, chosen, rationalise, write
+    from assay.run.rationalising import PAGE, rationalise, write
+    from assay.run.wanted import chosen
 
     others = {name: value for name, value in asdict(options).items() if name not in NOT_OF_TRAINING}
     usual = options.recipe, model, options.rate, options.units, options.seed
-    chosen(*usual, options.device, **others)  # what is wrong in it is said before a corpus is read
+    wanted = chosen(*usual, options.device, **others)  # what is wrong in it is said before a corpus is read
     corpus = chosen_corpus(data, options.seed)
-    folder = out or Path("runs") / _title(corpus.name, options, model)
+    encoder = wanted.base.architecture.encoder if isinstance(wanted.base, Recipe) else Path(wanted.base.base).name
+    folder = out or Path("runs") / _title(corpus.name, encoder, options)
     made = rationalise(corpus, *usual, folder, options.device, options.limit, **others)
     answer = made.answer | {"command": shlex.join(["assay", *sys.argv[1:]])}
     write(answer, folder)
@@ -40,16 +42,15 @@ def shown_rationales(
     console.print(f"Page: {folder / PAGE}", soft_wrap=True, highlight=False)
 
 
-def _title(corpus: str, options: SelectionOptions, model: str | None) -> str:
+def _title(corpus: str, encoder: str, options: SelectionOptions) -> str:
     """A folder name that tells one run from another."""
-    made = Path(model.removeprefix(HUB)).name if model is not None else options.encoder or "lstm"
-    parts = [corpus, options.recipe, made, *_marks(options), str(options.seed)]
+    parts = [corpus, options.recipe, encoder, *_marks(options), str(options.seed)]
     return re.sub(r"[^\w.-]+", "-", "-".join(parts))
 
 
 def _marks(options: SelectionOptions) -> list[str]:
     """What tells a selection from the usual one."""
-    told = ("rate", "width", "reading", "size", "continuity", "concepts")
+    told = ("rate", "width", "reading", "size", "continuity", "concepts", "pairs", "price")
     units = [] if options.units == "token" else [options.units]
     given = ((name, getattr(options, name)) for name in told)
     return units + [f"{name}{value}" for name, value in given if value is not None]

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from assay.errors import AssayError
+from assay.errors import AssayError, reason
 from assay.files import write_text
 from assay.progress import bar
 from assay.records import EXAMPLES, INSTANCES, SUMMARY, Record
@@ -40,8 +41,11 @@ def reported(folders: Sequence[Path], form: str, out: Path | None, console: Cons
         raise AssayError(f"Name the folder of a finished audit, such as: assay report {_some()}")
     record = opened(folders[0])
     path = free_place(out or folders[0] / f"report.{form}")
-    FORMS[form](record, path)
-    tell(record, path, console)
+    if path.exists() and path.suffix.lower() != f".{form}":  # texts or a plan, by a slip: no report is called so
+        raise AssayError(f"{path} is there already, and its name is not that of a report; name another with --out.")
+    with _drawable(folders[0]):
+        FORMS[form](record, path)
+        tell(record, path, console)
 
 
 def compared(folders: Sequence[Path], form: str, out: Path | None, console: Console) -> None:
@@ -55,8 +59,10 @@ def compared(folders: Sequence[Path], form: str, out: Path | None, console: Cons
     path = free_place(out or Path(f"comparison.{form}"))
     if path.exists() and not ours(path):
         raise AssayError(f"{path} is there already and is no comparison of assay; name another file with --out.")
-    comparison = differences({name: opened(folder) for name, folder in run_names(folders).items()})
-    write_text(path, FORMS[form](comparison))
+    records = {name: opened(folder) for name, folder in run_names(folders).items()}
+    with _drawable(*folders):
+        comparison = differences(records)
+        write_text(path, FORMS[form](comparison))
     console.print()
     console.print(verdict(comparison), highlight=False)
     if (table := run_table(comparison, console.width)) is not None:
@@ -86,7 +92,8 @@ def drawn(folder: Path, form: str, out: Path | None, console: Console) -> None:
     from assay.report import plots
     from assay.report.sections import captions
 
-    found = {name: drawing for name, draw in plots.FIGURES.items() if (drawing := draw(record)) is not None}
+    with _drawable(folder):
+        found = {name: drawing for name, draw in plots.FIGURES.items() if (drawing := draw(record)) is not None}
     if not found:
         raise AssayError(f"{folder} has no figures: none of its audits gave a number that is drawn.")
     place.mkdir(parents=True, exist_ok=True)
@@ -131,6 +138,21 @@ def opened(folder: Path) -> Record:
     if not folder.is_dir():
         raise AssayError(f"{folder} is a file; name the folder that 'assay audit' has left.")
     return Record.read(folder)
+
+
+@contextmanager
+def _drawable(*folders: Path) -> Iterator[None]:
+    """Within, what is missing in a record, or is none of what an audit leaves, is told in a sentence."""
+    try:
+        yield
+    except (AssayError, OSError, MemoryError):
+        raise
+    except Exception as fault:  # of templates and drawings: a summary may hold anything
+        listed = ", ".join(map(str, folders))
+        raise AssayError(
+            f"{listed} cannot be shown ({type(fault).__name__}: {reason(fault)}); run the audit again, "
+            "with another --out."
+        ) from fault
 
 
 def free_place(path: Path) -> Path:

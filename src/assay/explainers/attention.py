@@ -43,7 +43,7 @@ class Attention:
     def unfit(self, model: Model) -> str | None:
         if self.layer is None and isinstance(model, PooledModel):
             return None if self.head is None else "the attention that pools has no heads; name a layer"
-        if isinstance(model, SelectingModel):
+        if isinstance(model, SelectingModel) and not model.attends:
             return "the model shows no attention, but the words that it selects; see rationale"
         if self == Attention() and no_layers(model) is not None:
             return None  # it may show some attention all the same

@@ -13,7 +13,7 @@ from assay.types import Batch, Model, SelectingModel
 
 @dataclass(frozen=True)
 class Rationale:
-    """The words that the model read, in the order of their chances, above those that it did not; for any class."""
+    """The words that the model selects, in the order of their chances, above all others; for any class."""
 
     def unfit(self, model: Model) -> str | None:
         selecting = isinstance(model, SelectingModel)

@@ -1,42 +1,38 @@
-"""From a corpus of pairs to a model that aligns what it reads; a folder of it is JSON and safetensors."""
+"""Optimal transport (Swanson et al., 2020): few words of a text aligned with few of its question or hypothesis."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
-import torch
 from jaxtyping import Float
-from safetensors.torch import load_file
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional as F
 
 from assay.data.batches import Tokenised
 from assay.data.examples import Corpus
-from assay.data.text import TextOptions, Tokeniser
-from assay.errors import AssayError, told
-from assay.files import write_text
-from assay.models import tensors
+from assay.data.parted import parted, two_lines
+from assay.data.text import Tokeniser
+from assay.errors import AssayError
 from assay.models.architecture import Architecture
 from assay.models.checkpoints import Checkpoint
 from assay.models.lessons import CHANCE, Learning
 from assay.models.options import Training
 from assay.models.predictions import graded
-from assay.models.recipes import CHECKPOINT, Recipe, check_same, course, fingerprint, learnable
-from assay.models.store import TOKENISER, WEIGHTS, Opened
+from assay.models.recipes import Recipe, course, fingerprint, learnable, take_vectors
+from assay.models.store import Opened
 from assay.models.textmodel import TextModel
 from assay.models.training import fit
-from assay.rationales.alignment import Aligner
+from assay.rationales.alignment import Aligner, drawn
+from assay.rationales.storing import kept, plain
 from assay.rationales.transport import Transport
 from assay.types import Batch
 
-CARD = "aligner.json"
 BASE = Recipe(
     Architecture(encoder="average", embedding=64, hidden=32, alignment_size=32),
-    training=Training(epochs=30, patience=5, batch_size=64, learning_rate=3e-3),
+    training=Training(epochs=30, patience=10, batch_size=64, learning_rate=5e-3),
 )
 """A word is encoded by itself, so that an aligned pair stands for these two words and for nothing around them."""
 
@@ -60,7 +56,10 @@ class Answered:
 
 @dataclass(frozen=True)
 class Aligning:
-    """Everything that decides which weights come out, besides the corpus."""
+    """For pairs: few words of a text are aligned with words of its query, at a price, and aligned pairs alone decide.
+
+    Together with the corpus, it decides which weights come out.
+    """
 
     transport: Transport = field(default_factory=lambda: Transport(price=0.2, steps=50))
     base: Recipe = BASE
@@ -70,84 +69,48 @@ def train_transport(
     corpus: Corpus, wanted: Aligning | None = None, folder: Path | None = None, device: str = "cpu"
 ) -> Opened:
     """A model trained on the corpus; with a folder it is stored there, and an interrupted training goes on."""
-    wanted = wanted or Aligning()
-    if any(example.query is None for example in (*corpus.train, *corpus.dev)):
-        raise AssayError(f"Only a text and a query can be aligned, and {corpus.name!r} has texts without one.")
+    wanted, corpus = wanted or Aligning(), pairs(corpus)
     identity = {
         "corpus": corpus.name,
         "data": fingerprint((*corpus.train, *corpus.dev)),
-        "aligning": asdict(wanted),
+        "rationalising": {"recipe": "transport", "transport": asdict(wanted.transport), "base": plain(wanted.base)},
     }
-    if folder is not None and is_folder(folder):
-        return _finished(folder, identity, device)
-    tokeniser = Tokeniser.fit(_texts(corpus), wanted.base.text)
-    train, dev, skipped = learnable(corpus, tokeniser, wanted.base.text.longest)
-    if folder is not None:
-        folder.mkdir(parents=True, exist_ok=True)  # what cannot be written to is known before the work
-    network = drawn(wanted, len(tokeniser.vocabulary), len(corpus.classes)).to(device)
-    checkpoint = None if folder is None else Checkpoint(folder / CHECKPOINT, identity)
-    state = fit(network, train, dev, wanted.base.training, checkpoint, Answered())
-    model = Opened(network, tokeniser, corpus.classes, identity | course(state) | {"skipped": skipped})
-    if folder is not None:
-        save(model, folder)
-        (folder / CHECKPOINT).unlink(missing_ok=True)
-    return model
+
+    def learnt(checkpoint: Checkpoint | None) -> Opened:
+        tokeniser = Tokeniser.fit(_texts(corpus), wanted.base.text)
+        train, dev, skipped = learnable(corpus, tokeniser, wanted.base.text.longest)
+        network = begun(wanted, tokeniser, len(corpus.classes)).to(device)
+        state = fit(network, train, dev, wanted.base.training, checkpoint, Answered())
+        return Opened(network, tokeniser, corpus.classes, identity | course(state) | {"skipped": skipped})
+
+    return kept(folder, identity, device, learnt)
 
 
-def drawn(wanted: Aligning, words: int, classes: int) -> Aligner:
-    """An untrained model, the same for the same seed."""
-    with torch.random.fork_rng():
-        torch.manual_seed(wanted.base.training.seed)
-        network = Aligner(wanted.base.architecture, words, classes, wanted.transport)
-        nn.init.normal_(network.embedding.weight, std=0.5)
-    with torch.no_grad():
-        network.embedding.weight[0] = 0
+def pairs(corpus: Corpus) -> Corpus:
+    """The corpus, if it has a query for each text; where all texts have two lines, the second one is the query."""
+    examples = (*corpus.train, *corpus.dev, *corpus.test)
+    if not any(example.query is not None for example in examples) and two_lines(corpus):
+        return parted(corpus)
+    if any(example.query is None for example in examples):
+        raise AssayError(
+            f"Only the words of a text and of its question or hypothesis can be aligned, and {corpus.name!r} has texts "
+            "without one; choose a corpus of pairs, such as snli, or another recipe."
+        )
+    if any(example.candidates is not None for example in examples):
+        raise AssayError(f"The texts of {corpus.name!r} have classes of their own; no recipe selects words for that.")
+    return corpus
+
+
+def begun(wanted: Aligning, tokeniser: Tokeniser, classes: int) -> Aligner:
+    """The model before it learns, with the vectors that are named."""
+    words, architecture = tokeniser.vocabulary, wanted.base.architecture
+    network = drawn(architecture, wanted.transport, len(words), classes, wanted.base.training.seed)
+    if architecture.vectors == "glove":
+        take_vectors(network.embedding, words)
+    network.embedding.weight.requires_grad_(not architecture.frozen)
     return network
-
-
-def is_folder(path: Path) -> bool:
-    """Whether the folder holds a model that aligns words."""
-    return (path / CARD).is_file()
-
-
-def save(model: Opened, folder: Path) -> None:
-    """Writes the folder; the card comes last and marks it as whole."""
-    network = model.network
-    assert isinstance(network, Aligner) and isinstance(model.tokeniser, Tokeniser)
-    write_text(folder / TOKENISER, model.tokeniser.to_json())
-    tensors.save(network.state_dict(), folder / WEIGHTS)
-    card = {
-        "format": "assay-aligner-1",
-        "architecture": asdict(network.architecture),
-        "transport": asdict(network.transport),
-        "text": asdict(model.tokeniser.options),
-        "classes": list(model.classes),
-        "history": model.history,
-    }
-    write_text(folder / CARD, json.dumps(card, indent=2, ensure_ascii=False) + "\n")
-
-
-def load(folder: Path, device: torch.device | str = "cpu") -> Opened:
-    """Reads the folder."""
-    if not is_folder(folder):
-        raise AssayError(f"{folder} holds no model that aligns words; train one with --recipe transport.")
-    with told(lambda reason: f"The model folder {folder} is damaged ({reason}); train it again or copy it anew."):
-        card = json.loads((folder / CARD).read_text(encoding="utf-8"))
-        text = TextOptions(**card["text"])
-        tokeniser = Tokeniser.from_json((folder / TOKENISER).read_text(encoding="utf-8"), text)
-        architecture, transport = Architecture(**card["architecture"]), Transport(**card["transport"])
-        network = Aligner(architecture, len(tokeniser.vocabulary), len(card["classes"]), transport)
-        network.load_state_dict(load_file(folder / WEIGHTS))
-        classes, history = tuple(card["classes"]), dict(card["history"])
-    return Opened(network.to(device).eval(), tokeniser, classes, history)
 
 
 def _texts(corpus: Corpus) -> Iterator[str]:
     for example in corpus.train:
         yield from (example.text, example.query or "")
-
-
-def _finished(folder: Path, identity: dict[str, Any], device: str) -> Opened:
-    model = load(folder, device)
-    check_same(folder, model.history, identity)
-    return model

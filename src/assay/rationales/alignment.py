@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+from typing import Any
+
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -12,8 +15,9 @@ from assay.errors import AssayError
 from assay.models.architecture import Architecture
 from assay.models.encoders import encoder
 from assay.models.network import blank_of
-from assay.models.textmodel import TextModel
+from assay.rationales.selecting import Selecting, without_others
 from assay.rationales.transport import Transport
+from assay.rationales.units import Units
 from assay.types import Batch, Edit, Output, Selection
 
 LEAST = 1e-6  # added under a root, which has no slope at 0
@@ -33,7 +37,7 @@ class Votes(nn.Module):
         return votes
 
 
-class Aligner(TextModel):
+class Aligner(Selecting):
     """Aligns few words of a text with words of a query and adds up what the aligned pairs say for each class.
 
     Swanson et al. (2020): the alignment is a sparse transport plan, and nothing else reaches the decision. A pair
@@ -78,9 +82,29 @@ class Aligner(TextModel):
         described = f"alignment of words over: {self.architecture.encoder} encoder, sum over aligned pairs"
         return {"description": described, "shape": "alignment", "items": "words"}
 
+    @property
+    def selecting(self) -> dict[str, Any]:
+        return {
+            "units": asdict(Units()),
+            "rule": "aligned",
+            "meaning": "words that are aligned, by more than half, with a word of the question or hypothesis",
+            "masks": 1,
+            "reading": "delete",
+            "transport": asdict(self.transport),
+        }
+
+    @property
+    def reads(self) -> str:
+        return "selected"
+
     def part(self, name: str) -> nn.Module:
         part: nn.Module = getattr(self, name)
         return part
+
+    def redrawn(self, seed: int) -> Aligner:
+        """A model of the same kind in which every weight is random."""
+        fresh = drawn(self.architecture, self.transport, len(self.vectors), self.classes, seed)
+        return fresh.to(self.vectors).eval()
 
     def blank(self, name: str) -> Float[Tensor, " D"]:
         return blank_of(self.vectors, name)
@@ -99,7 +123,10 @@ class Aligner(TextModel):
     def votes(self, x: Float[Tensor, "B T D"], batch: Batch) -> Float[Tensor, "B T S C"]:
         """What each pair of words would say for each class."""
         if batch.query is None:
-            raise AssayError("This model reads pairs; give it a text and a question or hypothesis (--query).")
+            raise AssayError(
+                "This model reads pairs; give it a text and a question or hypothesis (--query), or texts of which the "
+                "second line is one (--parted)."
+            )
         text = self.encoder(x, batch.mask)
         query = self.encoder(self.embedding(batch.query.ids), batch.query.mask)
         votes: Tensor = self.decoder(text, query)
@@ -115,6 +142,24 @@ class Aligner(TextModel):
         plan = self.alignment(x, batch)
         return Selection((plan > 0.5).any(-1), plan.sum(-1).clamp(max=1))
 
+    @torch.no_grad()
+    def viewed(self, x: Float[Tensor, "B T D"], batch: Batch, view: str) -> Float[Tensor, "B C"]:
+        """The logits for the words of the text that are aligned, for the rest, or for all; words are aligned anew."""
+        answer: Output = self(*without_others(x, batch, self.selection(x, batch).kept, view))
+        return answer.logits
+
+    @torch.no_grad()
+    def accounts(self, x: Float[Tensor, "B T D"], batch: Batch) -> list[dict[str, Any]]:
+        """The pairs of words that are aligned, with what each says for each class, above the mean of all."""
+        votes = self.votes(x, batch)
+        apart = votes - votes.mean(-1, keepdim=True)
+        rows, words, asked = (self._plan(votes, batch) > 0.5).nonzero(as_tuple=True)
+        found: list[dict[str, Any]] = [{"aligned": []} for _ in range(len(batch))]
+        parts = (rows, words, asked, apart[rows, words, asked])
+        for row, *pair in zip(*(each.tolist() for each in parts), strict=True):
+            found[row]["aligned"].append(dict(zip(("word", "asked", "votes"), pair, strict=True)))
+        return found
+
     def _plan(self, votes: Float[Tensor, "B T S C"], batch: Batch) -> Float[Tensor, "B T S"]:
         """The alignment; since a pair gains by what it says, none can say much while hardly being aligned."""
         assert batch.query is not None
@@ -123,3 +168,14 @@ class Aligner(TextModel):
         gain = (apart.square().sum(-1) + LEAST).sqrt() * there
         most = gain.detach().amax((1, 2), keepdim=True).clamp(min=LEAST)
         return self.transport(-gain / most, batch.mask, batch.query.mask)
+
+
+def drawn(architecture: Architecture, transport: Transport, words: int, classes: int, seed: int) -> Aligner:
+    """An untrained model, the same for the same seed."""
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        network = Aligner(architecture, words, classes, transport)
+        nn.init.normal_(network.embedding.weight, std=0.5)
+    with torch.no_grad():
+        network.embedding.weight[0] = 0
+    return network

@@ -148,7 +148,7 @@ def _step(
         if options.clip is not None:
             nn.utils.clip_grad_norm_(learning, options.clip)
         value = float(loss.detach())
-        share = float(play.z.detach().mean(1).sum() / batch.mask.sum())
+        share = play.share
         _paced(optimiser, stage, options.learning_rate, share)
         optimiser.step()
     return value, share

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -18,15 +18,11 @@ from assay.metrics import bootstrap, plausibility
 from assay.metrics.overlap import auprc
 from assay.metrics.performance import macro_f1
 from assay.models.predictions import groups
-from assay.rationales.play import VIEWS
-from assay.rationales.rationaliser import Rationaliser
+from assay.rationales.selecting import VIEWS, Selecting
 from assay.types import Batch
 
-CRITIC = "critic"
-"""The reader of what was not selected, in games that have one."""
-
 MEASURES = (
-    *("accuracy", "size", "token_f1", "iou_f1", "auprc"),
+    *("accuracy", "size", "token_f1", "query_f1", "iou_f1", "auprc"),
     *("comprehensiveness", "sufficiency", "complement_accuracy"),
 )
 
@@ -35,7 +31,8 @@ MEASURES = (
 class Selected:
     """What the model did with one text: the chance of each word, the words that it selected, and its decision.
 
-    `numbers` are the measures of this text; nan stands for what it does not have.
+    `numbers` are the measures of this text; nan stands for what it does not have. The `account` is what else the model
+    tells of its decision.
     """
 
     row: Tokenised
@@ -43,13 +40,14 @@ class Selected:
     chance: Float[np.ndarray, " T"]
     probabilities: Float[np.ndarray, " C"]
     numbers: dict[str, float]
+    account: dict[str, Any] = field(default_factory=dict)
 
     @property
     def predicted(self) -> int:
         return int(self.probabilities.argmax())
 
 
-def selected(model: Rationaliser, rows: Sequence[Tokenised]) -> list[Selected]:
+def selected(model: Selecting, rows: Sequence[Tokenised]) -> list[Selected]:
     """What the model selects of each text, in the order given."""
     found: list[Selected | None] = [None] * len(rows)
     was_training = model.training
@@ -96,7 +94,7 @@ def pooled(found: Sequence[Selected], classes: int) -> dict[str, float]:
     return answer
 
 
-def _read(model: Rationaliser, batch: Batch, rows: Sequence[Tokenised]) -> list[Selected]:
+def _read(model: Selecting, batch: Batch, rows: Sequence[Tokenised]) -> list[Selected]:
     """The measures of a batch."""
     x = model.embed(batch)
     selection = model.selection(x, batch)
@@ -104,15 +102,17 @@ def _read(model: Rationaliser, batch: Batch, rows: Sequence[Tokenised]) -> list[
     scores = Rationale()(model, batch, batch.labels).double().cpu().numpy()
     kept, chance = selection.kept.cpu().numpy(), selection.chance.double().cpu().numpy()
     mask, labels = batch.mask.cpu().numpy(), batch.labels.cpu().numpy()
+    accounts = model.accounts(x, batch)
     numbers = {
         "accuracy": (decided.argmax(-1) == labels).astype(float),
         "size": kept.sum(-1) / mask.sum(-1),
         **_faithful(model, x, batch, decided.argmax(-1)),
         **_plausible(kept, scores, mask, rows),
+        "query_f1": np.array([_asked(row, account) for row, account in zip(rows, accounts, strict=True)]),
     }
     widths = [len(row.ids) for row in rows]
     return [
-        Selected(row, kept[place, :width], chance[place, :width], decided[place], _of(numbers, place))
+        Selected(row, kept[place, :width], chance[place, :width], decided[place], _of(numbers, place), accounts[place])
         for place, (row, width) in enumerate(zip(rows, widths, strict=True))
     ]
 
@@ -122,7 +122,7 @@ def _of(numbers: dict[str, Float[np.ndarray, " B"]], place: int) -> dict[str, fl
 
 
 def _faithful(
-    model: Rationaliser, x: Float[Tensor, "B T D"], batch: Batch, decided: Int[np.ndarray, " B"]
+    model: Selecting, x: Float[Tensor, "B T D"], batch: Batch, decided: Int[np.ndarray, " B"]
 ) -> dict[str, Float[np.ndarray, " B"]]:
     """What becomes of the decided class when all words are read, the selected ones, or the rest.
 
@@ -131,9 +131,7 @@ def _faithful(
     # differs from DeYoung et al. (2020): the class is the model's decision, which it makes by the selected words
     p = {view: _probabilities(model.viewed(x, batch, view)) for view in VIEWS}
     of = {view: values[np.arange(len(decided)), decided] for view, values in p.items()}
-    rest = p["rest"]
-    if CRITIC in model.players.readers:
-        rest = _probabilities(model.play(batch, x).read(CRITIC, "rest", model.mask).logits)
+    rest = _probabilities(model.complement(x, batch)) if model.critic else p["rest"]
     return {
         "comprehensiveness": of["all"] - of["rest"],
         "sufficiency": of["all"] - of["selected"],
@@ -160,6 +158,15 @@ def _plausible(
     counts = {"token_f1": plausibility.token_counts(kept, truth), "iou_f1": _spans(kept, truth)}
     found = {name: np.where(unmarked, np.nan, plausibility.scores(each).f1) for name, each in counts.items()}
     return found | {"auprc": auprc(scores, truth, mask)}
+
+
+def _asked(row: Tokenised, account: dict[str, Any]) -> float:
+    """The F1 of the words of the query that are aligned with any of the text; nan where none are or were marked."""
+    if "aligned" not in account or row.query_truth is None or not bool(row.query_truth.any()):
+        return float("nan")
+    kept = np.zeros((1, len(row.query_truth)), dtype=bool)
+    kept[0, [pair["asked"] for pair in account["aligned"]]] = True
+    return float(plausibility.scores(plausibility.token_counts(kept, row.query_truth.numpy()[None])).f1[0])
 
 
 def _spans(kept: Bool[np.ndarray, "B T"], truth: Bool[np.ndarray, "B T"]) -> plausibility.Counts:

@@ -19,7 +19,6 @@ from assay.rationales.units import Grouping
 from assay.types import Batch
 
 OWN = -1  # as the number of a mask: that of the class which each text is conditioned on
-VIEWS = ("selected", "rest", "all")
 
 
 @dataclass(frozen=True)
@@ -81,6 +80,13 @@ class Play:
     def z(self) -> Float[Tensor, "B K T"]:
         """The masks over tokens."""
         return self.grouping.expanded(self.drawn.z)
+
+    @property
+    def share(self) -> float:
+        """How much of the words the masks show, on average; all, as long as nobody has asked for a draw."""
+        if "drawn" not in self.__dict__:
+            return 1.0
+        return float(self.z.detach().mean(1).sum() / self.batch.mask.sum())
 
     def of_mask(self, values: Float[Tensor, "B K N"], mask: int) -> Float[Tensor, "B N"]:
         """What belongs to one of the masks; to OWN, the one of the class that each text is conditioned on."""

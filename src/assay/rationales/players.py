@@ -10,11 +10,23 @@ from torch import Tensor, nn
 
 from assay.models.huggingface.attentive import Attentive
 from assay.models.network import WordNetwork
+from assay.models.recipes import drawn
+from assay.models.textmodel import TextModel
 from assay.rationales.units import Grouping
 from assay.types import Batch
 
 Reader = WordNetwork | Attentive
 """A network with a state for each word, one attention that pools them, and a linear decoder."""
+
+
+def redrawn(reader: Reader, seed: int) -> Reader:
+    """A reader of the same kind in which every weight is random."""
+    if isinstance(reader, WordNetwork):
+        fresh: TextModel = drawn(reader.architecture, len(reader.vectors), reader.classes, seed)
+    else:
+        fresh = reader.redrawn(seed)
+    assert isinstance(fresh, WordNetwork | Attentive)
+    return fresh
 
 
 class Head(nn.Module):

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+from typing import Any
+
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from assay.models.huggingface.attentive import Attentive
-from assay.models.network import WordNetwork
-from assay.models.recipes import drawn
-from assay.models.textmodel import TextModel
+from assay.rationales.decoding import RULES
 from assay.rationales.play import OWN, Play
-from assay.rationales.players import Players, Reader
+from assay.rationales.players import Players, Reader, redrawn
 from assay.rationales.rules import Rules
+from assay.rationales.selecting import Selecting
 from assay.types import Batch, Edit, Output, Selection
 
+CRITIC = "critic"
+"""The reader of what was not selected, in games that have one."""
 
-class Rationaliser(TextModel):
+
+class Rationaliser(Selecting):
     """Selects words without chance and lets the predictor read nothing else; the selection is its explanation."""
 
     def __init__(self, players: Players, rules: Rules) -> None:
@@ -63,13 +67,7 @@ class Rationaliser(TextModel):
 
         readers: dict[str, Reader] = {}
         for place, name in enumerate(self.players.readers):
-            reader = self.players.reader(name)
-            if isinstance(reader, WordNetwork):
-                fresh: TextModel = drawn(reader.architecture, len(reader.vectors), reader.classes, seed + place)
-            else:
-                fresh = reader.redrawn(seed + place)
-            assert isinstance(fresh, WordNetwork | Attentive)
-            readers[name] = fresh
+            readers[name] = redrawn(self.players.reader(name), seed + place)
         players = assembled(self.rules, readers, tuple(self.players.extras), self.classes, seed)
         return type(self)(players, self.rules).to(self.device).eval()
 
@@ -98,6 +96,30 @@ class Rationaliser(TextModel):
     def viewed(self, x: Float[Tensor, "B T D"], batch: Batch, view: str) -> Float[Tensor, "B C"]:
         """The logits for the words that were selected, for the rest, or for all of them."""
         return self.play(batch, x).read("predictor", view, self.mask).logits
+
+    @torch.no_grad()
+    def complement(self, x: Float[Tensor, "B T D"], batch: Batch) -> Float[Tensor, "B C"]:
+        if not self.critic:
+            return super().complement(x, batch)
+        return self.play(batch, x).read(CRITIC, "rest", self.mask).logits
+
+    @property
+    def critic(self) -> bool:
+        return CRITIC in self.players.readers
+
+    @property
+    def reads(self) -> str:
+        return self.rules.reads
+
+    @property
+    def selecting(self) -> dict[str, Any]:
+        return {
+            "units": asdict(self.rules.units),
+            **asdict(self.rules.decoding),
+            "meaning": RULES[self.rules.decoding.rule],
+            "masks": self.rules.masks,
+            "reading": "learnt" if "blank" in self.players.extras else self.rules.reading,
+        }
 
     @property
     def mask(self) -> int:

@@ -1,69 +1,103 @@
-"""A model that selects words as a folder: weights in safetensors, everything else as JSON."""
+"""A model that explains itself as a folder: weights in safetensors, everything else as JSON."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 from safetensors.torch import load_file
+from torch import Tensor, nn
 
-from assay.data.text import SPECIAL, TextOptions, Tokeniser
+from assay.data.text import TextOptions, Tokeniser
 from assay.errors import AssayError, told
 from assay.files import write_text
 from assay.models import tensors
 from assay.models.architecture import Architecture
+from assay.models.checkpoints import Checkpoint
 from assay.models.huggingface.attentive import Attentive
+from assay.models.huggingface.finetuning import FineTuning
 from assay.models.huggingface.loading import configuration, encoder_of, silent, tokenizer_of
 from assay.models.huggingface.pieces import PieceTokeniser
 from assay.models.huggingface.traits import traits
 from assay.models.network import WordNetwork
+from assay.models.recipes import CHECKPOINT, Recipe, begun_in, check_same
 from assay.models.shapes import built
 from assay.models.store import TOKENISER, WEIGHTS, Opened
-from assay.rationales.casting import assembled
-from assay.rationales.concepts.model import answering
-from assay.rationales.players import Players, Reader
-from assay.rationales.rationaliser import Rationaliser
-from assay.rationales.rules import Rules
+from assay.rationales.kinds import KINDS, Stored, kind_of
+from assay.rationales.players import Reader
 
 CARD, ENCODER = "rationaliser.json", "encoder"
 FORMAT = "assay-rationaliser-1"
-INNER = "readers.predictor.inner."  # of a pretrained predictor; it lies in the encoder's folder
 
 
 def is_folder(path: Path) -> bool:
-    """Whether the folder holds a model that selects words."""
+    """Whether the folder holds a model that explains itself."""
     return (path / CARD).is_file()
+
+
+def kept(
+    folder: Path | None, identity: dict[str, Any], device: str, learn: Callable[[Checkpoint | None], Opened]
+) -> Opened:
+    """The model in the folder, if it is the one that is asked for, or else one that learns now and is stored there.
+
+    What learns is handed a checkpoint to go on from. Without a folder nothing is stored.
+    """
+    if folder is None:
+        return learn(None)
+    if is_folder(folder):
+        model = load(folder, device)
+        check_same(folder, _completed(model.history), identity)
+        return model
+    model = learn(begun_in(folder, identity))
+    save(model, folder)
+    (folder / CHECKPOINT).unlink(missing_ok=True)
+    return model
+
+
+def plain(base: Recipe | FineTuning) -> dict[str, Any]:
+    """All that was chosen of what learns; precision goes with the device, which is not."""
+    return {name: value for name, value in asdict(base).items() if name != "dtype"}
+
+
+def _completed(history: dict[str, Any]) -> dict[str, Any]:
+    """The history with the defaults of options that did not exist then."""
+    if "rationalising" not in history:
+        return history
+    base = history["rationalising"]["base"]
+    made = (FineTuning if "base" in base else Recipe).of(base)
+    return history | {"rationalising": {**history["rationalising"], "base": plain(made)}}
 
 
 def save(model: Opened, folder: Path) -> None:
     """Writes the folder; the card comes last and marks it as whole."""
-    network = model.network
-    assert isinstance(network, Rationaliser)
+    name = kind_of(model.network)
+    kind = KINDS[name]
+    weights, reader = kind.body(model.network).state_dict(), kind.reader(model.network)
     folder.mkdir(parents=True, exist_ok=True)
-    players, predictor = network.players, network.players.predictor
-    weights = players.state_dict()
-    if isinstance(predictor, Attentive):
+    if isinstance(reader, Attentive):
         assert isinstance(model.tokeniser, PieceTokeniser)
         with silent():
-            predictor.inner.save_pretrained(folder / ENCODER)
+            reader.inner.save_pretrained(folder / ENCODER)
             model.tokeniser.inner.save_pretrained(folder / ENCODER)
-        weights = {name: tensor for name, tensor in weights.items() if not name.startswith(INNER)}
+        weights = {each: tensor for each, tensor in weights.items() if not each.startswith(kind.inner)}
         made: dict[str, Any] = {"encoder": {"words": model.tokeniser.options.words}}
     else:
         assert isinstance(model.tokeniser, Tokeniser)
         write_text(folder / TOKENISER, model.tokeniser.to_json())
-        made = {"architecture": asdict(predictor.architecture), "text": asdict(model.tokeniser.options)}
+        made = {"architecture": asdict(reader.architecture), "text": asdict(model.tokeniser.options)}
     tensors.save(weights, folder / WEIGHTS)
     card = {
         "format": FORMAT,
-        "rules": network.rules.json(),
-        "readers": list(players.readers),
-        "extras": list(players.extras),
+        "kind": name,
+        **kind.described(model.network),
         **made,
         "classes": list(model.classes),
+        "sha256": tensors.digest(weights),
         "history": model.history,
     }
     write_text(folder / CARD, json.dumps(card, indent=2, ensure_ascii=False) + "\n")
@@ -75,42 +109,45 @@ def load(folder: Path, device: torch.device | str = "cpu") -> Opened:
         raise AssayError(f"{folder} holds no model that selects words; train one with 'assay rationalise'.")
     with told(lambda reason: f"The model folder {folder} is damaged ({reason}); train it again or copy it anew."):
         card = json.loads((folder / CARD).read_text(encoding="utf-8"))
-        classes, rules = tuple(card["classes"]), Rules.of(card["rules"])
-        readers, tokeniser = _pretrained(folder, card) if "encoder" in card else _ours(folder, card)
-        players = assembled(rules, readers, tuple(card["extras"]), len(classes))
-        _fill(players, load_file(folder / WEIGHTS), pretrained="encoder" in card)
-        history = dict(card["history"])
-    return Opened(answering(players, rules).to(device).eval(), tokeniser, classes, history)
+        kind, weights = KINDS[card.get("kind", "game")], load_file(folder / WEIGHTS)
+        if card.get("sha256") not in (None, tensors.digest(weights)):  # models of old have none
+            raise ValueError(f"{WEIGHTS} is not what was stored")
+        tokeniser, words, reader = _pretrained(folder, card) if "encoder" in card else _ours(folder, card)
+        network = kind.built(Stored(card, weights, words, reader))
+        _fill(kind.body(network), weights, kind.inner if "encoder" in card else None)
+        classes, history = tuple(card["classes"]), dict(card["history"])
+    return Opened(network.to(device).eval(), tokeniser, classes, history)
 
 
-def _ours(folder: Path, card: dict[str, Any]) -> tuple[dict[str, Reader], Tokeniser]:
-    """Networks of ours, with random weights."""
+def _ours(folder: Path, card: dict[str, Any]) -> tuple[Tokeniser, int, Callable[[int], Reader]]:
+    """The tokeniser, its words, and networks of ours with random weights."""
     text = TextOptions(**card["text"])
     tokeniser = Tokeniser.from_json((folder / TOKENISER).read_text(encoding="utf-8"), text)
-    readers: dict[str, Reader] = {}
-    for name in card["readers"]:
-        words = len(tokeniser.vocabulary) if name == "predictor" else len(SPECIAL)
-        network = built(Architecture(**card["architecture"]), words, len(card["classes"]))
-        assert isinstance(network, WordNetwork)
-        readers[name] = network
-    return readers, tokeniser
+    return tokeniser, len(tokeniser.vocabulary), partial(_network, card)
 
 
-def _pretrained(folder: Path, card: dict[str, Any]) -> tuple[dict[str, Reader], PieceTokeniser]:
-    """Encoders, all with the weights of the predictor's."""
+def _network(card: dict[str, Any], words: int) -> Reader:
+    network = built(Architecture(**card["architecture"]), words, len(card["classes"]))
+    assert isinstance(network, WordNetwork)
+    return network
+
+
+def _pretrained(folder: Path, card: dict[str, Any]) -> tuple[PieceTokeniser, int, Callable[[int], Reader]]:
+    """The same of a pretrained encoder, which every reader has the weights of."""
     place = str(folder / ENCODER)
     config = configuration(place)
     tokeniser = tokenizer_of(place, config).with_options(words=card["encoder"]["words"], truncate=True)
-    readers: dict[str, Reader] = {}
-    for name in card["readers"]:
+
+    def reader(_: int) -> Reader:
         inner = encoder_of(place, config, torch.float32)
-        readers[name] = Attentive(inner, traits(inner, tokeniser.inner, place), len(card["classes"]))
-    return readers, tokeniser
+        return Attentive(inner, traits(inner, tokeniser.inner, place), len(card["classes"]))
+
+    return tokeniser, 0, reader
 
 
-def _fill(players: Players, weights: dict[str, torch.Tensor], pretrained: bool) -> None:
+def _fill(body: nn.Module, weights: dict[str, Tensor], inner: str | None) -> None:
     """Puts the stored weights in; only what lies elsewhere may be missing."""
-    missing, surplus = players.load_state_dict(weights, strict=False)
-    lacking = [name for name in missing if not (pretrained and name.startswith(INNER))]
+    missing, surplus = body.load_state_dict(weights, strict=False)
+    lacking = [name for name in missing if inner is None or not name.startswith(inner)]
     if lacking or surplus:
         raise ValueError(f"{(lacking or surplus)[0]} is {'missing' if lacking else 'unknown'}")

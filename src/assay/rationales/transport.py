@@ -89,6 +89,8 @@ class Transport:
     def __post_init__(self) -> None:
         if (self.most is not None and self.most < 1) or self.several < 1 or self.steps < 1:
             raise AssayError("Alignments, words for each word and steps are whole numbers from 1.")
+        if not 0 <= self.price < float("inf"):
+            raise AssayError(f"The price of an aligned pair is a number from 0, not {self.price:g}.")
         if not 0 < self.epsilon < float("inf"):
             raise AssayError(f"The softness of an alignment is a number above 0, not {self.epsilon:g}.")
 

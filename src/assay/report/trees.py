@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import chain, pairwise
@@ -11,7 +12,7 @@ from rich.text import Text
 
 from assay.report.heatmaps import strengths, terminal
 from assay.report.templating import TEMPLATES
-from assay.report.writing import count, figures
+from assay.report.writing import count, figures, number
 from assay.trees import Phrase, Tree
 
 MOST = 16  # levels that are shown
@@ -22,14 +23,14 @@ NAMED = 200  # letters of a phrase that are named
 def drawn(tree: Tree, words: Sequence[str]) -> str:
     """The tree as an HTML table without a script, each phrase one bar over its words, as tall as long as it holds.
 
-    The strongest phrase sets the scale; each bar has its score as a number, and both phrase and score on hover.
+    The strongest phrase sets the scale; each bar has its score as a number, and both phrase and exact score on hover.
     """
     levels = [tree.levels[level] for level in shown(tree)]
-    tall, colours = Counter(chain.from_iterable(levels)), _colours(tree)
+    tall, colours, places = Counter(chain.from_iterable(levels)), _colours(tree), _places(tree)
     rows = ""
     for above, level in pairwise([(), *levels]):
         new = sorted(set(level) - set(above))
-        bars = "".join(_bar(phrase, tall[phrase], words, colours[phrase]) for phrase in new)
+        bars = "".join(_bar(phrase, tall[phrase], words, colours[phrase], places) for phrase in new)
         rows += f'<tr><th scope="row">{count(len(level))}</th>{bars}</tr>'
     below = "".join(f'<th scope="col"><bdi>{_cut(word, LONGEST)}</bdi></th>' for word in words)
     return (
@@ -96,12 +97,19 @@ def _colours(tree: Tree) -> dict[Phrase, str]:
     return dict(zip(phrases, names, strict=True))
 
 
-def _bar(phrase: Phrase, rows: int, words: Sequence[str], colour: str) -> str:
+def _places(tree: Tree) -> int:
+    """The places of three figures of the strongest score; more of a weaker one would only make its words wide."""
+    strongest = max((abs(each.score) for level in tree.levels for each in level), default=0.0)
+    return max(0, 2 - math.floor(math.log10(strongest))) if 0 < strongest < math.inf else 2
+
+
+def _bar(phrase: Phrase, rows: int, words: Sequence[str], colour: str, places: int) -> str:
     """A phrase over its words; where it stays it reaches down."""
     sides = {"rowspan": rows, "colspan": phrase.stop - phrase.start}
     spans = "".join(f' {side}="{size}"' for side, size in sides.items() if size > 1)
     name, score = _cut(" ".join(words[phrase.start : phrase.stop]), NAMED), figures(phrase.score)
-    return f'<td{spans} class="{colour}" title="⁨{name}⁩ {score}"><span>{score}</span></td>'
+    told = number(phrase.score, places) if round(phrase.score, places) else "0"
+    return f'<td{spans} class="{colour}" title="⁨{name}⁩ {score}"><span>{told}</span></td>'
 
 
 def _cut(text: str, most: int) -> str:

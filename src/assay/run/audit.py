@@ -28,6 +28,7 @@ from assay.models.recipes import fingerprint
 from assay.models.store import Opened
 from assay.records import Record
 from assay.run.examination import NOTES, Examination
+from assay.run.languages import Home
 from assay.run.parts import Parts
 from assay.run.phrases import divided, fitting_trees
 from assay.run.plan import AuditPlan
@@ -42,11 +43,12 @@ def audit(
     folder: Path | None = None,
     about: dict[str, Any] | None = None,
     corpus: Corpus | None = None,
+    home: Path | None = None,
 ) -> Record:
     """The record of the plan; with a folder it is written there, and an interrupted audit goes on.
 
     `about` goes into the summary: what the caller knows of corpus and command. The corpus that the model learnt from
-    is what some audits train other models on.
+    is what some audits train other models on; the model's `home` is its folder, where what was fitted to it is kept.
     """
     started = time.monotonic()
     chosen = plan.sample(examples)
@@ -54,7 +56,7 @@ def audit(
     if not rows:
         raise AssayError("None of the texts can be audited: they are empty or too long for this model.")
     explainers, left_out = plan.fitting(model.network)
-    builders = fitting_trees(model.network, plan.tree, plan.scorer)
+    builders = fitting_trees(model, plan.tree, plan.scorer, Home(home, None if corpus is None else lambda: corpus))
     parts = Parts(folder)
     weights = store.fingerprint(model.network)
     finished = parts.claim({"plan": plan.json(), "model": weights, "data": fingerprint(examples)})

@@ -16,8 +16,8 @@ from assay.errors import AssayError
 from assay.influence.course import Course
 from assay.influence.setting import Setting
 from assay.models.predictions import predict
-from assay.models.recipes import fingerprint
 from assay.models.store import Opened
+from assay.run.learnt import check_learnt
 
 
 @dataclass(frozen=True)
@@ -33,13 +33,7 @@ class Background:
     @classmethod
     def of(cls, model: Opened, corpus: Corpus) -> Background:
         """Checks that a model which was made here learnt from this corpus; of others it is taken on trust."""
-        known = model.history.get("data")
-        if known is not None and known != fingerprint((*corpus.train, *corpus.dev)):
-            name = model.history.get("corpus", "another corpus")
-            raise AssayError(
-                f"The model learnt from {name}, and from other texts than these; name the same corpus or file, with "
-                "the same --train-limit, --joined and --seed as in the training."
-            )
+        check_learnt(model, corpus)
         course = Course.of(model, corpus) if {"recipe", "finetuning"} & set(model.history) else None
         examples = examples_for(corpus, "train", model.classes)
         rows = course.rows if course else tokenise(examples, model.tokeniser, model.tokeniser.options.longest)[0]

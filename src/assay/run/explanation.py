@@ -15,6 +15,7 @@ from assay.data.examples import Span
 from assay.errors import unknown
 from assay.models.store import Opened
 from assay.run.examination import explained
+from assay.run.languages import Home
 from assay.run.phrases import fitting_trees
 from assay.run.plan import AuditPlan
 from assay.run.texts import read
@@ -105,13 +106,15 @@ def explain(
     query: str | None = None,
     tree: str | None = None,
     scorer: str | None = None,
+    home: Home | None = None,
 ) -> Explanation:
     """The model's decision on the text, explained for the target class, or else for the predicted one.
 
-    A model of pairs is asked the query; the words of the text are explained. Trees are named with commas between them.
+    A model of pairs is asked the query; the words of the text are explained. Trees are named with commas between them;
+    some of them need to know the model's `home`.
     """
     plan = AuditPlan.of(explainers, seed=seed)
-    builders = fitting_trees(model.network, tree, scorer)
+    builders = fitting_trees(model, tree, scorer, home)
     row = read(model, text, query)
     if target is not None and target not in model.classes:
         raise unknown("class", target, model.classes)

@@ -40,11 +40,10 @@ def methods() -> Listing:
 
 def recipes() -> Listing:
     """What happens in each recipe of 'assay rationalise', and what it is after."""
-    from assay.rationales.recipes import RECIPES
+    from assay.rationales.recipes import RECIPES, UNPLAYED
 
-    return {
-        name: (_first(each.__doc__), _first(sys.modules[each.__module__].__doc__)) for name, each in RECIPES.items()
-    }
+    every = {**RECIPES, **UNPLAYED}
+    return {name: (_first(each.__doc__), _first(sys.modules[each.__module__].__doc__)) for name, each in every.items()}
 
 
 def _facts(instrument: object, *before: str) -> str:

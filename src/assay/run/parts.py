@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
 from collections.abc import Callable
@@ -10,11 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from assay.errors import AssayError
+from assay.errors import AssayError, Damaged
 from assay.files import write_text
-from assay.records import SUMMARY, write_table
+from assay.records import SUMMARY, read_table, write_table
 
 IDENTITY, PARTS = "plan.json", "parts"
 
@@ -44,9 +44,11 @@ class Parts:
         if self.folder is None:
             return make()
         place = self.folder / PARTS / f"{name}.parquet"
-        if not place.exists():
-            write_table(make(), place)
-        return pq.read_table(place)
+        if place.exists():
+            with contextlib.suppress(OSError, ValueError, pa.ArrowException):  # what is damaged is made again
+                return read_table(place)
+        write_table(make(), place)
+        return read_table(place)
 
     def clear(self) -> None:
         """Removes the parts once the whole record stands."""
@@ -59,4 +61,4 @@ def stored(place: Path) -> Any:
     try:
         return json.loads(place.read_text(encoding="utf-8"))
     except ValueError as fault:
-        raise AssayError(f"{place} is damaged, so this work cannot go on; choose another --out.") from fault
+        raise Damaged(f"{place} is damaged, so this work cannot go on; choose another --out.") from fault

@@ -15,17 +15,19 @@ from assay.explainers.hierarchies.scorers import TreeBuilder
 from assay.models.store import Opened
 from assay.records import Record
 from assay.report.chosen import choose
-from assay.types import Model
+from assay.run.languages import Home, with_language
 
 MOST, LONGEST = 6, 40
 """Texts that are divided into phrases, and the words of the longest: more cannot be drawn, and cost much."""
 
 
-def fitting_trees(network: Model, trees: str | None, scorer: str | None) -> dict[str, TreeBuilder]:
-    """The builders that are named, all of which can serve the model."""
-    builders = tree_builders(trees, scorer)
+def fitting_trees(
+    model: Opened, trees: str | None, scorer: str | None, home: Home | None = None
+) -> dict[str, TreeBuilder]:
+    """The builders that are named, all of which can serve the model; `home` is where to learn what they need."""
+    builders = with_language(tree_builders(trees, scorer), model, home or Home())
     for name, builder in builders.items():
-        if (reason := builder.unfit(network)) is not None:
+        if (reason := builder.unfit(model.network)) is not None:
             raise AssayError(f"The tree {name!r} cannot be built for this model: {reason}.")
     return builders
 

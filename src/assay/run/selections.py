@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
@@ -16,12 +15,12 @@ from assay.errors import AssayError
 from assay.models import store
 from assay.models.store import Opened
 from assay.rationales.collapse import collapse
-from assay.rationales.decoding import RULES
-from assay.rationales.measuring import CRITIC, Selected, measured, pooled, selected
-from assay.rationales.rationaliser import Rationaliser
+from assay.rationales.measuring import Selected, measured, pooled, selected
+from assay.rationales.selecting import Selecting
 from assay.run.kept import finite
 from assay.run.listings import recipes
 from assay.run.summaries import device_of
+from assay.run.told import Told
 from assay.run.versions import versions
 
 FORMAT = "assay-rationales-1"
@@ -31,13 +30,14 @@ SHOWN = 8  # texts of either kind, decided right and decided wrong, on the page
 def examined(model: Opened, corpus: Corpus, seed: int = 0, limit: int | None = None) -> dict[str, Any]:
     """What the selections of a model on the test texts are worth, as plain numbers, with some of them to look at."""
     network = model.network
-    assert isinstance(network, Rationaliser)
+    assert isinstance(network, Selecting)
     texts = _sample(corpus.test, limit, seed)
     rows, skipped = tokenise([example for _, example in texts], model.tokeniser, model.tokeniser.options.longest)
     if not rows:
         raise AssayError(f"No test text of {corpus.name!r} can be measured: they are empty or too long for this model.")
     found = selected(network, rows)
-    trained = model.history["rationalising"]
+    trained, shares = model.history["rationalising"], model.history.get("shares", [])
+    told = Told(model, texts)
     whole: dict[str, Any] = finite(
         {
             "format": FORMAT,
@@ -49,14 +49,15 @@ def examined(model: Opened, corpus: Corpus, seed: int = 0, limit: int | None = N
                 "name": trained["recipe"],
                 "meaning": recipes()[trained["recipe"]][0],
             },
-            "selecting": _selecting(network),
-            "reads": network.rules.reads,
-            "critic": CRITIC in network.players.readers,
+            "selecting": network.selecting,
+            "reads": network.reads,
+            "critic": network.critic,
             "model": {
                 **network.facts,
                 "parameters": network.parameter_count,
                 "sha256": store.fingerprint(network),
-                **{name: model.history[name] for name in ("epochs", "best_epoch", "best_dev", "shares")},
+                **{name: model.history[name] for name in ("epochs", "best_epoch", "best_dev")},
+                "shares": shares,
             },
             "corpus": {
                 "name": corpus.name,
@@ -70,25 +71,14 @@ def examined(model: Opened, corpus: Corpus, seed: int = 0, limit: int | None = N
             },
             "classes": list(model.classes),
             "measures": measured(found, seed),
-            "collapse": collapse(found, model.history["shares"], _majority(corpus)),
+            "collapse": collapse(found, shares, _majority(corpus)),
             "pooled": pooled(found, len(model.classes)),
-            "texts": [_text(each, texts, model.classes) for each in found],
-            "examples": [_example(each, texts, model.classes) for each in _some(found, seed)],
+            **_parts(found),
+            "texts": [told.text(each) for each in found],
+            "examples": [told.example(each) for each in _some(found, seed)],
         }
     )
     return whole
-
-
-def _selecting(network: Rationaliser) -> dict[str, Any]:
-    """The rule by which words are selected, and what is read in place of others."""
-    rules = network.rules
-    return {
-        "units": asdict(rules.units),
-        **asdict(rules.decoding),
-        "meaning": RULES[rules.decoding.rule],
-        "masks": rules.masks,
-        "reading": "learnt" if "blank" in network.players.extras else rules.reading,
-    }
 
 
 def _sample(examples: Sequence[Example], limit: int | None, seed: int) -> list[tuple[int, Example]]:
@@ -109,6 +99,16 @@ def _majority(corpus: Corpus) -> float:
     )
 
 
+def _parts(found: Sequence[Selected]) -> dict[str, Any]:
+    """Of models whose answer is a sum of parts, how much of it each part is, on average over texts."""
+    parts = [each.account["parts"] for each in found if "parts" in each.account]
+    if not parts:
+        return {}
+    sizes = np.abs([list(each.values()) for each in parts])
+    shares = (sizes / np.maximum(sizes.sum(-1, keepdims=True), 1e-12)).mean(0)
+    return {"parts": dict(zip(parts[0], shares.tolist(), strict=True))}
+
+
 def _some(found: Sequence[Selected], seed: int) -> list[Selected]:
     """Texts to look at, drawn by the seed: right decisions and wrong ones, those with marks first."""
     order = np.random.default_rng(seed).permutation(len(found)).tolist()
@@ -117,32 +117,3 @@ def _some(found: Sequence[Selected], seed: int) -> list[Selected]:
     right = [each for each in shuffled if each.predicted == each.row.label]
     wrong = [each for each in shuffled if each.predicted != each.row.label]
     return right[:SHOWN] + wrong[:SHOWN]
-
-
-def _text(each: Selected, texts: Sequence[tuple[int, Example]], classes: Sequence[str]) -> dict[str, Any]:
-    """One decision, and the characters that were read for it."""
-    number, _ = texts[each.row.index]
-    spans = each.row.spans[each.kept].tolist()
-    return {
-        "text": number,
-        "label": classes[each.row.label],
-        "predicted": classes[each.predicted],
-        "probability": round(float(each.probabilities.max()), 6),
-        "selected": spans,
-    }
-
-
-def _example(each: Selected, texts: Sequence[tuple[int, Example]], classes: Sequence[str]) -> dict[str, Any]:
-    """The same with the text itself."""
-    number, example = texts[each.row.index]
-    marks = None if each.row.truth is None else each.row.truth.tolist()
-    return _text(each, texts, classes) | {
-        "text": example.text,
-        "number": number,
-        "query": example.query,
-        "starts": each.row.spans[:, 0].tolist(),
-        "ends": each.row.spans[:, 1].tolist(),
-        "kept": each.kept.tolist(),
-        "chance": [round(chance, 4) for chance in each.chance.tolist()],
-        "marked": marks,
-    }

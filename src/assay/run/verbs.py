@@ -22,6 +22,7 @@ from assay.models.store import Opened, Trained
 from assay.run import audit as auditing
 from assay.run import explanation
 from assay.run.explanation import Explanation
+from assay.run.languages import Home
 from assay.run.plan import AuditPlan
 from assay.run.result import Result
 from assay.types import Explainer
@@ -107,11 +108,9 @@ def load(name: Any, device: str = "cpu", tokenizer: Any = None, **options: Any) 
 
 
 def stored(folder: Path, device: str = "cpu") -> Opened:
-    """The model in a folder of ours: a classifier, or one that selects or aligns what it reads."""
-    from assay.rationales import aligning, storing
+    """The model in a folder of ours: a classifier, or one that explains itself."""
+    from assay.rationales import storing
 
-    if aligning.is_folder(folder):
-        return aligning.load(folder, device)
     return storing.load(folder, device) if storing.is_folder(folder) else store.load(folder, device)
 
 
@@ -123,14 +122,20 @@ def explain(
     query: str | None = None,
     tree: str | None = None,
     scorer: str | None = None,
+    corpus: Corpus | str | None = None,
 ) -> Explanation:
     """The model's decision on one text, explained in several ways, for the target class or else the predicted one.
 
     A model of pairs takes the query as well: the question or hypothesis that the text is read for. Explainers are
-    named, or are functions of a model, a batch and the classes to explain. A tree, "hedge" or "acd", is a hierarchy of
-    phrases; a scorer says what a phrase counts, such as "shapley".
+    named, or are functions of a model, a batch and the classes to explain. A tree, such as "hedge", "acd" or "soc", is
+    a hierarchy of phrases; a scorer says what a phrase counts, such as "shapley". Some of them need the `corpus` that
+    the model learnt from, once: what they make of it is kept in the model's folder.
     """
-    return explanation.explain(_opened(model), text, explainers, target=target, query=query, tree=tree, scorer=scorer)
+    opened, given = _opened(model), corpora.corpus(corpus) if isinstance(corpus, str) else corpus
+    home = Home(_folder(model), None if given is None else lambda: given, given is not None)
+    return explanation.explain(
+        opened, text, explainers, target=target, query=query, tree=tree, scorer=scorer, home=home
+    )
 
 
 def audit(
@@ -164,6 +169,11 @@ def audit(
 
 def _opened(model: Opened | str | Path) -> Opened:
     return load(model) if isinstance(model, str | Path) else model
+
+
+def _folder(model: Opened | str | Path) -> Path | None:
+    """Where a model lies that is named by its folder."""
+    return Path(model) if isinstance(model, str | Path) and Path(model).is_dir() else None
 
 
 def _some(examples: Sequence[Example]) -> Sequence[Example]:

@@ -72,7 +72,7 @@ def _cut(value: Any) -> Any:
 
 def _columns(path: Path, starts: tuple[str, ...] | None) -> pa.Table:
     try:
-        with pq.ParquetFile(path) as file:
+        with pq.ParquetFile(path.absolute()) as file:
             names = file.schema_arrow.names
             return file.read([each for each in names if starts is None or each.startswith(starts)])
     except (OSError, pa.ArrowException) as fault:

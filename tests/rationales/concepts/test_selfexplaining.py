@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -23,7 +25,10 @@ from tests.rationales.concepts.planted import CLASSES, reviews, tokeniser
 WORDS = tokeniser()
 RECIPE = Recipe(Architecture(encoder="average", embedding=16, hidden=8, alignment_size=8))
 OPTIONS = SelfExplanation(
-    width=3, stored=60, lesson=Explaining(every=3), training=Training(epochs=2, learning_rate=1e-2, batch_size=16)
+    width=3,
+    stored=60,
+    lesson=Explaining(every=3),
+    base=replace(RECIPE, training=Training(epochs=2, learning_rate=1e-2, batch_size=16)),
 )
 PAPER = tuple(
     Example(text, place % 3) for place, text in enumerate([*pretrained.TEXTS, "A dull, long film.", "Fun, very good!"])
@@ -146,9 +151,7 @@ def test_learning_keeps_the_store_fresh_and_goes_on_after_an_interruption(tmp_pa
     assert made.history["losses"][1] < made.history["losses"][0]
 
     file = tmp_path / "checkpoint.safetensors"
-    first = SelfExplanation(
-        3, 60, lesson=Explaining(every=3), training=Training(epochs=1, learning_rate=1e-2, batch_size=16)
-    )
+    first = replace(OPTIONS, base=replace(OPTIONS.base, training=replace(OPTIONS.base.training, epochs=1)))
     first.fit(initialise(RECIPE, WORDS, 4), WORDS, corpus, Checkpoint(file, {}))
     again = OPTIONS.fit(initialise(RECIPE, WORDS, 4), WORDS, corpus, Checkpoint(file, {})).network
     for name, tensor in model.state_dict().items():

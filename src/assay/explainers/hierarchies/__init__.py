@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any, cast
 
 from assay.errors import AssayError
-from assay.explainers.choice import chosen, separated
+from assay.explainers.choice import bare, chosen, separated
 from assay.explainers.hierarchies.agglomeration import Agglomerative
 from assay.explainers.hierarchies.decomposition import ContextualDecomposition
 from assay.explainers.hierarchies.hedge import Hedge
@@ -31,6 +31,12 @@ SCORERS: dict[str, PhraseScorer] = {
 TREES: dict[str, TreeBuilder] = {"hedge": Hedge(), "acd": Agglomerative()}
 """What can build a hierarchy, from the top or from the bottom; each has a field `scorer`."""
 
+SAMPLED: dict[str, Agglomerative] = {
+    "soc": Agglomerative(SamplingOcclusion()),
+    "scd": Agglomerative(SampledDecomposition()),
+}
+"""The hierarchies of Jin et al. (2020), which are of use when their scorers have been fitted."""
+
 
 def tree_builders(trees: str | None, scorer: str | None = None) -> dict[str, TreeBuilder]:
     """The builders of trees that are named, with commas between them, by what to call them; all with that scorer."""
@@ -38,10 +44,13 @@ def tree_builders(trees: str | None, scorer: str | None = None) -> dict[str, Tre
         if scorer is not None:
             raise AssayError("A scorer says what a phrase of a tree counts; name a tree as well, such as hedge.")
         return {}
-    found: dict[str, TreeBuilder] = {name: chosen(name, TREES, "tree") for name in separated(trees)}
+    every: dict[str, TreeBuilder] = {**TREES, **SAMPLED}
+    found: dict[str, TreeBuilder] = {name: chosen(name, every, "tree") for name in separated(trees)}
     if not found:
-        raise AssayError(f"Name a tree; there are: {', '.join(TREES)}.")
+        raise AssayError(f"Name a tree; there are: {', '.join(every)}.")
     if scorer is None:
         return found
+    if own := next((name for name in found if bare(name) in SAMPLED), None):
+        raise AssayError(f"The tree {own!r} has a scorer of its own; name the tree acd to have another.")
     given = chosen(scorer, SCORERS, "scorer")
     return {f"{name} by {scorer}": replace(cast(Any, builder), scorer=given) for name, builder in found.items()}

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -19,6 +20,7 @@ from assay.data.batches import Tokenised, collate, shuffled
 from assay.errors import AssayError, told
 from assay.files import write_text
 from assay.models import tensors
+from assay.models.checkpoints import Checkpoint
 from assay.models.encoders import mirrored, reordered
 
 CARD, WEIGHTS = "language.json", "language.safetensors"
@@ -60,9 +62,17 @@ class Language(nn.Module):
 
     @classmethod
     def fit(
-        cls, rows: Sequence[Tokenised], words: int, options: LanguageOptions | None = None, seed: int = 0
+        cls,
+        rows: Sequence[Tokenised],
+        words: int,
+        options: LanguageOptions | None = None,
+        seed: int = 0,
+        checkpoint: Checkpoint | None = None,
     ) -> Language:
-        """One that has learnt these texts, whose ids are below `words`; it writes only words that occur there."""
+        """One that has learnt these texts, whose ids are below `words`; it writes only words that occur there.
+
+        With a checkpoint, an interrupted training goes on after the last epoch that it finished.
+        """
         if not rows:
             raise AssayError("A language model learns from texts; give it some.")
         chosen = options or LanguageOptions()
@@ -76,7 +86,11 @@ class Language(nn.Module):
                 language.bias.copy_((counts + 0.1).log() - (counts + 0.1).sum().log())
                 language.embedding.weight.mul_(0.1)
             optimiser = torch.optim.Adam(language.parameters(), lr=chosen.learning_rate, fused=True)
-            for epoch in range(chosen.epochs):
+            done_before = 0
+            if checkpoint is not None and checkpoint.path.exists():
+                done_before = int(checkpoint.restore(language, optimiser)[0]["epoch"])
+            for epoch in range(done_before, chosen.epochs):
+                torch.manual_seed(seed * 10_007 + epoch)  # the same whether or not it was interrupted before
                 groups = shuffled(lengths, chosen.batch_size, (seed, epoch))
                 task = shown.add_task(f"language {epoch + 1}/{chosen.epochs}", total=len(groups), status="")
                 total = 0.0
@@ -89,6 +103,8 @@ class Language(nn.Module):
                     optimiser.step()
                     total += float(loss.detach())
                     shown.update(task, advance=1, status=f"loss {total / done:.3f}")
+                if checkpoint is not None:
+                    checkpoint.save(language, optimiser, {}, {"epoch": epoch + 1})
         return language.requires_grad_(False).eval()
 
     def _loss(self, ids: Ids, mask: Mask) -> Float[Tensor, ""]:
@@ -143,10 +159,11 @@ class Language(nn.Module):
         states, _ = self.behind(self.embedding(F.pad(turned, (1, 0), value=self.words + 1)[:, :-1]))
         return reordered(states, order)
 
-    def save(self, folder: Path) -> None:
-        """Writes weights and card."""
+    def save(self, folder: Path, identity: Mapping[str, Any] | None = None) -> None:
+        """Writes weights and card, which also says what it came from; the card comes last and marks it as whole."""
         tensors.save(self.state_dict(), folder / WEIGHTS)
         card = {"format": "assay-language-1", "words": self.words, "options": asdict(self.options)}
+        card |= {"identity": dict(identity or {})}
         write_text(folder / CARD, json.dumps(card, indent=2) + "\n")
 
     @classmethod

@@ -9,16 +9,14 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from assay import progress
 from assay.errors import unknown
 from assay.explainers.hierarchies.decomposed.reading import Decomposition, decomposed, undivided
 from assay.explainers.hierarchies.decomposition import margins
 from assay.explainers.hierarchies.sampling import Sampler
+from assay.explainers.hierarchies.tables import steps
 from assay.explainers.needs import demand, no_blank
 from assay.models.erasure import REMOVALS, capacity, filler, gathered, left
 from assay.types import Batch, Model
-
-QUIET = 40  # readings; more of them can take long enough to be watched
 
 
 @dataclass(frozen=True)
@@ -103,22 +101,18 @@ def _lost(
     """How much lower the class's margin is with the kept words alone, for each text."""
     step = max(1, capacity(model, texts.ids.device) // max(1, texts.ids.shape[1]))
     found: list[Tensor] = []
-    starts = range(0, len(texts), step)
-    with progress.bar() as shown:
-        task = shown.add_task("phrases", total=len(starts), visible=len(starts) > QUIET)
-        for start in starts:
-            part = slice(start, start + step)
-            batch, wanted = texts[part], target[part]
-            x = model.embed(batch)
-            whole = model(x, batch).logits
-            blank = filler(model, batch, removal)
-            if blank is not None:
-                rest = model(torch.where(kept[part, :, None], x, blank), batch).logits
-            else:
-                here = kept[part] & batch.mask
-                rows, places = torch.arange(len(batch), device=here.device), left(here)
-                rest = model(x[rows[:, None], places], gathered(batch, rows, places, here)).logits
-            found.append(margins((whole - rest)[:, None], model, batch, wanted)[:, 0])
-            shown.advance(task)
+    for number in steps(-(-len(texts) // step), "phrases"):
+        part = slice(number * step, (number + 1) * step)
+        batch, wanted = texts[part], target[part]
+        x = model.embed(batch)
+        whole = model(x, batch).logits
+        blank = filler(model, batch, removal)
+        if blank is not None:
+            rest = model(torch.where(kept[part, :, None], x, blank), batch).logits
+        else:
+            here = kept[part] & batch.mask
+            rows, places = torch.arange(len(batch), device=here.device), left(here)
+            rest = model(x[rows[:, None], places], gathered(batch, rows, places, here)).logits
+        found.append(margins((whole - rest)[:, None], model, batch, wanted)[:, 0])
     margin = torch.cat(found) if found else torch.zeros(0, device=kept.device)
     return margin.to(torch.promote_types(margin.dtype, torch.float32))

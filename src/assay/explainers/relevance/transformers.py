@@ -30,8 +30,10 @@ def propagated(model: Body, batch: Batch, target: Int[Tensor, " B"], rules: Rule
     """Gradient × input under these rules, in one pass forward and one back."""
     words, factors, logits = _read(model, batch, rules)
     demand(_missing(model, logits, rules))
-    margins = contrast(logits, target)
-    slopes = torch.autograd.grad(margins.sum(), [words, factors], materialize_grads=True)
+    with torch.enable_grad():
+        margins = contrast(logits, target)
+        total = margins.sum()
+    slopes = torch.autograd.grad(total, [words, factors], materialize_grads=True)
     tokens = (slopes[0] * words.detach()).sum(-1) * batch.mask
     biases, positions, types, markers, query = slopes[1]
     return Shares(tokens, biases, positions, types, markers, query, margins.detach())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -10,12 +11,14 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from assay.errors import AssayError
-from assay.models.textmodel import TextModel
+from assay.rationales.concepts.explained import Explained, accounts
 from assay.rationales.concepts.phrases import Phrases
 from assay.rationales.concepts.store import Store
-from assay.rationales.players import Reader
+from assay.rationales.decoding import Decoding
+from assay.rationales.players import Reader, redrawn
+from assay.rationales.selecting import Selecting, without_others
 from assay.rationales.units import Grouping
-from assay.types import Batch, Edit, Output
+from assay.types import Batch, Edit, Output, Selection
 
 
 @dataclass(frozen=True)
@@ -34,43 +37,33 @@ class Shares:
             raise AssayError(f"At least one stored phrase is looked at, not {self.neighbours}.")
 
 
-@dataclass(frozen=True)
-class Explained:
-    """What the logits are the sum of: what the whole text says, its phrases, and the stored phrases nearest to it.
-
-    `nearest` are places in the store, `products` their inner products with the text.
-    """
-
-    whole: Float[Tensor, "B C"]
-    phrases: Float[Tensor, "B U C"]
-    neighbours: Float[Tensor, "B K C"]
-    nearest: Int[Tensor, "B K"]
-    products: Float[Tensor, "B K"]
-    grouping: Grouping
-    weights: Float[Tensor, "B T"]
-
-    @property
-    def logits(self) -> Float[Tensor, "B C"]:
-        return self.whole + self.phrases.sum(1) + self.neighbours.sum(1)
-
-
-class SelfExplaining(TextModel):
+class SelfExplaining(Selecting):
     """Rajagopal et al. (2021): a layer for the phrases of the text, and one for stored phrases that are near it.
 
     A phrase says W (g(h_j) − g(u)) for its mean state h_j, the pooled state u of the text and g = ReLU; the mean over
     phrases is the local answer. The stored phrases with the largest q · u answer V q, weighed by an attention; that is
-    the global answer. Both are added to what is read of the text, so they explain what they take part in.
+    the global answer. Both are added to what is read of the text, so they explain what they take part in. Selected are
+    the phrases that say most for the answer.
     """
 
     # differs from Rajagopal et al. (2021): answers are added up, as their code does but not their paper; a phrase has
     # the mean of its states, not the sum; one attention over the stored phrases alone, so that each has a contribution;
     # the store is encoded by the network itself and anew while it learns
 
+    attends = True
     steps: Tensor
 
-    def __init__(self, reader: Reader, store: Store, phrases: Phrases, shares: Shares | None = None) -> None:
+    def __init__(
+        self,
+        reader: Reader,
+        store: Store,
+        phrases: Phrases,
+        shares: Shares | None = None,
+        decoding: Decoding | None = None,
+    ) -> None:
         super().__init__()
         self.reader, self.store, self.phrases, self.shares = reader, store, phrases, shares or Shares()
+        self.decoding = decoding or Decoding()
         size, classes = reader.decoder.in_features, reader.classes
         self.local = nn.Linear(size, classes, bias=False)
         self.query = nn.Linear(size, size, bias=False)
@@ -102,7 +95,33 @@ class SelfExplaining(TextModel):
     @property
     def json(self) -> dict[str, Any]:
         """What it is made of besides its reader and its tensors."""
-        return {"phrases": asdict(self.phrases), "shares": asdict(self.shares), "texts": list(self.store.texts)}
+        parts = {name: asdict(getattr(self, name)) for name in ("phrases", "shares", "decoding")}
+        return parts | {"texts": list(self.store.texts)}
+
+    @classmethod
+    def of(cls, stored: Mapping[str, Any], reader: Reader, tensors: Mapping[str, Tensor]) -> SelfExplaining:
+        """One that is made of the same; its tensors must still be put in."""
+        ids, pieces = tensors["store.ids"], tensors.get("store.pieces")
+        if len(ids) != len(stored["texts"]):
+            raise ValueError("there are not as many stored phrases as their texts")
+        store = Store(stored["texts"], ids, pieces, reader.decoder.in_features)
+        cut = Phrases(stored["phrases"]["width"], tuple(stored["phrases"]["stops"]))
+        return cls(reader, store, cut, Shares(**stored["shares"]), Decoding(**stored["decoding"]))
+
+    @property
+    def selecting(self) -> dict[str, Any]:
+        return {
+            "units": {"kind": "phrase", "width": self.phrases.width},
+            "rule": "telling",
+            "rate": self.decoding.rate,
+            "meaning": "the phrases that say most for the answer",
+            "masks": 1,
+            "reading": "delete",
+        }
+
+    @property
+    def reads(self) -> str:
+        return "all"
 
     @property
     def cascade(self) -> tuple[str, ...]:  # type: ignore[override]
@@ -112,6 +131,16 @@ class SelfExplaining(TextModel):
         if name == "explanations":
             return nn.ModuleList([self.local, self.query, self.shared])
         return self.reader.part(name)
+
+    def redrawn(self, seed: int) -> SelfExplaining:
+        """A model of the same kind in which every weight is random; the stored phrases are the same."""
+        with torch.random.fork_rng():
+            torch.manual_seed(seed + 1)
+            tensors = {f"store.{name}": each for name, each in self.store.named_buffers()}
+            fresh = type(self).of(self.json, redrawn(self.reader, seed), tensors)
+        fresh.to(self.local.weight)
+        fresh.refresh()
+        return fresh.eval()
 
     def embed(self, batch: Batch) -> Float[Tensor, "B T D"]:
         return self.reader.embed(batch)
@@ -162,6 +191,30 @@ class SelfExplaining(TextModel):
         explained = self.explained(x, batch)
         each: Tensor = explained.phrases / explained.grouping.sizes.clamp(min=1)[..., None]
         return explained.grouping.expanded(each.mT).mT
+
+    @torch.no_grad()
+    def selection(self, x: Float[Tensor, "B T D"], batch: Batch) -> Selection:
+        """The words of the phrases that say most for the answer; the chance of a word rises with what its phrase says.
+
+        The model reads all words, so this explains its answer and is not what it rests on.
+        """
+        explained = self.explained(x, batch)
+        said = explained.spoken[1].double().sigmoid()[:, None]
+        kept, chance = (
+            explained.grouping.expanded(each)[:, 0] for each in (self.decoding(said, explained.grouping.mask), said)
+        )
+        return Selection(kept > 0, chance)
+
+    @torch.no_grad()
+    def viewed(self, x: Float[Tensor, "B T D"], batch: Batch, view: str) -> Float[Tensor, "B C"]:
+        """The logits for the words of the selected phrases, for the rest, or for all."""
+        answer: Output = self(*without_others(x, batch, self.selection(x, batch).kept, view))
+        return answer.logits
+
+    @torch.no_grad()
+    def accounts(self, x: Float[Tensor, "B T D"], batch: Batch) -> list[dict[str, Any]]:
+        """What the whole text, its strongest phrases and the nearest stored ones say for the answer."""
+        return accounts(self.explained(x, batch), batch, self.store.texts)
 
     def refresh(self) -> None:
         """Encodes the stored phrases with the weights as they are now."""

@@ -1,9 +1,10 @@
-"""How a classifier learns to explain itself, with a store that keeps up with it."""
+"""SelfExplain (Rajagopal et al., 2021): which phrases of a text count, and which phrases of the training texts."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 from typing import Any, ClassVar
 
 import torch
@@ -14,20 +15,25 @@ from torch.nn import functional as F
 from assay.data.batches import Tokenised
 from assay.data.examples import Corpus
 from assay.data.text import Tokeniser
+from assay.errors import AssayError
 from assay.models.checkpoints import Checkpoint
 from assay.models.huggingface.attentive import Attentive
+from assay.models.huggingface.finetuning import FineTuning, begun
+from assay.models.huggingface.opening import Opening
 from assay.models.huggingface.pieces import PieceTokeniser
 from assay.models.lessons import Learning
 from assay.models.network import WordNetwork
-from assay.models.options import Training
 from assay.models.predictions import graded
-from assay.models.recipes import course, learnable
+from assay.models.recipes import Recipe, course, fingerprint, initialise, learnable
 from assay.models.store import Opened
 from assay.models.training import fit
-from assay.rationales.concepts.phrases import phrases
+from assay.rationales.bases import OURS, check, marked, tokeniser_of
+from assay.rationales.concepts.phrases import Phrases, phrases
 from assay.rationales.concepts.selfexplaining import SelfExplaining, Shares
 from assay.rationales.concepts.store import gathered
+from assay.rationales.decoding import Decoding
 from assay.rationales.players import Reader
+from assay.rationales.storing import kept, plain
 from assay.types import Batch
 
 
@@ -70,13 +76,24 @@ class Explaining:
 
 @dataclass(frozen=True)
 class SelfExplanation:
-    """Everything that decides what is learnt, besides the corpus and the reader: phrases of at most `width` words."""
+    """To what a text says, its phrases and the stored training phrases nearest to it each add an answer of their own.
+
+    All that decides what is learnt, besides the corpus: phrases have at most `width` words, and as many as `stored` of
+    the most frequent ones are kept. The `rate` is the share of phrases that is selected; without one it is the share of
+    words that people marked.
+    """
 
     width: int = 5
     stored: int = 2000
     shares: Shares = field(default_factory=Shares)
     lesson: Explaining = field(default_factory=Explaining)
-    training: Training = field(default_factory=Training)
+    base: Recipe | FineTuning = field(default_factory=lambda: OURS)
+    rate: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.stored < 1:
+            raise AssayError(f"At least one phrase is stored, not {self.stored}.")
+        Phrases(self.width), self.decoding(())  # which refuse what is out of range
 
     def fit(
         self,
@@ -86,12 +103,15 @@ class SelfExplanation:
         checkpoint: Checkpoint | None = None,
     ) -> Opened:
         """A model around a reader, which learns with it: a flat network of ours, or a pretrained encoder's."""
-        assert isinstance(reader, WordNetwork | Attentive)
         train, dev, skipped = learnable(corpus, tokeniser, tokeniser.options.longest)
         network = self.begun(reader, tokeniser, train, [each.text for each in corpus.train])
-        state = fit(network, train, dev, self.training, checkpoint, self.lesson)
-        history = {"corpus": corpus.name, "self_explanation": asdict(self), **course(state), "skipped": skipped}
+        state = fit(network, train, dev, self.base.training, checkpoint, self.lesson)
+        history = identity(corpus, self) | course(state) | {"skipped": skipped}
         return Opened(network, tokeniser, corpus.classes, history)
+
+    def decoding(self, train: Sequence[Tokenised]) -> Decoding:
+        """How many phrases are selected."""
+        return Decoding("top", marked(train) if self.rate is None else self.rate)
 
     def begun(
         self,
@@ -104,8 +124,44 @@ class SelfExplanation:
         cut = phrases(tokeniser, self.width)
         store = gathered(train, texts, cut, reader.decoder.in_features, self.stored)
         with torch.random.fork_rng():
-            torch.manual_seed(self.training.seed + 1)
-            network = SelfExplaining(reader, store, cut, self.shares)
+            torch.manual_seed(self.base.training.seed + 1)
+            network = SelfExplaining(reader, store, cut, self.shares, self.decoding(train))
         network.to(reader.decoder.weight.dtype).to(reader.device)
         network.refresh()
         return network
+
+
+def train_self_explaining(
+    corpus: Corpus, wanted: SelfExplanation | None = None, folder: Path | None = None, device: str = "cpu"
+) -> Opened:
+    """A model trained on the corpus; with a folder it is stored there, and an interrupted training goes on."""
+    wanted = wanted or SelfExplanation()
+    check(corpus, wanted.base)
+
+    def learnt(checkpoint: Checkpoint | None) -> Opened:
+        tokeniser = tokeniser_of(corpus, wanted.base)
+        return wanted.fit(_reader(wanted.base, tokeniser, corpus, device), tokeniser, corpus, checkpoint)
+
+    return kept(folder, identity(corpus, wanted), device, learnt)
+
+
+def identity(corpus: Corpus, wanted: SelfExplanation) -> dict[str, Any]:
+    """All that decides which weights come out, as JSON can hold it."""
+    asked = {name: value for name, value in asdict(wanted).items() if name != "base" and value is not None}
+    return {
+        "corpus": corpus.name,
+        "data": fingerprint((*corpus.train, *corpus.dev)),
+        "rationalising": {"recipe": "selfexplain", **asked, "base": plain(wanted.base)},
+    }
+
+
+def _reader(base: Recipe | FineTuning, tokeniser: Tokeniser | PieceTokeniser, corpus: Corpus, device: str) -> Reader:
+    """What reads texts, before it learns."""
+    if isinstance(base, FineTuning):
+        network, _ = begun(replace(base, head="attention"), corpus.classes, Opening(device=device))
+        assert isinstance(network, Attentive)
+        return network
+    assert isinstance(tokeniser, Tokeniser)
+    found = initialise(base, tokeniser, len(corpus.classes)).to(device)
+    assert isinstance(found, WordNetwork)
+    return found

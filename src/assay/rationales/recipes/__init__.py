@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from assay.rationales.aligning import Aligning
+from assay.rationales.concepts.selfteaching import SelfExplanation
 from assay.rationales.recipes.bottleneck import bottleneck
 from assay.rationales.recipes.budget import spectra
 from assay.rationales.recipes.classwise import car
@@ -39,3 +41,6 @@ RECIPES: dict[str, Callable[[Options], Scheme]] = {
     "educe": educe,
     "conrat": conrat,
 }
+
+UNPLAYED = {"transport": Aligning, "selfexplain": SelfExplanation}
+"""Recipes for which no game is played: what is learnt is one network."""

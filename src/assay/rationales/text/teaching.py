@@ -13,8 +13,7 @@ import torch
 
 from assay.data.text import Tokeniser
 from assay.errors import AssayError
-from assay.models.checkpoints import Checkpoint
-from assay.models.recipes import CHECKPOINT, course
+from assay.models.recipes import CHECKPOINT, begun_in, course
 from assay.models.store import CARD, fingerprint
 from assay.rationales.text.fitting import fit
 from assay.rationales.text.network import EncoderDecoder
@@ -49,7 +48,7 @@ def train(
         network = EncoderDecoder(recipe.sizes, len(tokeniser.vocabulary)).to(device)
     if start is not None:
         network.load_state_dict(start.network.state_dict())
-    checkpoint = None if folder is None else Checkpoint(folder / CHECKPOINT, identity)
+    checkpoint = None if folder is None else begun_in(folder, identity)
     rows, dev_rows = encoded(pairs, tokeniser), encoded(dev, tokeniser)
     writer = Writer(network, tokeniser, identity | course(fit(network, rows, dev_rows, recipe.training, checkpoint)))
     if folder is not None:

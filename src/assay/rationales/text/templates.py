@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from assay.data.examples import Span
-
-MOST = 20  # words of a stretch that are shown
-QUOTES = str.maketrans('“”„«»"', "‘’‚‹›'")
+from assay.data.quotes import listed, quoted
 
 
 def says(answer: str, text: str, spans: Sequence[Span], reminded: str = "") -> str:
@@ -17,7 +15,7 @@ def says(answer: str, text: str, spans: Sequence[Span], reminded: str = "") -> s
     reminds a model of, such as landmarks give: “it reminds me of “…”, which is also X”.
     """
     stretches = [quoted(text[start:end]) for start, end in joined(text, spans)]
-    reasons = [f"it says {_listed(stretches)}"] if stretches else []
+    reasons = [f"it says {listed(stretches)}"] if stretches else []
     reasons += [reminded] if reminded else []
     if not reasons:
         return f"I answer {answer}, and nothing in it says why."
@@ -39,13 +37,3 @@ def joined(text: str, spans: Sequence[Span]) -> list[Span]:
         else:
             found.append((start, end))
     return [(start, end) for start, end in found if text[start:end].strip()]
-
-
-def quoted(text: str) -> str:
-    """The text in quotation marks, cut where it is long; its own quotation marks become single ones."""
-    words = text.translate(QUOTES).split()
-    return f"“{' '.join(words[:MOST])}{' …' if len(words) > MOST else ''}”"
-
-
-def _listed(parts: Sequence[str]) -> str:
-    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"

@@ -12,6 +12,8 @@ from assay.report.rationales import texts, words
 from assay.report.templating import environment
 from assay.report.writing import count, interval, number
 
+SAID = 3  # classes that are named with a pair
+
 
 @dataclass(frozen=True)
 class Row:
@@ -30,13 +32,20 @@ def render(answer: Mapping[str, Any]) -> str:
     """The page as the text of one HTML file; the same answer gives the same text."""
     from markupsafe import Markup
 
-    templates = environment(count=count, shown=lambda example: Markup(texts.shown(example)), tight=_tight)
+    templates = environment(
+        count=count,
+        shown=lambda example: Markup(texts.shown(example)),
+        asked=lambda example: Markup(texts.asked(example)),
+        tight=_tight,
+        signed=_signed,
+        votes=votes,
+    )
     page = templates.get_template("rationales.html.jinja").render(
         answer=answer,
         headline=words.headline(answer),
         caveats=words.caveats(answer),
         selecting=words.selecting(answer),
-        limits=words.LIMITS,
+        limits=words.limits(answer),
         facts=words.facts(answer),
         rows=rows(answer),
         groups=groups(answer),
@@ -65,6 +74,13 @@ def groups(answer: Mapping[str, Any]) -> list[tuple[str, str, Sequence[Mapping[s
     ]
 
 
+def votes(pair: Mapping[str, Any], predicted: str, classes: Sequence[str]) -> list[tuple[str, float]]:
+    """What an aligned pair says: for the answer first, then for the other classes, the strongest of many."""
+    said = dict(zip(classes, pair["votes"], strict=True))
+    others = sorted((name for name in classes if name != predicted), key=lambda name: -abs(said[name]))[: SAID - 1]
+    return [(name, said[name]) for name in (predicted, *others)]
+
+
 def _row(answer: Mapping[str, Any], name: str) -> Row:
     found, measure = answer["measures"][name], words.MEASURES[name]
     ends = [100 * min(1.0, max(0.0, found[end])) for end in ("mean", "low", "high")]
@@ -77,6 +93,14 @@ def _row(answer: Mapping[str, Any], name: str) -> Row:
         measure.good,
         (ends[0], ends[1], ends[2]),
     )
+
+
+def _signed(value: float) -> str:
+    """What speaks for something with a plus, what speaks against it with a minus; small numbers have two digits too."""
+    if not round(value, 4):
+        return "0"
+    places = 2 if abs(value) >= 0.1 else 3 if abs(value) >= 0.01 else 4
+    return f"{value:+.{places}f}".replace("-", "\u2212")
 
 
 def _tight(text: str) -> str:

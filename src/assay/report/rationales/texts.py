@@ -12,19 +12,43 @@ PIECE = 300  # signs of one word
 
 
 def shown(example: Mapping[str, Any]) -> str:
-    """HTML of a text: selected words on colour, marked ones underlined; of a long one the richest part."""
-    kept, total = example["kept"], len(example["starts"])
-    marked = example["marked"] or [False] * total
+    """HTML of a text: selected words on colour, marked ones underlined; of a long one the richest part.
+
+    Where words are aligned in `pairs`, each has the number of its pair behind it.
+    """
+    return _marked(example, example["text"], _numbers(example, "word"))
+
+
+def asked(example: Mapping[str, Any]) -> str:
+    """The same of the query."""
+    if "asked" not in example:
+        return _plain(example["query"])
+    return _marked(example["asked"], example["query"], _numbers(example, "asked"))
+
+
+def _numbers(example: Mapping[str, Any], side: str) -> dict[int, str]:
+    """Of each aligned word the number of its pair, or the numbers."""
+    found: dict[int, str] = {}
+    for number, pair in enumerate(example.get("pairs") or (), start=1):
+        before = f"{found[pair[side]]}, " if pair[side] in found else ""
+        found[pair[side]] = f"{before}{number}"
+    return found
+
+
+def _marked(words: Mapping[str, Any], text: str, numbers: Mapping[int, str]) -> str:
+    starts, ends, kept, total = words["starts"], words["ends"], words["kept"], len(words["starts"])
+    marked = words["marked"] or [False] * total
     first, last = window(kept, LONGEST)
     pieces = [_cut(kept, marked, range(first))]
-    place = example["starts"][first] if first else 0
-    for (selected, evidence), group in groupby(range(first, last), lambda token: (kept[token], marked[token])):
+    place = starts[first] if first else 0
+    alike = groupby(range(first, last), lambda token: (kept[token], marked[token], numbers.get(token, "")))
+    for (selected, evidence, number), group in alike:
         tokens = list(group)
-        start, end = example["starts"][tokens[0]], example["ends"][tokens[-1]]
-        pieces.append(_plain(example["text"][place:start]))
-        pieces.append(_wrapped("".join(_words(example, tokens, place)), selected, evidence))
-        place = max(place, end)
-    pieces.append(_cut(kept, marked, range(last, total)) if last < total else _plain(example["text"][place:]))
+        pieces.append(_plain(text[place : starts[tokens[0]]]))
+        inside = "".join(_words(text, [(starts[token], ends[token]) for token in tokens], place))
+        pieces.append(_wrapped(inside, selected, evidence, number))
+        place = max(place, ends[tokens[-1]])
+    pieces.append(_cut(kept, marked, range(last, total)) if last < total else _plain(text[place:]))
     return "".join(pieces)
 
 
@@ -39,19 +63,20 @@ def window(kept: Sequence[bool], size: int) -> tuple[int, int]:
     return first, first + size
 
 
-def _words(example: Mapping[str, Any], tokens: Sequence[int], place: int) -> Iterator[str]:
+def _words(text: str, spans: Sequence[tuple[int, int]], place: int) -> Iterator[str]:
     """Neighbouring words, with what stands between them."""
-    for token in tokens:
-        start, end = example["starts"][token], example["ends"][token]
-        if token != tokens[0]:
-            yield _plain(example["text"][place:start])
-        yield _plain(example["text"][max(place, start) : end])
+    for number, (start, end) in enumerate(spans):
+        if number:
+            yield _plain(text[place:start])
+        yield _plain(text[max(place, start) : end])
         place = max(place, end)
 
 
-def _wrapped(inside: str, selected: bool, evidence: bool) -> str:
+def _wrapped(inside: str, selected: bool, evidence: bool, number: str) -> str:
     if evidence:
         inside = f'<u class="marked">{inside}</u>'
+    if number:
+        inside += f'<sup class="nth">{number}</sup>'
     return f'<mark class="selected">{inside}</mark>' if selected else inside
 
 

@@ -24,6 +24,11 @@ MEASURES = {
     "accuracy": Measure("accuracy", "Decisions that are right.", "high"),
     "size": Measure("size", "Words of a text that are selected, as a share.", "as small as the decision allows"),
     "token_f1": Measure("token F1", "How far the selected words are {marked}: 1 is all of them and no others.", "high"),
+    "query_f1": Measure(
+        "query token F1",
+        "The same for the words of the question or hypothesis that are aligned with any of the text.",
+        "high",
+    ),
     "iou_f1": Measure(
         "IOU F1",
         "The same for stretches of words: a selected one is a hit if it shares at least half of what both cover with a "
@@ -38,7 +43,7 @@ MEASURES = {
     ),
     "comprehensiveness": Measure(
         "comprehensiveness",
-        "How much less probable the decided class is to the predictor when the selected words are taken from a text.",
+        "How much less probable the decided class is to {predictor} when the selected words are taken from a text.",
         "high",
     ),
     "sufficiency": Measure(
@@ -53,7 +58,12 @@ MEASURES = {
         "low: then the rest says little",
     ),
 }
-UNITS = {"token": "words", "span": "stretches of {width} words", "sentence": "sentences"}
+UNITS = {
+    "token": "words",
+    "span": "stretches of {width} words",
+    "sentence": "sentences",
+    "phrase": "phrases, which end with a punctuation mark or after {width} words,",
+}
 READINGS = {
     "delete": "is left out, and the rest moves together",
     "zero": "gives way to an embedding of zeros",
@@ -71,6 +81,22 @@ LIMITS = (
     "That a selection agrees with the marks of people makes it plausible; it is not what makes it true to the model.",
     "Training has luck in it. Another seed can select other words with the same accuracy.",
 )
+OWN_LIMITS = {
+    "aligned": (
+        "Comprehensiveness and sufficiency compare three answers of the model to the class that it decided for: to all "
+        "words of a text, to the aligned ones, and to the rest. The question or hypothesis stays whole each time, and "
+        "words are aligned anew.",
+        "What the aligned pairs say is added up, and nothing else decides but how likely each class is beforehand. "
+        "Which pairs are aligned was found by comparing all of them, and that is not explained.",
+    ),
+    "telling": (
+        "Comprehensiveness and sufficiency compare three answers of the model to the class that it decided for: to all "
+        "words, to those of the selected phrases, and to the rest.",
+        "The answer is the sum of what the whole text, its phrases and stored training phrases say. What the whole "
+        "text says is not divided among its words, so the phrases explain no more of the answer than their own part.",
+    ),
+}
+"""In place of the first two, where no game was played."""
 
 
 def headline(answer: Answer) -> str:
@@ -103,19 +129,22 @@ def _findings(answer: Answer) -> list[str]:
 
 def meaning(answer: Answer, name: str) -> str:
     """What a measure means here."""
-    reader = "the critic, which was trained for it," if answer["critic"] else "the predictor"
+    predictor = "the model" if answer["selecting"]["rule"] in OWN_LIMITS else "the predictor"
+    reader = "the critic, which was trained for it," if answer["critic"] else predictor
     guess = percent(answer["corpus"]["majority"])
-    return MEASURES[name].meaning.format(marked=_marked(answer), reader=reader, majority=guess)
+    return MEASURES[name].meaning.format(marked=_marked(answer), predictor=predictor, reader=reader, majority=guess)
 
 
 def selecting(answer: Answer) -> str:
     """By which rule words are selected, without which no number of the page means anything."""
     how = answer["selecting"]
-    units, share = UNITS[how["units"]["kind"]].format(width=how["units"]["width"]), percent(how["rate"])
+    units, share = UNITS[how["units"]["kind"]].format(width=how["units"]["width"]), percent(how.get("rate"))
     rules = {
         "top": f"the likeliest {units} of each text, {share} of them, rounded up",
         "window": f"the likeliest stretch of {units} that is {share} of the text, rounded up",
         "threshold": f"all {units} with a probability above one half",
+        "telling": f"the {units} that say most for the answer, {share} of them, rounded up",
+        "aligned": _aligned(how),
     }
     rule = rules.get(how["rule"], how["meaning"])
     several = f", for each of {count(how['masks'])} masks" if how["masks"] > 1 else ""
@@ -123,6 +152,22 @@ def selecting(answer: Answer) -> str:
         f"Nothing is drawn by chance here: selected are {rule}{several}. What is not selected "
         f"{READINGS[how['reading']]}. Under another rule every number of this page would be another."
     )
+
+
+def _aligned(how: Mapping[str, Any]) -> str:
+    transport = how.get("transport") or {}
+    most, price = transport.get("most"), transport.get("price", 0.0)
+    return (
+        "the words that are aligned, by more than half, with a word of the question or hypothesis"
+        + (f", at most {count(most)} of them" if most else "")
+        + (f"; a pair must say more than {percent(price)} of what the strongest one says" if price else "")
+    )
+
+
+def limits(answer: Answer) -> tuple[str, ...]:
+    """What the page cannot tell."""
+    own = OWN_LIMITS.get(answer["selecting"]["rule"])
+    return LIMITS if own is None else (*own, *LIMITS[len(own) :])
 
 
 def caveats(answer: Answer) -> list[str]:
@@ -134,7 +179,13 @@ def caveats(answer: Answer) -> list[str]:
             f"The model is not clearly better than always naming the most frequent class, which is right in "
             f"{percent(guess)}: what it selects explains next to nothing."
         )
-    if answer["reads"] == "all":
+    if (parts := answer.get("parts")) is not None:
+        found.append(
+            f"The model reads all words. Of what speaks for its answers or against them, its phrases say "
+            f"{percent(parts['phrases'])}, the stored phrases {percent(parts['stored'])}, and the rest is said by the "
+            "text as a whole, which is not explained."
+        )
+    elif answer["reads"] == "all":
         found.append("The model reads all words; the selection was learnt afterwards, to explain it.")
     left_out = sum(answer["corpus"]["skipped"].values())
     if left_out:
