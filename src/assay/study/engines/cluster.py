@@ -1,0 +1,163 @@
+"""A Ray cluster: trials go where there is room, and those of a lost node go elsewhere."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import uuid
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from assay.errors import AssayError
+from assay.study.attempts import Outcome
+from assay.study.engines import nodes
+from assay.study.engines.connecting import connected
+from assay.study.trials import Trial
+
+MARGIN = 2  # trials that wait on the cluster, so that no node waits for us
+PATIENCE = 5.0  # seconds between looks at how many nodes there are
+FAREWELL = 10.0  # seconds for nodes to tidy up
+FOLDERS = ("ASSAY_DATA", "ASSAY_CACHE")
+
+
+@dataclass(frozen=True)
+class Ray:
+    """The cluster at an address, or one of this machine, with so much of it for each trial.
+
+    A trial whose process or node is lost is tried again so often. Results come back through Ray, unless the folder of
+    the study is `shared` with all nodes: then they write there themselves.
+    """
+
+    address: str | None = None
+    cpus: float = 1
+    gpus: float = 0
+    retries: int = 3
+    shared: bool = False
+    device: str = "cpu"
+
+    def __post_init__(self) -> None:
+        if self.cpus <= 0 or self.gpus < 0 or self.retries < 0:
+            raise AssayError("A trial on a cluster needs more than 0 CPUs; GPUs and retries are numbers from 0.")
+        if any(share > 1 and share != int(share) for share in (self.cpus, self.gpus)):
+            raise AssayError("A trial has a share of one CPU or GPU, or a whole number of them.")
+        if self.device not in ("cpu", "cuda"):
+            raise AssayError(f"On a cluster the device is cpu or cuda, not {self.device!r}: Ray chooses which GPU.")
+        if (self.device == "cuda") != (self.gpus > 0):
+            raise AssayError("Trials on GPUs need the device cuda, and a number of GPUs, or a share of one, for each.")
+
+    def __call__(self, trials: Iterator[Trial], place: Path) -> Iterator[Outcome]:
+        first = next(trials, None)
+        if first is None:  # a cluster is not needed for nothing
+            return
+        run, trials = uuid.uuid4().hex, chain([first], trials)
+        job = nodes.Job(run, {}, nodes.versions(), self.device, str(place.resolve()) if self.shared else None)
+        signed = nodes.signed(place, run) if self.shared else contextlib.nullcontext()
+        with signed, connected(self.address) as ray, contextlib.closing(_Errands(ray, self, job)) as errands:
+            if errands.room == 0:
+                size = f"{self.cpus:g} CPUs" + f" and {self.gpus:g} GPUs" * (self.gpus > 0)
+                raise AssayError(f"No node of the cluster has the {size} that a trial is to have; ask for less.")
+            while errands.fill(trials):
+                yield from errands.ended()
+
+
+@dataclass
+class _Errands:
+    """Trials that are under way on a cluster."""
+
+    ray: Any
+    engine: Ray
+    job: nodes.Job  # what is the same in all of them
+    pending: dict[Any, tuple[Trial, int]] = field(default_factory=dict)  # and how often each was lost
+
+    @property
+    def room(self) -> int:
+        """How many trials the nodes that are there can make at once."""
+        return sum(self._on(node["Resources"]) for node in self.ray.nodes() if node["Alive"])
+
+    def fill(self, trials: Iterator[Trial]) -> bool:
+        """Takes trials as there is room for them; False where none is left, here or there."""
+        free = self.room + MARGIN - len(self.pending)
+        for _ in range(free):
+            if (trial := next(trials, None)) is None:
+                break
+            self._send(trial, 0)
+        return bool(self.pending)
+
+    def ended(self) -> Iterator[Outcome]:
+        """Outcomes of what has ended by now, or soon; what was lost is sent again."""
+        done, _ = self.ray.wait(list(self.pending), num_returns=1, timeout=PATIENCE)
+        for reference in done:
+            trial, losses = self.pending.pop(reference)
+            try:
+                answer, files = self.ray.get(reference)
+            except self.ray.exceptions.RayTaskError as fault:  # not of the trial: that tells of its faults itself
+                why = " ".join(str(fault.cause).split())[:200]
+                raise AssayError(f"A node cannot run assay ({why}); install the same version on every node.") from fault
+            except self.ray.exceptions.RayError as fault:
+                if losses < self.engine.retries:
+                    self._send(trial, losses + 1)
+                else:
+                    yield self._given_up(trial, fault)
+            else:
+                yield _outcome(trial, json.loads(answer), files)
+
+    def close(self) -> None:
+        """Ends what is under way, and removes what it has left on the nodes."""
+        with contextlib.suppress(self.ray.exceptions.RayError):
+            for reference in self.pending:
+                self.ray.cancel(reference, force=True)
+            left = [self._tidied(node["NodeID"]) for node in self.ray.nodes() if node["Alive"]]
+            self.ray.wait(left, num_returns=len(left), timeout=FAREWELL)
+
+    def _tidied(self, node: str) -> Any:
+        there = self.ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(node, soft=False)
+        return self._task(nodes.forget, num_cpus=0, scheduling_strategy=there).remote(self.job.run)
+
+    def _send(self, trial: Trial, losses: int) -> None:
+        job = replace(self.job, trial=trial.json())
+        self.pending[self._making.remote(json.dumps(asdict(job)))] = (trial, losses)
+
+    @cached_property
+    def _making(self) -> Any:
+        return self._task(_made, num_cpus=self.engine.cpus, num_gpus=self.engine.gpus)
+
+    def _task(self, function: Any, **options: Any) -> Any:
+        """A function that runs on a node. What is lost is counted here, so Ray is not to try it again."""
+        environment = {"env_vars": _environment(self.engine)}
+        return self.ray.remote(function).options(max_retries=0, runtime_env=environment, **options)
+
+    def _on(self, resources: dict[str, float]) -> int:
+        """How many trials one node can make at once."""
+        wanted = {"CPU": self.engine.cpus, "GPU": self.engine.gpus}
+        return int(min(resources.get(name, 0) / share + 1e-9 for name, share in wanted.items() if share))
+
+    def _given_up(self, trial: Trial, fault: Exception) -> Outcome:
+        times = f" {self.engine.retries + 1} times" if self.engine.retries else ""
+        memory = isinstance(fault, self.ray.exceptions.OutOfMemoryError)
+        hint = " for want of memory; give each trial more CPUs, so that fewer share a node" if memory else ""
+        return Outcome(trial, reason=f"its process or node was lost{times}{hint}", details=str(fault))
+
+
+def _made(job: str) -> tuple[str, dict[str, bytes]]:
+    """Runs on a node."""
+    import ray
+
+    return nodes.make(job, ray.get_runtime_context().get_node_id())
+
+
+def _outcome(trial: Trial, answer: dict[str, Any], files: dict[str, bytes]) -> Outcome:
+    if "unfit" in answer:  # for other trials, too: it would only collect failures
+        raise AssayError(f"{answer['unfit']}, and run the same command again: what is finished is kept.")
+    return Outcome(trial, **answer, files=files or None)
+
+
+def _environment(engine: Ray) -> dict[str, str]:
+    """What nodes are told: one thread, as elsewhere, else numbers differ; and where texts are, if that is told here."""
+    given = {name: str(Path(os.environ[name]).absolute()) for name in FOLDERS if os.environ.get(name)}
+    threads = os.environ.get("OMP_NUM_THREADS", "1")
+    return given | {"OMP_NUM_THREADS": threads, "ASSAY_WORKERS": str(max(1, int(engine.cpus)))}

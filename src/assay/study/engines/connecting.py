@@ -1,0 +1,45 @@
+"""The way to a Ray cluster: to one that is there, or to one that lasts as long as it is needed."""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from assay.errors import AssayError, told
+
+PATIENCE = 5.0  # seconds until somebody must have answered
+
+
+@contextmanager
+def connected(address: str | None) -> Iterator[Any]:
+    """Ray, connected; a connection that was there before stays."""
+    try:
+        import ray
+    except ImportError as fault:
+        raise AssayError("The engine ray needs the library ray; install it: pip install 'assay[cluster]'.") from fault
+    if ray.is_initialized():
+        yield ray
+        return
+    where = address or os.environ.get("RAY_ADDRESS") or "local"
+    options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
+    if where == "local":
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # a cluster of ours reports to nobody
+        options["include_dashboard"] = False
+    with told(lambda why: f"No Ray cluster can be used at {where!r} ({why}); 'ray status' there tells more."):
+        _reach(where)
+        ray.init(where, **options)
+    try:
+        yield ray
+    finally:
+        ray.shutdown()
+
+
+def _reach(address: str) -> None:
+    """Raises where nobody listens; Ray itself would try for minutes."""
+    host, _, port = address.rpartition(":")
+    if host and port.isdecimal() and "://" not in host:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=PATIENCE).close()

@@ -1,0 +1,152 @@
+"""Processes of this machine: one that dies takes its own attempt with it, and nothing else."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from queue import SimpleQueue
+
+from assay.errors import AssayError
+from assay.study.attempts import Outcome
+from assay.study.trials import Trial
+
+WORK = [sys.executable, "-m", "assay.study.worker"]
+
+
+@dataclass(frozen=True)
+class Local:
+    """So many processes, on these devices in turn; a trial whose process dies is tried again so often."""
+
+    jobs: int = 1
+    retries: int = 2
+    devices: tuple[str, ...] = ("cpu",)
+
+    def __post_init__(self) -> None:
+        if self.jobs < 1 or self.retries < 0 or not self.devices:
+            raise AssayError("Jobs are a number from 1, retries one from 0, and there is at least one device.")
+
+    def __call__(self, trials: Iterator[Trial], place: Path) -> Iterator[Outcome]:
+        desk = _Desk(trials)
+        slots = [
+            _Slot(desk, place, self.devices[number % len(self.devices)], self.retries) for number in range(self.jobs)
+        ]
+        for slot in slots:
+            slot.start()
+        try:
+            for _ in slots:  # each says None when it has ended
+                while (outcome := desk.outcomes.get()) is not None:
+                    if isinstance(outcome, BaseException):
+                        raise outcome
+                    yield outcome
+        finally:
+            desk.closed = True
+            for slot in slots:
+                slot.stop()
+            for slot in slots:
+                slot.join()
+
+
+@dataclass
+class _Desk:
+    """Trials to take, one at a time, and outcomes to hand in."""
+
+    trials: Iterator[Trial]
+    outcomes: SimpleQueue[Outcome | BaseException | None] = field(default_factory=SimpleQueue)
+    closed: bool = False
+    _turn: threading.Lock = field(default_factory=threading.Lock)
+
+    def next(self) -> Trial | None:
+        with self._turn:
+            return None if self.closed else next(self.trials, None)
+
+
+class _Slot(threading.Thread):
+    """A place for one process."""
+
+    def __init__(self, desk: _Desk, place: Path, device: str, retries: int) -> None:
+        super().__init__(daemon=True)
+        self.desk, self.place, self.device, self.retries = desk, place, device, retries
+        self.process: subprocess.Popen[str] | None = None
+        self.stopped = False
+        self.turn = threading.Lock()
+
+    def run(self) -> None:
+        try:
+            while (trial := self.desk.next()) is not None and (outcome := self._made(trial)) is not None:
+                self.desk.outcomes.put(outcome)
+        except BaseException as fault:
+            self.desk.outcomes.put(fault)
+        finally:
+            self.stop()
+            self._bury()
+            self.desk.outcomes.put(None)
+
+    def stop(self) -> None:
+        """Ends the process, in the middle of a trial, too; there will be no other."""
+        with self.turn:
+            self.stopped = True
+            if self.process is not None:
+                self.process.kill()
+
+    def _made(self, trial: Trial) -> Outcome | None:
+        """How the trial ended, or None where it was stopped."""
+        code = 0
+        for _ in range(self.retries + 1):
+            with self.turn:
+                if self.stopped:
+                    return None
+                process = self.process = self.process or _started(self.place)
+            line = _told(process, {"trial": trial.json(), "place": str(self.place), "device": self.device})
+            if line.endswith("\n"):  # a process may die in the middle of its answer
+                return Outcome(trial, **json.loads(line))
+            code = self._bury()
+        if self.stopped:
+            return None
+        why = f"was killed by signal {-code}" if code < 0 else f"ended with {code}"
+        hint = "; perhaps there was not enough memory, so try fewer --jobs" if code == -9 else ""
+        return Outcome(trial, reason=f"its process {why}, {self.retries + 1} times{hint}")
+
+    def _bury(self) -> int:
+        """The exit code of the process, which is dead or about to die."""
+        process, self.process = self.process, None
+        if process is None:
+            return 0
+        assert process.stdin is not None and process.stdout is not None
+        process.stdout.close()
+        with suppress(OSError):  # what it was told last was not read
+            process.stdin.close()
+        return process.wait()
+
+
+def _told(process: subprocess.Popen[str], job: dict[str, object]) -> str:
+    """The answer, or nothing, or a part of it, where the process died over it."""
+    assert process.stdin is not None and process.stdout is not None
+    try:
+        process.stdin.write(json.dumps(job) + "\n")
+        process.stdin.flush()
+        return process.stdout.readline()
+    except OSError:
+        return ""
+
+
+def _started(place: Path) -> subprocess.Popen[str]:
+    log = place / "logs" / f"{os.getpid()}.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("a", encoding="utf-8") as aside:
+        return subprocess.Popen(
+            WORK,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=aside,
+            text=True,
+            encoding="utf-8",
+            env=os.environ | {"OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1")},
+            start_new_session=True,  # Ctrl-C is for us: we stop it
+        )

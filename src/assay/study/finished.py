@@ -1,0 +1,91 @@
+"""What the trials of a study have left: their findings, and the numbers of single texts where they are needed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute
+import pyarrow.parquet as pq
+from jaxtyping import Float, Int
+from scipy.stats import binomtest
+
+from assay.errors import AssayError
+from assay.records import INSTANCES, SUMMARY, Finding
+from assay.report.studies.answers import MODEL, State
+from assay.study.folder import Folder
+from assay.study.trials import Trial
+
+Key = tuple[str, str, str]  # audit, subject, measure
+UNNAMED = "attention"  # the subject of a measure that names none
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A finished trial: what was found over all its texts, in the order in which it was found."""
+
+    trial: Trial
+    folder: Path
+    findings: Mapping[Key, Finding]
+    audits: Mapping[str, Mapping[str, Any]]
+    left_out: Mapping[str, str]  # explainers that this model cannot serve, and why
+
+    def gaps(
+        self, audit: str, measure: str, first: str, second: str
+    ) -> tuple[Int[np.ndarray, " n"], Float[np.ndarray, " n"]]:
+        """The numbers of the examples, and for each what the first subject has more than the second."""
+        path = (self.folder / INSTANCES).absolute()
+        known = set(pq.read_schema(path).names)
+        columns = [_column(measure, subject, known) for subject in (first, second)]
+        if None in columns:
+            return np.zeros(0, dtype=int), np.zeros(0)
+        rows = pq.read_table(path, columns=["example", *columns], filters=pa.compute.field("audit") == audit)
+        values = [rows[name].to_numpy().astype(float) for name in columns]
+        return rows["example"].to_numpy(), values[0] - values[1]
+
+
+def finished(trials: Sequence[Trial], folder: Folder) -> dict[str, Finished | State]:
+    """Each trial by its identity: what it has left, or that it has failed or was not run."""
+    found: dict[str, Finished | State] = {}
+    for trial in trials:
+        if trial.identity not in found:
+            found[trial.identity] = _read(trial, folder) if folder.done(trial) else _state(trial, folder)
+    return found
+
+
+def _read(trial: Trial, folder: Folder) -> Finished:
+    place = folder.trial(trial)
+    try:
+        summary = json.loads((place / SUMMARY).read_text(encoding="utf-8"))
+        findings = [Finding(**row) for row in summary["findings"] if row["group"] == "all" and row["n"] > 0]
+        findings += _good(summary)
+        audits, left_out = summary["audits"], summary.get("left_out") or {}
+    except (OSError, ValueError, KeyError, TypeError) as fault:
+        told = f"{place} holds a damaged result ({fault}); remove the folder and run the study again."
+        raise AssayError(told) from fault
+    return Finished(trial, place, {(f.audit, f.subject, f.measure): f for f in findings}, audits, left_out)
+
+
+def _good(summary: Mapping[str, Any]) -> list[Finding]:
+    """How often the model is right, with Wilson's (1927) interval."""
+    n, accuracy = int(summary["corpus"]["audited"]), float(summary["model"]["test"]["accuracy"])
+    if n == 0:
+        return []
+    low, high = binomtest(round(accuracy * n), n).proportion_ci(method="wilson")
+    spread = (accuracy * (1 - accuracy)) ** 0.5
+    return [Finding(MODEL, MODEL, "accuracy", "all", accuracy, float(low), float(high), spread, n, kind="exact")]
+
+
+def _state(trial: Trial, folder: Folder) -> State:
+    return "not run" if folder.reason(trial) is None else "failed"
+
+
+def _column(measure: str, subject: str, known: set[str]) -> str | None:
+    """The column of a subject's numbers; one that has the measure alone bears its name."""
+    names = [f"{measure}:{subject}", *([measure] if subject == UNNAMED else [])]
+    return next((name for name in names if name in known), None)

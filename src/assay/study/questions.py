@@ -1,0 +1,119 @@
+"""From a plan and what its trials have left to one table for each question."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from assay.explainers.choice import bare
+from assay.records import Finding
+from assay.report.measures import BASELINES
+from assay.report.studies.answers import MODEL, Answer, Column, Missing, Row, State
+from assay.report.studies.asked import MAIN, rises, title
+from assay.study.cells import adjusted, cell
+from assay.study.finished import Finished
+from assay.study.plans import Question, StudyPlan
+from assay.study.trials import Trial
+
+Found = Mapping[str, Finished | State]  # by the identities of trials
+
+
+def questions(plan: StudyPlan) -> tuple[Question, ...]:
+    """How good the models are; and what the plan asks, or else one question for each main measure of its audits."""
+    known = dict.fromkeys(bare(name) for asked in plan.audits for name in asked.audits)
+    return Question(MODEL, "accuracy", "How often are the models right?"), *(plan.questions or _main(known))
+
+
+def _main(audits: Iterable[str]) -> tuple[Question, ...]:
+    return tuple(
+        Question(audit, measure, against=MAIN[audit].against)
+        for audit in audits
+        if audit in MAIN
+        for measure in MAIN[audit].measures
+    )
+
+
+def answered(question: Question, plan: StudyPlan, found: Found) -> Answer:
+    """The table of a question: what is missing is named, and p-values are adjusted for the whole table."""
+    groups = _groups(question, plan)
+    columns = tuple(_column(place, trials, found) for place, trials in groups.items())
+    done = [_done(trials, found) for trials in groups.values()]
+    subjects = _subjects(question, [each for column in done for each in column])
+    rows = tuple(Row(subject, tuple(cell(question, subject, column) for column in done)) for subject in subjects)
+    tested = any((question.audit, question.against, question.measure) in each.findings for each in _all(done))
+    return Answer(
+        question.title or title(question.audit, question.measure),
+        question.audit,
+        question.measure,
+        rises(question.audit, question.measure),
+        question.against if tested else None,
+        columns,
+        adjusted(rows),
+        tuple(sorted({each.kind for column in done for each in _of(question, column)})),
+        missing([trial for trials in groups.values() for trial in trials], found),
+        tuple(dict.fromkeys(_notes(question, columns, done))),
+    )
+
+
+def missing(trials: Sequence[Trial], found: Found) -> tuple[Missing, ...]:
+    """The trials without a result."""
+    states = [(trial.title, found[trial.identity]) for trial in trials]
+    return tuple(Missing(title, state) for title, state in states if not isinstance(state, Finished))
+
+
+def _groups(question: Question, plan: StudyPlan) -> dict[tuple[str, str, str], list[Trial]]:
+    """The trials of each column, in the order of the plan; sets of audits are named where several ask the same."""
+    sets = [asked for asked in plan.audits if question.audit in map(bare, asked.audits)]
+    if question.audit == MODEL:
+        sets = [*plan.audits[:1]]  # the model is the same in all
+    groups: dict[tuple[str, str, str], list[Trial]] = {
+        (corpus.title, kind.name, asked.name): [] for corpus in plan.corpora for kind in plan.models for asked in sets
+    }
+    for trial in plan.trials:
+        place = (trial.corpus.title, trial.kind.name, trial.asked.name)
+        if place in groups:
+            groups[place].append(trial)
+    return groups if len(sets) > 1 else {(corpus, kind, ""): each for (corpus, kind, _), each in groups.items()}
+
+
+def _column(place: tuple[str, str, str], trials: Sequence[Trial], found: Found) -> Column:
+    states = [each.state for each in missing(trials, found)]
+    return Column(*place, len(trials), len(trials) - len(states), states.count("failed"))
+
+
+def _done(trials: Sequence[Trial], found: Found) -> list[Finished]:
+    return [each for trial in trials if isinstance(each := found[trial.identity], Finished)]
+
+
+def _all(done: Sequence[Sequence[Finished]]) -> Iterator[Finished]:
+    return (each for column in done for each in column)
+
+
+def _of(question: Question, column: Sequence[Finished]) -> Iterator[Finding]:
+    for each in column:
+        for (audit, _, measure), finding in each.findings.items():
+            if (audit, measure) == (question.audit, question.measure):
+                yield finding
+
+
+def _subjects(question: Question, done: Sequence[Finished]) -> list[str]:
+    """Those that are named, or all that were found, what chance reaches last."""
+    found = list(dict.fromkeys(each.subject for each in _of(question, done)))
+    return list(question.subjects) or sorted(found, key=lambda name: name in BASELINES)
+
+
+def _notes(question: Question, columns: Sequence[Column], done: Sequence[Sequence[Finished]]) -> Iterator[str]:
+    """Why numbers are not there although trials are done."""
+    for column, trials in zip(columns, done, strict=True):
+        for each in trials:
+            about = each.audits.get(question.audit, {})
+            if not about.get("applies", True):
+                yield f"{column.title}: {about.get('why') or 'the audit does not apply'}."
+            for name, reason in each.left_out.items():
+                if not question.subjects or name in question.subjects:
+                    yield f"{column.title}: {name} is left out: {reason}."
+    if any(done) and not any(True for column in done for _ in _of(question, column)):
+        known = dict.fromkeys(
+            measure for each in _all(done) for audit, _, measure in each.findings if audit == question.audit
+        )
+        there = f"; there are: {', '.join(known)}" if known else ""
+        yield f"No finished trial has the measure {question.measure} of {question.audit}{there}."

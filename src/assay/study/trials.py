@@ -1,0 +1,151 @@
+"""A trial: one model on one corpus, trained by one seed and put to one set of audits; what it is, is its name."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from assay.audits import USUAL_AUDITS
+from assay.errors import AssayError
+from assay.explainers import USUAL
+from assay.run.plan import AuditPlan
+
+FORMAT = 1  # of results: raised when the same trial would come out otherwise
+
+
+@dataclass(frozen=True)
+class Source:
+    """A corpus by name or as a file, all of it or with `train` of its training texts."""
+
+    name: str
+    train: int | None = None
+    joined: bool = False
+    shown: str = ""
+    sha256: str | None = None  # of a file: the same name may hold other texts tomorrow
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name:
+            raise AssayError(f"A corpus is a name, or a table with one, not {self.name!r}.")
+        if self.train is not None and (type(self.train) is not int or self.train < 1):
+            raise AssayError(f"Of a corpus, train is a number of texts from 1, not {self.train!r}.")
+
+    @property
+    def title(self) -> str:
+        some = "" if self.train is None else f" ({self.train} texts)"
+        return (self.shown or self.name) + some
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of model: a preset with options, a pretrained `base` with options, or a finished one in a folder."""
+
+    name: str
+    options: tuple[tuple[str, Any], ...] = ()
+    base: str | None = None
+    path: str | None = None
+    sha256: str | None = None  # of a folder: another model may lie there tomorrow
+
+    def check(self) -> None:
+        """Refuses what no model could be made with."""
+        from assay.models.huggingface.finetuning import FineTuning
+        from assay.models.options import Training
+        from assay.run.verbs import recipe
+
+        given = dict(self.options)
+        if "seed" in given:
+            raise AssayError(f"The seeds of a plan are its own entry; leave seed out of the model {self.name!r}.")
+        if self.base is None:
+            recipe(**given)
+            return
+        own = {name: given.pop(name) for name in ("head", "frozen", "dtype") if name in given}
+        FineTuning(self.base, **own), Training(**given)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A set of audits, and the explainers that are put to them, over so many test texts."""
+
+    name: str
+    explainers: tuple[str, ...] = USUAL
+    audits: tuple[str, ...] = USUAL_AUDITS
+    limit: int | None = None
+    epsilon: float = 0.01
+
+    def __post_init__(self) -> None:
+        self.plan(0)  # refuses what cannot be done
+
+    def plan(self, seed: int) -> AuditPlan:
+        return AuditPlan(self.explainers, self.audits, seed, self.limit, self.epsilon)
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One cell of the grid."""
+
+    corpus: Source
+    kind: Kind
+    seed: int
+    asked: Asked
+    data_seed: int = 0
+
+    @property
+    def title(self) -> str:
+        return f"{self.corpus.title} · {self.kind.name} · seed {self.seed} · {self.asked.name}"
+
+    @cached_property
+    def identity(self) -> str:
+        """The same for trials that come out the same, whatever they are called."""
+        return _hash(self._model | {"asked": _without(asdict(self.asked), "name"), "seed": self.seed})
+
+    @cached_property
+    def model_identity(self) -> str:
+        """The same for trials of the same model."""
+        return _hash(self._model)
+
+    @property
+    def _model(self) -> dict[str, Any]:
+        source = _without(asdict(self.corpus), "shown")
+        if self.corpus.sha256 is not None:
+            del source["name"]  # a file is what it holds
+        kind = _without(asdict(self.kind), "name")
+        if self.kind.sha256 is None:
+            del kind["sha256"]
+        else:
+            kind["path" if self.kind.path is not None else "base"] = "folder"  # which is what it holds
+        learnt = {} if self.kind.path is not None else {"seed": self.seed}
+        return {"format": FORMAT, "corpus": source, "data_seed": self.data_seed, "kind": kind} | learnt
+
+    def json(self) -> dict[str, Any]:
+        """As plain values, for another process or another day."""
+        made: dict[str, Any] = json.loads(json.dumps(asdict(self)))
+        return made
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> Trial:
+        """The trial that was written so."""
+        kind, asked = dict(given["kind"]), dict(given["asked"])
+        kind["options"] = tuple((name, _frozen(value)) for name, value in kind["options"])
+        asked |= {name: tuple(asked[name]) for name in ("explainers", "audits")}
+        return cls(Source(**given["corpus"]), Kind(**kind), given["seed"], Asked(**asked), given["data_seed"])
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _without(given: dict[str, Any], name: str) -> dict[str, Any]:
+    return {key: value for key, value in given.items() if key != name}
+
+
+def _hash(value: Any) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def model_folder(place: Path, trial: Trial) -> Path:
+    """Where the model of a trial is kept, for all trials that need it."""
+    return place / "models" / trial.model_identity

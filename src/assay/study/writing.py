@@ -1,0 +1,77 @@
+"""The tables of a study as files: the same trials give the same bytes, whoever made them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from assay.files import write_text
+from assay.records import write_table
+from assay.report.studies import page
+from assay.report.studies.answers import Answer, Study
+from assay.report.studies.findings import Line, long
+from assay.report.studies.tables import markdown, separated
+from assay.study.finished import Finished, finished
+from assay.study.folder import Folder
+from assay.study.plans import StudyPlan
+from assay.study.questions import Found, answered, missing, questions
+
+TABLES, FINDINGS, PAGE = "tables", "findings.parquet", "study.html"
+OURS = re.compile(r"\d{2,}-[a-z0-9-]*\.(md|csv)")
+LONGEST = 60  # letters of a name
+
+
+def write(plan: StudyPlan, folder: Folder) -> list[Path]:
+    """Writes a table for each question, all findings and the page, and gives their paths."""
+    asked = questions(plan)
+    found = finished(plan.trials, folder)
+    study = studied(plan, found, tuple(answered(question, plan, found) for question in asked))
+    written = []
+    for place, answer in enumerate(study.answers, start=1):
+        for ending, text in ((".md", markdown(answer)), (".csv", separated(answer))):
+            path = folder.place / TABLES / f"{named(place, answer)}{ending}"
+            write_text(path, text)
+            written.append(path)
+    _clear(folder.place / TABLES, written)
+    write_table(long(list(_lines(plan, found))), folder.place / FINDINGS)
+    page.write(study, folder.place / PAGE)
+    return [*written, folder.place / FINDINGS, folder.place / PAGE]
+
+
+def studied(plan: StudyPlan, found: Found, answers: tuple[Answer, ...]) -> Study:
+    """The study with its answers, and how much of it is done."""
+    lacking = missing(plan.trials, found)
+    return Study(
+        plan.name,
+        tuple(each.title for each in plan.corpora),
+        tuple(each.name for each in plan.models),
+        plan.seeds,
+        len(plan.trials),
+        len(plan.trials) - len(lacking),
+        answers,
+        lacking,
+    )
+
+
+def named(place: int, answer: Answer) -> str:
+    """The name of a table's files."""
+    slug = re.sub(r"[^a-z0-9]+", "-", f"{answer.audit}-{answer.measure}".lower())[:LONGEST].strip("-")
+    return f"{place:02d}-{slug}"
+
+
+def _lines(plan: StudyPlan, found: Found) -> Iterator[Line]:
+    """Every finding over all texts, trial by trial in the order of the plan."""
+    for trial in plan.trials:
+        each = found[trial.identity]
+        if isinstance(each, Finished):
+            names = (trial.corpus.title, trial.kind.name, trial.seed, trial.asked.name)
+            for (audit, subject, measure), one in each.findings.items():
+                yield Line(*names, audit, subject, measure, one.mean, one.low, one.high, one.n, one.kind)
+
+
+def _clear(tables: Path, written: list[Path]) -> None:
+    """Removes tables of questions that are asked no more: beside the others they would seem to belong to them."""
+    for path in tables.iterdir() if tables.is_dir() else ():
+        if OURS.fullmatch(path.name) and path not in written:
+            path.unlink(missing_ok=True)
