@@ -19,7 +19,7 @@ ENDS = {
     "plot_verdict": ["verdict.svg"],
 }
 MARKS = {".svg": "<svg", ".html": "<html", ".json": '"findings"'}
-LONG = ("plot_verdict",)  # trains a large model
+LONG = ("plot_verdict", "plot_two_seeds", "plot_influence")  # these train large models, or several
 
 
 @pytest.mark.parametrize(
