@@ -28,6 +28,7 @@ from studies.results import Result, finding, kept, run
 HERE = Path(__file__).parent
 CORPORA = {
     "sst": "SST",
+    "imdb": "IMDB",
     "newsgroups": "20News",
     "agnews": "AG News",
     "snli": "SNLI",

@@ -18,8 +18,8 @@ from assay.errors import AssayError
 from assay.files import write_text
 from assay.models.recipes import Recipe
 from assay.rationales.training import Rationalising, rationaliser
-from assay.run.rationalising import chosen
 from assay.run.selections import examined
+from assay.run.wanted import chosen
 from studies.results import Result
 
 CORPORA = ("hatexplain", "movies", "planted:phrase")
@@ -32,7 +32,7 @@ SETTINGS: Mapping[tuple[str, str], Mapping[str, Any]] = {
     ("movies", "bilstm"): BILSTM | {"epochs": 20, "batch_size": 32},
     ("planted:phrase", "bilstm"): {"encoder": "lstm", "embedding": 48, "hidden": 32, "epochs": 20, "batch_size": 64},
     ("hatexplain", "minilm"): {"epochs": 6, "batch_size": 64},
-    ("movies", "minilm"): {"epochs": 10, "batch_size": 16},
+    ("movies", "minilm"): {"epochs": 8, "batch_size": 16},
     ("planted:phrase", "minilm"): {"epochs": 10, "batch_size": 64},
 }
 KEPT = ("created", "device", "versions", "selecting", "reads", "critic", "measures", "pooled", "collapse")

@@ -1,0 +1,101 @@
+"""Runs the plan of a study, and keeps what came of it beside the plan: findings, tables, figures and a page.
+
+    ASSAY_DATA=folder python -m studies.planned planted_truth [--out runs/planted-truth] [--jobs 2] [--device cuda]
+
+`results/` gets every finding and every table with its tests, `figures/` a panel for each corpus and question, and
+README.md a table for each question. What is finished is kept in the folder of the study, so an interrupted run goes on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+from pathlib import Path
+
+from assay.files import write_text
+from assay.report.canvas import svg
+from assay.report.forms.markdown import text
+from assay.report.studies import words
+from assay.report.studies.answers import Answer
+from assay.report.studies.figures import panels
+from assay.report.studies.tables import Shown, shown
+from assay.study import keeping
+from assay.study.engines.local import Local
+from assay.study.finished import finished
+from assay.study.folder import Folder
+from assay.study.plans import NAME, StudyPlan, read
+from assay.study.questions import answered, questions
+from assay.study.running import run
+from assay.study.writing import FINDINGS, TABLES, named, write
+from studies.pages import made_from, put
+
+HERE = Path(__file__).parent
+FEW = 4  # subjects that have a column each; of more, each has a row
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("study", choices=sorted(path.parent.name for path in HERE.glob(f"*/{NAME}")))
+    parser.add_argument("--out", type=Path, help="the folder of the study; without it runs/ and the plan's name")
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--device", default="cpu")
+    options = parser.parse_args()
+    plan = read(HERE / options.study / NAME)
+    place = options.out or keeping.RUNS / plan.name
+    keeping.keep(plan, place, HERE / options.study / NAME)
+    run(plan.trials, place, Local(options.jobs, devices=(options.device,)))
+    publish(plan, place, HERE / options.study)
+
+
+def publish(plan: StudyPlan, place: Path, target: Path) -> None:
+    """Puts what came of a plan in the folder `place` beside the plan in `target`."""
+    folder, results = Folder(place), target / "results"
+    write(plan, folder)
+    results.mkdir(exist_ok=True)
+    shutil.copyfile(place / FINDINGS, results / FINDINGS)
+    shutil.copytree(place / TABLES, results / TABLES, dirs_exist_ok=True)
+    found = finished(plan.trials, folder)
+    answers = [answered(question, plan, found) for question in questions(plan)]
+    summaries = [folder.record(trial).summary for trial in plan.trials if folder.done(trial) is not None]
+    blocks = [made_from(f"studies.planned {target.name}", summaries)]
+    for number, answer in enumerate(answers, start=1):
+        blocks += [f"### {text(answer.title)}", text(words.measured(answer)), table(answer), _said(answer)]
+        blocks.append(_drawn(answer, named(number, answer), target / "figures"))
+        blocks.append(f"With intervals and tests: [table](results/{TABLES}/{named(number, answer)}.md).")
+    put(target / "README.md", "\n\n".join(filter(None, blocks)) + "\n")
+
+
+def table(answer: Answer) -> str:
+    """The means, with a sign where a difference holds: few subjects side by side, many below one another."""
+    heads = [text(column.title) for column in answer.columns]
+    rows = [(text(name), [_cell(each) for each in cells]) for name, cells in shown(answer)]
+    if len(rows) <= FEW:
+        turned = zip(*(cells for _, cells in rows), strict=True) if rows else []
+        rows, heads = list(zip(heads, map(list, turned), strict=False)), [name for name, _ in rows]
+    lines = [["", *heads], ["---"] * (len(heads) + 1), *([name, *cells] for name, cells in rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _cell(cell: Shown | str) -> str:
+    if isinstance(cell, str):
+        return cell
+    return " ".join(filter(None, (cell.mean, cell.mark.partition(" ")[0])))
+
+
+def _said(answer: Answer) -> str:
+    return text(f"{words.sentence(answer)} {words.legend(answer)} {words.based(answer)}")
+
+
+def _drawn(answer: Answer, name: str, figures: Path) -> str:
+    """Writes a panel for each corpus, and gives the lines that show them."""
+    figures.mkdir(exist_ok=True)
+    links = []
+    for number, (corpus, figure) in enumerate(panels(answer), start=1):
+        path = figures / f"{name}-{number}.svg"
+        write_text(path, svg(figure))
+        links.append(f"![{text(corpus)}]({figures.name}/{path.name})")
+    return " ".join(links)
+
+
+if __name__ == "__main__":
+    main()
