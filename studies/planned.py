@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import shutil
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from assay.files import write_text
@@ -59,21 +60,34 @@ def publish(plan: StudyPlan, place: Path, target: Path) -> None:
     summaries = [folder.record(trial).summary for trial in plan.trials if folder.done(trial) is not None]
     blocks = [made_from(f"studies.planned {target.name}", summaries)]
     for number, answer in enumerate(answers, start=1):
-        blocks += [f"### {text(answer.title)}", text(words.measured(answer)), table(answer), _said(answer)]
-        blocks.append(_drawn(answer, named(number, answer), target / "figures"))
-        blocks.append(f"With intervals and tests: [table](results/{TABLES}/{named(number, answer)}.md).")
+        name = named(number, answer)
+        blocks += [f"### {text(answer.title)}", text(words.measured(answer)), _said(answer)]
+        blocks += _shown(answer, _drawn(answer, name, target / "figures"))
+        blocks.append(f"With intervals and tests: [table](results/{TABLES}/{name}.md).")
     put(target / "README.md", "\n\n".join(filter(None, blocks)) + "\n")
 
 
-def table(answer: Answer) -> str:
-    """The means, with a sign where a difference holds: few subjects side by side, many below one another."""
-    heads = [text(column.title) for column in answer.columns]
-    rows = [(text(name), [_cell(each) for each in cells]) for name, cells in shown(answer)]
-    if len(rows) <= FEW:
-        turned = zip(*(cells for _, cells in rows), strict=True) if rows else []
-        rows, heads = list(zip(heads, map(list, turned), strict=False)), [name for name, _ in rows]
+def table(heads: Sequence[str], rows: Iterable[tuple[str, Sequence[str]]]) -> str:
+    """A Markdown table whose first column has no head."""
     lines = [["", *heads], ["---"] * (len(heads) + 1), *([name, *cells] for name, cells in rows)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _shown(answer: Answer, figures: Mapping[str, str]) -> Iterator[str]:
+    """The means, with a sign where a difference holds: few subjects side by side, many in a table for each corpus."""
+    rows = [(text(name), [_cell(each) for each in cells]) for name, cells in shown(answer)]
+    if 0 < len(rows) <= FEW:
+        turned = zip(*(cells for _, cells in rows), strict=True)
+        places = [text(column.title) for column in answer.columns]
+        yield table([name for name, _ in rows], zip(places, turned, strict=True))
+        yield " ".join(figures.values())
+        return
+    for corpus in dict.fromkeys(column.corpus for column in answer.columns):
+        held = [place for place, column in enumerate(answer.columns) if column.corpus == corpus]
+        heads = [text(" · ".join(filter(None, (answer.columns[at].model, answer.columns[at].asked)))) for at in held]
+        yield f"**{text(corpus)}**"
+        yield table(heads, [(name, [cells[place] for place in held]) for name, cells in rows])
+        yield figures.get(corpus, "")
 
 
 def _cell(cell: Shown | str) -> str:
@@ -83,18 +97,18 @@ def _cell(cell: Shown | str) -> str:
 
 
 def _said(answer: Answer) -> str:
-    return text(f"{words.sentence(answer)} {words.legend(answer)} {words.based(answer)}")
+    return text(" ".join(filter(None, (words.sentence(answer), words.legend(answer), words.based(answer)))))
 
 
-def _drawn(answer: Answer, name: str, figures: Path) -> str:
-    """Writes a panel for each corpus, and gives the lines that show them."""
+def _drawn(answer: Answer, name: str, figures: Path) -> dict[str, str]:
+    """Writes a panel for each corpus, and gives what shows it, by corpus."""
     figures.mkdir(exist_ok=True)
-    links = []
+    links: dict[str, str] = {}
     for number, (corpus, figure) in enumerate(panels(answer), start=1):
         path = figures / f"{name}-{number}.svg"
         write_text(path, svg(figure))
-        links.append(f"![{text(corpus)}]({figures.name}/{path.name})")
-    return " ".join(links)
+        links[corpus] = f"{links.get(corpus, '')} ![{text(corpus)}]({figures.name}/{path.name})".strip()
+    return links
 
 
 if __name__ == "__main__":

@@ -1,0 +1,54 @@
+"""What came of a plan is put beside it: findings, tables, figures and a page, with what holds marked in the tables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from assay.records import read_table
+from assay.study.plans import read
+from assay.study.running import run
+from studies.planned import publish, table
+from tests.study.small import here, planned
+
+MANY = '["attention", "gradient", "input_x_gradient", "leave_one_out", "random"]'
+ASKED = '[[questions]]\naudit = "erasure"\nmeasure = "comprehensiveness"\ntitle = "What moves?"\n'
+
+
+@pytest.fixture(scope="module")
+def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("planned")
+    path = planned(place)
+    text = path.read_text().replace('["attention", "random"]', MANY).replace('"agreement"', '"erasure"')
+    path.write_text(text + ASKED)
+    plan = read(path)
+    run(plan.trials, place / "runs", here)
+    (place / "README.md").write_text(
+        "# A question\n\nOurs.\n\n<!-- made by the command above -->\n<!-- end -->\n\nEnd.\n"
+    )
+    publish(plan, place / "runs", place)
+    return place
+
+
+def test_the_page_keeps_its_words_and_has_a_table_for_each_question(published: Path) -> None:
+    page = (published / "README.md").read_text(encoding="utf-8")
+    assert page.startswith("# A question\n\nOurs.\n") and page.endswith("<!-- end -->\n\nEnd.\n")
+    assert "### How often are the models right?" in page and "### What moves?" in page
+    assert "|  | model |\n| --- | --- |\n| texts.csv · average |" in page  # one subject: columns are rows
+    assert "**texts.csv**\n\n|  | average |\n| --- | --- |\n| attention |" in page  # many: a table for each corpus
+
+
+def test_what_the_page_links_to_is_there(published: Path) -> None:
+    page = (published / "README.md").read_text(encoding="utf-8")
+    links = [part.partition(")")[0] for part in page.split("](")[1:]]
+    assert len(links) == 4 and all((published / link).exists() for link in links)
+
+
+def test_the_findings_are_those_of_the_study(published: Path) -> None:
+    kept, made = (read_table(place / "findings.parquet") for place in (published / "results", published / "runs"))
+    assert kept.equals(made) and kept.num_rows > 0
+
+
+def test_a_table_has_a_column_more_than_heads() -> None:
+    assert table(["one"], [("first", ["1"])]) == "|  | one |\n| --- | --- |\n| first | 1 |"
