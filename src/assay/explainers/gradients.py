@@ -12,10 +12,13 @@ from torch import Tensor
 from assay.errors import AssayError
 from assay.explainers.needs import demand, no_holding
 from assay.explainers.random import mixed, text_numbers
+from assay.models.erasure import asked, capacity, extents
 from assay.types import Batch, Edit, Model
 
 Scores = Float[Tensor, "B T"]
 Target = Int[Tensor, " B"]
+
+TOKENS = {"cpu": 2048, "cuda": 65_536}  # read at once at most: caches are small
 
 
 @dataclass(frozen=True)
@@ -66,9 +69,16 @@ class SmoothGrad:
         x = model.embed(batch).detach()
         deviation = self.noise * _spread(x, batch.mask)[:, None, None]
         total = torch.zeros_like(x, dtype=torch.float32)
-        for sample in range(self.samples):
-            noisy = x + deviation * _normal(batch, x.shape[-1], self.seed, sample).to(x)
-            total += slopes(model, noisy, batch, target)[1].float()
+        places = len(batch) * max((extents(batch).sum(-1) + asked(batch)).tolist(), default=0)
+        limit = min(TOKENS.get(x.device.type, 32_768), capacity(model, x.device))
+        together = max(1, limit // max(1, places))
+        for first in range(0, self.samples, together):
+            samples = range(first, min(first + together, self.samples))
+            noise = torch.stack([_normal(batch, x.shape[-1], self.seed, sample).to(x) for sample in samples])
+            copies = torch.arange(len(batch), device=x.device).repeat(len(samples))
+            noisy = (x + deviation * noise).flatten(0, 1)
+            slope = slopes(model, noisy, batch[copies], target[copies])[1].float()
+            total += slope.reshape(len(samples), *x.shape).sum(0)
         norms: Tensor = torch.linalg.vector_norm(total / self.samples, dim=-1)
         return norms
 

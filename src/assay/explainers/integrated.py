@@ -10,12 +10,11 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from assay.errors import AssayError, unknown
-from assay.explainers.gradients import slopes
+from assay.explainers.gradients import TOKENS, slopes
 from assay.explainers.needs import demand, no_blank
 from assay.models.erasure import asked, baseline, capacity, extents
 from assay.types import BLANKS, Attribution, Batch, Model
 
-TOKENS = {"cpu": 2048, "cuda": 65_536}  # read at once at most: caches are small
 FLOOR = 0.01  # a smaller difference between text and baseline counts as this much when a gap is related to it
 LARGEST = 99  # nodes on one piece of the path
 

@@ -82,9 +82,10 @@ def nudged(model: Model, share: float, seed: int) -> Model:
     """A copy in which each embedding is moved in a random direction, by a share of the distance usual between them.
 
     That distance is the root mean square of how far words lie from their mean; the padding's embedding stays. All that
-    reads the table sees the same change, baselines included, so any explainer can be put to it.
+    reads the table sees the same change, baselines included, so any explainer can be put to it. A transformer's other
+    weights are the very ones of the model.
     """
-    other = _copied(model)
+    other = _beside_table(model) if isinstance(model, Body) else _copied(model)
     table, padding = other.embedding.weight, model.traits.pad if isinstance(model, Body) else 0
     assert isinstance(table, Tensor)
     words = table[model.ordinary :]
@@ -94,6 +95,12 @@ def nudged(model: Model, share: float, seed: int) -> Model:
     directions[padding] = 0
     table += share * spread * directions
     return other
+
+
+def _beside_table(model: Model) -> Model:
+    """A copy that shares all weights but the table of embeddings: these models are large."""
+    table = model.embedding.weight
+    return copy.deepcopy(model, {id(weight): weight for weight in model.parameters() if weight is not table})
 
 
 def _copied(model: Model) -> Model:
