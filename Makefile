@@ -4,7 +4,7 @@ CORPUS ?= snippets
 PROCESSES ?= 2
 BIN := .venv/bin
 
-.PHONY: setup audit test test-all lint format bench docs sbom audit-dependencies test-minimal
+.PHONY: setup audit test test-all lint format bench bench-peers docs sbom audit-dependencies test-minimal
 
 setup: .venv/ready
 
@@ -36,8 +36,23 @@ format: setup
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+# bench and bench-peers write their parts of docs/performance.md.
 bench: setup
 	$(BIN)/python -m benchmarks
+
+bench-peers: .venv-peers/ready .venv-ferret/ready
+	.venv-peers/bin/python -W ignore -m benchmarks.beside
+
+.venv-peers/ready: pyproject.toml constraints.txt benchmarks/peers.txt
+	test -x .venv-peers/bin/python || $(PYTHON) -m venv .venv-peers
+	.venv-peers/bin/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[hf]" -r benchmarks/peers.txt
+	.venv-peers/bin/pip install --quiet --disable-pip-version-check --no-deps kronfluence==1.0.1
+	touch $@
+
+.venv-ferret/ready: constraints.txt benchmarks/ferret.txt
+	test -x .venv-ferret/bin/python || $(PYTHON) -m venv .venv-ferret
+	.venv-ferret/bin/pip install --quiet --disable-pip-version-check -c constraints.txt -r benchmarks/ferret.txt
+	touch $@
 
 # Warnings are errors. GALLERY=1 make docs also runs the examples, which takes some minutes.
 docs: .venv/docs-ready

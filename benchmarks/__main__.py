@@ -1,4 +1,4 @@
-"""Prints docs/performance.md: each step's cost for one sentence, ours and as a plain loop, on one core."""
+"""Writes a part of docs/performance.md: each step's cost for one sentence, ours and as a plain loop, on one core."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -29,7 +30,9 @@ from assay.models.dependence import state_slopes
 from assay.run.portions import TOKENS
 from assay.types import Batch
 from benchmarks import plain
+from studies.pages import put
 
+PAGE = Path("docs/performance.md")
 SENTENCES, WORDS, LOOPED = 1821, 16_175, 16  # the size of SST's test split and vocabulary; sentences in a plain loop
 
 
@@ -152,12 +155,11 @@ def main() -> None:
         for examples in (500, 4000):
             peaks.append(f"{examples:,} sentences: {peak_megabytes(examples):.0f} MB")
             shown.advance(task)
-    print(PAGE.format(machine=machine(), date=time.strftime("%Y-%m-%d"), rows="\n".join(rows), peaks="; ".join(peaks)))
+    given = {"machine": machine(), "date": time.strftime("%Y-%m-%d"), "peaks": "; ".join(peaks)}
+    put(PAGE, TEXT.format(rows="\n".join(rows), **given), "plain loops")
 
 
-PAGE = """# Performance
-
-Made by `make bench > docs/performance.md` on {date}: {machine}.
+TEXT = """Made by `make bench` on {date}: {machine}.
 
 Processor milliseconds for one sentence of the length of SST's (mean 19 words), BiLSTM of the paper's size, in the
 batches of an audit. Beside it a plain loop over examples (and tokens, shuffles or optimisation steps) in the same run,

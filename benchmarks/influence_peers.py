@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
@@ -74,7 +74,7 @@ def linear(model: nn.Module) -> set[str]:
     return {name for name, each in model.named_modules() if isinstance(each, nn.Linear)}
 
 
-def kronfluence(setting: Setting, told: list[str]) -> Timed:
+def kronfluence(setting: Setting, told: list[str], dampings: Sequence[float] = DAMPINGS) -> Timed:
     """EK-FAC as it comes, and with each of some dampings."""
     from kronfluence.analyzer import Analyzer, prepare_model
     from kronfluence.arguments import FactorArguments, ScoreArguments
@@ -103,7 +103,7 @@ def kronfluence(setting: Setting, told: list[str]) -> Timed:
             "factors", given.train, per_device_batch_size=128, factor_args=FactorArguments(strategy="ekfac")
         )
         fitted = time.perf_counter() - begun
-        for damping in (None, *DAMPINGS):
+        for damping in (None, *dampings):
             begun = time.perf_counter()
             arguments = ScoreArguments() if damping is None else ScoreArguments(damping_factor=damping)
             name = "default" if damping is None else f"damping {damping:g}"
@@ -124,8 +124,8 @@ def kronfluence(setting: Setting, told: list[str]) -> Timed:
     return found
 
 
-def dattri(setting: Setting, told: list[str]) -> Timed:
-    """Gradient dot product, EK-FAC with the damping that keeps it finite, and TRAK of one model."""
+def dattri(setting: Setting, told: list[str], only: str = "") -> Timed:
+    """Gradient dot product, EK-FAC with the damping that keeps it finite, and TRAK of one model; or `only` one."""
     from dattri.algorithm import IFAttributorEKFAC, TracInAttributor, TRAKAttributor
     from dattri.task import AttributionTask
 
@@ -175,6 +175,8 @@ def dattri(setting: Setting, told: list[str]) -> Timed:
     every["dattri EK-FAC, damping 0.001"] = (kronecker, given.share({"network.decoder"}))
     found = {}
     for name, (run, share) in every.items():
+        if not name.startswith(only):
+            continue
         try:
             found[name] = measured(run, share)
         except Exception as fault:  # one fails, the others go on

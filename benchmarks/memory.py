@@ -7,8 +7,8 @@ import os
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import random
-import resource
 import sys
+from collections.abc import Callable
 
 from assay.data.examples import Example
 from assay.data.text import TextOptions, Tokeniser
@@ -16,16 +16,22 @@ from assay.models.recipes import Recipe, initialise
 from assay.models.store import Trained
 from assay.run.audit import audit
 from assay.run.plan import AuditPlan
+from benchmarks.beside.turns import peak_megabytes
 
 
-def main(examples: int) -> None:
+def audited(examples: int) -> Callable[[], object]:
+    """An audit of so many random sentences, ready to run."""
     draw = random.Random(0)
     words = [f"w{number}" for number in range(16_000)]
     texts = [" ".join(draw.choices(words, k=draw.randint(2, 36))) for _ in range(examples)]
     tokeniser = Tokeniser.fit([" ".join(words)], TextOptions(min_count=1))
     model = Trained(initialise(Recipe(), tokeniser, 2).eval(), tokeniser, ("no", "yes"))
-    audit(model, [Example(text, place % 2) for place, text in enumerate(texts)], AuditPlan())
-    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+    return lambda: audit(model, [Example(text, place % 2) for place, text in enumerate(texts)], AuditPlan())
+
+
+def main(examples: int) -> None:
+    audited(examples)()
+    print(peak_megabytes())
 
 
 if __name__ == "__main__":

@@ -25,7 +25,6 @@ from assay.metrics.agreement import kendall
 from assay.models.erasure import baseline, kept_probabilities
 from assay.models.huggingface.pretrained import Pretrained
 from assay.types import Batch
-from benchmarks.surrogates import shap_partition
 
 THRESHOLDS = tuple(step / 10 for step in range(1, 11))
 STEPS, AT_ONCE, EVALUATIONS = 50, 8, 500  # of the loop
@@ -128,6 +127,8 @@ class Loop:
         return ridge(kept.double()[None], self.masked(kept).double()[None], weights[None], 1.0)[0]
 
     def shap(self) -> Tensor:
+        from benchmarks.beside.with_shap import shap_partition  # ours does without it
+
         def probability(rows: Tensor) -> Tensor:
             return self.masked(rows[..., 0] != 0)
 

@@ -45,9 +45,11 @@ def made_from(module: str, summaries: Sequence[Mapping[str, Any]]) -> str:
     return f"Made by `python -m {module}{option}` on {', '.join(days)}, {where}, torch {', '.join(versions)}."
 
 
-def put(readme: Path, text: str) -> None:
-    """Replaces what stands between the two marks of a page."""
-    page = readme.read_text(encoding="utf-8")
-    before, _, rest = page.partition(START)
-    _, _, after = rest.partition(END)
-    readme.write_text(f"{before}{START}\n\n{text}\n{END}{after}", encoding="utf-8")
+def put(page: Path, text: str, part: str = "") -> None:
+    """Replaces what stands between the two marks of a page, or of a `part` of it where a page has several."""
+    start, end = (f"<!-- {part}: made by its command -->", f"<!-- end of {part} -->") if part else (START, END)
+    before, opened, rest = page.read_text(encoding="utf-8").partition(start)
+    _, closed, after = rest.partition(end)
+    if bool(opened) != bool(closed):
+        raise ValueError(f"{page} has one of the marks {start} and {end}, not both; what is to be replaced?")
+    page.write_text(f"{before}{start}\n\n{text}\n{end}{after}", encoding="utf-8")
