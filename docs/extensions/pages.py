@@ -13,33 +13,38 @@ from typing import Any
 
 DOCS = Path(__file__).parents[1]
 ROOT = DOCS.parent
+ORPHAN = "---\norphan: true\n---\n\n"  # a page that no list leads to, but a link
 LINK = re.compile(r"(?<=\]\()([^)\s#:]+)(?=[)#])")
 
 
 def published() -> dict[Path, Path]:
     """The page that each file outside of docs becomes."""
     studies = {readme: DOCS / "studies" / f"{readme.parent.name}.md" for readme in ROOT.glob("studies/*/README.md")}
+    tables = {
+        path: DOCS / "studies" / path.parents[2].name / path.name for path in ROOT.glob("studies/*/results/tables/*.md")
+    }
     examples = {path: DOCS / "gallery" / f"{path.stem}.rst" for path in ROOT.glob("examples/plot_*.py")}
     examples[ROOT / "examples"] = DOCS / "gallery" / "index.rst"
     others = {ROOT / "CONTRIBUTING.md": DOCS / "contributing.md", ROOT / "CHANGELOG.md": DOCS / "changelog.md"}
-    return studies | examples | others
+    return studies | tables | examples | others
 
 
 def write() -> None:
     """Writes the pages, where they are not there as they should be, and takes away those of studies that are gone."""
     texts = {page: moved(file, page) for file, page in published().items() if file.suffix == ".md"}
     for page, text in texts.items():
-        page.parent.mkdir(exist_ok=True)
+        page.parent.mkdir(parents=True, exist_ok=True)
         if not page.exists() or page.read_text(encoding="utf-8") != text:
             page.write_text(text, encoding="utf-8")
-    for page in (DOCS / "studies").glob("*.md"):
+    for page in (DOCS / "studies").rglob("*.md"):
         if page not in texts:
             page.unlink()
 
 
 def moved(file: Path, page: Path) -> str:
     """The text of a file with links that lead from the page to where they led from the file."""
-    return linked(file.read_text(encoding="utf-8"), file, page)
+    text = linked(file.read_text(encoding="utf-8"), file, page)
+    return f"{ORPHAN}{text}" if file.parent.name == "tables" else text
 
 
 def linked(text: str, file: Path, page: Path) -> str:
