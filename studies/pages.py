@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from assay.files import write_text
 from assay.records import Record
 
 START, END = "<!-- made by the command above -->", "<!-- end -->"
@@ -52,4 +53,4 @@ def put(page: Path, text: str, part: str = "") -> None:
     _, closed, after = rest.partition(end)
     if bool(opened) != bool(closed):
         raise ValueError(f"{page} has one of the marks {start} and {end}, not both; what is to be replaced?")
-    page.write_text(f"{before}{start}\n\n{text}\n{end}{after}", encoding="utf-8")
+    write_text(page, f"{before}{start}\n\n{text}\n{end}{after}")

@@ -53,8 +53,10 @@ def publish(plan: StudyPlan, place: Path, target: Path) -> None:
     folder, results = Folder(place), target / "results"
     write(plan, folder)
     results.mkdir(exist_ok=True)
+    for made in (results / TABLES, target / "figures"):
+        shutil.rmtree(made, ignore_errors=True)  # of questions that are asked no more
     shutil.copyfile(place / FINDINGS, results / FINDINGS)
-    shutil.copytree(place / TABLES, results / TABLES, dirs_exist_ok=True)
+    shutil.copytree(place / TABLES, results / TABLES)
     found = finished(plan.trials, folder)
     answers = [answered(question, plan, found) for question in questions(plan)]
     summaries = [folder.record(trial).summary for trial in plan.trials if folder.done(trial) is not None]

@@ -27,6 +27,8 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (place / "README.md").write_text(
         "# A question\n\nOurs.\n\n<!-- made by the command above -->\n<!-- end -->\n\nEnd.\n"
     )
+    (place / "results" / "tables").mkdir(parents=True)
+    (place / "results" / "tables" / "09-asked-no-more.md").write_text("old")
     publish(plan, place / "runs", place)
     return place
 
@@ -48,6 +50,11 @@ def test_what_the_page_links_to_is_there(published: Path) -> None:
 def test_the_findings_are_those_of_the_study(published: Path) -> None:
     kept, made = (read_table(place / "findings.parquet") for place in (published / "results", published / "runs"))
     assert kept.equals(made) and kept.num_rows > 0
+
+
+def test_tables_of_questions_that_are_asked_no_more_are_gone(published: Path) -> None:
+    tables = {path.name for path in (published / "results" / "tables").iterdir()}
+    assert len(tables) == 4 and "09-asked-no-more.md" not in tables
 
 
 def test_a_table_has_a_column_more_than_heads() -> None:
