@@ -69,7 +69,16 @@ SCALES = {
 }
 BEAMS, ERASED, SHOWN = 4, 1000, 5
 BESIDE = "label_specific, example beside"
-ROWS = ("predict_then_explain", "explain_then_predict", "label_specific", BESIDE, "joint_prefix", "people")
+TOGETHER = (
+    ("predict_then_explain",),
+    ("explain_then_predict",),
+    ("label_specific", BESIDE),
+    ("joint_prefix",),
+    ("people",),
+)
+"""Rows; those that share a writer stand together."""
+
+ROWS = tuple(name for group in TOGETHER for name in group)
 
 
 @dataclass(frozen=True)
@@ -116,6 +125,10 @@ class Cell:
             "labels alone": alone,
             "most frequent": float(np.bincount(labels).max() / len(labels)),
         }
+
+    def rows(self, names: Sequence[str]) -> dict[str, Result]:
+        """Some rows, one after the other."""
+        return {name: self.row(name) for name in names}
 
     def row(self, name: str) -> Result:
         """All that is known of one mode, or of what people wrote."""
