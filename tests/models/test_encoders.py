@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
+from assay.errors import AssayError
 from assay.models.attention import ALIGNMENTS
 from assay.models.encoders import ENCODERS, positions
 from assay.models.projections import softmax
@@ -118,3 +119,14 @@ def test_a_row_without_tokens_has_no_weights():
     weights = softmax(torch.randn(2, 3), torch.tensor([[True, True, False], [False, False, False]]))
     assert weights[1].tolist() == [0, 0, 0]
     assert weights[0].sum().item() == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    ("encoder", "least"), [("lstm", 1), ("conv", 1), ("average", 1), ("cnn", 2), ("transformer", 4)]
+)
+def test_states_are_twice_the_hidden_size_and_one_that_cannot_be_shared_out_is_refused(encoder, least):
+    model, batch = builders.model(encoder=encoder, hidden=least), builders.batch()
+    assert model.states(model.embed(batch), batch).shape[-1] == 2 * least
+    if least > 1:
+        with pytest.raises(AssayError, match=f"a hidden size that {least} divides, not {least + 1}"):
+            builders.model(encoder=encoder, hidden=least + 1)

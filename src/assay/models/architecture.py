@@ -61,8 +61,9 @@ class Architecture:
             raise AssayError("Rows of attention and the words of the longest span are whole numbers from 1.")
         if self.shape in ("structured", "aspect") and self.alignment != "additive":
             raise AssayError(f"The attention of the shape {self.shape} is additive; leave --alignment out.")
-        if self.encoder in ("cnn", "transformer") and self.hidden % 4:
-            raise AssayError(f"The {self.encoder} encoder takes a hidden size that 4 divides, not {self.hidden}.")
+        parts = {"cnn": 2, "transformer": 4}.get(self.encoder, 1)  # twice the size goes to four widths, or heads
+        if self.hidden % parts:
+            raise AssayError(f"The {self.encoder} encoder takes a hidden size that {parts} divides, not {self.hidden}.")
         if not all(0 <= rate < 1 for rate in (self.dropout_words, self.dropout_sentences, self.dropout_decoder)):
             raise AssayError("A dropout is a share from 0 to below 1.")
         if self.markers and self.shape == "hierarchical":
