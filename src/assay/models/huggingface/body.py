@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from contextlib import nullcontext
 from copy import deepcopy
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -13,6 +15,8 @@ from torch import Tensor, nn
 
 from assay.errors import AssayError, unknown
 from assay.models.huggingface.attending import Watch, implemented, of_any_shape, turn, watched
+from assay.models.huggingface.brevity import briefly, joint
+from assay.models.huggingface.compiling import is_compiled
 from assay.models.huggingface.layout import Sequence, Template, sequence
 from assay.models.textmodel import TextModel
 from assay.types import BLANKS, Batch, Edit
@@ -32,6 +36,7 @@ class Traits:
     pad: int
     mask: int  # the piece that stands for a masked one
     special: int  # the first id after the special ones
+    brief: bool = False  # the answer is the same where the uppermost layer is worked out at one place alone
 
 
 class Body(TextModel):
@@ -90,16 +95,20 @@ class Body(TextModel):
         return self.sequence(self.embed(batch), batch).places
 
     def read(
-        self, given: Sequence, edit: Edit | None = None, keep: bool = False, **asked: Any
+        self, given: Sequence, edit: Edit | None = None, keep: bool = False, brief: bool = False, **asked: Any
     ) -> tuple[Any, list[Tensor]]:
-        """What the library's model returns for a sequence, and the weights of each layer where they are to be kept."""
+        """What the library's model returns for a sequence, and the weights of each layer where they are to be kept.
+
+        Where a `brief` answer is enough, no more of the uppermost layer is worked out than the classifier reads.
+        """
         arguments: dict[str, Any] = {"inputs_embeds": given.embeddings, "attention_mask": given.mask.long(), **asked}
         if self.traits.typed:
             arguments["token_type_ids"] = given.types
         if self.traits.left:
             arguments["position_ids"] = (given.mask.cumsum(-1) - 1).clamp(min=0)
         if edit is None and not keep:
-            with turn(self.inner), of_any_shape():
+            part = self.joint if brief and not is_compiled(self.inner) else None
+            with turn(self.inner), of_any_shape(), nullcontext() if part is None else briefly(part, self.traits.left):
                 return self.inner(**arguments), []
         if self.traits.unedited is not None:
             if edit is not None:
@@ -148,6 +157,11 @@ class Body(TextModel):
         """The layers, lowest first; some architectures use one several times."""
         lists = [part for part in self.inner.modules() if isinstance(part, nn.ModuleList)]
         return max(lists, key=len)
+
+    @cached_property
+    def joint(self) -> nn.Module | None:
+        """What follows the attention of the uppermost layer, if it has a known name."""
+        return joint(self.blocks[-1])
 
     @property
     def stack(self) -> tuple[str, ...]:

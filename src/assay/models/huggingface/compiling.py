@@ -8,6 +8,8 @@ from typing import Any
 import torch
 from torch import nn
 
+MARK = "_compiled_by_assay"
+
 
 def compiled(inner: nn.Module, backend: str = "inductor") -> None:
     """Has the model compiled when it is first read; where its attention is watched or edited, it is read as it stands.
@@ -24,4 +26,9 @@ def compiled(inner: nn.Module, backend: str = "inductor") -> None:
         return way(self, *given, **named)
 
     names = {name: getattr(kind, name) for name in ("__module__", "__qualname__", "__doc__")}
-    inner.__class__ = type(kind.__name__, (kind,), {**names, "forward": forward})
+    inner.__class__ = type(kind.__name__, (kind,), {**names, "forward": forward, MARK: True})
+
+
+def is_compiled(inner: nn.Module) -> bool:
+    """Whether it is compiled, and so always read as a whole."""
+    return hasattr(type(inner), MARK)

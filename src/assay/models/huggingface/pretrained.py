@@ -34,7 +34,8 @@ class Pretrained(Body):
 
     def forward(self, x: Float[Tensor, "B T D"], batch: Batch, edit: Edit | None = None) -> Output:
         with torch.autocast(x.device.type, self.autocast, enabled=self.autocast is not None and self.training):
-            answer, weights = self.read(self.sequence(x, batch), edit, keep=edit is not None)
+            given = self.sequence(x, batch)
+            answer, weights = self.read(given, edit, keep=edit is not None, brief=self.traits.brief)
         return self.counted(Output(self._chosen(answer.logits), tuple(weights)))
 
     def layered(self, x: Float[Tensor, "B T D"], batch: Batch, edit: Edit | None = None) -> Output:

@@ -46,7 +46,8 @@ def _found(inner: Any, tokenizer: Any, name: str) -> Traits:
             f"{name} answers otherwise when it is given embeddings instead of words; it cannot be explained."
         )
     found = replace(found, unedited=_unedited(inner, found, expected, name))
-    return replace(found, reads=_reads(inner, found))
+    found = replace(found, reads=_reads(inner, found))
+    return replace(found, brief=_brief(inner, found, expected))
 
 
 def _stated(inner: Any, tokenizer: Any, name: str) -> Traits:
@@ -115,12 +116,12 @@ def _eager(inner: Any, found: Traits, texts: list[list[int]]) -> Float[Tensor, "
         return _said(inner(input_ids=ids, attention_mask=seen, **typed), seen)
 
 
-def _answer(inner: Any, found: Traits, edit: Any = None) -> Float[Tensor, "B C"]:
+def _answer(inner: Any, found: Traits, edit: Any = None, brief: bool = False) -> Float[Tensor, "B C"]:
     """What the model answers through us."""
     model, texts = Pretrained(inner, found), _texts(inner, found)
     with torch.no_grad():
         given = model.sequence(model.embed(texts), texts)
-        return _said(model.read(given, edit)[0], given.mask)
+        return _said(model.read(given, edit, brief=brief)[0], given.mask)
 
 
 def _said(answer: Any, mask: Tensor) -> Float[Tensor, "B C"]:
@@ -145,6 +146,16 @@ def _unedited(inner: Any, found: Traits, expected: Tensor, name: str) -> str | N
     except AssayError:
         return said + "the architecture does not use the library's attention interface."
     return None if _agree(same, expected) else said + "it is not plain attention."
+
+
+def _brief(inner: Any, found: Traits, expected: Tensor) -> bool:
+    """Whether nothing changes where the uppermost layer is worked out only at the place that the classifier reads."""
+    if found.reads != ("last" if found.left else "first") or Pretrained(inner, found).joint is None:
+        return False
+    try:
+        return _agree(_answer(inner, found, brief=True), expected)
+    except (AttributeError, IndexError, RuntimeError, TypeError, ValueError):  # the part is not what its name says
+        return False
 
 
 def _reads(inner: Any, found: Traits) -> str:
