@@ -25,6 +25,11 @@ TARGET = torch.tensor([0, 1, 2, 1])
 CLOSE = {"atol": 1e-12, "rtol": 1e-9}
 
 
+def one_each(model, batch):
+    """A text of blanks for each text."""
+    return torch.arange(len(batch)), None
+
+
 @pytest.mark.parametrize("encoder", ENCODERS)
 @pytest.mark.parametrize("baseline", BLANKS)
 @pytest.mark.parametrize("markers", [False, True])
@@ -63,10 +68,25 @@ def test_a_near_baseline_gives_the_gradient(shape, encoder, monkeypatch):
     model, batch = builders.model(shape=shape, encoder=encoder, classes=3), builders.texts()
     step = 1e-4 * torch.randn(*batch.ids.shape, 6, dtype=torch.float64)
     monkeypatch.setattr(methods, "baseline", lambda *_: model.embed(batch).detach() - step)
+    monkeypatch.setattr(methods, "_blanks", one_each)
     found = DeepLift().shares(model, batch, TARGET).tokens
     x = model.embed(batch).detach().requires_grad_()
     (slope,) = torch.autograd.grad(methods.contrast(model(x, batch).logits, TARGET).sum(), x)
     torch.testing.assert_close(found * 1e4, (slope * step).sum(-1) * batch.mask * 1e4, atol=2e-3, rtol=1e-2)
+
+
+@pytest.mark.parametrize("encoder", ENCODERS)
+@pytest.mark.parametrize("blank", ["zero", "mean"])
+def test_texts_of_one_length_share_their_blanks(encoder, blank, monkeypatch):
+    model, batch = builders.model(encoder=encoder, classes=3, markers=True), builders.batch((4, 7, 4, 1, 7))
+    target = torch.tensor([0, 1, 2, 0, 1])
+    with costs.measured() as cost:
+        found = DeepLift(blank).shares(model, batch, target)
+    assert cost.forward == 5 + 3
+    monkeypatch.setattr(methods, "_blanks", one_each)
+    expected = DeepLift(blank).shares(model, batch, target)
+    for name in ("tokens", "biases", "markers", "gap"):
+        torch.testing.assert_close(getattr(found, name), getattr(expected, name), **CLOSE)
 
 
 @pytest.mark.parametrize("shape", SHAPES)

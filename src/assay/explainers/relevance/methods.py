@@ -8,6 +8,7 @@ classes that are no candidates, they are not among the others.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -21,9 +22,10 @@ from assay.explainers.needs import demand
 from assay.explainers.relevance import transformers
 from assay.explainers.relevance.reading import Reading
 from assay.explainers.relevance.rules import Rules, attention_aware, epsilon
-from assay.explainers.relevance.secants import DEEPLIFT
+from assay.explainers.relevance.secants import DEEPLIFT, halves, sharing
 from assay.explainers.relevance.shapes import Readable, read
 from assay.explainers.relevance.shares import Shares, contrast
+from assay.models.classifier import Classifier
 from assay.models.erasure import baseline
 from assay.models.huggingface.body import Body
 from assay.models.paired import Paired
@@ -135,38 +137,57 @@ def no_secants(model: Model) -> str | None:
 
 
 def propagated(model: Model, batch: Batch, target: Target, rules: Rules, blank: str | None = None) -> Shares:
-    """Gradient × input under these rules; those that compare have a text of blanks beside each text."""
+    """Gradient × input under these rules; those that compare have texts of blanks behind the texts."""
     demand(no_rules(model))
     assert isinstance(model, Readable)
-    x, rows = model.embed(batch).detach(), torch.arange(len(batch), device=batch.ids.device)
+    x, rows, own = model.embed(batch).detach(), torch.arange(len(batch), device=batch.ids.device), None
     if blank is not None:
-        x, rows = torch.cat([x, baseline(model, batch, blank)]), rows.repeat(2)
+        blanks, own = _blanks(model, batch)
+        x, rows = torch.cat([x, baseline(model, batch[blanks], blank)]), torch.cat([rows, blanks])
     texts, markers = batch[rows], model.architecture.markers
     longer, encoded = model.surrounded(x, texts.mask) if markers else (x, texts.mask)
     wide = torch.promote_types(x.dtype, torch.float32)
     leaves = [longer.detach().to(wide), *torch.ones(3, len(x), dtype=wide, device=x.device)]
-    with torch.enable_grad():
+    with torch.enable_grad(), sharing(own):
         places, *factors = (leaf.requires_grad_() for leaf in leaves)
         logits = read(replace(Reading(rules, *factors), project=model.project), model, places, encoded, texts)
-        margins = contrast(logits, target[rows], texts.candidates if isinstance(model, Paired) else None)
-        found, biases, positions, query = _parts(margins, leaves, len(batch))
+        sides = (logits,) if blank is None else halves(logits)
+        barred = batch.candidates if isinstance(model, Paired) else None
+        margins = [contrast(each, target, barred) for each in sides]
+        found, biases, positions, query = _parts(margins[0], leaves)
+        explained = _moved([margin.detach() for margin in margins])
     costs.add(forward=len(x), backward=len(batch))
     found, inside = found.sum(-1), F.pad(batch.mask, (1, 1)) if markers else batch.mask
     tokens = (found * inside)[:, 1:-1] if markers else found * inside
-    explained = _moved(margins.detach(), len(batch))
     types = torch.zeros_like(positions)
     return Shares(tokens, biases, positions, types, (found * ~inside).sum(-1), query, explained)
 
 
-def _parts(margins: Float[Tensor, " R"], leaves: list[Tensor], texts: int) -> list[Float[Tensor, "B ..."]]:
+def _blanks(model: Readable, batch: Batch) -> tuple[Int[Tensor, " U"], Int[Tensor, " B"] | None]:
+    """The texts whose blanks are read, and for each text which of these is its own; None where each has one.
+
+    Where all that a network knows of a text without words is its length, one will do for all texts of a length.
+    """
+    if not isinstance(model, Classifier):
+        return torch.arange(len(batch), device=batch.ids.device), None
+    lengths, own = torch.unique(batch.lengths, return_inverse=True)
+    firsts = torch.full_like(lengths, len(batch)).scatter_reduce(
+        0, own, torch.arange(len(batch), device=own.device), "amin"
+    )
+    return firsts, own
+
+
+def _parts(margins: Float[Tensor, " B"], leaves: list[Tensor]) -> list[Float[Tensor, "B ..."]]:
     """Gradient × input, for each leaf."""
-    slopes = torch.autograd.grad(margins[:texts].sum(), leaves, materialize_grads=True)
-    return [slope[:texts] * _moved(leaf.detach(), texts) for slope, leaf in zip(slopes, leaves, strict=True)]
+    slopes = torch.autograd.grad(margins.sum(), leaves, materialize_grads=True)
+    count = len(margins)
+    moves = (_moved([leaf.detach()] if len(leaf) == count else halves(leaf.detach())) for leaf in leaves)
+    return [slope[:count] * move for slope, move in zip(slopes, moves, strict=True)]
 
 
-def _moved(rows: Float[Tensor, "R ..."], texts: int) -> Float[Tensor, "B ..."]:
-    """How far the texts' rows are from those of their baselines, if there are any behind them, or else from 0."""
-    return rows if len(rows) == texts else rows[:texts] - rows[texts:]
+def _moved(sides: Sequence[Float[Tensor, "B ..."]]) -> Float[Tensor, "B ..."]:
+    """How far texts are from their baselines, where they have any, or else from 0."""
+    return sides[0] if len(sides) == 1 else sides[0] - sides[1]
 
 
 def _check(stabiliser: float) -> None:

@@ -1,13 +1,18 @@
 """DeepLIFT's rules: differences from a baseline in place of derivatives, without a remainder at any step.
 
-The rows of a batch are texts and then, in the same order, their baselines: every rule looks at both halves. Only the
-texts' half is explained, so that what the rules say of the baselines' half is never used.
+The rows of a batch are texts and then their baselines, in the same order, or each that several texts share once: every
+rule looks at a text's row and at its baseline's. Only texts are explained, so that what the rules say of the rows of
+baselines is never used.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 
 from assay.explainers.relevance.rules import SIGMOID, Function, Rules, straight, whole
@@ -15,17 +20,39 @@ from assay.models.projections import Projection, family, softmax
 from assay.models.projections.families import Family
 
 Pairs = Float[Tensor, "R *N"]
+OWN: ContextVar[Int[Tensor, " B"] | None] = ContextVar("own", default=None)
+"""Which of the rows behind the texts is the baseline of each; None where there are as many, in the same order."""
+
+
+@contextmanager
+def sharing(own: Int[Tensor, " B"] | None) -> Iterator[None]:
+    """Within, these are the baselines of texts."""
+    token = OWN.set(own)
+    try:
+        yield
+    finally:
+        OWN.reset(token)
+
+
+def halves(x: Shaped[Tensor, "R ..."]) -> tuple[Shaped[Tensor, "B ..."], Shaped[Tensor, "B ..."]]:
+    """The rows of texts, and for each that of its baseline."""
+    own = OWN.get()
+    if own is None:
+        here, there = x.chunk(2)
+        return here, there
+    return x[: len(own)], x[len(own) :][own]
 
 
 def secant(function: Function, x: Pairs, value: Pairs) -> Pairs:
     """(φ(x) - φ(y)) / (x - y) for a text's x and its baseline's y (Shrikumar et al., 2017: the rescale rule)."""
-    here, there = x.chunk(2)
+    here, there = halves(x)
     step = here - there
     # Where rounding would spoil the quotient, the derivative half way is nearer: it is off by step² / 24.
     least = (24 * torch.finfo(x.dtype).eps) ** (1 / 3) if function.smooth else 0.0
     near = step.abs() <= least
-    quotient = (value.chunk(2)[0] - value.chunk(2)[1]) / torch.where(near, 1.0, step)
-    return _both(torch.where(near, function.slope((here + there) / 2), quotient))
+    reached, began = halves(value)
+    quotient = (reached - began) / torch.where(near, 1.0, step)
+    return _both(x, torch.where(near, function.slope((here + there) / 2), quotient))
 
 
 def opening(x: Pairs, value: Pairs) -> Pairs:
@@ -79,14 +106,15 @@ def log_means(scores: Float[Tensor, "R *N T"], mask: Bool[Tensor, "R *N T"]) -> 
     # cancel between tokens only. Here every factor stays between a text's number and its baseline's.
     shown = scores.detach().masked_fill(~mask, torch.finfo(scores.dtype).min)
     sums = shown.logsumexp(-1, keepdim=True)
-    share = _both(_log_means(shown, sums) * mask.chunk(2)[0])
-    slope = _both(_log_means(shown - sums, torch.zeros_like(sums)) * mask.chunk(2)[0])
+    inside = halves(mask)[0]
+    share = _both(shown, _log_means(shown, sums) * inside)
+    slope = _both(shown, _log_means(shown - sums, torch.zeros_like(sums)) * inside)
     return straight(softmax(shown, mask), slope * (scores - (share * scores).sum(-1, keepdim=True)))
 
 
 def _log_means(logarithms: Tensor, scale: Tensor) -> Tensor:
     """L(exp a, exp b) / L(exp c, exp d) for the two halves a, b and c, d of the logarithms and of their scale."""
-    (one, other), (over, under) = logarithms.chunk(2), scale.chunk(2)
+    (one, other), (over, under) = halves(logarithms), halves(scale)
     size = (torch.maximum(one, other) - torch.maximum(over, under)).exp()
     return size * _damped(one - other) / _damped(over - under)
 
@@ -104,19 +132,22 @@ def standard(x: Float[Tensor, "R *N M"], floor: float) -> Float[Tensor, "R *N M"
     square = straight(centred.square(), 2 * middle * centred)
     variance = square.mean(-1, keepdim=True) + floor
     scale = variance.detach().rsqrt()
-    one, other = scale.chunk(2)
-    slope = _both(-(one * other).square() / (one + other))  # the secant of the inverse root, without a difference
+    one, other = halves(scale)
+    slope = _both(
+        scale, -(one * other).square() / (one + other)
+    )  # the secant of the inverse root, without a difference
     return straight(centred * scale, centred * _middle(scale) + middle * (variance * slope))
 
 
-def _both(half: Tensor) -> Tensor:
-    return torch.cat([half, half])
+def _both(rows: Float[Tensor, "R ..."], found: Float[Tensor, "B ..."]) -> Float[Tensor, "R ..."]:
+    """What was found for texts, as a row for each of `rows`: nobody looks at those of baselines."""
+    return torch.cat([found, found[: len(rows) - len(found)]])
 
 
-def _middle(x: Tensor) -> Tensor:
-    """The mean of a text's numbers and its baseline's, for both halves."""
-    here, there = x.chunk(2)
-    return _both((here + there) / 2)
+def _middle(x: Pairs) -> Pairs:
+    """The mean of a text's numbers and its baseline's."""
+    here, there = halves(x)
+    return _both(x, (here + there) / 2)
 
 
 DEEPLIFT = Rules(whole, secant, opening, half_sums, half_sums_of_matrices, of_weights, standard)
