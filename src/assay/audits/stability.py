@@ -13,7 +13,7 @@ from torch import Tensor
 from assay.audits.bench import Bench
 from assay.audits.cases import Answer, Case, numpy
 from assay.audits.rivals import siblings
-from assay.audits.twins import explained_on, likeness, mean_defined, without_twins
+from assay.audits.twins import heard, likeness, mean_defined, without_twins
 from assay.intervene.parameters import nudged
 from assay.metrics.divergence import tvd
 from assay.models.textmodel import TextModel
@@ -54,11 +54,11 @@ class Stability:
 
     def __call__(self, case: Case) -> Answer:
         assert isinstance(case.model, TextModel)
-        moved = self.moved or self._moved(case.model)
-        distances = [tvd(_answers(other, case), numpy(case.probabilities)) for other in moved]
-        measures = {"moved:model": mean_defined(distances)}
+        moved = [heard(other, case) for other in self.moved or self._moved(case.model)]
+        own = numpy(case.probabilities)
+        measures = {"moved:model": mean_defined([tvd(other.probabilities, own) for other in moved])}
         for name in case.explainers:
-            measures |= _held(case, name, moved)
+            measures |= _held(case, name, [other.scores[name] for other in moved])
         if self.siblings:
             measures |= _across(case, self.siblings)
         return Answer(measures)
@@ -67,9 +67,8 @@ class Stability:
         return [nudged(model, self.share, self.seed * self.draws + draw) for draw in range(self.draws)]
 
 
-def _held(case: Case, name: str, others: Sequence[TextModel]) -> Numbers:
+def _held(case: Case, name: str, changed: Sequence[Float[Tensor, "B T"]]) -> Numbers:
     """How little an explanation changes with the embeddings."""
-    changed = [explained_on(other, case, name) for other in others]
     return {
         f"steadiness:{name}": mean_defined([likeness(case, name, scores) for scores in changed]),
         f"change:{name}": mean_defined([_change(case.scores[name], scores) for scores in changed]),
@@ -85,15 +84,11 @@ def _change(before: Float[Tensor, "B T"], after: Float[Tensor, "B T"]) -> Float[
 
 def _across(case: Case, siblings: Sequence[TextModel]) -> Numbers:
     """How alike explanations are on models from other seeds, over those that predict the same class."""
-    agree = [_answers(sibling, case).argmax(-1) == case.predicted.cpu().numpy() for sibling in siblings]
+    others = [heard(sibling, case) for sibling in siblings]
+    agree = [other.probabilities.argmax(-1) == case.predicted.cpu().numpy() for other in others]
     measures = {}
     for name in case.explainers:
-        taus = [likeness(case, name, explained_on(sibling, case, name)) for sibling in siblings]
+        taus = [likeness(case, name, other.scores[name]) for other in others]
         alike = [np.where(same, tau, np.nan) for same, tau in zip(agree, taus, strict=True)]
         measures[f"seeds:{name}"] = mean_defined(alike)
     return measures
-
-
-@torch.no_grad()
-def _answers(network: TextModel, case: Case) -> Float[np.ndarray, "B C"]:
-    return numpy(network(network.embed(case.batch), case.batch).probabilities)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from assay.audits.cases import Case, numpy
 from assay.metrics.agreement import kendall
 from assay.models.textmodel import TextModel
+from assay.types import Output
 
 
 def without_twins(case: Case) -> str | None:
@@ -23,6 +27,37 @@ def without_twins(case: Case) -> str | None:
 def explained_on(network: TextModel, case: Case, name: str) -> Float[Tensor, "B T"]:
     """The scores of an explainer on another network, for the class that the audited model predicts."""
     return case.explainers[name](network, case.batch, case.predicted)
+
+
+@dataclass(frozen=True)
+class Heard:
+    """What another network says of the texts: the scores of each explainer, and its own answers."""
+
+    scores: Mapping[str, Float[Tensor, "B T"]]
+    probabilities: Float[np.ndarray, "B C"]
+
+
+def heard(network: TextModel, case: Case) -> Heard:
+    """What all explainers and the network itself say; an answer that an explainer asked for is not asked for again."""
+    answers: list[Tensor] = []
+    with torch.no_grad():
+        words = network.embed(case.batch)
+
+    def note(module: torch.nn.Module, given: tuple[Any, ...], named: dict[str, Any], output: Output) -> None:
+        x, batch, *edits = (*given, *named.values())
+        unedited = batch is case.batch and all(edit is None for edit in edits)
+        if not answers and unedited and torch.equal(x.detach(), words):
+            answers.append(output.probabilities.detach())
+
+    hook = network.register_forward_hook(note, with_kwargs=True)
+    try:
+        scores = {name: explained_on(network, case, name) for name in case.explainers}
+        if not answers:
+            with torch.no_grad():
+                network(words, case.batch)
+    finally:
+        hook.remove()
+    return Heard(scores, numpy(answers[0]))
 
 
 def likeness(case: Case, name: str, scores: Float[Tensor, "B T"]) -> Float[np.ndarray, " B"]:
