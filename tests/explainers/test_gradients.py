@@ -105,7 +105,7 @@ def test_smoothgrad_tends_to_the_gradient_integrated_over_normal_noise():
         torch.testing.assert_close(found[row, :count], expected, atol=0, rtol=0.08)
 
 
-def test_the_noise_is_standard_normal_and_fresh_for_each_sample_and_seed():
+def test_the_noise_is_standard_normal_fresh_for_each_pair_and_seed_and_opposite_within_a_pair():
     batch = builders.batch((400,))
     x = Logistic().embed(batch)
     drawn = []
@@ -113,11 +113,13 @@ def test_the_noise_is_standard_normal_and_fresh_for_each_sample_and_seed():
         model = Logistic()
         SmoothGrad(samples=8, noise=0.5, seed=seed)(model, batch, torch.ones(1).long())
         drawn += [(noisy - x[0]).flatten() / (0.5 * (x.max() - x.min())) for asked in model.asked for noisy in asked]
-    noise = torch.stack(drawn)  # [samples of both seeds, coordinates]
+    both = torch.stack(drawn)  # [samples of both seeds, coordinates]
+    noise = both[::2]
+    torch.testing.assert_close(both[1::2], -noise, atol=1e-6, rtol=0)
     assert noise.mean().abs() < 0.03
     assert (noise.var() - 1).abs() < 0.05
     assert ((noise**4).mean() - 3).abs() < 0.3
-    related = torch.corrcoef(noise) - torch.eye(16)
+    related = torch.corrcoef(noise) - torch.eye(8)
     assert related.abs().max() < 0.15
     neighbours = torch.corrcoef(torch.stack([noise[:, :-1].flatten(), noise[:, 1:].flatten()]))[0, 1]
     assert neighbours.abs() < 0.03
