@@ -118,9 +118,10 @@ def _spread(x: Float[Tensor, "B T D"], mask: Bool[Tensor, "B T"]) -> Float[Tenso
 
 
 def _normal(batch: Batch, size: int, seed: int, sample: int) -> Float[Tensor, "B T D"]:
-    """Standard normal numbers for each coordinate of each token (Box and Muller, 1958); of odd samples, the opposite."""
+    """Standard normal numbers for each token's coordinates (Box and Muller, 1958); of odd samples, the opposite."""
     places, coordinates = (torch.arange(1, count + 1, device=batch.ids.device) for count in (batch.ids.shape[1], size))
     text = mixed(mixed(text_numbers(batch)[:, None] + seed) + sample // 2)
     bits = mixed(mixed(text + mixed(places))[..., None] + mixed(coordinates))
     one, other = (((bits >> shift) & 0xFFFFFF).float() / (1 << 24) for shift in (0, 24))
-    return (-1) ** sample * (-2 * (1 - one).log()).sqrt() * (2 * math.pi * other).cos()
+    sign = -1 if sample % 2 else 1
+    return sign * (-2 * (1 - one).log()).sqrt() * (2 * math.pi * other).cos()
