@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from assay.errors import AssayError
+from assay.explainers import gradients
 from assay.explainers.gradients import Gradient, SmoothGrad, gradient_norm, input_x_gradient
 from assay.models.encoders import ENCODERS
 from assay.types import Output
@@ -123,6 +124,14 @@ def test_the_noise_is_standard_normal_fresh_for_each_pair_and_seed_and_opposite_
     assert related.abs().max() < 0.15
     neighbours = torch.corrcoef(torch.stack([noise[:, :-1].flatten(), noise[:, 1:].flatten()]))[0, 1]
     assert neighbours.abs() < 0.03
+
+
+@pytest.mark.parametrize("tokens", [1, 12, 30])
+def test_noisy_copies_are_the_same_however_many_are_read_together(monkeypatch, tokens):
+    model, batch = builders.model(), builders.batch()
+    together = SmoothGrad(samples=7)(model, batch, batch.labels)
+    monkeypatch.setitem(gradients.TOKENS, "cpu", tokens)
+    torch.testing.assert_close(SmoothGrad(samples=7)(model, batch, batch.labels), together)
 
 
 def test_smoothgrad_refuses_to_draw_nothing():

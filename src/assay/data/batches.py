@@ -43,7 +43,7 @@ def tokenise(examples: Sequence[Example], tokeniser: Reading, longest: int) -> t
     for start in range(0, len(examples), AT_ONCE):
         piece = examples[start : start + AT_ONCE]
         words = tokeniser([example.text for example in piece])
-        queries = tokeniser.query([example.query or "" for example in piece])
+        queries = _queries(piece, tokeniser)
         for index, (example, text, query) in enumerate(zip(piece, words, queries, strict=True), start):
             read = tokeniser.fitted(text, query, longest)
             if not text.ids:
@@ -55,11 +55,18 @@ def tokenise(examples: Sequence[Example], tokeniser: Reading, longest: int) -> t
     return kept, dict(skipped)
 
 
+def _queries(examples: Sequence[Example], tokeniser: Reading) -> list[Words]:
+    if all(example.query is None for example in examples):
+        return [Words([], [])] * len(examples)
+    return tokeniser.query([example.query or "" for example in examples])
+
+
 def _tokenised(index: int, example: Example, text: Words, query: Words) -> Tokenised:
     spans = torch.tensor(text.spans, dtype=torch.int32)
     truth = None if example.evidence is None else _marked(spans, example.evidence)
-    asked_spans = torch.tensor(query.spans, dtype=torch.int32).reshape(-1, 2)
-    asked_truth = _marked(asked_spans, example.query_evidence) if example.query_evidence else None
+    asked_truth = None
+    if example.query_evidence:
+        asked_truth = _marked(torch.tensor(query.spans, dtype=torch.int32).reshape(-1, 2), example.query_evidence)
     asked = None if example.query is None else torch.tensor(query.ids, dtype=torch.long)
     sentences = torch.tensor(sentence_numbers(example.text, text.spans))
     pieces = None

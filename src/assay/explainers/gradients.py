@@ -72,10 +72,11 @@ class SmoothGrad:
         total = torch.zeros_like(x, dtype=torch.float32)
         places = len(batch) * max((extents(batch).sum(-1) + asked(batch)).tolist(), default=0)
         limit = min(TOKENS.get(x.device.type, 32_768), capacity(model, x.device))
-        together = max(1, limit // max(1, places))
+        turns = math.ceil(self.samples / max(1, limit // max(1, places)))
+        together = math.ceil(self.samples / turns)
         for first in range(0, self.samples, together):
             samples = range(first, min(first + together, self.samples))
-            noise = torch.stack([_normal(batch, x.shape[-1], self.seed, sample).to(x) for sample in samples])
+            noise = _noise(batch, x.shape[-1], self.seed, samples).to(x)
             copies = torch.arange(len(batch), device=x.device).repeat(len(samples))
             noisy = (x + deviation * noise).flatten(0, 1)
             slope = slopes(model, noisy, batch[copies], target[copies])[1].float()
@@ -117,11 +118,15 @@ def _spread(x: Float[Tensor, "B T D"], mask: Bool[Tensor, "B T"]) -> Float[Tenso
     return torch.where(mask.any(-1), highest - lowest, 0)
 
 
-def _normal(batch: Batch, size: int, seed: int, sample: int) -> Float[Tensor, "B T D"]:
+def _noise(batch: Batch, size: int, seed: int, samples: range) -> Float[Tensor, "S B T D"]:
     """Standard normal numbers for each token's coordinates (Box and Muller, 1958); of odd samples, the opposite."""
-    places, coordinates = (torch.arange(1, count + 1, device=batch.ids.device) for count in (batch.ids.shape[1], size))
-    text = mixed(mixed(text_numbers(batch)[:, None] + seed) + sample // 2)
-    bits = mixed(mixed(text + mixed(places))[..., None] + mixed(coordinates))
+    device = batch.ids.device
+    places, coordinates = (mixed(torch.arange(1, count + 1, device=device)) for count in (batch.ids.shape[1], size))
+    pairs = torch.arange(samples.start // 2, (samples.stop + 1) // 2, device=device)
+    text = mixed(mixed(text_numbers(batch) + seed) + pairs[:, None])
+    bits = mixed(mixed(text[..., None] + places)[..., None] + coordinates)
     one, other = (((bits >> shift) & 0xFFFFFF).float() / (1 << 24) for shift in (0, 24))
-    sign = -1 if sample % 2 else 1
-    return sign * (-2 * (1 - one).log()).sqrt() * (2 * math.pi * other).cos()
+    noise = (-2 * (1 - one).log()).sqrt() * (2 * math.pi * other).cos()
+    both = torch.stack([noise, -noise], dim=1).flatten(0, 1)
+    first = samples.start % 2
+    return both[first : first + len(samples)]

@@ -83,7 +83,7 @@ def gathered(text: str, offsets: Sequence[Span]) -> list[list[int]]:
     A piece belongs to the word that it begins in, and to that of the piece before if both stand for one character;
     spaces belong to the word that they precede, and at the end of the text to the last.
     """
-    starts = _starts(text)
+    starts, plain = _starts(text), text.isascii()
     groups: list[list[int]] = []
     spaces: list[int] = []
     last: int | None = None
@@ -93,7 +93,7 @@ def gathered(text: str, offsets: Sequence[Span]) -> list[list[int]]:
         if not within and not text[start:end].strip():
             spaces.append(place)
             continue
-        word = None if ALONE.search(text[start:end]) else bisect_right(starts, start)
+        word = bisect_right(starts, start) if plain or not ALONE.search(text[start:end]) else None
         if within or (groups and word is not None and word == last):
             groups[-1] += [*spaces, place]
         else:
