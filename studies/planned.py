@@ -4,6 +4,7 @@
 
 `results/` gets every finding and every table with its tests, `figures/` a panel for each corpus and question, and
 README.md a table for each question. What is finished is kept in the folder of the study, so an interrupted run goes on.
+Where a study has a command of its own, its page is that command's: its plan is for `assay study`.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ FEW = 4  # subjects that have a column each; of more, each has a row
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("study", choices=sorted(path.parent.name for path in HERE.glob(f"*/{NAME}")))
+    parser.add_argument("study", choices=plans())
     parser.add_argument("--out", type=Path, help="the folder of the study; without it runs/ and the plan's name")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--device", default="cpu")
@@ -46,6 +47,12 @@ def main() -> None:
     keeping.keep(plan, place, HERE / options.study / NAME)
     run(plan.trials, place, Local(options.jobs, devices=(options.device,)))
     publish(plan, place, HERE / options.study)
+
+
+def plans() -> list[str]:
+    """The studies that consist of a plan alone."""
+    folders = (path.parent for path in HERE.glob(f"*/{NAME}"))
+    return sorted(folder.name for folder in folders if not (folder / "__main__.py").exists())
 
 
 def publish(plan: StudyPlan, place: Path, target: Path) -> None:

@@ -1,6 +1,6 @@
 """Trains each model, audits it, and writes the table of README.md: Kendall's τ of attention beside the paper's.
 
-    ASSAY_DATA=folder python -m studies.jain_wallace [--device cuda] [--only snli/lstm]
+    ASSAY_DATA=folder python -m studies.jain_wallace [--device cuda] [--only imdb/lstm --limit 1000]
 
 Results are kept in results/; what stands there is only read, and an interrupted run goes on.
 """
@@ -47,8 +47,8 @@ def recipe(name: str, encoder: str) -> Recipe:
     return replace(chosen, architecture=replace(chosen.architecture, encoder=encoder))
 
 
-def record(name: str, encoder: str, folder: Path, device: str) -> Record:
-    return run(corpus(name), recipe(name, encoder), PLAN, folder, device)
+def record(name: str, encoder: str, limit: int | None, folder: Path, device: str) -> Record:
+    return run(corpus(name), recipe(name, encoder), replace(PLAN, limit=limit), folder, device)
 
 
 def lines(name: str, encoder: str, result: Result) -> list[str]:
@@ -75,11 +75,12 @@ def main() -> None:
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--runs", type=Path, default=Path("runs/jain-wallace"))
     parser.add_argument("--only", help="one cell, such as snli/lstm; the page is not written")
+    parser.add_argument("--limit", type=int, help="texts of the test set to audit, drawn at random; without it all")
     options = parser.parse_args()
     cells = [options.only.split("/")] if options.only else [(name, each) for name in CORPORA for each in ENCODERS]
     results = {}
     for name, encoder in cells:
-        made = partial(record, name, encoder, options.runs / f"{name}-{encoder}", options.device)
+        made = partial(record, name, encoder, options.limit, options.runs / f"{name}-{encoder}", options.device)
         results[name, encoder] = kept(HERE / "results" / f"{name}-{encoder}.json", made)
     if options.only:
         return

@@ -9,7 +9,7 @@ import pytest
 from assay.records import read_table
 from assay.study.plans import read
 from assay.study.running import run
-from studies.planned import publish, table
+from studies.planned import plans, publish, table
 from tests.study.small import here, planned
 
 MANY = '["attention", "gradient", "input_x_gradient", "leave_one_out", "random"]'
@@ -59,3 +59,8 @@ def test_tables_of_questions_that_are_asked_no_more_are_gone(published: Path) ->
 
 def test_a_table_has_a_column_more_than_heads() -> None:
     assert table(["one"], [("first", ["1"])]) == "|  | one |\n| --- | --- |\n| first | 1 |"
+
+
+def test_a_study_with_a_command_of_its_own_keeps_its_page() -> None:
+    assert "planted_truth" in plans() and "jain_wallace_grid" in plans()
+    assert not {"meister", "serrano_smith", "wiegreffe_pinter", "word_level"} & set(plans())
