@@ -37,7 +37,9 @@ def model() -> tuple[Pretrained, PieceTokeniser]:
     torch.manual_seed(0)
     with quiet(), silent():
         place = located("minilm")
-        inner = transformers.AutoModelForSequenceClassification.from_pretrained(place, num_labels=2)
+        inner = transformers.AutoModelForSequenceClassification.from_pretrained(
+            place, num_labels=2, dtype=torch.float32
+        )
         tokenizer = transformers.AutoTokenizer.from_pretrained(place)
     made = Pretrained(inner.eval(), traits(inner, tokenizer, "minilm"))
     tokeniser = PieceTokeniser(tokenizer, PieceOptions(500))

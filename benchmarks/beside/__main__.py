@@ -18,9 +18,12 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 
+import torch
+
 from benchmarks.__main__ import PAGE, machine
+from benchmarks.beside import errors
 from benchmarks.beside.making import made
-from benchmarks.beside.rows import EXPLAINED, FERRET, HEAD, INFLUENCE, JUDGED, PEERS, Pair, Row
+from benchmarks.beside.rows import ALIKE, FERRET, HEAD, INFLUENCE, JUDGED, PEERS, USUAL, Pair, Row
 from benchmarks.beside.turns import Worker
 from studies.pages import put
 
@@ -41,8 +44,7 @@ def compared(row: Row, folder: Path) -> Pair:
     finally:
         for worker in workers:
             worker.stop()
-    shares = [row.texts * (len(side.scores[0]) if row.networks else 1) for side in found]
-    mine, theirs = (1000 * min(times) / share for times, share in zip(zip(*turns, strict=True), shares, strict=True))
+    mine, theirs = (1000 * min(times) / row.texts for times in zip(*turns, strict=True))
     return Pair(row, (mine, theirs), (found[0], found[1]))
 
 
@@ -69,12 +71,14 @@ def versions() -> str:
 
 
 def block(parts: Sequence[list[str]]) -> str:
-    explained, judged, influence = ("\n".join(lines) for lines in parts)
+    usual, alike, errors, judged, influence = ("\n".join(lines) for lines in parts)
     return TEXT.format(
         date=time.strftime("%Y-%m-%d"),
         machine=machine(),
         versions=versions(),
-        explained=explained,
+        usual=usual,
+        alike=alike,
+        errors=errors,
         judged=judged,
         influence=influence,
     )
@@ -84,16 +88,39 @@ TEXT = """Made by `make bench-peers` on {date}: {machine}; {versions}.
 
 MiniLM (6 layers, 384 wide) with a classifier that has learnt a little, sentences of 30 words, each word one piece.
 Every way has a process of its own, and the two of a row take turns; processor milliseconds for one text, the fastest
-turn, tokenising included. Peers read 32 versions of a text at once where they can be told, all texts at once where they
-can; *as they come*, captum reads one version at a time, and ours deletes words. Models that an audit makes once for all
-texts are not counted. *Floor*: the different texts that any way has to read forward, and backward, to get this number,
-if it keeps all it read; – where that is open. *Read*: what was read forward. *Peak*: of the whole process, libraries
-included. *Difference*: the largest, in parts of the largest score, where both mean the same number; else Spearman's ρ,
-for draws or definitions differ.
+turn, tokenising included. *Floor*: the different texts that any way has to read forward, and backward, to get this
+number, if it keeps all it read; – where that is open. *Read*: what was read forward. *Peak*: of the whole process,
+libraries included. *Difference*: the largest, in parts of the largest score, where both mean the same number; else
+Spearman's ρ, for draws or definitions differ.
 
-{explained}
+### As they come
+
+Each library as it is called without options, but for the number of samples: captum reads one version of a text at a
+time, lime, shap and ferret as many as they choose and words masked; ours reads many together and words left out.
+
+{usual}
+
+### The same reads
+
+The same versions of a text, peers told to read 32 at once where they can be told, all texts at once where they can.
+
+{alike}
+
+### To the same error
+
+The first 12 words of four sentences, blanks, so that Shapley values are known exactly from all 4,096 parts. *Error*:
+the distance from them in parts of their length, the mean over texts and two draws, after so many reads of ours; beside
+it the first of 128, 256, … 4,096 reads after which captum, 32 at once, is no further away.
+
+{errors}
+
+### Measures and audits
+
+Models that an audit makes once for all texts are not counted.
 
 {judged}
+
+### Influence
 
 1,000 training texts and 50 queries on a BiLSTM, milliseconds for all scores. The peers' processes hold ours too, which
 hands them the model; kronfluence and dattri's EK-FAC read only part of the parameters ([influence](influence.md)).
@@ -109,8 +136,11 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         made(folder)
-        parts = [table(rows, folder, chosen) for rows in (EXPLAINED, JUDGED, INFLUENCE)]
-    if not chosen:
+        usual, alike, judged, influence = (table(rows, folder, chosen) for rows in (USUAL, ALIKE, JUDGED, INFLUENCE))
+        if chosen:
+            return
+        torch.set_num_threads(1)
+        parts = [usual, alike, errors.table(folder), judged, influence]
         put(PAGE, block(parts), "the peers")
 
 

@@ -28,10 +28,10 @@ from assay.intervene.parameters import cascade
 from assay.intervene.parameters import nudged as moved
 from assay.metrics import erasure
 from assay.models.erasure import kept_probabilities
-from assay.models.huggingface.opening import opened
+from assay.models.huggingface.opening import Opened, Opening, opened
 from assay.models.huggingface.pretrained import Pretrained
 from assay.types import Batch, Explainer
-from benchmarks.beside.turns import Scores, Text, Way
+from benchmarks.beside.turns import DEVICE, Scores, Text, Way
 
 __all__ = ["WAYS", "counted"]
 
@@ -39,16 +39,21 @@ THRESHOLDS = tuple(step / 10 for step in range(1, 11))
 Asked = Callable[[Pretrained, Batch, Sequence[Text]], Scores]
 
 
+@cache
+def loaded(folder: Path) -> Opened:
+    return opened(str(folder / "model"), Opening(device=DEVICE))
+
+
 def way(asked: Asked) -> Callable[[Path], Way]:
     """What is asked of the model in a folder and of the texts in one batch."""
 
     def begun(folder: Path) -> Way:
-        made = opened(str(folder / "model"))
+        made = loaded(folder)
 
         def run(texts: Sequence[Text]) -> Scores:
             rows, _ = tokenise([Example(text.words, text.label) for text in texts], made.tokeniser, 500)
             assert isinstance(made.network, Pretrained)
-            return asked(made.network, collate(rows), texts)
+            return asked(made.network, collate(rows).to(DEVICE), texts)
 
         return run
 
@@ -125,6 +130,7 @@ WAYS: dict[str, Callable[[Path], Way]] = {
     "input_x_gradient": explained(input_x_gradient),
     "integrated": explained(PATH),
     "integrated_pad": explained(replace(PATH, baseline="pad")),
+    "integrated_pad_usual": explained(IntegratedGradients(baseline="pad")),
     "integrated_usual": explained(IntegratedGradients()),
     "smoothgrad": explained(SmoothGrad(16)),
     "occlusion_mask": explained(Occlusion("mask")),
@@ -132,12 +138,14 @@ WAYS: dict[str, Callable[[Path], Way]] = {
     "lime_zero": explained(Lime(256, removal="zero")),
     "lime_mask": explained(Lime(256, removal="mask")),
     "lime": explained(Lime(256)),
+    "lime_most": explained(Lime(1024)),
     "lime_many": explained(Lime(1024, removal="mask")),
     "kernel_shap_zero": explained(KernelShap(256, removal="zero")),
     "kernel_shap": explained(KernelShap(256)),
     "shapley_zero": explained(Shapley(samples=16 * 29, removal="zero")),
     "shapley": explained(Shapley(samples=16 * 29)),
     "owen_zero": explained(Owen(10_000, removal="zero")),
+    "owen": explained(Owen(500)),
     "owen_mask": explained(Owen(500, removal="mask")),
     "judged": way(judged),
     "erased": way(erased),

@@ -12,7 +12,7 @@ import torch
 import transformers
 from torch import Tensor, nn
 
-from benchmarks.beside.turns import Text
+from benchmarks.beside.turns import DEVICE, Text
 
 AT_ONCE = 32  # versions of a text that a peer reads together, where it can be told
 
@@ -41,14 +41,14 @@ class Plain:
     def __init__(self, folder: Path) -> None:
         transformers.logging.set_verbosity_error()
         kind = transformers.AutoModelForSequenceClassification
-        self.model: Any = kind.from_pretrained(folder / "model").eval()
+        self.model: Any = kind.from_pretrained(folder / "model").eval().to(DEVICE)
         self.tokenizer: Any = transformers.AutoTokenizer.from_pretrained(folder / "model")
         self.table: nn.Embedding = self.model.get_input_embeddings()
         self.model.base_model.encoder.register_forward_pre_hook(_noted)
 
     def ids(self, texts: Sequence[Text]) -> Tensor:
         """All pieces of texts of one length, special tokens included."""
-        found: Tensor = self.tokenizer([text.words for text in texts], return_tensors="pt").input_ids
+        found: Tensor = self.tokenizer([text.words for text in texts], return_tensors="pt").input_ids.to(DEVICE)
         return found
 
     def words(self, texts: Sequence[Text]) -> Tensor:
@@ -57,7 +57,8 @@ class Plain:
 
     def probabilities(self, x: Tensor) -> Tensor:
         """What the model says of these embeddings of words, with the special tokens around them."""
-        edges = self.table(torch.tensor([self.tokenizer.cls_token_id, self.tokenizer.sep_token_id])).detach()
+        marks = [self.tokenizer.cls_token_id, self.tokenizer.sep_token_id]
+        edges = self.table(torch.tensor(marks, device=DEVICE)).detach()
         first, last = (edge.expand(len(x), 1, -1).to(x) for edge in edges)
         probabilities: Tensor = self.model(inputs_embeds=torch.cat([first, x, last], 1)).logits.softmax(-1)
         return probabilities
@@ -67,7 +68,7 @@ class Plain:
         """The probabilities of strings, some at a time."""
         found = []
         for first in range(0, len(texts), AT_ONCE):
-            given = self.tokenizer(list(texts[first : first + AT_ONCE]), return_tensors="pt", padding=True)
+            given = self.tokenizer(list(texts[first : first + AT_ONCE]), return_tensors="pt", padding=True).to(DEVICE)
             found.append(self.model(**given).logits.softmax(-1))
         return torch.cat(found)
 
@@ -83,7 +84,7 @@ class Plain:
 
 
 def labels(texts: Sequence[Text]) -> Tensor:
-    return torch.tensor([text.label for text in texts])
+    return torch.tensor([text.label for text in texts], device=DEVICE)
 
 
 def _noted(module: nn.Module, given: tuple[Tensor, ...]) -> None:

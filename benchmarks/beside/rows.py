@@ -28,7 +28,6 @@ class Row:
     texts: int = 4
     same: bool = True
     python: str = PEERS
-    networks: bool = False  # the cost is that of one network, and a text has a number for each
 
     @property
     def begins(self) -> str:
@@ -47,7 +46,7 @@ class Pair:
     @property
     def agreement(self) -> str:
         mine, other = (side.scores for side in self.found)
-        if self.row.networks or len(mine[0]) != len(other[0]) or len(mine[0]) == 1:
+        if len(mine[0]) != len(other[0]) or len(mine[0]) == 1:
             return "–"
         return f"{distance(mine, other):.0e}" if self.row.same else f"ρ {likeness(mine, other):.2f}"
 
@@ -95,55 +94,48 @@ HEAD = (
     "| | peer | floor | read, ours / peer | ours, ms | peer, ms | peer / ours | peak MB, ours / peer | difference |",
     "|---|---|---|---|---|---|---|---|---|",
 )
-GRADIENT, PATH, EACH = "1 + 1 back", "50 + 50 back", "31"
+GRADIENT, PATH, EACH, MANY = "1 + 1 back", "50 + 50 back", "31", 16
 
-EXPLAINED: Sequence[Row] = (
-    Row("gradient", "captum", "ours:gradient", "with_captum:gradient", GRADIENT),
-    Row("gradient", "ferret", "ours:gradient", "with_ferret:gradient", GRADIENT, same=False, python=FERRET),
-    Row("input × gradient", "captum", "ours:input_x_gradient", "with_captum:input_x_gradient", GRADIENT),
-    Row("integrated gradients, 49 and 50 nodes", "captum", "ours:integrated", "with_captum:integrated", PATH, 2),
+USUAL: Sequence[Row] = (
+    Row("gradient", "captum", "ours:gradient", "with_captum:gradient", GRADIENT, MANY),
+    Row("gradient", "ferret", "ours:gradient", "with_ferret:gradient", GRADIENT, MANY, False, FERRET),
+    Row("gradient of the next word, GPT-2", "inseq", "nextword:gradient", "nextword:inseq_gradient", GRADIENT),
+    Row("integrated gradients", "captum", "ours:integrated_usual", "with_captum:integrated_usual", "–", 2, False),
     Row(
-        "integrated gradients as they come",
-        *("captum", "ours:integrated_usual", "with_captum:integrated_usual", "–", 2),
-        same=False,
+        "integrated gradients, baseline of padding",
+        *("ferret", "ours:integrated_pad_usual", "with_ferret:integrated", "–", 2, False, FERRET),
     ),
+    Row("each word left out or masked", "captum", "ours:occlusion", "with_captum:ablation_usual", EACH, same=False),
+    Row("LIME, 256", "captum", "ours:lime", "with_captum:lime_usual", "256", 2, False),
+    Row("LIME, 256", "lime", "ours:lime", "with_lime:lime", "256", 2, False),
+    Row("LIME, 1,024", "ferret", "ours:lime_most", "with_ferret:lime", "1,024", 1, False, FERRET),
+    Row("KernelSHAP, 256", "captum", "ours:kernel_shap", "with_captum:kernel_shap_usual", "256", 2, False),
+    Row("Shapley values, 16 orders", "captum", "ours:shapley", "with_captum:shapley_usual", "466", 1, False),
+    Row("partition SHAP, 500 reads", "shap", "ours:owen", "with_shap:usual", "500", 1, False),
+    Row("partition SHAP, 500 reads", "ferret", "ours:owen", "with_ferret:shap", "500", 1, False, FERRET),
+)
+ALIKE: Sequence[Row] = (
+    Row("input × gradient", "captum", "ours:input_x_gradient", "with_captum:input_x_gradient", GRADIENT, MANY),
+    Row("integrated gradients, 49 and 50 nodes", "captum", "ours:integrated", "with_captum:integrated", PATH, 2),
     Row(
         "integrated gradients, 49 and 50 nodes, baseline of padding",
         *("ferret", "ours:integrated_pad", "with_ferret:integrated", PATH, 1, False, FERRET),
     ),
-    Row("SmoothGrad, 16", "captum", "ours:smoothgrad", "with_captum:smoothgrad", "16 + 16 back", same=False),
-    Row("DeepLIFT, 64 texts, a small network", "captum", "lifting:ours", "lifting:captum", "65 + 64 back", 1),
-    Row("each word masked", "captum", "ours:occlusion_mask", "with_captum:ablation", EACH),
-    Row("each word left out, as they come", "captum", "ours:occlusion", "with_captum:ablation_usual", EACH, same=False),
-    Row("LIME, 256, as they come", "captum", "ours:lime", "with_captum:lime_usual", "256", 2, False),
-    Row("LIME, 256, blanks", "captum", "ours:lime_zero", "with_captum:lime", "256", 2, False),
-    Row("LIME, 256, masks", "lime", "ours:lime_mask", "with_lime:lime", "256", 2, False),
-    Row("LIME, 256, ours as it comes", "lime", "ours:lime", "with_lime:lime", "256", 2, False),
-    Row("LIME, 1,024, masks", "ferret", "ours:lime_many", "with_ferret:lime", "1,024", 1, False, FERRET),
-    Row("KernelSHAP, 256, blanks", "captum", "ours:kernel_shap_zero", "with_captum:kernel_shap", "256", 2, False),
-    Row(
-        "KernelSHAP, 256, as they come",
-        *("captum", "ours:kernel_shap", "with_captum:kernel_shap_usual", "256", 2),
-        same=False,
-    ),
-    Row("Shapley values, 16 orders, blanks", "captum", "ours:shapley_zero", "with_captum:shapley", "466", 1, False),
-    Row(
-        "Shapley values, 16 orders, as they come",
-        "captum",
-        "ours:shapley",
-        "with_captum:shapley_usual",
-        "466",
-        1,
-        False,
-    ),
-    Row("partition SHAP, all reads, one tree, blanks", "shap", "ours:owen_zero", "with_shap:partition", "620", 1),
-    Row("partition SHAP, 500 reads, masks", "shap", "ours:owen_mask", "with_shap:usual", "500", 1, False),
-    Row("partition SHAP, 500 reads, masks", "ferret", "ours:owen_mask", "with_ferret:shap", "500", 1, False, FERRET),
-    Row("gradient of the next word, GPT-2", "inseq", "nextword:gradient", "nextword:inseq_gradient", GRADIENT),
     Row(
         "integrated gradients of the next word, other baselines",
         *("inseq", "nextword:integrated", "nextword:inseq_integrated", PATH, 2, False),
     ),
+    Row("SmoothGrad, 16", "captum", "ours:smoothgrad", "with_captum:smoothgrad", "16 + 16 back", same=False),
+    Row("DeepLIFT, 64 texts, a small network", "captum", "lifting:ours", "lifting:captum", "65 + 64 back", 1),
+    Row("each word masked", "captum", "ours:occlusion_mask", "with_captum:ablation", EACH),
+    Row("LIME, 256, blanks", "captum", "ours:lime_zero", "with_captum:lime", "256", 2, False),
+    Row("LIME, 256, masks", "lime", "ours:lime_mask", "with_lime:lime", "256", 2, False),
+    Row("LIME, 1,024, masks", "ferret", "ours:lime_many", "with_ferret:lime", "1,024", 1, False, FERRET),
+    Row("KernelSHAP, 256, blanks", "captum", "ours:kernel_shap_zero", "with_captum:kernel_shap", "256", 2, False),
+    Row("Shapley values, 16 orders, blanks", "captum", "ours:shapley_zero", "with_captum:shapley", "466", 1, False),
+    Row("partition SHAP, all reads, one tree, blanks", "shap", "ours:owen_zero", "with_shap:partition", "620", 1),
+    Row("partition SHAP, 500 reads, masks", "shap", "ours:owen_mask", "with_shap:usual", "500", 1, False),
+    Row("partition SHAP, 500 reads, masks", "ferret", "ours:owen_mask", "with_ferret:shap", "500", 1, False, FERRET),
 )
 JUDGED: Sequence[Row] = (
     Row(
@@ -157,16 +149,12 @@ JUDGED: Sequence[Row] = (
         python=FERRET,
     ),
     Row("words masked one after the other", "quantus", "ours:flipped", "with_quantus:flipping", "30"),
-    Row(
-        "networks drawn anew, a gradient of each; for one network",
-        *("quantus", "ours:redrawn", "with_quantus:randomisation", GRADIENT),
-        networks=True,
-    ),
-    Row("gradient under 10 moved embeddings", "captum", "ours:nudged", "with_captum:sensitivity", "11 + 11 back"),
+    Row("networks drawn anew, as it comes", "quantus", "ours:redrawn", "with_quantus:randomisation", "–"),
+    Row("gradient under 10 moved embeddings", "captum", "ours:nudged", "with_captum:sensitivity", "11 + 11 back", MANY),
 )
 INFLUENCE: Sequence[Row] = (
     Row("gradient dot product", "dattri", "influences:dot", "influences:dattri_dot", "1,050 + 1,050 back", 1, False),
     Row("TRAK of one model", "dattri", "influences:trak", "influences:dattri_trak", "1,050 + 1,050 back", 1, False),
     Row("EK-FAC", "kronfluence", "influences:kronecker", "influences:kronfluence", "1,050 + 1,050 back", 1, False),
 )
-ROWS = (*EXPLAINED, *JUDGED, *INFLUENCE)
+ROWS = (*USUAL, *ALIKE, *JUDGED, *INFLUENCE)

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 Scores = list[list[float]]
+DEVICE = os.environ.get("BESIDE_DEVICE", "cpu")  # where models are read
 ALONE = {"OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false", "HF_HUB_OFFLINE": "1", "PYTHONWARNINGS": "ignore"}
 
 

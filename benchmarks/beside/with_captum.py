@@ -26,7 +26,7 @@ from torch import Tensor
 from benchmarks.beside.plainly import AT_ONCE, Plain, counted, labels
 from benchmarks.beside.turns import Scores, Text, Way
 
-__all__ = ["WAYS", "captum_kernel_shap", "captum_lime", "counted"]
+__all__ = ["WAYS", "captum_kernel_shap", "captum_lime", "captum_shapley", "counted"]
 
 SAMPLES, NODES, NOISY, ORDERS, DRAWS = 256, 50, 16, 16, 10
 RADIUS = 1e-3
@@ -35,14 +35,14 @@ Probability = Callable[[Tensor], Tensor]
 
 def features(x: Tensor) -> Tensor:
     """A feature for each token."""
-    return torch.arange(x.shape[1])[None, :, None].repeat(1, 1, x.shape[2])
+    return torch.arange(x.shape[1], device=x.device)[None, :, None].repeat(1, 1, x.shape[2])
 
 
 def captum_lime(probability: Probability, x: Tensor, at_once: int, samples: int = SAMPLES) -> Tensor:
     """captum's Lime, told to draw, weigh and fit as lime does for texts: its own ways are another method."""
 
     def drawn(original: Tensor, **options: object) -> Tensor:
-        part = torch.ones(1, x.shape[1])
+        part = torch.ones(1, x.shape[1], device=x.device)
         part[0, torch.randperm(x.shape[1])[: int(torch.randint(1, x.shape[1] + 1, ()))]] = 0
         return part
 
@@ -114,9 +114,9 @@ def ablation(folder: Path, at_once: int = AT_ONCE) -> Way:
     return run
 
 
-def captum_shapley(probability: Probability, x: Tensor, at_once: int) -> Tensor:
+def captum_shapley(probability: Probability, x: Tensor, at_once: int, orders: int = ORDERS) -> Tensor:
     """Shapley values from random orders."""
-    options = {"n_samples": ORDERS, "perturbations_per_eval": at_once}
+    options = {"n_samples": orders, "perturbations_per_eval": at_once}
     return ShapleyValueSampling(probability).attribute(x, feature_mask=features(x), **options)[0, :, 0]
 
 

@@ -6,9 +6,11 @@ import math
 
 import pytest
 
-from benchmarks.beside.rows import PEERS, ROWS, Pair, Row, distance, likeness, ratio
+from benchmarks.beside import rows
+from benchmarks.beside.rows import PEERS, ROWS, Pair, distance, likeness, ratio
 from benchmarks.beside.turns import Found, Text, peak_megabytes, read, write
 from benchmarks.growth import LONGEST, Series, measured
+from benchmarks.scaling import Row
 
 SIZES = (10, 20, 40, 80)
 
@@ -28,8 +30,16 @@ def test_a_series_ends_after_a_run_that_took_too_long(monkeypatch):
     assert series.times == [100 * LONGEST, 2000 * LONGEST]
 
 
-def test_one_size_has_no_growth():
-    assert math.isnan(Series([10], [1.0]).growth)
+@pytest.mark.parametrize("series", [Series([10], [1.0]), Series([10, 20], [0.0, 0.0])], ids=["one size", "nothing"])
+def test_one_size_and_nothing_have_no_growth(series):
+    assert math.isnan(series.growth)
+
+
+def test_a_row_of_growth_tells_where_it_ended_and_how_many_texts_were_together():
+    full, cut = Series([16, 32, 64, 128], [1.0, 2.0, 4.0, 8.0]), Series([16, 32], [3.0, 12.0])
+    assert Row(31, 1, full, Series([4, 8], [4.0, 8.0]), cut).line("a") == "| a | 31 | 1 | 1 | 2.00 | 1.00 | 1.00 |"
+    line = Row(9, 0, cut, Series([4], [8.0]), Series([16, 32], [0.0, 0.0])).line("b")
+    assert line == "| b | 9 | 0 | 2, 4 at a time | – | 2.00, to 32 words | – |"
 
 
 def test_distances_are_in_parts_of_the_largest_score():
@@ -44,7 +54,7 @@ def test_a_slower_way_of_ours_is_not_rounded_to_equal():
 
 
 def test_a_row_tells_passes_and_memory_of_both_sides():
-    row = Row("gradient", "captum", "", "", "1 + 1 back", texts=2)
+    row = rows.Row("gradient", "captum", "", "", "1 + 1 back", texts=2)
     mine, theirs = Found([[1.0, 2.0]], 2.0, 2.0, 500.4), Found([[1.0, 2.0]], 4.0, float("nan"), 700.0)
     line = Pair(row, (10.0, 25.0), (mine, theirs)).line()
     assert line == "| gradient | captum | 1 + 1 back | 1 / 2 | 10 | 25 | 2.5× | 500 / 700 | 0e+00 |"
