@@ -36,16 +36,33 @@ def test_a_brief_answer_is_the_whole_one(architecture, queries):
 
 
 @pytest.mark.parametrize("architecture", BRIEF)
-def test_the_uppermost_layer_is_worked_out_at_one_place_and_no_hook_is_left(architecture):
+def test_the_uppermost_layer_is_worked_out_at_one_place_and_no_hook_is_left(architecture, monkeypatch):
     model, texts = made.pretrained(architecture), made.batch()
     widths = []
     inside = next(part for part in model.joint.modules() if any(True for _ in part.parameters(recurse=False)))
-    watch = inside.register_forward_pre_hook(lambda part, given: widths.append(given[0].shape[1]))
+    forward = inside.forward
+
+    def noted(given, *others):
+        widths.append(given.shape[1])
+        return forward(given, *others)
+
+    monkeypatch.setattr(inside, "forward", noted)
     model(model.embed(texts), texts)
     model.layered(model.embed(texts), texts)
-    watch.remove()
     assert widths[0] == 1 and widths[1] > 1
     assert not any(part._forward_hooks or part._forward_pre_hooks for part in model.inner.modules())
+
+
+@pytest.mark.parametrize("architecture", BRIEF)
+def test_those_who_hook_themselves_in_are_shown_all_places(architecture):
+    model, texts = made.pretrained(architecture), made.batch()
+    width = model.sequence(model.embed(texts), texts).mask.shape[1]
+    for part in (model.blocks[-1], model.inner.base_model):
+        seen = []
+        watch = part.register_forward_hook(lambda part, given, answer, seen=seen: seen.append(answer[0].shape[-2]))
+        model(model.embed(texts), texts)
+        watch.remove()
+        assert seen == [width]
 
 
 def test_a_copy_with_other_weights_answers_by_its_own():

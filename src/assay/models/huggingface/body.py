@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from assay.errors import AssayError, unknown
 from assay.models.huggingface.attending import Watch, implemented, of_any_shape, turn, watched
-from assay.models.huggingface.brevity import briefly, joint
+from assay.models.huggingface.brevity import briefly, joint, unseen
 from assay.models.huggingface.compiling import is_compiled
 from assay.models.huggingface.layout import Sequence, Template, sequence
 from assay.models.textmodel import TextModel
@@ -99,7 +99,8 @@ class Body(TextModel):
     ) -> tuple[Any, list[Tensor]]:
         """What the library's model returns for a sequence, and the weights of each layer where they are to be kept.
 
-        Where a `brief` answer is enough, no more of the uppermost layer is worked out than the classifier reads.
+        Where a `brief` answer is enough, no more of the uppermost layer is worked out than the classifier reads; those
+        who hook themselves in are shown all of it.
         """
         arguments: dict[str, Any] = {"inputs_embeds": given.embeddings, "attention_mask": given.mask.long(), **asked}
         if self.traits.typed:
@@ -107,8 +108,7 @@ class Body(TextModel):
         if self.traits.left:
             arguments["position_ids"] = (given.mask.cumsum(-1) - 1).clamp(min=0)
         if edit is None and not keep:
-            part = self.joint if brief and not is_compiled(self.inner) else None
-            with turn(self.inner), of_any_shape(), nullcontext() if part is None else briefly(part, self.traits.left):
+            with turn(self.inner), of_any_shape(), self._narrowed() if brief else nullcontext():
                 return self.inner(**arguments), []
         if self.traits.unedited is not None:
             if edit is not None:
@@ -162,6 +162,18 @@ class Body(TextModel):
     def joint(self) -> nn.Module | None:
         """What follows the attention of the uppermost layer, if it has a known name."""
         return joint(self.blocks[-1])
+
+    @cached_property
+    def top(self) -> tuple[nn.Module, ...]:
+        """All parts that are given the uppermost layer's answer, or have a share in it."""
+        below = {part for block in self.blocks[:-1] for part in block.modules()}
+        return tuple(part for part in self.inner.modules() if part not in below)
+
+    def _narrowed(self) -> AbstractContextManager[None]:
+        """Within, the uppermost layer is worked out at one place, unless that cannot be or somebody listens in."""
+        if self.joint is None or is_compiled(self.inner) or not unseen(self.top):
+            return nullcontext()
+        return briefly(self.joint, self.traits.left)
 
     @property
     def stack(self) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -17,6 +17,17 @@ def joint(block: nn.Module) -> nn.Module | None:
     """The part of a layer that follows its attention and works place by place, if it has a known name."""
     parts = dict(block.named_modules())
     return next((parts[name] for name in JOINTS if name in parts), None)
+
+
+def unseen(parts: Iterable[nn.Module]) -> bool:
+    """Whether nobody listens in on these parts; what the library itself notes there is not asked for."""
+    listening = (
+        hook
+        for part in parts
+        for hooks in (part._forward_hooks, part._forward_pre_hooks, part._backward_hooks)
+        for hook in hooks.values()
+    )
+    return all(getattr(hook, "__module__", "").startswith("transformers.") for hook in listening)
 
 
 @contextmanager
