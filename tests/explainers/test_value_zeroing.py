@@ -55,7 +55,7 @@ def outputs(model, one, zeroed=None):
             maker.register_forward_hook(zero(begin)),
             block.register_forward_hook(lambda module, given, made: seen.append(made[0].numpy())),
         ]
-    model.layered(model.embed(one), one)  # which works out every place of every layer
+    model(model.embed(one), one)
     for hook in hooks:
         hook.remove()
     return seen

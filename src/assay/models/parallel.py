@@ -12,6 +12,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from assay.models.huggingface.attending import VALUES, WATCH
+from assay.models.huggingface.brevity import unseen
 from assay.models.rows import INSIDE, Rows
 from assay.models.textmodel import TextModel
 from assay.types import Batch, Edit
@@ -65,8 +66,7 @@ def _spread(alone: Callable[..., Any]) -> Callable[..., Any]:
 
 def _observed(model: nn.Module) -> bool:
     """Whether somebody listens in: what is done to the first model is not done to the others."""
-    hooked = any(part._forward_hooks or part._forward_pre_hooks or part._backward_hooks for part in model.modules())
-    return hooked or WATCH.get() is not None or VALUES.get() is not None
+    return not unseen(model.modules()) or WATCH.get() is not None or VALUES.get() is not None
 
 
 def _state(model: nn.Module) -> list[tuple[int, int]]:
