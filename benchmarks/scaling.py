@@ -67,9 +67,9 @@ class Row:
     def line(self, name: str) -> str:
         passes = " | ".join(f"{count:,.0f}" for count in (self.forward, self.backward))
         together = min(FIXED_TEXTS, self.texts.sizes[-1])
-        each = f"{self.texts.at(together) / together:.3g}" + (
-            f", {together} at a time" if together < FIXED_TEXTS else ""
-        )
+        taken = self.texts.at(together) / together
+        each = f"{taken:,.0f}" if taken >= 100 else f"{taken:.3g}"
+        each += f", {together} at a time" if together < FIXED_TEXTS else ""
         cut = "" if len(self.words.sizes) == len(LENGTHS) else f", to {self.words.sizes[-1]} words"
         growths = (_told(self.read.growth), _told(self.words.growth) + cut, _told(self.texts.growth))
         return f"| {name} | {passes} | {each} | {' | '.join(growths)} |"
