@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 import torch
@@ -36,6 +37,9 @@ class Tokenised:
     query_truth: Bool[Tensor, " S"] | None = None  # its deciding words, where they are known
 
 
+_Read = tuple[int, Example, Words, Words]  # its place, the example, what is read of its text and of its question
+
+
 def tokenise(examples: Sequence[Example], tokeniser: Reading, longest: int) -> tuple[list[Tokenised], dict[str, int]]:
     """The examples in word ids, and how many were left out for which reason."""
     kept: list[Tokenised] = []
@@ -44,6 +48,7 @@ def tokenise(examples: Sequence[Example], tokeniser: Reading, longest: int) -> t
         piece = examples[start : start + AT_ONCE]
         words = tokeniser([example.text for example in piece])
         queries = _queries(piece, tokeniser)
+        chosen: list[_Read] = []
         for index, (example, text, query) in enumerate(zip(piece, words, queries, strict=True), start):
             read = tokeniser.fitted(text, query, longest)
             if not text.ids:
@@ -51,7 +56,8 @@ def tokenise(examples: Sequence[Example], tokeniser: Reading, longest: int) -> t
             elif read is None:
                 skipped[f"more than {longest:,} {tokeniser.unit}"] += 1
             else:
-                kept.append(_tokenised(index, example, read, query))
+                chosen.append((index, example, read, query))
+        kept += _tokenised(chosen)
     return kept, dict(skipped)
 
 
@@ -61,20 +67,46 @@ def _queries(examples: Sequence[Example], tokeniser: Reading) -> list[Words]:
     return tokeniser.query([example.query or "" for example in examples])
 
 
-def _tokenised(index: int, example: Example, text: Words, query: Words) -> Tokenised:
-    spans = torch.tensor(text.spans, dtype=torch.int32)
+def _tokenised(read: Sequence[_Read]) -> list[Tokenised]:
+    """The texts that were read as rows; numbers of all of them become tensors at once, which is much faster."""
+    texts = [text for _, _, text, _ in read]
+    sentences = [sentence_numbers(example.text, text.spans) for _, example, text, _ in read]
+    numbers = zip(
+        _rows([text.ids for text in texts]),
+        _rows([[*chain.from_iterable(text.spans)] for text in texts], np.int32),
+        _rows(sentences),
+        _rows([_squared(text.pieces or []) for text in texts]),
+        strict=True,
+    )
+    return [
+        _row(given, ids, spans.reshape(-1, 2), numbered, None if text.pieces is None else pieces.reshape(len(ids), -1))
+        for given, text, (ids, spans, numbered, pieces) in zip(read, texts, numbers, strict=True)
+    ]
+
+
+def _row(given: _Read, ids: Tensor, spans: Tensor, sentences: Tensor, pieces: Tensor | None) -> Tokenised:
+    index, example, _, query = given
     truth = None if example.evidence is None else _marked(spans, example.evidence)
     asked_truth = None
     if example.query_evidence:
         asked_truth = _marked(torch.tensor(query.spans, dtype=torch.int32).reshape(-1, 2), example.query_evidence)
     asked = None if example.query is None else torch.tensor(query.ids, dtype=torch.long)
-    sentences = torch.tensor(sentence_numbers(example.text, text.spans))
-    pieces = None
-    if text.pieces is not None:
-        widest = max(map(len, text.pieces))
-        pieces = torch.tensor([each + [-1] * (widest - len(each)) for each in text.pieces])
-    ids, allowed = torch.tensor(text.ids), example.candidates
+    allowed = example.candidates
     return Tokenised(index, ids, spans, sentences, example.label, truth, asked, allowed, pieces, asked_truth)
+
+
+def _rows(rows: Sequence[Sequence[int]], dtype: type[np.signedinteger] = np.int64) -> Sequence[Tensor]:
+    """Each row as a tensor."""
+    sizes = [len(row) for row in rows]
+    return torch.split(torch.from_numpy(np.fromiter(chain.from_iterable(rows), dtype, sum(sizes))), sizes)
+
+
+def _squared(pieces: Sequence[list[int]]) -> list[int]:
+    """The pieces of all words in a row, as many places for each word as the one with the most needs."""
+    widest = max(map(len, pieces), default=0)
+    if widest == 1:
+        return [piece for (piece,) in pieces]
+    return [*chain.from_iterable(each + [-1] * (widest - len(each)) for each in pieces)]
 
 
 def _marked(spans: Int[Tensor, "T 2"], evidence: Sequence[Span]) -> Bool[Tensor, " T"]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from assay.data.examples import Span
 
 ENDS, CLOSERS = set(".!?…"), set("”’»)]")
 BEHIND = CLOSERS | set("\"'")
+BREAK = re.compile(r"[.!?…\n]")  # without one there is one sentence
 TITLES = {"mr", "mrs", "ms", "dr", "prof", "st", "capt", "sgt", "lt", "rev", "vs"}
 
 
@@ -18,6 +20,8 @@ def sentence_numbers(text: str, spans: Sequence[Span]) -> list[int]:
     Texts that are cut into words already have white space before an end or a closing mark: it starts no sentence. A
     straight quotation mark closes only what it touches. The full stop of a title ends nothing: a name follows.
     """
+    if not spans or not BREAK.search(text, 0, spans[-1][0]):
+        return [0] * len(spans)
     numbers: list[int] = []
     number, ended = 0, False
     before = (0, 0)

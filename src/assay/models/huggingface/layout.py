@@ -38,8 +38,13 @@ class Template:
         return cls(before, between, after, kinds, tokenizer.pad_token_id or 0)
 
     @property
+    def pieces(self) -> tuple[int, ...]:
+        """All special pieces, in their order."""
+        return (*self.before, *self.between, *self.after)
+
+    @property
     def specials(self) -> int:
-        return len(self.before) + len(self.between) + len(self.after)
+        return len(self.pieces)
 
 
 @dataclass(frozen=True)
@@ -50,6 +55,7 @@ class Sequence:
     mask: Bool[Tensor, "B S"]
     types: Int[Tensor, "B S"]
     places: Int[Tensor, "B S"]
+    full: bool = False  # known to have no padding
 
     def owners(self, tokens: int) -> Bool[Tensor, "B S T"]:
         """Which of so many tokens each place belongs to."""
@@ -69,23 +75,23 @@ def sequence(
     pieces = batch.ids[..., None] if batch.pieces is None else batch.pieces
     parts = pieces.shape[2]
     text = ((pieces >= 0) & batch.mask[..., None]).flatten(1)
-    query, asked = x.new_zeros(rows, 0, x.shape[-1] // parts), batch.mask.new_zeros(rows, 0)
+    laid = _laid(template, tokens, parts, 0 if batch.query is None else batch.query.ids.shape[1], x.device)
+    before, between, after = torch.split(table(laid.specials).to(x).expand(rows, -1, -1), laid.counts, dim=1)
+    embedded, read = [before, x.reshape(rows, tokens * parts, -1), between], [text]
     if batch.query is not None:
-        query, asked = table(batch.query.ids).to(x), batch.query.mask
-    specials, kinds = _constants(template, x.device)
-    before, between, after = (table(each).to(x).expand(rows, -1, -1) for each in specials)
-    embeddings = torch.cat([before, x.reshape(rows, tokens * parts, -1), between, query, after], dim=1)
-    always = [batch.mask.new_ones(rows, len(each)) for each in specials]
+        embedded.append(table(batch.query.ids).to(x))
+        read.append(batch.query.mask)
+    embeddings = torch.cat([*embedded, after], dim=1)
+    if template.specials and all(bool(each.all()) for each in read):
+        real = text.new_ones(1, 1).expand(embeddings.shape[:2])
+        return Sequence(embeddings, real, laid.types.expand(rows, -1), laid.places.expand(rows, -1), full=True)
+    first, second, last = torch.split(text.new_ones(rows, sum(laid.counts)), laid.counts, dim=1)
     if template.specials == 0:
-        always[2] = ~torch.cat([text, asked], dim=1).any(-1, keepdim=True)
-    real = torch.cat([always[0], text, always[1], asked, always[2]], dim=1)
-    widths = (len(specials[0]), tokens * parts, len(specials[1]), asked.shape[1], len(specials[2]))
-    types = torch.cat([kind.expand(width) for kind, width in zip(kinds, widths, strict=True)])
-    words = torch.arange(tokens, device=x.device).repeat_interleave(parts)
-    places = torch.cat([words.new_full((widths[0],), -1), words, words.new_full((sum(widths[2:]),), -1)])
+        last = ~torch.cat(read, dim=1).any(-1, keepdim=True)
+    real = torch.cat([first, text, second, *read[1:], last], dim=1)
     order = _together(real, left)
     real = real.gather(1, order)
-    return Sequence(_picked(embeddings, order), real, types[order], places[order].where(real, -1))
+    return Sequence(_picked(embeddings, order), real, laid.types[order], laid.places[order].where(real, -1))
 
 
 def _together(real: Bool[Tensor, "B W"], left: bool) -> Int[Tensor, "B S"]:
@@ -102,14 +108,35 @@ def _picked(embeddings: Float[Tensor, "B W D"], order: Int[Tensor, "B S"]) -> Fl
     return embeddings.reshape(-1, size).index_select(0, (order + first).flatten()).reshape(rows, -1, size)
 
 
-@lru_cache(maxsize=64)
-def _constants(template: Template, device: torch.device) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
-    """The special pieces, and the types of all that is read, on the device: nothing is sent there at every pass."""
+@dataclass(frozen=True)
+class Laid:
+    """What is the same for all texts of a width: special pieces, how many stand before, between and after, and more."""
+
+    specials: Int[Tensor, " N"]
+    counts: list[int]
+    types: Int[Tensor, " W"]
+    places: Int[Tensor, " W"]
+
+
+@lru_cache(maxsize=256)
+def _laid(template: Template, tokens: int, parts: int, asked: int, device: torch.device) -> Laid:
+    """That for so many tokens of so many parts and such a question, on the device: nothing is sent there twice."""
+    specials, kinds = (template.before, template.between, template.after), template.types
+    if template.specials == 0:
+        specials, kinds = ((), (), (template.empty,)), (*kinds[:4], (0,))
+    before, between, after = counts = [len(each) for each in specials]
+    widths = (before, tokens * parts, between, asked, after)
+    types = [each for kind, width in zip(kinds, widths, strict=True) for each in _spread(kind, width)]
+    words = [word for word in range(tokens) for _ in range(parts)]
+    places = [*[-1] * before, *words, *[-1] * (between + asked + after)]
     with torch.inference_mode(False):  # a way back may lead through them later
-        specials, kinds = (template.before, template.between, template.after), template.types
-        if template.specials == 0:
-            specials, kinds = ((), (), (template.empty,)), (*kinds[:4], (0,))
-        return (
-            tuple(torch.tensor(each, dtype=torch.long, device=device) for each in specials),
-            tuple(torch.tensor(each, dtype=torch.long, device=device) for each in kinds),
+        marks, kind, place = (
+            torch.tensor(numbers, dtype=torch.long, device=device)
+            for numbers in ([*specials[0], *specials[1], *specials[2]], types, places)
         )
+    return Laid(marks, counts, kind, place)
+
+
+def _spread(kind: tuple[int, ...], width: int) -> tuple[int, ...]:
+    """The types of so many places: one for each special piece, and one for all of a text."""
+    return kind if len(kind) == width else kind * width

@@ -17,6 +17,9 @@ from assay.data.text import WORD, Words
 ALONE = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
 """Scripts that are written without spaces: there each piece counts as a word."""
 
+ORDINARY = re.compile(r"\w+|[^\w\s]")
+"""The same words where a text has neither apostrophes nor what stands for names in cloze questions."""
+
 PLAIN, BOUNDARY = re.compile(WORD), pre_tokenizers.Split(Regex(WORD), behavior="removed", invert=True)
 """The words of the models that are trained here; Python's own expressions are faster, but split words at accents."""
 
@@ -72,6 +75,8 @@ class PieceTokeniser:
         if not self.options.words:
             return Words(list(ids), offsets)
         groups = gathered(text, offsets)
+        if len(groups) == len(ids):  # no word has several
+            return Words(list(ids), offsets, [[piece] for piece in ids])
         spans = [_around(text, [offsets[place] for place in group]) for group in groups]
         pieces = [[ids[place] for place in group] for group in groups]
         return Words([_number(each) for each in pieces], spans, pieces)
@@ -107,7 +112,8 @@ def gathered(text: str, offsets: Sequence[Span]) -> list[list[int]]:
 def _starts(text: str) -> list[int]:
     """Where the words of a text begin."""
     if text.isascii():
-        return [found.start() for found in PLAIN.finditer(text)]
+        words = PLAIN if "'" in text or "@" in text else ORDINARY
+        return [found.start() for found in words.finditer(text)]
     return [start for _, (start, _) in BOUNDARY.pre_tokenize_str(text)]
 
 
