@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 
 from assay.data.batches import tokenise
 from assay.data.examples import Example
-from assay.models.huggingface.body import Body
+from assay.explainers.gradients import room
+from assay.models.huggingface.body import COPIES, STATES, Body
 from assay.models.store import Opened
 from assay.run import audit as auditing
 from assay.run import portions
@@ -31,7 +34,8 @@ def graphics(monkeypatch):
 
     def with_memory(size: int) -> None:
         monkeypatch.setattr(Body, "device", torch.device("cuda"))
-        monkeypatch.setattr(portions, "_memory", lambda device: size)
+        properties = SimpleNamespace(total_memory=size)
+        monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: properties)
 
     return with_memory
 
@@ -60,8 +64,18 @@ def test_every_architecture_says_how_large_it_is(architecture, graphics):
     network = pretrained.pretrained(architecture, classes=2, dtype=torch.float32)
     found = places_at_once(Opened(network, pretrained.tokeniser(), ("no", "yes")), 60)
     layers, heads, size = (SMALL[name] for name in ("num_hidden_layers", "num_attention_heads", "hidden_size"))
-    of_a_place = 4 * portions.COPIES * layers * (heads * 60 + portions.STATES * size)
+    of_a_place = 4 * COPIES * layers * (heads * 60 + STATES * size)
     assert found == GIBI // 16 // of_a_place < MOST
+
+
+def test_gradients_of_many_copies_are_read_as_far_as_the_memory_goes(graphics):
+    """A way back keeps the states of all layers, so what a small GPU holds is less than what a large one is fed."""
+    network, device = opened(num_hidden_layers=6).network, torch.device("cuda")
+    graphics(1000 * GIBI)
+    most = room(network, device)
+    graphics(GIBI // 4)
+    assert room(network, device) == network.room() < most
+    assert network.room(100) < network.room()
 
 
 def test_a_text_takes_as_many_places_as_it_and_its_question_have_pieces():

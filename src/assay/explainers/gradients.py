@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import lru_cache
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -12,7 +14,8 @@ from torch import Tensor
 from assay.errors import AssayError
 from assay.explainers.needs import demand, no_holding
 from assay.explainers.random import mixed, text_numbers
-from assay.models.erasure import asked, capacity, extents
+from assay.models.erasure import asked, at_most, capacity, extents
+from assay.models.huggingface.body import Body
 from assay.types import Batch, Edit, Model
 
 Scores = Float[Tensor, "B T"]
@@ -39,8 +42,9 @@ class Gradient:
 
 def gradient_norm(model: Model, batch: Batch, target: Target) -> Scores:
     """‖∂p/∂e_t‖₂ (Simonyan et al., 2014)."""
-    _, slope = _slope(model, batch, target)
-    return (slope * slope).sum(-1).sqrt()
+    _, slope = slopes(model, model.embed(batch), batch, target)
+    norms: Tensor = torch.linalg.vector_norm(slope.float(), dim=-1)
+    return norms
 
 
 def input_x_gradient(model: Model, batch: Batch, target: Target) -> Scores:
@@ -69,20 +73,31 @@ class SmoothGrad:
     def __call__(self, model: Model, batch: Batch, target: Target) -> Scores:
         x = model.embed(batch).detach()
         deviation = self.noise * _spread(x, batch.mask)[:, None, None]
-        total = torch.zeros_like(x, dtype=torch.float32)
-        places = len(batch) * max((extents(batch).sum(-1) + asked(batch)).tolist(), default=0)
-        limit = min(TOKENS.get(x.device.type, 32_768), capacity(model, x.device))
-        turns = math.ceil(self.samples / max(1, limit // max(1, places)))
-        together = math.ceil(self.samples / turns)
+        sums = []
+        together = math.ceil(self.samples / self._turns(model, batch))
         for first in range(0, self.samples, together):
             samples = range(first, min(first + together, self.samples))
             noise = _noise(batch, x.shape[-1], self.seed, samples).to(x)
             copies = torch.arange(len(batch), device=x.device).repeat(len(samples))
-            noisy = (x + deviation * noise).flatten(0, 1)
+            noisy = torch.addcmul(x, deviation, noise).flatten(0, 1)
             slope = slopes(model, noisy, batch[copies], target[copies])[1].float()
-            total += slope.reshape(len(samples), *x.shape).sum(0)
-        norms: Tensor = torch.linalg.vector_norm(total / self.samples, dim=-1)
+            sums.append(slope.reshape(len(samples), *x.shape).sum(0))
+        norms: Tensor = torch.linalg.vector_norm(sum(sums[1:], sums[0]), dim=-1) / self.samples
         return norms
+
+    def _turns(self, model: Model, batch: Batch) -> int:
+        """How many turns are taken, for as many copies are read at once as there is room for."""
+        most = room(model, batch.ids.device)
+        if self.samples * at_most(batch) <= most:
+            return 1
+        longest = int((extents(batch).sum(-1) + asked(batch)).max())
+        return math.ceil(self.samples / max(1, most // max(1, len(batch) * longest)))
+
+
+def room(model: Model, device: torch.device) -> int:
+    """How many tokens, or pieces of them, are read at once where a way back follows."""
+    most = min(TOKENS.get(device.type, 32_768), capacity(model, device))
+    return min(most, model.room()) if isinstance(model, Body) else most
 
 
 def slopes(
@@ -90,7 +105,7 @@ def slopes(
 ) -> tuple[Float[Tensor, " B"], Float[Tensor, "B T D"]]:
     """The probability of each example's class for these embeddings, and its gradient there; 0 on padding."""
     # cuDNN's recurrent kernels refuse a backward pass outside training mode.
-    with torch.enable_grad(), torch.backends.cudnn.flags(enabled=False):
+    with torch.enable_grad(), nullcontext() if isinstance(model, Body) else torch.backends.cudnn.flags(enabled=False):
         x = x.detach().requires_grad_()
         chosen = model(x, batch, edit).probabilities.gather(1, target[:, None])[:, 0]
         (slope,) = torch.autograd.grad(chosen.sum(), x)
@@ -104,29 +119,34 @@ def _held(weights: Float[Tensor, "B *Q T"], mask: Bool[Tensor, "B T"]) -> Float[
 def _slope(
     model: Model, batch: Batch, target: Target, edit: Edit | None = None
 ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B T D"]]:
-    """The embeddings and the probability's gradient there; 0 on padding."""
+    """The embeddings and the probability's gradient there, which is 0 on padding."""
     x = model.embed(batch).detach()
     _, slope = slopes(model, x, batch, target, edit)
-    return (x * batch.mask[..., None]).float(), slope.float()
+    return x.float(), slope.float()
 
 
 def _spread(x: Float[Tensor, "B T D"], mask: Bool[Tensor, "B T"]) -> Float[Tensor, " B"]:
     """The range of the coordinates of each text."""
-    hidden = ~mask[..., None]
-    highest = x.masked_fill(hidden, -torch.inf).amax((1, 2))
-    lowest = x.masked_fill(hidden, torch.inf).amin((1, 2))
-    return torch.where(mask.any(-1), highest - lowest, 0)
+    lowest, highest = torch.where(mask[..., None], x, x[:, :1]).flatten(1).aminmax(dim=1)  # the first word stands in
+    return highest - lowest
 
 
 def _noise(batch: Batch, size: int, seed: int, samples: range) -> Float[Tensor, "S B T D"]:
     """Standard normal numbers for each token's coordinates (Box and Muller, 1958); of odd samples, the opposite."""
-    device = batch.ids.device
-    places, coordinates = (mixed(torch.arange(1, count + 1, device=device)) for count in (batch.ids.shape[1], size))
-    pairs = torch.arange(samples.start // 2, (samples.stop + 1) // 2, device=device)
-    text = mixed(mixed(text_numbers(batch) + seed) + pairs[:, None])
-    bits = mixed(mixed(text[..., None] + places)[..., None] + coordinates)
-    one, other = (((bits >> shift) & 0xFFFFFF).float() / (1 << 24) for shift in (0, 24))
-    noise = (-2 * (1 - one).log()).sqrt() * (2 * math.pi * other).cos()
+    pairs = range(samples.start // 2, (samples.stop + 1) // 2)
+    counters = _counters(seed, pairs, batch.ids.shape[1], batch.ids.device)
+    starts = text_numbers(batch)[:, None] + counters  # of what each word draws
+    bits = mixed(starts[..., None] + torch.arange(size, device=starts.device))
+    one, other = ((bits & 0xFFFFFF).float(), ((bits >> 24) & 0xFFFFFF).float())  # in parts of 2^24
+    noise = (-2 * (one * -(2.0**-24)).log1p()).sqrt() * (other * (2 * math.pi * 2.0**-24)).cos()
     both = torch.stack([noise, -noise], dim=1).flatten(0, 1)
     first = samples.start % 2
     return both[first : first + len(samples)]
+
+
+@lru_cache(maxsize=64)
+def _counters(seed: int, pairs: range, places: int, device: torch.device) -> Int[Tensor, "P 1 T"]:
+    """Where in the stream of numbers that a text draws from those of each word begin."""
+    with torch.inference_mode(False):
+        pair, place = (torch.arange(count, device=device) for count in (pairs.stop, places))
+        return ((pair[pairs.start :, None] << 40) + (place << 20) + mixed(torch.tensor(seed, device=device)))[:, None]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import torch
 from jaxtyping import Float, Int
@@ -26,8 +27,14 @@ class Random:
 
 def text_numbers(batch: Batch) -> Int[Tensor, " B"]:
     """A number for each text that depends on its words and their order alone: what is drawn for a text starts here."""
-    places = torch.arange(1, batch.ids.shape[1] + 1, device=batch.ids.device)
-    return (mixed(batch.ids + mixed(places)) * batch.mask).sum(-1)
+    return (mixed(batch.ids + _places(batch.ids.shape[1], batch.ids.device)) * batch.mask).sum(-1)
+
+
+@lru_cache(maxsize=256)
+def _places(count: int, device: torch.device) -> Int[Tensor, " T"]:
+    """A number for each place of a text."""
+    with torch.inference_mode(False):
+        return mixed(torch.arange(1, count + 1, device=device))
 
 
 def mixed(numbers: Int[Tensor, "*N"]) -> Int[Tensor, "*N"]:

@@ -98,6 +98,12 @@ def asked(batch: Batch) -> Int[Tensor, " B"]:
     return batch.query.mask.sum(-1)
 
 
+def at_most(batch: Batch) -> int:
+    """How many places a batch may take with its padding: more than it does, but known without asking the device."""
+    pieces = batch.ids if batch.pieces is None else batch.pieces
+    return pieces.numel() + (0 if batch.query is None else batch.query.ids.numel())
+
+
 def left(kept: Bool[Tensor, "N T"]) -> Int[Tensor, "N T"]:
     """The places of the kept tokens in their order, and behind them those of the others."""
     return (~kept).to(torch.uint8).argsort(stable=True, dim=-1)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import torch
-
 from assay.data.batches import Tokenised
 from assay.models.huggingface.body import Body
 from assay.models.store import Opened
@@ -11,8 +9,6 @@ from assay.models.store import Opened
 TOKENS = 4096  # of the networks that are trained here
 SLOW = 512  # places of a transformer on a CPU: an interruption then loses minutes at most
 MOST = 32_768  # places of a transformer on a GPU: more are no faster
-STATES = 16  # of each place that a layer keeps for the way back
-COPIES = 4  # of these and of the attention: those that are there at a time, and room for all else
 
 
 def places(row: Tokenised) -> int:
@@ -34,11 +30,4 @@ def places_at_once(model: Opened, longest: int) -> int:
         return TOKENS
     if network.device.type != "cuda":
         return SLOW
-    heads, size = int(network.inner.config.num_attention_heads), int(network.inner.config.hidden_size)
-    numbers = COPIES * network.layers * (heads * longest + STATES * size)
-    return max(SLOW, min(MOST, _memory(network.device) // (numbers * torch.float32.itemsize)))
-
-
-def _memory(device: torch.device) -> int:
-    """All that the device has, not what is free: that is another number each time."""
-    return int(torch.cuda.get_device_properties(device).total_memory)
+    return max(SLOW, min(MOST, network.room(longest)))

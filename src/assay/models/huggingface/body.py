@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from abc import abstractmethod
 from contextlib import AbstractContextManager, nullcontext
 from copy import deepcopy
@@ -20,6 +21,10 @@ from assay.models.huggingface.compiling import is_compiled
 from assay.models.huggingface.layout import Sequence, Template, sequence
 from assay.models.textmodel import TextModel
 from assay.types import BLANKS, Batch, Edit
+
+STATES = 16  # numbers, in parts of the hidden size, that a layer keeps of each place for the way back
+BUSY = 4096  # places from which on a GPU has work to do
+COPIES = 4  # of these and of the attention: those that are there at a time, and room for all else
 
 
 @dataclass(frozen=True)
@@ -65,6 +70,19 @@ class Body(TextModel):
     def layers(self) -> int:
         return self.traits.layers
 
+    def room(self, longest: int = 0) -> int:
+        """How many places the memory of a GPU holds with the states of every layer, for a way back through them.
+
+        Where texts have up to `longest` places, with the attention of every head as well. It goes by all memory that
+        the device has, not by what is free, which is another number each time.
+        """
+        if self.device.type != "cuda":
+            return sys.maxsize
+        heads, size = int(self.inner.config.num_attention_heads), int(self.inner.config.hidden_size)
+        numbers = COPIES * self.layers * (heads * longest + STATES * size)
+        memory = torch.cuda.get_device_properties(self.device).total_memory
+        return max(1, int(memory) // (numbers * torch.float32.itemsize))
+
     def embed(self, batch: Batch) -> Float[Tensor, "B T D"]:
         pieces = batch.ids[..., None] if batch.pieces is None else batch.pieces
         x = self.embedding(pieces.clamp(min=0)) * ((pieces >= 0) & batch.mask[..., None])[..., None]
@@ -77,7 +95,7 @@ class Body(TextModel):
             raise unknown("blank", name, BLANKS)
         table: Tensor = self.embedding.weight.detach()  # type: ignore[operator]
         if name == "mean":
-            return table[self.ordinary :].mean(0)
+            return table[self.ordinary : self.inner.config.vocab_size].mean(0)  # below may be moved ones
         return (
             torch.zeros_like(table[0])
             if name == "zero"
@@ -102,13 +120,15 @@ class Body(TextModel):
         Where a `brief` answer is enough, no more of the uppermost layer is worked out than the classifier reads; those
         who hook themselves in are shown all of it.
         """
-        arguments: dict[str, Any] = {"inputs_embeds": given.embeddings, "attention_mask": given.mask.long(), **asked}
+        arguments: dict[str, Any] = {"inputs_embeds": given.embeddings, **asked}
+        if not given.full or is_compiled(self.inner):  # what is compiled would be so once more without it
+            arguments["attention_mask"] = given.mask.long()
         if self.traits.typed:
             arguments["token_type_ids"] = given.types
         if self.traits.left:
             arguments["position_ids"] = (given.mask.cumsum(-1) - 1).clamp(min=0)
         if edit is None and not keep:
-            with turn(self.inner), of_any_shape(), self._narrowed() if brief else nullcontext():
+            with turn(self.inner), of_any_shape(), self._narrowed(given) if brief else nullcontext():
                 return self.inner(**arguments), []
         if self.traits.unedited is not None:
             if edit is not None:
@@ -169,9 +189,13 @@ class Body(TextModel):
         below = {part for block in self.blocks[:-1] for part in block.modules()}
         return tuple(part for part in self.inner.modules() if part not in below)
 
-    def _narrowed(self) -> AbstractContextManager[None]:
-        """Within, the uppermost layer is worked out at one place, unless that cannot be or somebody listens in."""
-        if self.joint is None or is_compiled(self.inner) or not unseen(self.top):
+    def _narrowed(self, given: Sequence) -> AbstractContextManager[None]:
+        """Within, the uppermost layer is worked out at one place, unless that cannot be or somebody listens in.
+
+        What a GPU does with few places takes no time, but telling it to do less does.
+        """
+        idle = given.mask.device.type == "cuda" and given.mask.numel() < BUSY
+        if idle or self.joint is None or is_compiled(self.inner) or not unseen(self.top):
             return nullcontext()
         return briefly(self.joint, self.traits.left)
 

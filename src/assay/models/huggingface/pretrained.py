@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 
 import torch
@@ -33,7 +34,8 @@ class Pretrained(Body):
         return {"description": description, "shape": "transformer", "items": "words"}
 
     def forward(self, x: Float[Tensor, "B T D"], batch: Batch, edit: Edit | None = None) -> Output:
-        with torch.autocast(x.device.type, self.autocast, enabled=self.autocast is not None and self.training):
+        training = self.training and self.autocast is not None
+        with torch.autocast(x.device.type, self.autocast) if training else nullcontext():
             given = self.sequence(x, batch)
             answer, weights = self.read(given, edit, keep=edit is not None, brief=self.traits.brief)
         return self.counted(Output(self._chosen(answer.logits), tuple(weights)))
