@@ -14,7 +14,7 @@ from assay.audits.stability import Stability
 from assay.audits.twins import heard
 from assay.explainers.gradients import Gradient, input_x_gradient
 from assay.explainers.random import Random
-from assay.intervene.parameters import nudged
+from assay.intervene.nudges import nudged
 from assay.models import recipes
 from tests.audits import benches
 
@@ -58,7 +58,7 @@ def test_an_answer_that_an_explainer_asked_for_is_not_asked_for_again(case, name
     assert len(alone.predicted) == len(case.batch)  # read before it is counted
     other = nudged(case.model, 0.1, 0)
     with costs.measured() as cost:
-        found = heard(other, alone)
+        found = heard(other, alone.batch, alone.predicted, alone.explainers)
     assert cost.forward == reads * len(case.batch)  # `gradient` reads under an edit, which is another answer
     with torch.no_grad():
         expected = other(other.embed(case.batch), case.batch).probabilities

@@ -7,7 +7,8 @@ import torch
 
 from assay.data.text import TextOptions, Tokeniser
 from assay.errors import AssayError
-from assay.intervene.parameters import nudged, randomised
+from assay.intervene.nudges import nudged
+from assay.intervene.parameters import randomised
 from assay.models.architecture import Architecture
 from assay.models.classifier import Classifier
 from assay.models.encoders import ENCODERS
@@ -76,26 +77,3 @@ def test_precision_and_mode_stay_and_so_does_the_state_of_chance(change):
 def test_an_unknown_part_is_named():
     with pytest.raises(AssayError, match="Unknown part of a model 'decodr'; did you mean 'decoder'"):
         randomised(builders.model(), ("decodr",), 0)
-
-
-def test_embeddings_move_by_the_share_of_their_spread_and_nothing_else_does():
-    model = builders.model()
-    with torch.no_grad():
-        model.embedding.weight[0] = 0
-    before = weights(model)
-    other = nudged(model, 0.05, seed=2)
-    table = before["embedding.weight"].double().numpy()
-    words = table[4:]
-    spread = (((words - words.mean(0)) ** 2).sum(1).mean()) ** 0.5
-    moves = ((other.embedding.weight.detach().numpy() - table) ** 2).sum(1) ** 0.5
-    assert moves[0] == 0
-    assert moves[1:] == pytest.approx(0.05 * spread)
-    assert changed(model, other) == {"embedding"}
-    assert all(torch.equal(before[name], tensor) for name, tensor in model.state_dict().items())
-
-
-def test_the_seed_decides_the_direction():
-    model = builders.model()
-    one, again, other = (nudged(model, 0.05, seed).embedding.weight for seed in (1, 1, 2))
-    assert torch.equal(one, again)
-    assert not torch.equal(one, other)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from assay.intervene.parameters import cascade, nudged, randomised
+from assay.intervene.parameters import cascade, randomised
 from tests import pretrained
 
 SEED = 5  # another one than the models were made with
@@ -76,17 +76,3 @@ def test_a_part_is_drawn_alike_at_every_depth_and_chance_is_left_as_it_was(archi
     pairs = zip(first.part("classifier").parameters(), last.part("classifier").parameters(), strict=True)
     assert all(torch.equal(one, other) for one, other in pairs)
     assert changed(last, randomised(model, model.cascade, SEED + 1))
-
-
-@pytest.mark.parametrize("architecture", [*DEPTHS, "roberta"])
-def test_a_nudge_moves_every_embedding_but_that_of_padding_and_nothing_else(architecture):
-    model = pretrained.pretrained(architecture)
-    table = model.embedding.weight.detach().clone()
-    other = nudged(model, 0.01, SEED)
-    moves = (other.embedding.weight.detach() - table).norm(dim=-1)
-    spread = (table[model.ordinary :] - table[model.ordinary :].mean(0)).square().sum(-1).mean().sqrt()
-    assert moves[model.traits.pad] == 0
-    kept = torch.arange(len(moves)) != model.traits.pad
-    torch.testing.assert_close(moves[kept], (0.01 * spread).expand(int(kept.sum())))
-    assert len(changed(model, other)) == 1
-    assert torch.equal(model.embedding.weight, table)

@@ -13,9 +13,11 @@ from torch import Tensor
 from assay.audits.bench import Bench
 from assay.audits.cases import Answer, Case, numpy
 from assay.audits.rivals import siblings
-from assay.audits.twins import heard, likeness, mean_defined, without_twins
-from assay.intervene.parameters import nudged
+from assay.audits.twins import Heard, heard, likeness, mean_defined, without_twins
+from assay.explainers.gradients import room
+from assay.intervene.nudges import Nudges, nudges
 from assay.metrics.divergence import tvd
+from assay.models.erasure import asked, extents
 from assay.models.textmodel import TextModel
 
 Numbers = dict[str, Float[np.ndarray, " B"]]
@@ -35,7 +37,7 @@ class Stability:
     seed: int = 0
     # differs from Yeh et al. (2019): the mean over draws, not the largest; a maximum of few draws is no bound
     paper: str = "Alvarez-Melis and Jaakkola (2018), robustness; Yeh et al. (2019), sensitivity"
-    moved: Sequence[TextModel] = field(default=(), compare=False, repr=False)
+    moved: Nudges | None = field(default=None, compare=False, repr=False)
     siblings: Sequence[TextModel] = field(default=(), compare=False, repr=False)
 
     def kind(self, classes: int) -> str:
@@ -54,28 +56,36 @@ class Stability:
 
     def __call__(self, case: Case) -> Answer:
         assert isinstance(case.model, TextModel)
-        moved = [heard(other, case) for other in self.moved or self._moved(case.model)]
-        own = numpy(case.probabilities)
-        measures = {"moved:model": mean_defined([tvd(other.probabilities, own) for other in moved])}
-        for name in case.explainers:
-            measures |= _held(case, name, [other.scores[name] for other in moved])
+        moved = _heard(self.moved or self._moved(case.model), case)
+        measures = {"moved:model": mean_defined(tvd(numpy(moved.probabilities), numpy(case.probabilities)))}
+        for name, scores in moved.scores.items():
+            measures[f"steadiness:{name}"] = mean_defined(likeness(case, name, scores))
+            measures[f"change:{name}"] = mean_defined(_change(case.scores[name], scores))
         if self.siblings:
             measures |= _across(case, self.siblings)
         return Answer(measures)
 
-    def _moved(self, model: TextModel) -> list[TextModel]:
-        return [nudged(model, self.share, self.seed * self.draws + draw) for draw in range(self.draws)]
+    def _moved(self, model: TextModel) -> Nudges:
+        return nudges(model, self.share, [self.seed * self.draws + draw for draw in range(self.draws)])
 
 
-def _held(case: Case, name: str, changed: Sequence[Float[Tensor, "B T"]]) -> Numbers:
-    """How little an explanation changes with the embeddings."""
-    return {
-        f"steadiness:{name}": mean_defined([likeness(case, name, scores) for scores in changed]),
-        f"change:{name}": mean_defined([_change(case.scores[name], scores) for scores in changed]),
-    }
+def _heard(moved: Nudges, case: Case) -> Heard:
+    """What moved models say, all draws of a text below each other: scores [N, B, T], probabilities [N, B, C]."""
+    places = len(case.batch) * int((extents(case.batch).sum(-1) + asked(case.batch)).max())
+    at_once = room(case.model, case.batch.ids.device) // max(1, places)
+    found = [
+        heard(each.network, each.batch, case.predicted.repeat(each.times), case.explainers)
+        for each in moved.readings(case.batch, at_once)
+    ]
+
+    def stacked(parts: Sequence[Float[Tensor, "_ _"]]) -> Float[Tensor, "N B _"]:
+        return torch.cat([part.reshape(-1, len(case.batch), part.shape[-1]) for part in parts])
+
+    scores = {name: stacked([each.scores[name] for each in found]) for name in case.explainers}
+    return Heard(scores, stacked([each.probabilities for each in found]))
 
 
-def _change(before: Float[Tensor, "B T"], after: Float[Tensor, "B T"]) -> Float[np.ndarray, " B"]:
+def _change(before: Float[Tensor, "B T"], after: Float[Tensor, "N B T"]) -> Float[np.ndarray, "N B"]:
     """‖after − before‖ / ‖before‖; nan where all scores were 0."""
     length = before.double().norm(dim=-1)
     change = (after.double() - before.double()).norm(dim=-1)
@@ -84,8 +94,8 @@ def _change(before: Float[Tensor, "B T"], after: Float[Tensor, "B T"]) -> Float[
 
 def _across(case: Case, siblings: Sequence[TextModel]) -> Numbers:
     """How alike explanations are on models from other seeds, over those that predict the same class."""
-    others = [heard(sibling, case) for sibling in siblings]
-    agree = [other.probabilities.argmax(-1) == case.predicted.cpu().numpy() for other in others]
+    others = [heard(sibling, case.batch, case.predicted, case.explainers) for sibling in siblings]
+    agree = [(other.probabilities.argmax(-1) == case.predicted).cpu().numpy() for other in others]
     measures = {}
     for name in case.explainers:
         taus = [likeness(case, name, other.scores[name]) for other in others]

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from assay.audits.cases import Case, numpy
 from assay.metrics.agreement import kendall
 from assay.models.textmodel import TextModel
-from assay.types import Output
+from assay.types import Batch, Explainer, Output
 
 
 def without_twins(case: Case) -> str | None:
@@ -33,42 +33,44 @@ def explained_on(network: TextModel, case: Case, name: str) -> Float[Tensor, "B 
 class Heard:
     """What another network says of the texts: the scores of each explainer, and its own answers."""
 
-    scores: Mapping[str, Float[Tensor, "B T"]]
-    probabilities: Float[np.ndarray, "B C"]
+    scores: Mapping[str, Float[Tensor, "*N B T"]]
+    probabilities: Float[Tensor, "*N B C"]
 
 
-def heard(network: TextModel, case: Case) -> Heard:
+def heard(network: TextModel, batch: Batch, target: Int[Tensor, " B"], explainers: Mapping[str, Explainer]) -> Heard:
     """What all explainers and the network itself say; an answer that an explainer asked for is not asked for again."""
     answers: list[Tensor] = []
     with torch.no_grad():
-        words = network.embed(case.batch)
+        words = network.embed(batch)
 
     def note(module: torch.nn.Module, given: tuple[Any, ...], named: dict[str, Any], output: Output) -> None:
-        x, batch, *edits = (*given, *named.values())
-        unedited = batch is case.batch and all(edit is None for edit in edits)
+        x, read, *edits = (*given, *named.values())
+        unedited = read is batch and all(edit is None for edit in edits)
         if not answers and unedited and torch.equal(x.detach(), words):
             answers.append(output.probabilities.detach())
 
     hook = network.register_forward_hook(note, with_kwargs=True)
     try:
-        scores = {name: explained_on(network, case, name) for name in case.explainers}
+        scores = {name: explainer(network, batch, target) for name, explainer in explainers.items()}
         if not answers:
             with torch.no_grad():
-                network(words, case.batch)
+                network(words, batch)
     finally:
         hook.remove()
-    return Heard(scores, numpy(answers[0]))
+    return Heard(scores, answers[0])
 
 
-def likeness(case: Case, name: str, scores: Float[Tensor, "B T"]) -> Float[np.ndarray, " B"]:
+def likeness(case: Case, name: str, scores: Float[Tensor, "*N B T"]) -> Float[np.ndarray, "*N B"]:
     """Kendall's τ-b between the absolute scores of an explainer on the audited model and other scores of the texts."""
-    mask = case.batch.mask.cpu().numpy()
-    return kendall(numpy(case.scores[name].abs()), numpy(scores.abs()), mask).tau
+    others = numpy(scores.abs())
+    own, mask = numpy(case.scores[name].abs()), case.batch.mask.cpu().numpy()
+    flat = (np.broadcast_to(each, others.shape).reshape(-1, others.shape[-1]) for each in (own, others, mask))
+    return kendall(*flat).tau.reshape(others.shape[:-1])
 
 
-def mean_defined(values: Sequence[Float[np.ndarray, " B"]]) -> Float[np.ndarray, " B"]:
+def mean_defined(values: Sequence[Float[np.ndarray, " B"]] | Float[np.ndarray, "N B"]) -> Float[np.ndarray, " B"]:
     """The mean for each example of those numbers that are defined; nan where none is."""
-    stacked = np.stack(values)
+    stacked = np.asarray(values)
     defined = np.isfinite(stacked)
     sums, counts = np.where(defined, stacked, 0.0).sum(0), defined.sum(0)
     return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)

@@ -1,4 +1,4 @@
-"""Copies of a model whose parameters are others: drawn anew, or moved a little."""
+"""Copies of a model whose parameters are others: drawn anew, part by part."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import copy
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar, runtime_checkable
 
-import torch
 from torch import Tensor, nn
 
 from assay.errors import unknown
@@ -61,7 +60,7 @@ def _mixed(model: Model, fresh: TextModel, parts: Sequence[str]) -> Model:
         named = {id(weight) for part in model.cascade for weight in model.part(part).parameters()}
         rest = model.cascade[-1] in parts
         return _sharing(model, fresh, lambda weight: id(weight) in drawn or (rest and id(weight) not in named))
-    other = _copied(model)
+    other = copied(model)
     for part in parts:
         other.part(part).load_state_dict(fresh.part(part).state_dict())
     return other
@@ -77,33 +76,7 @@ def _sharing(model: Model, other: TextModel, taken: Callable[[Tensor], bool]) ->
     return copy.deepcopy(model, weights)
 
 
-@torch.no_grad()
-def nudged(model: Model, share: float, seed: int) -> Model:
-    """A copy in which each embedding is moved in a random direction, by a share of the distance usual between them.
-
-    That distance is the root mean square of how far words lie from their mean; the padding's embedding stays. All that
-    reads the table sees the same change, baselines included, so any explainer can be put to it. A transformer's other
-    weights are the very ones of the model.
-    """
-    other = _beside_table(model) if isinstance(model, Body) else _copied(model)
-    table, padding = other.embedding.weight, model.traits.pad if isinstance(model, Body) else 0
-    assert isinstance(table, Tensor)
-    words = table[model.ordinary :]
-    spread = (words - words.mean(0)).square().sum(-1).mean().sqrt()
-    directions = torch.randn(table.shape, generator=torch.Generator().manual_seed(seed))
-    directions = (directions / directions.norm(dim=-1, keepdim=True)).to(table)
-    directions[padding] = 0
-    table += share * spread * directions
-    return other
-
-
-def _beside_table(model: Model) -> Model:
-    """A copy that shares all weights but the table of embeddings: these models are large."""
-    table = model.embedding.weight
-    return copy.deepcopy(model, {id(weight): weight for weight in model.parameters() if weight is not table})
-
-
-def _copied(model: Model) -> Model:
+def copied(model: Model) -> Model:
     """A copy whose recurrent weights lie in one piece, as a GPU wants them."""
     other = copy.deepcopy(model)
     for part in other.modules():
