@@ -32,7 +32,8 @@ from assay.audits.stability import Stability
 from assay.errors import AssayError
 from assay.explainers import EXPLAINERS
 from assay.explainers.needs import unfit
-from assay.intervene.parameters import cascade, nudged
+from assay.intervene.nudges import nudges
+from assay.intervene.parameters import cascade
 from assay.models.architecture import Architecture
 from assay.models.classifier import Classifier
 from assay.models.textmodel import TextModel
@@ -158,10 +159,9 @@ def questions(model: Model, device: str) -> dict[str, Asked]:
 def audits(model: Model) -> dict[str, Audit]:
     """Those that train no model; the other models that two of them need are made once."""
     assert isinstance(model, TextModel)
-    draws = range(Stability.draws)
     made: dict[str, Audit] = {
         "sanity": Sanity(networks=cascade(model, 0)),
-        "stability": Stability(moved=[nudged(model, Stability.share, draw) for draw in draws]),
+        "stability": Stability(moved=nudges(model, Stability.share, range(Stability.draws))),
         "searched": COSTLY["searched"],
         "dispersion": COSTLY["dispersion"],
     }

@@ -13,7 +13,9 @@ import importlib
 import tempfile
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from importlib.metadata import version
+from itertools import cycle, islice
 from pathlib import Path
 
 import torch
@@ -24,59 +26,96 @@ from benchmarks.beside.rows import HEAD, ROWS, Pair, Row
 from benchmarks.beside.turns import DEVICE, Found, Text, read
 from studies.pages import put
 
-TURNS = 2
+SECONDS, FEWEST, MOST = 3.0, 2, 30  # of all turns of a way, and how many there are
+FULL = 256  # texts that keep the GPU busy
+FILLED = (
+    "gradient",
+    "input × gradient",
+    "SmoothGrad, 16",
+    "integrated gradients",
+    "gradient under 10 moved embeddings",
+)
 ELSEWHERE = ("lifting",)  # ways with a network of their own, which stays on the processor
 
 ABOUT = """Made by `python -m benchmarks.beside.gpu` on {date}: {machine}; torch {torch}, captum {captum}.
 
 The same model and sentences as [beside the peers](#beside-the-peers), float32, on the GPU: milliseconds of the clock
-for one text, the fastest of {turns} turns. *Peak*: memory of the GPU that was in use, the model's included. *Blanks*,
-*masked* and so many nodes are the same reads, 32 at once for captum; else each library is as it comes.
+for one text that is tokenised already, the fastest of {fewest} to {most} turns; the two of a row take turns. *Peak*:
+memory of the GPU that a turn took beside the models. *Blanks*, *masked* and so many nodes are the same reads, 32 at
+once for captum; else each library is as it comes.
 
-{table}
+{few}
+
+{full} texts at once, for methods that read a text a few times:
+
+{many}
 """
 
 
 def compared(row: Row, folder: Path, texts: Sequence[Text]) -> Pair:
-    """Both ways, one after the other."""
-    times, found = [], []
-    for way in (row.ours, row.theirs):
-        milliseconds, side = measured(way, folder, texts)
-        times.append(milliseconds / row.texts)
-        found.append(side)
-    return Pair(row, (times[0], times[1]), (found[0], found[1]))
+    """Both ways, in turns."""
+    ways = [Timed(way, folder, texts) for way in (row.ours, row.theirs)]
+    while any(way.wants for way in ways):
+        for way in filter(lambda way: way.wants, ways):
+            way.turn()
+    mine, other = ways
+    return Pair(row, (mine.milliseconds / row.texts, other.milliseconds / row.texts), (mine.found(), other.found()))
 
 
-def measured(way: str, folder: Path, texts: Sequence[Text]) -> tuple[float, Found]:
-    """Milliseconds of the fastest turn after one to warm up, and what came of it; scores leave the GPU in each turn."""
-    module, _, name = way.partition(":")
-    ways = importlib.import_module(f"benchmarks.beside.{module}")
-    run = ways.WAYS[name](folder)
-    run(texts)
-    torch.cuda.reset_peak_memory_stats()
-    times = []
-    for _ in range(TURNS):
-        with ways.counted() as cost:
-            started = time.perf_counter()
-            scores = run(texts)
-            times.append(time.perf_counter() - started)
-    peak = torch.cuda.max_memory_allocated() / 2**20
-    return 1000 * min(times), Found(scores, cost.forward, cost.backward, peak)
+class Timed:
+    """A way that is warm when this returns."""
+
+    def __init__(self, way: str, folder: Path, texts: Sequence[Text]) -> None:
+        module, _, name = way.partition(":")
+        self.ways = importlib.import_module(f"benchmarks.beside.{module}")
+        self.run, self.texts = self.ways.WAYS[name](folder), texts
+        with self.ways.counted() as cost:
+            self.scores = self.run(texts)
+        self.forward, self.backward = cost.forward, cost.backward
+        self.times: list[float] = []
+        self.peak = 0.0
+
+    @property
+    def wants(self) -> bool:
+        """Whether more turns are to be taken."""
+        return len(self.times) < FEWEST or (len(self.times) < MOST and sum(self.times) < SECONDS)
+
+    @property
+    def milliseconds(self) -> float:
+        return 1000 * min(self.times)
+
+    def turn(self) -> None:
+        torch.cuda.reset_peak_memory_stats()
+        there = torch.cuda.memory_allocated()
+        started = time.perf_counter()
+        self.scores = self.run(self.texts)
+        self.times.append(time.perf_counter() - started)
+        self.peak = max(self.peak, (torch.cuda.max_memory_allocated() - there) / 2**20)
+
+    def found(self) -> Found:
+        return Found(self.scores, self.forward, self.backward, self.peak)
+
+
+def table(rows: Sequence[Row], folder: Path, texts: Sequence[Text]) -> str:
+    """The rows, each with as many texts as it asks for."""
+    lines = list(HEAD)
+    for row in rows:
+        lines.append(compared(row, folder, [*islice(cycle(texts), row.texts)]).line())
+        print(lines[-1], flush=True)
+    return "\n".join(lines)
 
 
 def main() -> None:
-    lines = list(HEAD)
+    usual = [row for row in ROWS if row.peer == "captum" and not row.ours.startswith(ELSEWHERE)]
+    filled = [replace(row, texts=FULL) for row in usual if row.method in FILLED]
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         made(folder)
         texts = read(folder)[1:]
-        for row in ROWS:
-            if row.peer == "captum" and not row.ours.startswith(ELSEWHERE):
-                lines.append(compared(row, folder, texts[: row.texts]).line())
-                print(lines[-1], flush=True)
+        few, many = (table(rows, folder, texts) for rows in (usual, filled))
     machine = torch.cuda.get_device_name() if DEVICE == "cuda" else DEVICE
-    numbers = {"torch": torch.__version__, "captum": version("captum"), "turns": TURNS}
-    told = ABOUT.format(date=time.strftime("%Y-%m-%d"), machine=machine, table="\n".join(lines), **numbers)
+    numbers = {"torch": torch.__version__, "captum": version("captum"), "fewest": FEWEST, "most": MOST, "full": FULL}
+    told = ABOUT.format(date=time.strftime("%Y-%m-%d"), machine=machine, few=few, many=many, **numbers)
     put(PAGE, told, "captum on a GPU")
 
 

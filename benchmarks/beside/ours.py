@@ -24,14 +24,14 @@ from assay.explainers.occlusion import Occlusion
 from assay.explainers.surrogates.linear import KernelShap, Lime
 from assay.explainers.surrogates.owen import Owen
 from assay.explainers.surrogates.shapley import Shapley
+from assay.intervene.nudges import nudges
 from assay.intervene.parameters import cascade
-from assay.intervene.parameters import nudged as moved
 from assay.metrics import erasure
 from assay.models.erasure import kept_probabilities
 from assay.models.huggingface.opening import Opened, Opening, opened
 from assay.models.huggingface.pretrained import Pretrained
 from assay.types import Batch, Explainer
-from benchmarks.beside.turns import DEVICE, Scores, Text, Way
+from benchmarks.beside.turns import DEVICE, Scores, Text, Way, prepared
 
 __all__ = ["WAYS", "counted"]
 
@@ -49,11 +49,15 @@ def way(asked: Asked) -> Callable[[Path], Way]:
 
     def begun(folder: Path) -> Way:
         made = loaded(folder)
+        known: dict[tuple[str, ...], Batch] = {}
+
+        def batch(texts: Sequence[Text]) -> Batch:
+            rows, _ = tokenise([Example(text.words, text.label) for text in texts], made.tokeniser, 500)
+            return collate(rows).to(DEVICE)
 
         def run(texts: Sequence[Text]) -> Scores:
-            rows, _ = tokenise([Example(text.words, text.label) for text in texts], made.tokeniser, 500)
             assert isinstance(made.network, Pretrained)
-            return asked(made.network, collate(rows).to(DEVICE), texts)
+            return asked(made.network, prepared(known, texts, lambda: batch(texts)), texts)
 
         return run
 
@@ -121,7 +125,7 @@ def sanity(model: Pretrained) -> Sanity:
 def stability(model: Pretrained) -> Stability:
     """The audit with its moved models, which are made once for all texts."""
     draws = 10
-    return Stability(draws=draws, moved=[moved(model, Stability.share, draw) for draw in range(draws)])
+    return Stability(draws=draws, moved=nudges(model, Stability.share, range(draws)))
 
 
 PATH = IntegratedGradients(nodes=49, tolerance=1e9)  # one piece of 49 nodes, whatever gap is left

@@ -12,7 +12,7 @@ import torch
 import transformers
 from torch import Tensor, nn
 
-from benchmarks.beside.turns import DEVICE, Text
+from benchmarks.beside.turns import DEVICE, Text, prepared
 
 AT_ONCE = 32  # versions of a text that a peer reads together, where it can be told
 
@@ -45,11 +45,14 @@ class Plain:
         self.tokenizer: Any = transformers.AutoTokenizer.from_pretrained(folder / "model")
         self.table: nn.Embedding = self.model.get_input_embeddings()
         self.model.base_model.encoder.register_forward_pre_hook(_noted)
+        marks = [self.tokenizer.cls_token_id, self.tokenizer.sep_token_id]
+        self.edges: Tensor = self.table(torch.tensor(marks, device=DEVICE)).detach()
+        self.known: dict[tuple[str, ...], Tensor] = {}
 
     def ids(self, texts: Sequence[Text]) -> Tensor:
         """All pieces of texts of one length, special tokens included."""
-        found: Tensor = self.tokenizer([text.words for text in texts], return_tensors="pt").input_ids.to(DEVICE)
-        return found
+        words = [text.words for text in texts]
+        return prepared(self.known, texts, lambda: self.tokenizer(words, return_tensors="pt").input_ids.to(DEVICE))
 
     def words(self, texts: Sequence[Text]) -> Tensor:
         """The embeddings of the words."""
@@ -57,9 +60,7 @@ class Plain:
 
     def probabilities(self, x: Tensor) -> Tensor:
         """What the model says of these embeddings of words, with the special tokens around them."""
-        marks = [self.tokenizer.cls_token_id, self.tokenizer.sep_token_id]
-        edges = self.table(torch.tensor(marks, device=DEVICE)).detach()
-        first, last = (edge.expand(len(x), 1, -1).to(x) for edge in edges)
+        first, last = (edge.expand(len(x), 1, -1).to(x) for edge in self.edges)
         probabilities: Tensor = self.model(inputs_embeds=torch.cat([first, x, last], 1)).logits.softmax(-1)
         return probabilities
 
@@ -83,8 +84,11 @@ class Plain:
         return answer
 
 
+LABELS: dict[tuple[str, ...], Tensor] = {}
+
+
 def labels(texts: Sequence[Text]) -> Tensor:
-    return torch.tensor([text.label for text in texts], device=DEVICE)
+    return prepared(LABELS, texts, lambda: torch.tensor([text.label for text in texts], device=DEVICE))
 
 
 def _noted(module: nn.Module, given: tuple[Tensor, ...]) -> None:
