@@ -26,7 +26,7 @@ from benchmarks.beside.rows import HEAD, ROWS, Pair, Row
 from benchmarks.beside.turns import DEVICE, Found, Text, read
 from studies.pages import put
 
-SECONDS, FEWEST, MOST = 3.0, 2, 30  # of all turns of a way, and how many there are
+SECONDS, FEWEST, MOST = 2.0, 2, 200  # of all turns of a way, and how many there are
 FULL = 256  # texts that keep the GPU busy
 FILLED = (
     "gradient",

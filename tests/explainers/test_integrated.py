@@ -92,19 +92,31 @@ def simpson(model, batch, target, ends, pieces):
 
 
 @EVERY_ENCODER
-@pytest.mark.parametrize("begun", [1, 4])
-def test_pieces_are_cut_in_two_and_share_their_nodes(encoder, begun, monkeypatch):
-    """Three nodes are Simpson's rule; however many pieces a path begins with, halves know their ends and the middle."""
-    monkeypatch.setattr(integrated, "BEGUN", {"cpu": 2 * begun + 1})
+def test_pieces_are_cut_in_two_and_share_their_nodes(encoder):
+    """Three nodes are Simpson's rule; halves know their ends and the middle."""
     model, batch = builders.model(encoder=encoder), builders.batch()
     target, x = batch.labels, model.embed(batch).detach()
     start = model.blank("mask").detach().expand_as(x)
-    for cuts in (0, 1, 2):
-        pieces = begun * 2**cuts
+    for pieces in (1, 2, 4, 8):
         method = IntegratedGradients("mask", tolerance=1e-15, nodes=3, most=2 * pieces + 1)
         explained = method.attribute(model, batch, target)
         assert (explained.numbers["nodes"] == 2 * pieces + 1).all()
         torch.testing.assert_close(explained.scores, simpson(model, batch, target, (start, x), pieces))
+
+
+@EVERY_ENCODER
+@pytest.mark.parametrize(("spare", "points"), [(10**9, 47), (24 * 48, 23), (11 * 48, 11), (48, 0)])
+def test_reading_ahead_takes_fewer_turns_and_changes_nothing(encoder, spare, points, monkeypatch):
+    model, batch = builders.model(encoder=encoder), builders.batch()  # 4 × 12 tokens with their padding
+    method = IntegratedGradients(tolerance=1e-5)
+    expected = method.attribute(model, batch, batch.labels)
+    assert expected.numbers["nodes"].max() > 11
+    monkeypatch.setattr(integrated, "SPARE", {"cpu": spare})
+    with costs.measured() as cost:
+        found = method.attribute(model, batch, batch.labels)
+    torch.testing.assert_close(found.scores, expected.scores, atol=1e-12, rtol=1e-9)
+    assert torch.equal(found.numbers["nodes"], expected.numbers["nodes"])
+    assert cost.forward >= points * len(batch)
 
 
 class Straight:

@@ -107,8 +107,8 @@ def slopes(
     # cuDNN's recurrent kernels refuse a backward pass outside training mode.
     with torch.enable_grad(), nullcontext() if isinstance(model, Body) else torch.backends.cudnn.flags(enabled=False):
         x = x.detach().requires_grad_()
-        chosen = model(x, batch, edit).probabilities.gather(1, target[:, None])[:, 0]
-        (slope,) = torch.autograd.grad(chosen.sum(), x)
+        chosen = model(x, batch, edit).probabilities.gather(1, target[:, None]).squeeze(1)
+        (slope,) = torch.autograd.grad(chosen, x, torch.ones_like(chosen))
     return chosen.detach(), slope * batch.mask[..., None]
 
 

@@ -14,12 +14,13 @@ from torch import Tensor
 from assay.errors import AssayError, unknown
 from assay.explainers.gradients import room, slopes
 from assay.explainers.needs import demand, no_blank
-from assay.models.erasure import asked, baseline, extents
+from assay.models.erasure import asked, at_most, baseline, extents
 from assay.types import BLANKS, Attribution, Batch, Model
 
 FLOOR = 0.01  # a smaller difference between text and baseline counts as this much when a gap is related to it
 LARGEST = 99  # nodes on one piece of the path
-BEGUN = {"cuda": 33}  # gradients that a path begins with: a GPU reads them in the time of few; elsewhere one piece
+SPARE = {"cuda": 16_384}  # tokens or pieces that are read in the time of few
+AHEAD = 3  # times that all of a path is cut in two before it is known whether it must be, where that takes no time
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,8 @@ class IntegratedGradients:
     The scores of a text add up to p(text) − p(baseline). Gauss–Lobatto nodes are laid over the whole path first; a
     piece of it over which the scores miss the change of p is cut in two, whose ends are nodes that were read already,
     until the gap left is within the tolerance of that difference, or a text has had `most` gradients. `attribute`
-    tells the gap, relative to the difference, and how many gradients were read ("nodes").
+    tells the gap, relative to the difference, and how many gradients were used ("nodes"). Where a GPU would idle,
+    it reads some ahead that may not be used.
     """
 
     baseline: str = "zero"
@@ -55,12 +57,10 @@ class IntegratedGradients:
         """Scores, the relative gap that is left ("gap") and the number of gradients ("nodes") of each text."""
         demand(self.unfit(model))
         path = Path.between(model, batch, target, self.baseline)
-        begun = max(1, (BEGUN.get(target.device.type, 1) - 1) // (self.nodes - 1))
-        pieces = path.cut(begun, self.nodes)
-        scale = pieces.summed(pieces.change, len(batch)).abs().clamp(min=FLOOR)
-        scores = pieces.answers.new_zeros(batch.ids.shape)
-        gaps = torch.zeros_like(scale)  # of the pieces that are settled
-        used = torch.full_like(scale, begun * (self.nodes - 1) + 1)
+        pieces, ahead = path.whole(self.nodes)
+        scale = pieces.change.abs().clamp(min=FLOOR)
+        scores, gaps = scale.new_zeros(batch.ids.shape), torch.zeros_like(scale)  # of the pieces that are settled
+        used = torch.full_like(scale, self.nodes)
         while True:
             part = pieces.integrals
             gap = part.sum(-1) - pieces.change
@@ -74,25 +74,31 @@ class IntegratedGradients:
             left = wrong.nonzero()[:, 0]
             if not len(left):
                 break
-            pieces = path.halved(pieces[left])
+            pieces = path.halved(pieces[left], ahead)
         return Attribution(scores, {"gap": gaps.abs() / scale, "nodes": used})
 
 
 @dataclass(frozen=True)
 class Pieces:
-    """Parts of the paths of some examples: where each begins, how wide it is, and what was read at its nodes.
+    """Some of the 2^`level` parts of the paths of examples by their number, and what was read at the nodes of each.
 
     `slopes` are the probability's, along the path, and of each token.
     """
 
+    level: int
     example: Int[Tensor, " P"]
-    low: Float[Tensor, " P"]
-    width: Float[Tensor, " P"]
+    number: Int[Tensor, " P"]
     answers: Float[Tensor, "P N"]
     slopes: Float[Tensor, "P N T"]
 
     def __getitem__(self, chosen: Int[Tensor, " R"]) -> Pieces:
-        return Pieces(*(part[chosen] for part in vars(self).values()))
+        parts = (self.example, self.number, self.answers, self.slopes)
+        return Pieces(self.level, *(part[chosen] for part in parts))
+
+    @property
+    def width(self) -> float:
+        """Of each, in parts of the path."""
+        return float(0.5**self.level)
 
     @property
     def change(self) -> Float[Tensor, " P"]:
@@ -103,11 +109,15 @@ class Pieces:
     def integrals(self) -> Float[Tensor, "P T"]:
         """The slope of each token, integrated over each piece."""
         _, weights = lobatto(self.answers.shape[1])
-        return torch.einsum("n,pnt->pt", weights.to(self.slopes), self.slopes) * self.width[:, None]
+        return torch.einsum("n,pnt->pt", weights.to(self.slopes) * self.width, self.slopes)
 
     def summed(self, values: Float[Tensor, " P"], examples: int) -> Float[Tensor, " B"]:
         """The sum over the pieces of each example."""
         return values.new_zeros(examples).index_add(0, self.example, values)
+
+
+Read = tuple[Float[Tensor, "..."], Float[Tensor, "... T"]]
+"""Probabilities, and their slopes in the direction of the path, of each token."""
 
 
 @dataclass(frozen=True)
@@ -126,44 +136,53 @@ class Path:
         start, x = baseline(model, batch, name).detach(), model.embed(batch).detach()
         return cls(model, batch, target, start, (x - start) * batch.mask[..., None])
 
-    def cut(self, count: int, nodes: int) -> Pieces:
-        """The path of each text in so many pieces of one width; neighbours share a node."""
-        device, examples = self.target.device, len(self.batch)
-        ends = torch.arange(count, device=device, dtype=torch.float64)
-        inside = lobatto(nodes)[0][:-1].to(device)
-        shares = torch.cat([((ends[:, None] + inside) / count).flatten(), ends.new_ones(1)])
+    def whole(self, nodes: int) -> tuple[Pieces, list[Read]]:
+        """The path of each text in one piece, and what was read ahead: by level, within each piece of each example."""
+        device, examples, inner = self.target.device, len(self.batch), nodes - 2
+        counts = [2**level for level in range(self._cuts(nodes) + 1)]
+        within = [_inside(torch.arange(count, device=device), count, nodes).flatten() for count in counts]
+        shares = torch.cat([torch.tensor([0.0, 1.0], dtype=torch.float64, device=device), *within])
         example = torch.arange(examples, device=device)
         answers, slopes = self.read(example.repeat_interleave(len(shares)), shares.repeat(examples))
-        answers = answers.reshape(examples, -1).unfold(1, nodes, nodes - 1).flatten(0, 1)
-        slopes = slopes.reshape(examples, len(shares), -1).unfold(1, nodes, nodes - 1).flatten(0, 1).mT
-        low = (ends / count).to(answers).repeat(examples)
-        return Pieces(example.repeat_interleave(count), low, torch.full_like(low, 1 / count), answers, slopes)
+        answers, slopes = answers.reshape(examples, -1), slopes.reshape(examples, len(shares), -1)
+        sizes = [2, *(inner * count for count in counts)]
+        (low, *found), (first, *along) = torch.split(answers, sizes, dim=1), torch.split(slopes, sizes, dim=1)
+        whole = Pieces(0, example, torch.zeros_like(example), _between(low, found[0]), _between(first, along[0]))
+        shapes = [(examples, count, inner) for count in counts]
+        ahead = [
+            (one.reshape(shape), other.reshape(*shape, -1))
+            for one, other, shape in zip(found, along, shapes, strict=True)
+        ]
+        return whole, ahead
 
-    def halved(self, pieces: Pieces) -> Pieces:
-        """Both halves of each piece."""
-        count, nodes = pieces.answers.shape
-        half = (pieces.width / 2).repeat_interleave(2)
-        low = torch.stack([pieces.low, pieces.low + pieces.width / 2], dim=1).flatten()
+    def _cuts(self, nodes: int) -> int:
+        """How often all paths are cut in two ahead of need."""
+        spare = min(LARGEST, SPARE.get(self.target.device.type, 0) // max(1, at_most(self.batch)))
+        return next((cuts for cuts in range(AHEAD, 0, -1) if 2 + (nodes - 2) * (2 ** (cuts + 1) - 1) <= spare), 0)
+
+    def halved(self, pieces: Pieces, ahead: list[Read]) -> Pieces:
+        """Both halves of each piece; what was read ahead is not read again."""
+        nodes, level = pieces.answers.shape[1], pieces.level + 1
         example = pieces.example.repeat_interleave(2)
-        inside = lobatto(nodes)[0][1:-1].to(low)
-        read = self.read(example.repeat_interleave(nodes - 2), (low[:, None] + half[:, None] * inside).flatten())
-        known = (each[:, :: nodes // 2] for each in (pieces.answers, pieces.slopes))  # at the ends and in the middle
-        answers, slopes = (
-            torch.cat([ends[:, :2].flatten(0, 1)[:, None], found, ends[:, 1:].flatten(0, 1)[:, None]], dim=1)
-            for ends, found in zip(
-                known, (each.reshape(2 * count, nodes - 2, *each.shape[1:]) for each in read), strict=True
-            )
-        )
-        return Pieces(example, low, half, answers, slopes)
+        number = torch.stack([2 * pieces.number, 2 * pieces.number + 1], dim=1).flatten()
+        if level < len(ahead):
+            read = [each[example, number] for each in ahead[level]]
+        else:
+            shares = _inside(number, 2**level, nodes)
+            found = self.read(example.repeat_interleave(nodes - 2), shares.flatten())
+            read = [each.reshape(*shares.shape, *each.shape[1:]) for each in found]
+        ends = (each[:, :: nodes // 2] for each in (pieces.answers, pieces.slopes))  # both, and the middle
+        halves = (torch.stack([each[:, :2], each[:, 1:]], dim=1).flatten(0, 1) for each in ends)
+        return Pieces(level, example, number, *(_between(*each) for each in zip(halves, read, strict=True)))
 
-    def read(
-        self, example: Int[Tensor, " N"], share: Float[Tensor, " N"]
-    ) -> tuple[Float[Tensor, " N"], Float[Tensor, "N T"]]:
-        """The probability and its slope in the direction of the path, of each token, so far along the paths."""
+    def read(self, example: Int[Tensor, " N"], share: Float[Tensor, " N"]) -> Read:
+        """What the model says so far along the paths of these examples."""
+        limit, width = room(self.model, self.target.device), self.batch.ids.shape[1]
+        if len(example) * at_most(self.batch) <= limit * len(self.batch):
+            return self._read(example, share, width)
         lengths = (extents(self.batch).sum(-1) + asked(self.batch))[example]
         order = lengths.argsort(stable=True, descending=True)  # texts of like length are read together
         sizes, words = (each[order].tolist() for each in (lengths, self.batch.lengths[example]))
-        limit = room(self.model, self.target.device)
         parts, first = [], 0
         while first < len(sizes):
             chosen = order[first : first + max(1, limit // max(1, sizes[first]))]
@@ -174,15 +193,23 @@ class Path:
         answers, slopes = (torch.cat(each)[back] for each in zip(*parts, strict=True))
         return answers, slopes
 
-    def _read(
-        self, example: Int[Tensor, " R"], share: Float[Tensor, " R"], width: int
-    ) -> tuple[Float[Tensor, " R"], Float[Tensor, "R T"]]:
+    def _read(self, example: Int[Tensor, " R"], share: Float[Tensor, " R"], width: int) -> Read:
         """The same for texts that are not longer than `width`."""
         start, step = self.start[example, :width], self.step[example, :width]
         points = start + share[:, None, None].to(step) * step
         answers, slope = slopes(self.model, points, self.batch.narrowed(width)[example], self.target[example])
         along = (slope.to(answers) * step.to(answers)).sum(-1)
         return answers, torch.nn.functional.pad(along, (0, self.batch.ids.shape[1] - width))
+
+
+def _inside(number: Int[Tensor, " P"], count: int, nodes: int) -> Float[Tensor, "P _"]:
+    """How far along a path of so many pieces the nodes within some of them lie."""
+    return (number[:, None] + lobatto(nodes)[0][1:-1].to(number.device)) / count
+
+
+def _between(ends: Float[Tensor, "P 2 *T"], within: Float[Tensor, "P _ *T"]) -> Float[Tensor, "P N *T"]:
+    """What was read at all nodes, in their order."""
+    return torch.cat([ends[:, :1], within, ends[:, 1:]], dim=1)
 
 
 @lru_cache

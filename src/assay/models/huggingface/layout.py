@@ -83,8 +83,8 @@ def sequence(
         read.append(batch.query.mask)
     embeddings = torch.cat([*embedded, after], dim=1)
     if template.specials and all(bool(each.all()) for each in read):
-        real = text.new_ones(1, 1).expand(embeddings.shape[:2])
-        return Sequence(embeddings, real, laid.types.expand(rows, -1), laid.places.expand(rows, -1), full=True)
+        real, types, places = (each.expand(rows, -1) for each in (laid.real, laid.types, laid.places))
+        return Sequence(embeddings, real, types, places, full=True)
     first, second, last = torch.split(text.new_ones(rows, sum(laid.counts)), laid.counts, dim=1)
     if template.specials == 0:
         last = ~torch.cat(read, dim=1).any(-1, keepdim=True)
@@ -110,10 +110,12 @@ def _picked(embeddings: Float[Tensor, "B W D"], order: Int[Tensor, "B S"]) -> Fl
 
 @dataclass(frozen=True)
 class Laid:
-    """What is the same for all texts of a width: special pieces, how many stand before, between and after, and more."""
+    """What is the same for all texts of a width: the special pieces, how many of them stand before, between and after,
+    and of each place that nothing is missing, its type, and the token that it belongs to."""
 
     specials: Int[Tensor, " N"]
     counts: list[int]
+    real: Bool[Tensor, " W"]
     types: Int[Tensor, " W"]
     places: Int[Tensor, " W"]
 
@@ -134,7 +136,7 @@ def _laid(template: Template, tokens: int, parts: int, asked: int, device: torch
             torch.tensor(numbers, dtype=torch.long, device=device)
             for numbers in ([*specials[0], *specials[1], *specials[2]], types, places)
         )
-    return Laid(marks, counts, kind, place)
+        return Laid(marks, counts, torch.ones_like(kind, dtype=torch.bool), kind, place)
 
 
 def _spread(kind: tuple[int, ...], width: int) -> tuple[int, ...]:
