@@ -140,7 +140,7 @@ ALIKE: Sequence[Row] = (
 JUDGED: Sequence[Row] = (
     Row(
         "six explanations judged: comprehensiveness, sufficiency, τ with leave-one-out",
-        *("ferret", "ours:judged", "with_ferret:judged", "140", 1),
+        *("ferret", "ours:judged", "with_ferret:judged", "some 140", 1),
         python=FERRET,
     ),
     Row(

@@ -15,7 +15,8 @@ from assay.errors import AssayError
 from assay.explainers import USUAL
 from assay.run.plan import AuditPlan
 
-FORMAT = 1  # of results: raised when the same trial would come out otherwise
+FORMAT = 1  # of models: raised when the same training would come out otherwise
+ANSWERS = 2  # raised when the same model would be explained or audited otherwise
 
 
 @dataclass(frozen=True)
@@ -100,7 +101,9 @@ class Trial:
     @cached_property
     def identity(self) -> str:
         """The same for trials that come out the same, whatever they are called."""
-        return _hash(self._model | {"asked": _without(asdict(self.asked), "name"), "seed": self.seed})
+        return _hash(
+            self._model | {"answers": ANSWERS, "asked": _without(asdict(self.asked), "name"), "seed": self.seed}
+        )
 
     @cached_property
     def model_identity(self) -> str:
