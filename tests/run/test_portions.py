@@ -74,8 +74,7 @@ def test_gradients_of_many_copies_are_read_as_far_as_the_memory_goes(graphics):
     graphics(1000 * GIBI)
     most = room(network, device)
     graphics(GIBI // 4)
-    assert room(network, device) == network.room() < most
-    assert network.room(100) < network.room()
+    assert room(network, device, 100) == network.room(100) < room(network, device) == network.room() < most
 
 
 def test_a_text_takes_as_many_places_as_it_and_its_question_have_pieces():

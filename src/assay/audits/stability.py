@@ -71,8 +71,8 @@ class Stability:
 
 def _heard(moved: Nudges, case: Case) -> Heard:
     """What moved models say, all draws of a text below each other: scores [N, B, T], probabilities [N, B, C]."""
-    places = len(case.batch) * int((extents(case.batch).sum(-1) + asked(case.batch)).max())
-    at_once = room(case.model, case.batch.ids.device) // max(1, places)
+    longest = int((extents(case.batch).sum(-1) + asked(case.batch)).max())
+    at_once = room(case.model, case.batch.ids.device, longest) // max(1, len(case.batch) * longest)
     found = [
         heard(each.network, each.batch, case.predicted.repeat(each.times), case.explainers)
         for each in moved.readings(case.batch, at_once)

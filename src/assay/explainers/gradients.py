@@ -94,10 +94,13 @@ class SmoothGrad:
         return math.ceil(self.samples / max(1, most // max(1, len(batch) * longest)))
 
 
-def room(model: Model, device: torch.device) -> int:
-    """How many tokens, or pieces of them, are read at once where a way back follows."""
+def room(model: Model, device: torch.device, longest: int = 0) -> int:
+    """How many tokens, or pieces of them, are read at once where a way back follows.
+
+    Where texts have up to `longest` of them, all attention that a transformer pays has room beside them.
+    """
     most = min(TOKENS.get(device.type, 32_768), capacity(model, device))
-    return min(most, model.room()) if isinstance(model, Body) else most
+    return min(most, model.room(longest)) if isinstance(model, Body) else most
 
 
 def slopes(

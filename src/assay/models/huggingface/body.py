@@ -23,8 +23,8 @@ from assay.models.textmodel import TextModel
 from assay.types import BLANKS, Batch, Edit
 
 STATES = 16  # numbers, in parts of the hidden size, that a layer keeps of each place for the way back
-BUSY = 4096  # places from which on a GPU has work to do
 COPIES = 4  # of these and of the attention: those that are there at a time, and room for all else
+BUSY = 4096  # places from which on a GPU has work to do
 
 
 @dataclass(frozen=True)
