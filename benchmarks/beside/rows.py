@@ -48,7 +48,9 @@ class Pair:
         mine, other = (side.scores for side in self.found)
         if len(mine[0]) != len(other[0]) or len(mine[0]) == 1:
             return "–"
-        return f"{distance(mine, other):.0e}" if self.row.same else f"ρ {likeness(mine, other):.2f}"
+        if not self.row.same:
+            return f"ρ {likeness(mine, other):.2f}"
+        return f"{distance(mine, other):.0e}".replace("0e+00", "0")
 
     def line(self) -> str:
         """The row of the table."""
