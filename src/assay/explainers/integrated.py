@@ -140,8 +140,8 @@ class Path:
         """The path of each text in one piece, and what was read ahead: by level, within each piece of each example."""
         device, examples, inner = self.target.device, len(self.batch), nodes - 2
         counts = [2**level for level in range(self._cuts(nodes) + 1)]
-        within = [_inside(torch.arange(count, device=device), count, nodes).flatten() for count in counts]
-        shares = torch.cat([torch.tensor([0.0, 1.0], dtype=torch.float64, device=device), *within])
+        within = [self._inside(torch.arange(count, device=device), count, nodes).flatten() for count in counts]
+        shares = torch.cat([within[0].new_tensor([0.0, 1.0]), *within])
         example = torch.arange(examples, device=device)
         answers, slopes = self.read(example.repeat_interleave(len(shares)), shares.repeat(examples))
         answers, slopes = answers.reshape(examples, -1), slopes.reshape(examples, len(shares), -1)
@@ -168,12 +168,17 @@ class Path:
         if level < len(ahead):
             read = [each[example, number] for each in ahead[level]]
         else:
-            shares = _inside(number, 2**level, nodes)
+            shares = self._inside(number, 2**level, nodes)
             found = self.read(example.repeat_interleave(nodes - 2), shares.flatten())
             read = [each.reshape(*shares.shape, *each.shape[1:]) for each in found]
         ends = (each[:, :: nodes // 2] for each in (pieces.answers, pieces.slopes))  # both, and the middle
         halves = (torch.stack([each[:, :2], each[:, 1:]], dim=1).flatten(0, 1) for each in ends)
         return Pieces(level, example, number, *(_between(*each) for each in zip(halves, read, strict=True)))
+
+    def _inside(self, number: Int[Tensor, " P"], count: int, nodes: int) -> Float[Tensor, "P _"]:
+        """How far along a path of so many pieces the nodes within some of them lie."""
+        precise = torch.promote_types(self.step.dtype, torch.float32)
+        return (number[:, None] + lobatto(nodes)[0][1:-1].to(precise).to(number.device)) / count
 
     def read(self, example: Int[Tensor, " N"], share: Float[Tensor, " N"]) -> Read:
         """What the model says so far along the paths of these examples."""
@@ -200,11 +205,6 @@ class Path:
         answers, slope = slopes(self.model, points, self.batch.narrowed(width)[example], self.target[example])
         along = (slope.to(answers) * step.to(answers)).sum(-1)
         return answers, torch.nn.functional.pad(along, (0, self.batch.ids.shape[1] - width))
-
-
-def _inside(number: Int[Tensor, " P"], count: int, nodes: int) -> Float[Tensor, "P _"]:
-    """How far along a path of so many pieces the nodes within some of them lie."""
-    return (number[:, None] + lobatto(nodes)[0][1:-1].to(number.device)) / count
 
 
 def _between(ends: Float[Tensor, "P 2 *T"], within: Float[Tensor, "P _ *T"]) -> Float[Tensor, "P N *T"]:
