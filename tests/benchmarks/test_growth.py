@@ -57,7 +57,7 @@ def test_a_row_tells_passes_and_memory_of_both_sides():
     row = rows.Row("gradient", "captum", "", "", "1 + 1 back", texts=2)
     mine, theirs = Found([[1.0, 2.0]], 2.0, 2.0, 500.4), Found([[1.0, 2.0]], 4.0, float("nan"), 700.0)
     line = Pair(row, (10.0, 25.0), (mine, theirs)).line()
-    assert line == "| gradient | captum | 1 + 1 back | 1 / 2 | 10 | 25 | 2.5× | 500 / 700 | 0e+00 |"
+    assert line == "| gradient | captum | 1 + 1 back | 1 / 2 | 10 | 25 | 2.5× | 500 / 700 | 0 |"
 
 
 def test_scores_of_other_lengths_are_not_compared():
