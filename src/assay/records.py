@@ -35,7 +35,7 @@ class Finding:
     undefined: int = 0  # examples for which the measure does not exist
     significant: float | None = None  # share with p <= .05, where the measure has a p-value
     p_value: float | None = None  # of the paired test of a gain against 0
-    kind: str = "sample"  # "exact", "sample" or "lower bound"
+    kind: str = "sample"  # one of those of `trust` in assay.audits.cases
 
 
 KINDS: dict[str, tuple[type, ...]] = {

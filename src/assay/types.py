@@ -10,6 +10,12 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+
+def at_least_float32(values: Tensor) -> Tensor:
+    """The same numbers in single precision where they are in half precision, else as they are."""
+    return values.float() if values.dtype.itemsize < 4 else values
+
+
 Edit = Callable[[Float[Tensor, "B *Q T"], Bool[Tensor, "B T"]], Float[Tensor, "B *Q T"]]
 """Takes attention weights and the mask of real tokens; returns the weights to use instead."""
 
@@ -95,7 +101,7 @@ class Output:
 
     @property
     def probabilities(self) -> Float[Tensor, "B C"]:
-        return self.logits.float().softmax(-1) if self.logits.dtype.itemsize < 4 else self.logits.softmax(-1)
+        return at_least_float32(self.logits).softmax(-1)
 
 
 @runtime_checkable

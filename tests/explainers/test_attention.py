@@ -52,7 +52,7 @@ def chance(logits):
 
 def test_attention_is_the_weights_as_they_are(read):
     model, batch, _, weights = read
-    torch.testing.assert_close(Attention()(model, batch, TARGET), weights.float())
+    torch.testing.assert_close(Attention()(model, batch, TARGET), weights)
 
 
 def test_the_slope_at_the_states_goes_through_attention_and_decoder(read):

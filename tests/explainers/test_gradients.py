@@ -102,7 +102,7 @@ def test_smoothgrad_tends_to_the_gradient_integrated_over_normal_noise():
         deviation = 0.4 * (text.max() - text.min()) * math.sqrt(text.size)  # of the sum over all coordinates
         chance = 1 / (1 + np.exp(-2 * (text.sum() + deviation * points)))
         slope = 2 * (weights * chance * (1 - chance)).sum() / weights.sum()
-        expected = torch.full((count,), slope * math.sqrt(2))
+        expected = torch.full((count,), slope * math.sqrt(2), dtype=torch.float64)
         torch.testing.assert_close(found[row, :count], expected, atol=0, rtol=0.08)
 
 

@@ -84,9 +84,9 @@ def test_a_case_worked_by_hand():
     # (A + I)/2 is [[1, 0], [.5, .5]] at the bottom and [[.5, .5], [0, 1]] above; the pooled weights are .2 and .8.
     model, batch = Shown([[1.0, 0.0], [1.0, 0.0]], [[0.0, 1.0], [0.0, 1.0]], [0.2, 0.8]), builders.batch((2,))
     # Rollout above the bottom: .2 · .5 = .1, and .2 · .5 + .8 = .9; so .1 + .9 · .5 = .55, and .9 · .5 = .45.
-    torch.testing.assert_close(Rollout()(model, batch, batch.labels), torch.tensor([[0.55, 0.45]]))
+    torch.testing.assert_close(Rollout()(model, batch, batch.labels), torch.tensor([[0.55, 0.45]]).double())
     # To the first token .2 goes straight down and .5 by the second, as wide as its pipe; to the second token only .5.
-    torch.testing.assert_close(Flow()(model, batch, batch.labels), torch.tensor([[0.7, 0.5]]))
+    torch.testing.assert_close(Flow()(model, batch, batch.labels), torch.tensor([[0.7, 0.5]]).double())
 
 
 def replayed(model, batch, given):

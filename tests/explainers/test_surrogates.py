@@ -29,7 +29,7 @@ COEFFICIENTS = torch.tensor(
 def test_an_additive_model_gives_its_coefficients(players):
     game = games.additive(COEFFICIENTS[:players], start=0.3)
     batch, target = games.texts([list(range(1, players + 1))])
-    expected = COEFFICIENTS[None, :players].float()
+    expected = COEFFICIENTS[None, :players]
     torch.testing.assert_close(KernelShap()(game, batch, target), expected, atol=1e-6, rtol=1e-5)
     found = Lime(ridge=1e-12).attribute(game, batch, target)
     torch.testing.assert_close(found.scores, expected, atol=1e-6, rtol=1e-5)
@@ -104,7 +104,7 @@ def test_captum_fits_the_same_lime():
     )
     expected = theirs.attribute(x, n_samples=16, perturbations_per_eval=1)
     found = Lime(removal="zero")(model, batch, torch.tensor([1]))
-    torch.testing.assert_close(found, expected.float(), atol=1e-6, rtol=1e-5)
+    torch.testing.assert_close(found, expected.to(found), atol=1e-6, rtol=1e-5)
 
 
 @pytest.mark.parametrize("encoder", ["lstm", "transformer"])

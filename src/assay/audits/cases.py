@@ -14,6 +14,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from assay.explainers.needs import no_pooling
+from assay.models.precision import in_double
 from assay.types import Batch, Explainer, Model, PooledModel, attended, over_tokens, token_logits
 
 
@@ -21,7 +22,8 @@ from assay.types import Batch, Explainer, Model, PooledModel, attended, over_tok
 class Case:
     """One batch with the scores of every explainer for the predicted class.
 
-    `planted` says that the batch's truth decides by construction; else it is what people hold to be the reason.
+    `planted` says that the batch's truth decides by construction; else it is what people hold to be the reason. The
+    model may be in double precision, where ranks are compared; `stored` is then the same as it was stored.
     """
 
     model: Model
@@ -30,6 +32,12 @@ class Case:
     seed: int = 0
     explainers: Mapping[str, Explainer] = field(default_factory=dict)
     planted: bool = False
+    stored: Model | None = None
+
+    @property
+    def quick(self) -> Model:
+        """The model in the precision that it was stored in: for the many readings that only a mean is taken of."""
+        return self.model if self.stored is None else self.stored
 
     @cached_property
     def probabilities(self) -> Float[Tensor, "B C"]:
@@ -98,7 +106,7 @@ class Audit(Protocol):
     @property
     def paper(self) -> str: ...
     def kind(self, classes: int) -> str:
-        """How far the numbers can be trusted: "exact", "bracket", "sample" or "lower bound"."""
+        """How far the numbers can be trusted in double precision: "exact", "bracket", "sample" or "lower bound"."""
 
     def unfit(self, case: Case) -> str | None:
         """Why the audit cannot be run here, or None."""
@@ -114,9 +122,11 @@ class SearchingAudit(Protocol):
 
 
 def trust(audit: Audit, model: Model, classes: int) -> str:
-    """How far the numbers of an audit can be trusted on this model."""
-    searched = isinstance(audit, SearchingAudit) and audit.searches(model)
-    return "lower bound" if searched else audit.kind(classes)
+    """How far the numbers of an audit can be trusted on this model: its kind, "to rounding" for "exact" in float32."""
+    if isinstance(audit, SearchingAudit) and audit.searches(model):
+        return "lower bound"
+    kind = audit.kind(classes)
+    return "to rounding" if kind == "exact" and not in_double(model) else kind
 
 
 def question(audit: Audit) -> str:

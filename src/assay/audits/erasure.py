@@ -150,7 +150,7 @@ def _answers(case: Case, kept: Bool[np.ndarray, "B R G T"], removal: str) -> Flo
     keys = np.ascontiguousarray(bits).view(f"V{bits.shape[1]}")[:, 0]
     _, first, place = np.unique(keys, return_index=True, return_inverse=True)
     whose, left = (torch.from_numpy(values[first]).to(case.batch.ids.device) for values in (example, versions))
-    read = version_probabilities(case.model, case.batch, whose, left, removal)
+    read = version_probabilities(case.quick, case.batch, whose, left, removal)
     return numpy(read)[place].reshape(*kept.shape[:3], -1)
 
 

@@ -16,7 +16,7 @@ from assay.explainers.needs import demand, no_layer, no_layers, no_pooling, no_w
 from assay.explainers.stacks import check_number, chosen, column_slopes, read_values, read_weights
 from assay.models.paired import Paired
 from assay.models.stages import unstaged
-from assay.types import Batch, Model, PooledModel, SelectingModel, attended, over_tokens, token_logits
+from assay.types import Batch, Model, PooledModel, SelectingModel, at_least_float32, attended, over_tokens, token_logits
 
 Scores = Float[Tensor, "B T"]
 Target = Int[Tensor, " B"]
@@ -57,7 +57,7 @@ class Attention:
         x = model.embed(batch)
         shown = model(x, batch).attention
         demand(None if shown else "the model shows no attention")
-        return _shared(model, shown[-1], x, batch) if isinstance(model, PooledModel) else shown[-1].float()
+        return _shared(model, shown[-1], x, batch) if isinstance(model, PooledModel) else at_least_float32(shown[-1])
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class AttentionGradient:
             return column_slopes(model, batch, target, times=False)
         model = _pooled(model)
         _, slope = _weight_slope(model, batch, target)
-        return over_tokens(model, slope.float(), batch)
+        return over_tokens(model, at_least_float32(slope), batch)
 
 
 @dataclass(frozen=True)
@@ -133,9 +133,9 @@ class AttentionXValue:
         model = _pooled(model)
         states, weights = _read(model, batch)
         values = token_logits(model, states) - token_logits(model, torch.zeros_like(states[:1, :1]))
-        values = _centred(values.float(), _candidates(model, batch))
+        values = _centred(at_least_float32(values), _candidates(model, batch))
         norms: Tensor = torch.linalg.vector_norm(values, dim=-1)
-        return _shared(model, weights.float() * norms, model.embed(batch), batch)
+        return _shared(model, at_least_float32(weights) * norms, model.embed(batch), batch)
 
 
 @dataclass(frozen=True)
@@ -153,7 +153,7 @@ class StateGradient:
             logits = model.decode(states, model.attend(states, batch))
             (slope,) = torch.autograd.grad(chosen(logits, target, _candidates(model, batch)), states)
         costs.add(backward=len(batch))
-        norms: Tensor = torch.linalg.vector_norm(slope.float(), dim=-1)
+        norms: Tensor = torch.linalg.vector_norm(at_least_float32(slope), dim=-1)
         return over_tokens(model, norms, batch)
 
 
@@ -171,7 +171,7 @@ def _pooled(model: Model) -> PooledModel:
 @torch.no_grad()
 def _shared(model: PooledModel, values: Float[Tensor, "B N"], x: Float[Tensor, "B T D"], batch: Batch) -> Scores:
     """What items have, shared among their tokens as these are attended within them."""
-    return over_tokens(model, values.float(), batch) * model.within(x, batch).float()
+    return at_least_float32(over_tokens(model, values, batch) * model.within(x, batch))
 
 
 @torch.no_grad()

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from assay.errors import AssayError
 from assay.explainers.needs import demand, no_table
-from assay.types import Attribution, Batch, Model, TokenModel
+from assay.types import Attribution, Batch, Model, TokenModel, at_least_float32
 
 TOKENS = {"cpu": 4096, "cuda": 32_768}  # read at once
 GAINS = 1 << 24  # of a word at a place, held at once
@@ -92,7 +92,7 @@ class Counterfactual:
         self, model: TokenModel, batch: Batch, target: Target, example: Int[Tensor, " N"], texts: Int[Tensor, "N T"]
     ) -> tuple[Int[Tensor, " M"], Int[Tensor, "M T"]]:
         """The most promising texts with one more swap, each once."""
-        table = _wide(model.vectors.detach())
+        table = at_least_float32(model.vectors.detach())
         at_once = max(1, min(_rows(texts), GAINS // (texts.shape[1] * len(table))))
         found = [torch.cat([example[:0, None], texts[:0]], dim=1)]
         for start in range(0, len(example), at_once):
@@ -132,7 +132,7 @@ def _slope(model: Model, batch: Batch, target: Target) -> tuple[Float[Tensor, "B
     with torch.enable_grad(), torch.backends.cudnn.flags(enabled=False):
         x = model.embed(batch).detach().requires_grad_()
         (slope,) = torch.autograd.grad(_lead(model(x, batch).logits, target).sum(), x)
-    return _wide(x.detach()), _wide(slope)
+    return at_least_float32(x.detach()), at_least_float32(slope)
 
 
 def _lead(logits: Float[Tensor, "N C"], target: Int[Tensor, " N"]) -> Float[Tensor, " N"]:
@@ -145,7 +145,7 @@ def _lead(logits: Float[Tensor, "N C"], target: Int[Tensor, " N"]) -> Float[Tens
 def _read(model: Model, batch: Batch) -> Float[Tensor, "B C"]:
     """The logits of as many texts at once as TOKENS allows."""
     pieces = [batch[start : start + _rows(batch.ids)] for start in range(0, len(batch), _rows(batch.ids))]
-    return torch.cat([_wide(model(model.embed(piece), piece).logits) for piece in pieces])
+    return torch.cat([at_least_float32(model(model.embed(piece), piece).logits) for piece in pieces])
 
 
 def _rows(texts: Int[Tensor, "N T"]) -> int:
@@ -155,10 +155,6 @@ def _rows(texts: Int[Tensor, "N T"]) -> int:
 def _with(batch: Batch, example: Int[Tensor, " N"], texts: Int[Tensor, "N T"]) -> Batch:
     """The examples with other words."""
     return replace(batch[example], ids=texts, truth=None)
-
-
-def _wide(numbers: Float[Tensor, "*N"]) -> Float[Tensor, "*N"]:
-    return numbers.float() if numbers.dtype.itemsize < 4 else numbers
 
 
 def _ranked(example: Int[Tensor, " N"], values: Float[Tensor, " N"]) -> tuple[Int[Tensor, " N"], Int[Tensor, " N"]]:

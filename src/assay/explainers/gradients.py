@@ -16,7 +16,7 @@ from assay.explainers.needs import demand, no_holding
 from assay.explainers.random import mixed, text_numbers
 from assay.models.erasure import asked, at_most, capacity, extents
 from assay.models.huggingface.body import Body
-from assay.types import Batch, Edit, Model
+from assay.types import Batch, Edit, Model, at_least_float32
 
 Scores = Float[Tensor, "B T"]
 Target = Int[Tensor, " B"]
@@ -43,7 +43,7 @@ class Gradient:
 def gradient_norm(model: Model, batch: Batch, target: Target) -> Scores:
     """‖∂p/∂e_t‖₂ (Simonyan et al., 2014)."""
     _, slope = slopes(model, model.embed(batch), batch, target)
-    norms: Tensor = torch.linalg.vector_norm(slope.float(), dim=-1)
+    norms: Tensor = torch.linalg.vector_norm(at_least_float32(slope), dim=-1)
     return norms
 
 
@@ -80,7 +80,7 @@ class SmoothGrad:
             noise = _noise(batch, x.shape[-1], self.seed, samples).to(x)
             copies = torch.arange(len(batch), device=x.device).repeat(len(samples))
             noisy = torch.addcmul(x, deviation, noise).flatten(0, 1)
-            slope = slopes(model, noisy, batch[copies], target[copies])[1].float()
+            slope = at_least_float32(slopes(model, noisy, batch[copies], target[copies])[1])
             sums.append(slope.reshape(len(samples), *x.shape).sum(0))
         norms: Tensor = torch.linalg.vector_norm(sum(sums[1:], sums[0]), dim=-1) / self.samples
         return norms
@@ -125,7 +125,7 @@ def _slope(
     """The embeddings and the probability's gradient there, which is 0 on padding."""
     x = model.embed(batch).detach()
     _, slope = slopes(model, x, batch, target, edit)
-    return x.float(), slope.float()
+    return at_least_float32(x), at_least_float32(slope)
 
 
 def _spread(x: Float[Tensor, "B T D"], mask: Bool[Tensor, "B T"]) -> Float[Tensor, " B"]:

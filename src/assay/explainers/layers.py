@@ -16,7 +16,7 @@ from torch import Tensor
 
 from assay.explainers.needs import no_layers
 from assay.explainers.places import around, inside, layered, read
-from assay.types import Batch, Model, StackedModel
+from assay.types import Batch, Model, StackedModel, at_least_float32
 
 RESOLUTION = 1 << 24  # of capacities: a flow is known to about this part of the whole, times the edges of a cut
 
@@ -65,7 +65,7 @@ class Flow:
             there = _reached(above, pipes)
             words, found = _flows(above[there], pipes[:, there][:, :, there], owners[there])
             flows[row, words] = found
-        return torch.from_numpy(flows).float().to(pooled.device) * batch.mask
+        return torch.from_numpy(flows).to(pooled) * batch.mask
 
 
 @dataclass(frozen=True)
@@ -86,9 +86,10 @@ class Chefer:
             chosen = output.logits.gather(1, target[:, None]).sum()
             learnt = [weights for weights in output.attention if weights.requires_grad]
             slopes = torch.autograd.grad(chosen, learnt)
-        layers = [(weights.detach() * slope).float().relu() for weights, slope in zip(learnt, slopes, strict=True)]
+        weighted = (weights.detach() * slope for weights, slope in zip(learnt, slopes, strict=True))
+        layers = [at_least_float32(each).relu() for each in weighted]
         fixed = len(learnt) < len(output.attention)  # one place is read, whatever the attention
-        pooled = output.attention[-1].float() if fixed else layers.pop()
+        pooled = at_least_float32(output.attention[-1]) if fixed else layers.pop()
         relevance = around(pooled, model, batch)
         for layer in reversed(layers):
             relevance = relevance + read(relevance, layer.mean(1))
@@ -98,7 +99,7 @@ class Chefer:
 @torch.no_grad()
 def _mixing(model: Model, batch: Batch) -> tuple[list[Float[Tensor, "B S S"]], Scores]:
     """What each layer reads from where, its residual included, and what is read above."""
-    *layers, pooled = (weights.float() for weights in layered(model, batch).attention)
+    *layers, pooled = map(at_least_float32, layered(model, batch).attention)
     itself = torch.eye(layers[0].shape[-1], device=pooled.device)
     mixed = [(layer.mean(1) + itself) / 2 for layer in layers]
     return [layer / layer.sum(-1, keepdim=True) for layer in mixed], pooled

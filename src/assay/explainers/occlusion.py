@@ -5,21 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from assay.explainers.needs import demand, no_blank
-from assay.metrics.divergence import tvd
 from assay.models.deletions import deletion_logits, shares_work
 from assay.models.erasure import filler, version_probabilities
-from assay.types import Batch, Model
+from assay.types import Batch, Model, at_least_float32
+
+ROUNDINGS = 64  # of a probability, that may pile up until a model answers
 
 
 @torch.no_grad()
 def leave_one_out(model: Model, batch: Batch, target: Int[Tensor, " B"]) -> Float[Tensor, "B T"]:
     """The total variation distance between the answers with and without each token (Jain and Wallace, 2019)."""
-    whole, without = _answers(model, batch, "delete")
-    return tvd(without, whole[:, None]).float() * batch.mask
+    drops, rounding = _drops(model, batch, "delete")
+    return _levelled(drops.abs().sum(-1) / 2, rounding, batch)
 
 
 @dataclass(frozen=True)
@@ -34,25 +35,73 @@ class Occlusion:
     @torch.no_grad()
     def __call__(self, model: Model, batch: Batch, target: Int[Tensor, " B"]) -> Float[Tensor, "B T"]:
         demand(self.unfit(model))
-        whole, without = _answers(model, batch, self.removal)
-        drops = whole[:, None] - without
-        return drops.gather(2, target[:, None, None].expand(*batch.ids.shape, 1)).squeeze(2).float() * batch.mask
+        drops, rounding = _drops(model, batch, self.removal)
+        return _levelled(drops.gather(2, target[:, None, None].expand(*batch.ids.shape, 1)).squeeze(2), rounding, batch)
+
+
+def _drops(model: Model, batch: Batch, removal: str) -> tuple[Float[Tensor, "B T C"], Float[Tensor, " B"]]:
+    """How much less probable each class is without each token, and what rounding can make of that in each text.
+
+    The drop of the most probable class is what the others gain: near 1 a probability has few digits left to differ in.
+    Drops on padding mean nothing.
+    """
+    whole, without = _answers(model, batch, removal)
+    top = whole.argmax(-1)[:, None, None].expand(*batch.ids.shape, 1)
+    others = (whole[:, None] - without).scatter(2, top, 0.0)
+    rest = torch.maximum(without, whole[:, None]).scatter(2, top, 0.0).sum(-1) * batch.mask
+    rounding = ROUNDINGS * torch.finfo(rest.dtype).eps * rest.amax(-1)
+    return others.scatter(2, top, -others.sum(-1, keepdim=True)), rounding
+
+
+def _levelled(scores: Float[Tensor, "B T"], rounding: Float[Tensor, " B"], batch: Batch) -> Float[Tensor, "B T"]:
+    """The scores, where those in float64 that rounding alone tells apart are equal; 0 on padding."""
+    scores = scores * batch.mask
+    if scores.dtype != torch.float64:  # in float32 true effects can be as small
+        return scores
+    ordered, order = scores.sort(dim=-1)
+    begins = torch.ones_like(batch.mask)
+    begins[:, 1:] = ordered[:, 1:] - ordered[:, :-1] > rounding[:, None]
+    return torch.empty_like(scores).scatter(1, order, ordered.gather(1, _starts(begins))) * batch.mask
 
 
 @torch.no_grad()
 def removed_probabilities(model: Model, batch: Batch, removal: str = "delete") -> Float[Tensor, "B T C"]:
     """The probabilities of each text without its t-th token; those on padding mean nothing."""
-    if shares_work(model):
-        logits = deletion_logits(model, model.embed(batch), batch, filler(model, batch, removal))
-        return (logits.float() if logits.dtype.itemsize < 4 else logits).softmax(-1)
-    return _read(model, batch, removal, batch.ids[:0, 0])[1]
+    return _answers(model, batch, removal, whole=False)[1]
 
 
-def _answers(model: Model, batch: Batch, removal: str) -> tuple[Float[Tensor, "B C"], Float[Tensor, "B T C"]]:
-    """The probabilities of each text, and of each without its t-th token; those on padding mean nothing."""
+def _answers(
+    model: Model, batch: Batch, removal: str, whole: bool = True
+) -> tuple[Float[Tensor, "N C"], Float[Tensor, "B T C"]]:
+    """The probabilities of each text, if they are wanted, and of each without its t-th token.
+
+    Of equal tokens side by side the first is removed for all: what is left is the same text, and has the same answer.
+    """
     if shares_work(model):
-        return model(model.embed(batch), batch).probabilities, removed_probabilities(model, batch, removal)
-    return _read(model, batch, removal, torch.arange(len(batch), device=batch.ids.device))
+        x = model.embed(batch)
+        logits = deletion_logits(model, x, batch, filler(model, batch, removal))
+        texts, without = model(x, batch).probabilities if whole else logits[:0, 0], at_least_float32(logits).softmax(-1)
+    else:
+        every = torch.arange(len(batch) if whole else 0, device=batch.ids.device)
+        texts, without = _read(model, batch, removal, every)
+    if removal != "delete":
+        return texts, without
+    return texts, without.gather(1, _first_of_run(batch)[..., None].expand_as(without))
+
+
+def _first_of_run(batch: Batch) -> Int[Tensor, "B T"]:
+    """The position where the run of equal tokens begins that each token stands in; no run goes past a sentence."""
+    parts = [batch.ids[..., None], *(each for each in (batch.pieces,) if each is not None)]
+    parts += [] if batch.sentences is None else [batch.sentences[..., None]]
+    tokens = torch.cat(parts, dim=-1)
+    begins = torch.ones_like(batch.mask)
+    begins[:, 1:] = (tokens[:, 1:] != tokens[:, :-1]).any(-1) | ~batch.mask[:, 1:]
+    return _starts(begins)
+
+
+def _starts(begins: Bool[Tensor, "B T"]) -> Int[Tensor, "B T"]:
+    """Where the run begins that each position is in, from where runs begin."""
+    return torch.where(begins, torch.arange(begins.shape[1], device=begins.device), 0).cummax(-1).values
 
 
 def _read(

@@ -9,7 +9,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from assay.explainers.needs import demand
-from assay.types import Batch, Model
+from assay.types import Batch, Model, at_least_float32
 
 
 @runtime_checkable
@@ -31,4 +31,4 @@ class OwnRelevance:
         assert isinstance(model, ExplainingModel)
         relevance = model.relevance(model.embed(batch), batch)
         chosen = target[:, None, None].expand(-1, relevance.shape[1], 1)
-        return relevance.gather(2, chosen)[..., 0].float() * batch.mask
+        return at_least_float32(relevance.gather(2, chosen)[..., 0]) * batch.mask

@@ -35,8 +35,3 @@ def inside(values: Float[Tensor, "B S"], model: Model, batch: Batch) -> Float[Te
 def read(rows: Float[Tensor, "B S"], layer: Float[Tensor, "B S S"]) -> Float[Tensor, "B S"]:
     """What is read of each place of a layer by what reads so much of each of its outputs."""
     return (rows[:, None] @ layer).squeeze(1)
-
-
-def wide(values: Tensor) -> Tensor:
-    """The same in at least single precision."""
-    return values.float() if values.dtype.itemsize < 4 else values

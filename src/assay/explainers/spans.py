@@ -37,7 +37,7 @@ class SpanOcclusion:
         table[1, example, start, stop - start - 1] = 1.0
         total, count = _holding(table)
         mean: Tensor = total / count.clamp(min=1)
-        return mean.float()
+        return mean
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class SentenceOcclusion:
         numbers = torch.zeros_like(batch.ids) if batch.sentences is None else batch.sentences
         tokens = torch.stack([batch.mask.nonzero()[:, 0], numbers[batch.mask]])
         (example, number), owner = torch.unique(tokens, dim=1, return_inverse=True)
-        drops = _drops(model, batch, target, (example, numbers[example] != number[:, None]), self.removal).float()
+        drops = _drops(model, batch, target, (example, numbers[example] != number[:, None]), self.removal)
         return drops.new_zeros(batch.ids.shape).masked_scatter(batch.mask, drops[owner])
 
 

@@ -8,10 +8,10 @@ from torch import Tensor
 
 from assay.errors import AssayError
 from assay.explainers.needs import demand
-from assay.explainers.places import around, inside, layered, read, wide
+from assay.explainers.places import around, inside, layered, read
 from assay.explainers.values import weighted_values
 from assay.models.stages import recorded
-from assay.types import Batch, Model, StackedModel
+from assay.types import Batch, Model, StackedModel, at_least_float32
 
 Scores = Float[Tensor, "B T"]
 Target = Int[Tensor, " B"]
@@ -26,13 +26,13 @@ def check_number(name: str, number: object) -> None:
 @torch.no_grad()
 def read_weights(model: Model, batch: Batch, layer: int | None, head: int | None) -> Scores:
     """The weights of a layer, by default the last, where it is read: of one head, or the mean over heads."""
-    *layers, above = map(wide, layered(model, batch).attention)
+    *layers, above = map(at_least_float32, layered(model, batch).attention)
     weights = layers[-1 if layer is None else layer]
     heads = weights.shape[1]
     missing = head is not None and head >= heads
     demand(f"a layer of the model has heads 0 to {heads - 1}, and no head {head}" if missing else None)
     shown = weights.mean(1) if head is None else weights[:, head]
-    return inside(read(around(above, model, batch), shown), model, batch).float()
+    return inside(read(around(above, model, batch), shown), model, batch)
 
 
 def column_slopes(model: Model, batch: Batch, target: Target, times: bool) -> Scores:
@@ -46,7 +46,7 @@ def column_slopes(model: Model, batch: Batch, target: Target, times: bool) -> Sc
         slopes = torch.autograd.grad(chosen(output.logits, target), weights)
     factors = [weight.detach() if times else weight > 0 for weight in weights]
     parts = [slope * factor for slope, factor in zip(slopes, factors, strict=True)]
-    return inside(torch.stack([wide(part).sum((1, 2)) for part in parts]).sum(0), model, batch).float()
+    return inside(torch.stack([at_least_float32(part).sum((1, 2)) for part in parts]).sum(0), model, batch)
 
 
 @torch.no_grad()
@@ -54,15 +54,15 @@ def read_values(model: Model, batch: Batch, layer: int | None) -> Scores:
     """The norms of the weighted values of a layer, by default the last, where it is read."""
     assert isinstance(model, StackedModel)
     output, stages = recorded(model, batch)
-    above = around(wide(output.attention[-1]), model, batch)
-    return inside(read(above, weighted_values(stages[-1 if layer is None else layer])), model, batch).float()
+    above = around(at_least_float32(output.attention[-1]), model, batch)
+    return inside(read(above, weighted_values(stages[-1 if layer is None else layer])), model, batch)
 
 
 def chosen(
     logits: Float[Tensor, "B C"], target: Target, candidates: Bool[Tensor, "B C"] | None = None
 ) -> Float[Tensor, ""]:
     """The sum of the probabilities of each text's class, among those that can be right."""
-    values = wide(logits)
+    values = at_least_float32(logits)
     if candidates is not None:
         values = values.masked_fill(~candidates, torch.finfo(values.dtype).min)
     return values.softmax(-1).gather(1, target[:, None]).sum()

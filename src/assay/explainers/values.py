@@ -11,10 +11,10 @@ from torch.nn import functional as F
 
 from assay import costs
 from assay.explainers.needs import demand, no_layers
-from assay.explainers.places import around, inside, read, wide
+from assay.explainers.places import around, inside, read
 from assay.models.erasure import TOKENS
 from assay.models.stages import Stage, changed, recorded, unstaged
-from assay.types import Batch, Model, StackedModel
+from assay.types import Batch, Model, StackedModel, at_least_float32
 
 Scores = Float[Tensor, "B T"]
 Target = Int[Tensor, " B"]
@@ -38,15 +38,15 @@ class ValueZeroing:
         demand(self.unfit(model))
         assert isinstance(model, StackedModel)
         output, stages = recorded(model, batch)
-        share = around(wide(output.attention[-1]), model, batch)
+        share = around(at_least_float32(output.attention[-1]), model, batch)
         for stage in reversed(stages):
             share = read(share, _mixed(model, stage, share > 0))
-        return inside(share, model, batch).float()
+        return inside(share, model, batch)
 
 
 def weighted_values(stage: Stage) -> Float[Tensor, "B S S"]:
     """‖Σ_h α_ij v_j W‖₂ over heads h: the size of what place i gets from place j (Kobayashi et al., 2020, eq. 7)."""
-    merged, weights = wide(stage.merged()), wide(stage.weights)
+    merged, weights = at_least_float32(stage.merged()), at_least_float32(stage.weights)
     products = torch.einsum("bhjm,bgjm->bjhg", merged, merged)  # the sums themselves would be S times as large
     squares = torch.einsum("bhij,bjhg,bgij->bij", weights, products, weights)
     return squares.clamp(min=0).sqrt()
@@ -56,7 +56,7 @@ def _mixed(model: StackedModel, stage: Stage, reading: Tensor) -> Float[Tensor, 
     """The share of each place in those that are read of a layer; shares in other places mean nothing."""
     seen = stage.weights.amax(1) > 0  # what no head attends to has no part, also where rounding says otherwise
     example, place = (seen & reading[..., None]).any(1).nonzero(as_tuple=True)
-    distances = wide(stage.weights).new_zeros(seen.shape)
+    distances = at_least_float32(stage.weights).new_zeros(seen.shape)
     at_once = max(1, TOKENS.get(seen.device.type, 32_768) // seen.shape[-1])
     for rows, places in zip(torch.split(example, at_once), torch.split(place, at_once), strict=True):
         distances[rows, :, places] = _lost(model, stage, rows, places)
@@ -74,5 +74,5 @@ def _lost(
     kept = torch.arange(stage.weights.shape[-1], device=places.device) != places[:, None]
     with changed(model, lambda values: values * kept[:, None, :, None]):
         without = stage.call.again(rows)
-    before, after = (F.normalize(wide(states), dim=-1) for states in (stage.call.states[rows], without))
+    before, after = (F.normalize(at_least_float32(states), dim=-1) for states in (stage.call.states[rows], without))
     return (before - after).square().sum(-1) / 2  # one minus the cosine, exact also where it is small

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from assay.types import Edit, PlacedEdit
+from assay.types import Edit, PlacedEdit, at_least_float32
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,8 +25,7 @@ class Bend:
     given: Mapping[int, float]
 
     def __call__(self, weights: Float[Tensor, "B *Q T"], mask: Bool[Tensor, "B T"]) -> Float[Tensor, "B *Q T"]:
-        before = weights.reshape(len(mask), -1, weights.shape[-1])
-        before = before.float() if before.dtype.itemsize < 4 else before
+        before = at_least_float32(weights.reshape(len(mask), -1, weights.shape[-1]))
         owned = (self._owners(mask)[..., None] == self._items(mask)) & mask[..., None]  # [B, T, G]
         shares = owned.any(1) * before.new_tensor(list(self.given.values()))  # [B, G]
         free = mask & ~owned.any(-1)

@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from assay.intervene.attention import Permute, Replace
-from assay.types import Batch, Edit, StackedModel, of_tokens
+from assay.types import Batch, Edit, StackedModel, at_least_float32, of_tokens
 
 Layers = Sequence[Float[Tensor, "B H S S"]]
 
@@ -53,11 +53,12 @@ class Stack:
     @property
     def peak(self) -> Float[Tensor, " B"]:
         """The mean over layers, heads and places of the largest weight."""
-        return self.mean([precise(layer).amax(-1) for layer in self.weights])
+        return self.mean([at_least_float32(layer).amax(-1) for layer in self.weights])
 
     def read(self, weights: Layers, tokens: int) -> Float[Tensor, "B T"]:
         """What the answer reads of each token: the mean over heads of the uppermost layer; markers are left out."""
-        row = (precise(self.reading)[:, None] @ precise(weights[-1]).mean(1).to(precise(self.reading))).squeeze(1)
+        reading = at_least_float32(self.reading)
+        row = (reading[:, None] @ weights[-1].mean(1, dtype=reading.dtype)).squeeze(1)
         return of_tokens(row, self.places, tokens)
 
 
@@ -98,8 +99,3 @@ class Shuffled:
 
     def __call__(self, weights: Float[Tensor, "B *Q T"], mask: Bool[Tensor, "B T"]) -> Float[Tensor, "B *Q T"]:
         return self.at(0)(weights, mask)
-
-
-def precise(values: Tensor) -> Tensor:
-    """The same in at least single precision."""
-    return values.float() if values.dtype.itemsize < 4 else values

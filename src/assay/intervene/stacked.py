@@ -14,9 +14,9 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from assay.intervene.adversary.distance import LOG2, jsd, shared
-from assay.intervene.layers import Given, Layers, Stack, precise
+from assay.intervene.layers import Given, Layers, Stack
 from assay.metrics.divergence import tvd
-from assay.types import Batch, StackedModel
+from assay.types import Batch, StackedModel, at_least_float32
 
 LEAST = 1e-4  # a weight of nothing would never come back: its slope is 0
 ROOM = 0.9  # the share of what is allowed that is aimed at, for a step goes beyond where its slope was taken
@@ -108,7 +108,7 @@ def limit(stack: Stack) -> Float[Tensor, " B"]:
     The divergence is convex in the other weights, so it is largest with all of them on one place.
     """
     pairs = zip(stack.weights, stack.allowed, strict=True)
-    least = [precise(layer).masked_fill(~allowed[:, None], torch.inf).amin(-1) for layer, allowed in pairs]
+    least = [at_least_float32(layer).masked_fill(~allowed[:, None], torch.inf).amin(-1) for layer, allowed in pairs]
     least = [layer.where(layer.isfinite(), 1.0) for layer in least]  # of padding, which does not count
     return stack.mean([LOG2 + shared(layer, torch.ones_like(layer)) for layer in least])
 
@@ -126,7 +126,7 @@ class _Problem:
         with torch.set_grad_enabled(any(layer.requires_grad for layer in weights)):
             output = self.model(self.model.embed(self.batch), self.batch, Given(weights))
             pairs = zip(self.stack.weights, output.attention, strict=True)
-            apart = self.stack.mean([jsd(precise(old), precise(new)) for old, new in pairs])
+            apart = self.stack.mean([jsd(at_least_float32(old), at_least_float32(new)) for old, new in pairs])
             return Found(output.attention, apart, tvd(output.probabilities, self.stack.probabilities))
 
     def even(self) -> Layers:
@@ -150,4 +150,4 @@ def _even(allowed: Float[Tensor, "B 1 S S"]) -> Float[Tensor, "B 1 S S"]:
 
 
 def _logs(weights: Layers) -> Layers:
-    return [precise(layer).detach().clamp(min=LEAST).log() for layer in weights]
+    return [at_least_float32(layer).detach().clamp(min=LEAST).log() for layer in weights]

@@ -10,6 +10,7 @@ from jaxtyping import Bool, Float, Int
 from scipy.special import factorial, ndtr
 
 EXACT_LENGTH = 33  # up to here the exact null distribution is used, as scipy does
+TIED = 1e-12  # of a score: scores no further apart differ by the rounding of float64 alone
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,15 @@ def ranked(values: Float[np.ndarray, "B T"], mask: Bool[np.ndarray, "B T"]) -> R
     """The scores made ready for `correlation`, once for all those that they are compared with."""
     ranks = _ranks(values, mask)
     return Ranked(mask, ranks, _ties(ranks, mask), (np.isnan(values) & mask).any(-1))
+
+
+def levelled(values: Float[np.ndarray, "B T"], mask: Bool[np.ndarray, "B T"]) -> Float[np.ndarray, "B T"]:
+    """The scores with ties as ties: those that only rounding tells apart all have the lowest of their values."""
+    order, starts = _runs(np.where(mask, values, np.nan))
+    lowest = np.take_along_axis(np.take_along_axis(values, order, -1), starts, -1)
+    found = np.empty_like(values)
+    np.put_along_axis(found, order, lowest, -1)
+    return found
 
 
 def kendall(x: Float[np.ndarray, "B T"], y: Float[np.ndarray, "B T"], mask: Bool[np.ndarray, "B T"]) -> KendallResult:
@@ -107,7 +117,7 @@ def _among(
     values: Float[np.ndarray, "B T"], mask: Bool[np.ndarray, "B T"], size: Float[np.ndarray, " B"]
 ) -> Float[np.ndarray, "B T"]:
     """The chance of each token to be among the highest `size` of its row, when equal values are in random order."""
-    falling = np.where(mask, -values, np.nan)  # nan is sorted to the end
+    falling = np.where(mask, -levelled(values, mask), np.nan)  # nan is sorted to the end
     ordered = np.sort(falling, -1)
     border = np.take_along_axis(ordered, np.minimum(size, values.shape[1]).astype(np.int64)[:, None] - 1, -1)
     above, level = mask & (falling < border), mask & (falling == border)
@@ -116,15 +126,26 @@ def _among(
 
 
 def _ranks(values: Float[np.ndarray, "B T"], mask: Bool[np.ndarray, "B T"]) -> Int[np.ndarray, "B T"]:
-    """Ranks from 0 that equal values share; padding has rank T, above all real tokens."""
-    padded = np.where(mask, values, np.nan)  # nan is sorted to the end
-    order = padded.argsort(-1)
+    """Ranks from 0 that tied values share; padding has rank T, above all real tokens."""
+    order, starts = _runs(np.where(mask, values, np.nan))
     ranks = np.empty(values.shape, dtype=np.int64)
-    np.put_along_axis(ranks, order, _dense(np.take_along_axis(padded, order, -1)), -1)
+    np.put_along_axis(ranks, order, _dense(starts), -1)
     return np.where(mask, ranks, values.shape[1])
 
 
-def _dense(ordered: Float[np.ndarray, "B T"] | Int[np.ndarray, "B T"]) -> Int[np.ndarray, "B T"]:
+def _runs(values: Float[np.ndarray, "B T"]) -> tuple[Int[np.ndarray, "B T"], Int[np.ndarray, "B T"]]:
+    """The order of each row, nan last, and where in it the run of tied values begins that each element is in."""
+    order = values.argsort(-1)
+    ordered = np.take_along_axis(values, order, -1)
+    lower, upper = ordered[:, :-1], ordered[:, 1:]
+    places = np.zeros(values.shape, dtype=np.int64)
+    with np.errstate(invalid="ignore"):  # of two infinities
+        begins = ~(upper - lower <= TIED * np.abs(lower)) & (upper != lower)
+    places[:, 1:] = np.where(begins, np.arange(1, values.shape[1]), 0)
+    return order, np.maximum.accumulate(places, axis=-1)
+
+
+def _dense(ordered: Int[np.ndarray, "B T"]) -> Int[np.ndarray, "B T"]:
     """Numbers the runs of equal values in rows that are sorted."""
     steps = np.zeros(ordered.shape, dtype=np.int64)
     steps[:, 1:] = ordered[:, 1:] != ordered[:, :-1]

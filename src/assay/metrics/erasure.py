@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from assay.errors import unknown
+from assay.metrics.agreement import levelled
 
 THRESHOLDS = (0.01, 0.05, 0.1, 0.2, 0.5)
 """The shares of a text's tokens that ERASER removes or keeps; DeYoung et al. (2020), section 4.2."""
@@ -18,7 +19,7 @@ RAREST = 1e-12  # of a probability whose logarithm is taken
 
 def ranks(scores: Float[np.ndarray, "B T"], mask: Bool[np.ndarray, "B T"]) -> Int[np.ndarray, "B T"]:
     """The rank of each token, 0 for the highest score; of equal scores the earlier token comes first, padding last."""
-    order = np.where(mask, -scores, np.inf).argsort(-1, kind="stable")
+    order = np.where(mask, -levelled(scores, mask), np.inf).argsort(-1, kind="stable")
     return np.asarray(order.argsort(-1))
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from assay.metrics.agreement import levelled
+
 
 def average_precision(
     scores: Float[np.ndarray, "B T"], truth: Bool[np.ndarray, "B T"], mask: Bool[np.ndarray, "B T"]
@@ -14,7 +16,7 @@ def average_precision(
     Equal scores form one threshold. It is nan in a row without a true token, or where a real token
     has no score (nan).
     """
-    truth, falling = truth & mask, np.where(mask, -scores, np.nan)
+    truth, falling = truth & mask, np.where(mask, -levelled(scores, mask), np.nan)
     order = falling.argsort(-1)  # nan, and so padding, comes last
     ordered, hits = np.take_along_axis(falling, order, -1), np.take_along_axis(truth, order, -1)
     precision = hits.cumsum(-1) / np.arange(1, scores.shape[1] + 1)
@@ -31,7 +33,7 @@ def auprc(
     differ from average precision. Equal scores form one threshold. It is nan where average precision is.
     """
     # differs from DeYoung et al. (2020): a row without a true token counts as .5 there, by its curve's two ends
-    truth, falling = truth & mask, np.where(mask, -scores, np.nan)
+    truth, falling = truth & mask, np.where(mask, -levelled(scores, mask), np.nan)
     order = falling.argsort(-1)
     ordered, hits = np.take_along_axis(falling, order, -1), np.take_along_axis(truth, order, -1)
     found = np.pad(hits.cumsum(-1), ((0, 0), (1, 0)))
@@ -53,7 +55,7 @@ def precision_at_truth(
     """
     truth = truth & mask
     size = truth.sum(-1)
-    falling = np.where(mask, -scores, np.inf)
+    falling = np.where(mask, -levelled(scores, mask), np.inf)
     last = np.arange(1, scores.shape[1] + 1) == size[:, None]
     border = np.sort(falling, axis=-1).max(-1, keepdims=True, initial=-np.inf, where=last)
     above, level = mask & (falling < border), mask & (falling == border)

@@ -9,6 +9,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from assay.errors import AssayError
+from assay.types import at_least_float32
 
 BARRED = (
     -1e30
@@ -98,7 +99,7 @@ class Transport:
         self, cost: Float[Tensor, "B T S"], text: Bool[Tensor, "B T"], query: Bool[Tensor, "B S"]
     ) -> Float[Tensor, "B T S"]:
         """How much of each pair is aligned, from 0 to 1; nothing on padding."""
-        given, cost = cost.dtype, cost.float() if cost.dtype.itemsize < 4 else cost
+        given, cost = cost.dtype, at_least_float32(cost)
         ones, many = text.to(cost), query.to(cost) * self.several
         aligned = torch.minimum(ones.sum(1), many.sum(1))
         aligned = aligned if self.most is None else aligned.clamp(max=self.most)

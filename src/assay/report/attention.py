@@ -46,6 +46,7 @@ def furthest(record: Record) -> str | None:
     between = f"the furthest one lies at least {least}, which a search found, and provably at most {most} away."
     certainty = {
         "exact": "This is exact: no attention with the same prediction is further away.",
+        "to rounding": "To the rounding of single precision, no attention with the same prediction is further away.",
         "bracket": f"The furthest one is certified to lie between this and {most} on average.",
         "lower bound": f"On average {between}" if most < f"{MAX_JSD:.2f}" else SEARCHED,
     }
@@ -87,6 +88,6 @@ def doubts(record: Record) -> list[str]:
 
 
 def _kind(record: Record, found: Finding) -> str:
-    if found.kind in ("exact", "bracket", "lower bound"):
+    if found.kind in ("exact", "to rounding", "bracket", "lower bound"):
         return found.kind
     return str(record.summary["audits"].get("adversary", {}).get("kind", "lower bound"))

@@ -12,6 +12,8 @@ from assay.report.writing import count
 SCORES = {"accuracy": "accuracy", "macro_f1": "macro F1", "auc": "AUC"}
 KINDS = {
     "exact": "exact for each text, neither drawn nor searched for",
+    "to rounding": "computed for each text, neither drawn nor searched for, in single precision: differences below its "
+    "rounding can change an order",
     "sample": "estimated for each text from random draws",
     "lower bound": "lower bounds for each text, the best that a search found",
     "trained": "those of models that were trained once each",

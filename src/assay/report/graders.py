@@ -69,13 +69,14 @@ def _adversary(record: Record) -> Graded | None:
     if found is None:
         return None
     kind = found.kind if found.kind != "sample" else record.summary["audits"]["adversary"].get("kind")
-    most = found if kind == "exact" else upper
+    certain = kind in ("exact", "to rounding")
+    most = found if certain else upper
     told = f"Another attention with the same prediction lies {_numbers(found)} away (JSD) on average"
     if found.low > JSD_FAR:
         return "fail", f"{told}."
     if most is not None and most.high <= JSD_FAR:
         return "pass", f"{told}, and none further than {number(most.mean, 2)}."
-    return "warn", f"{told}{'' if kind == 'exact' else '; there may be one further away'}."
+    return "warn", f"{told}{'' if certain else '; there may be one further away'}."
 
 
 def _truth(record: Record) -> Graded | None:

@@ -24,6 +24,7 @@ from assay.data.batches import Tokenised, by_tokens, tokenise
 from assay.data.examples import Corpus, Example
 from assay.errors import AssayError
 from assay.models import store
+from assay.models.precision import doubled
 from assay.models.recipes import fingerprint
 from assay.models.store import Opened
 from assay.records import Record
@@ -64,11 +65,12 @@ def audit(
         return Record.read(folder)
     bench = Bench(model, explainers, rows, corpus, folder, plan.seed)
     audits = {name: _prepared(audit, bench) for name, audit in plan.chosen_audits().items()}
-    examination = Examination(model, explainers, audits, plan.seed)
+    read = replace(model, network=doubled(model.network))
+    examination = Examination(read, explainers, audits, plan.seed, model.network)
     table, notes = _examine_all(examination, rows, chosen, parts)
     notes["left_out"] = left_out
     notes["remarks"] = {name: each.remark for name, each in audits.items() if isinstance(each, Remarking)}
-    summary = summarised(model, plan, table, notes)
+    summary = summarised(read, plan, table, notes)
     summary["model"]["sha256"] = weights
     known = about or {}
     summary["corpus"] |= {"test": len(examples), **known.get("corpus", {}), "audited": len(table)}

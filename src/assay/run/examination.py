@@ -21,6 +21,7 @@ from assay.data.batches import Tokenised, collate
 from assay.data.examples import Example
 from assay.errors import AssayError
 from assay.models.store import Opened
+from assay.models.textmodel import TextModel
 from assay.types import Attribution, Batch, DetailedExplainer, Explainer, Model
 
 NOTES = b"assay"  # schema metadata: how long each instrument took, what it cost, and which could not be used
@@ -29,12 +30,13 @@ OWN = "explainers"  # stands in the place of an audit before what explainers say
 
 @dataclass(frozen=True)
 class Examination:
-    """Explains and audits batches of one model."""
+    """Explains and audits batches of one model; what is read for averages alone is read as the model is `stored`."""
 
     model: Opened
     explainers: dict[str, Explainer]
     audits: dict[str, Audit]
     seed: int
+    stored: TextModel
     ticked: Callable[[float], None] = lambda share: None  # told which share of the batch is done
 
     def __call__(self, rows: Sequence[Tokenised], examples: Sequence[Example]) -> pa.Table:
@@ -43,7 +45,8 @@ class Examination:
         notes: dict[str, dict[str, float]] = {"seconds": defaultdict(float), "costs": defaultdict(float)}
         scores: dict[str, Tensor] = {}
         planted = all(example.planted for example in examples if example.evidence is not None)
-        case = Case(self.model.network, batch, scores, self.seed + rows[0].index, self.explainers, planted)
+        seed = self.seed + rows[0].index
+        case = Case(self.model.network, batch, scores, seed, self.explainers, planted, self.stored)
         columns = _texts(rows, examples, batch)
         columns["predicted"] = pa.array(case.predicted.cpu().numpy(), pa.int32())
         columns["probabilities"] = pa.array(numpy(case.probabilities).tolist(), pa.list_(pa.float64()))

@@ -16,7 +16,7 @@ from assay.explainers import USUAL
 from assay.run.plan import AuditPlan
 
 FORMAT = 1  # of models: raised when the same training would come out otherwise
-ANSWERS = 2  # raised when the same model would be explained or audited otherwise
+ANSWERS = 3  # raised when the same model would be explained or audited otherwise
 
 
 @dataclass(frozen=True)

@@ -56,7 +56,7 @@ class WordDecomposition:
     def __call__(self, model: Model, batch: Batch, target: Int[Tensor, " B"]) -> Float[Tensor, "B T"]:
         each = torch.eye(batch.ids.shape[1], dtype=torch.bool, device=batch.ids.device)
         chosen = each & batch.mask[:, None]
-        return ContextualDecomposition()(model, batch, target, chosen).float() * batch.mask
+        return ContextualDecomposition()(model, batch, target, chosen) * batch.mask
 
 
 def margins(

@@ -16,7 +16,7 @@ from assay.explainers.hierarchies.sampling import Sampler
 from assay.explainers.hierarchies.tables import steps
 from assay.explainers.needs import demand, no_blank
 from assay.models.erasure import REMOVALS, capacity, filler, gathered, left
-from assay.types import Batch, Model
+from assay.types import Batch, Model, at_least_float32
 
 
 @dataclass(frozen=True)
@@ -115,4 +115,4 @@ def _lost(
             rest = model(x[rows[:, None], places], gathered(batch, rows, places, here)).logits
         found.append(margins((whole - rest)[:, None], model, batch, wanted)[:, 0])
     margin = torch.cat(found) if found else torch.zeros(0, device=kept.device)
-    return margin.to(torch.promote_types(margin.dtype, torch.float32))
+    return at_least_float32(margin)

@@ -30,7 +30,7 @@ from assay.models.erasure import baseline
 from assay.models.huggingface.body import Body
 from assay.models.paired import Paired
 from assay.models.projections import family, projection
-from assay.types import Attribution, Batch, Model
+from assay.types import Attribution, Batch, Model, at_least_float32
 
 Scores = Float[Tensor, "B T"]
 Target = Int[Tensor, " B"]
@@ -57,7 +57,7 @@ class Propagation(ABC):
 
     def attribute(self, model: Model, batch: Batch, target: Target) -> Attribution:
         shares = self.shares(model, batch, target)
-        return Attribution(shares.tokens.float(), {"gap": shares.gap.float()})
+        return Attribution(at_least_float32(shares.tokens), {"gap": at_least_float32(shares.gap)})
 
     def __call__(self, model: Model, batch: Batch, target: Target) -> Scores:
         return self.attribute(model, batch, target).scores

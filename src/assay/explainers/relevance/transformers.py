@@ -20,7 +20,7 @@ from assay.explainers.relevance.steps import Lookups, Steps
 from assay.explainers.relevance.tracing import unruled
 from assay.models.huggingface.attending import NAME, implemented
 from assay.models.huggingface.body import Body
-from assay.types import Batch
+from assay.types import Batch, at_least_float32
 
 LENGTHS = (3, 2)  # of the texts on which a network is tried
 SAME = 1e-4  # of the largest logit: what rounding may change
@@ -56,7 +56,7 @@ def _read(
 ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "5 B"], Float[Tensor, "B C"]]:
     """The words' embeddings, factors of 1 before all else that is added, and the logits that depend on both."""
     x = model.embed(batch).detach()
-    words = x.to(torch.promote_types(x.dtype, torch.float32)).requires_grad_()
+    words = at_least_float32(x).requires_grad_()
     factors = words.new_ones(5, len(batch)).requires_grad_()
     with torch.enable_grad(), implemented(model.inner, NAME if model.traits.unedited is None else "eager"):
         biases, positions, types, markers, query = factors

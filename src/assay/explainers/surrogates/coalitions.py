@@ -12,7 +12,7 @@ from torch import Tensor
 from assay.explainers.needs import demand, no_blank
 from assay.explainers.random import mixed, text_numbers
 from assay.models.erasure import kept_probabilities
-from assay.types import Attribution, Batch, Model
+from assay.types import Attribution, Batch, Model, at_least_float32
 
 TOKENS = 2048  # of texts that are explained together; each of them is read some hundred times
 BITS = 53  # of a random number: all that a double holds
@@ -47,17 +47,17 @@ def by_length(explain: Explain, model: Model, batch: Batch, target: Int[Tensor, 
     So nothing below has to know of padding, no text is read more often because a longer one stands beside it, and
     texts of one length share the plan of what is read.
     """
-    scores = torch.zeros(batch.ids.shape, device=batch.ids.device)
+    scores = at_least_float32(model.embed(batch[:1])).new_zeros(batch.ids.shape)
     numbers: dict[str, Tensor] = {}
     errors: Tensor | None = None
     for rows, length in _alike(batch):
         found = explain(model, batch[rows].narrowed(length), target[rows])
-        scores[rows, :length] = found.scores.float()
+        scores[rows, :length] = found.scores.to(scores.dtype)
         for name, values in found.numbers.items():
-            numbers.setdefault(name, scores.new_zeros(len(batch)))[rows] = values.float()
+            numbers.setdefault(name, scores.new_zeros(len(batch)))[rows] = values.to(scores.dtype)
         if found.errors is not None:
             errors = torch.zeros_like(scores) if errors is None else errors
-            errors[rows, :length] = found.errors.float()
+            errors[rows, :length] = found.errors.to(scores.dtype)
     return Attribution(scores, numbers, errors)
 
 

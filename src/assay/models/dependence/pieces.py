@@ -9,7 +9,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from assay.models.erasure import gathered
-from assay.types import Batch
+from assay.types import Batch, at_least_float32
 
 
 def pieces(batch: Batch, example: Int[Tensor, " N"], room: Callable[[int], int]) -> Iterator[tuple[slice, int]]:
@@ -34,5 +34,5 @@ def cut(batch: Batch, example: Int[Tensor, " N"], width: int) -> Batch:
 
 def lengths_of(vectors: Float[Tensor, "*B D"]) -> Float[Tensor, "*B"]:
     """‖v‖₂, in float32 at least; its slope at the origin is 0."""
-    found: Tensor = torch.linalg.vector_norm(vectors.float() if vectors.dtype.itemsize < 4 else vectors, dim=-1)
+    found: Tensor = torch.linalg.vector_norm(at_least_float32(vectors), dim=-1)
     return found

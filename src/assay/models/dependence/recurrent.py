@@ -16,7 +16,7 @@ from assay.models.dependence.steps import Lanes, Steps, steps
 from assay.models.encoders import Recurrent, mirrored, reordered
 from assay.models.network import Network
 from assay.models.paired import Paired
-from assay.types import Batch
+from assay.types import Batch, at_least_float32
 
 TOKENS = {"cpu": 4096, "cuda": 131_072}
 """Read at once: some dozen numbers a token and unit are kept."""
@@ -48,7 +48,7 @@ def _both_ways(model: Network, x: Float[Tensor, "R T D"], batch: Batch) -> Float
     words, mask, marked = x, batch.mask, model.architecture.markers
     if marked:
         x, mask = model.surrounded(x, mask)
-    wide, order = x.float() if x.dtype.itemsize < 4 else x, mirrored(mask)
+    wide, order = at_least_float32(x), mirrored(mask)
     ahead, behind = steps(model.encoder.ahead, wide), steps(model.encoder.behind, reordered(wide, order))
     encoded = torch.cat([ahead.states, reordered(behind.states, order)], dim=-1)
     encoded = (encoded[:, 1:-1] if marked else encoded) * batch.mask[..., None]

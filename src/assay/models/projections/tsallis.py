@@ -13,6 +13,8 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from assay.types import at_least_float32
+
 Scores = Float[Tensor, "*B T"]
 Mask = Bool[Tensor, "*B T"]
 
@@ -34,7 +36,7 @@ class Tsallis(torch.autograd.Function):
     def forward(scores: Tensor, mask: Tensor, alpha: float, scale: float) -> Tensor:
         if not scores.shape[-1]:
             return scores.clone()
-        wide = scores.to(torch.promote_types(scores.dtype, torch.float32))
+        wide = at_least_float32(scores)
         known = wide.clamp(torch.finfo(wide.dtype).min / 4, torch.finfo(wide.dtype).max / 4)  # infinities too
         peak = known.masked_fill(~mask, torch.finfo(wide.dtype).min).amax(-1, keepdim=True)
         outside = -2 / (alpha - 1)  # whatever is not above half of it has no weight
@@ -58,7 +60,7 @@ class Tsallis(torch.autograd.Function):
 
 def _jacobian(weights: Scores, vector: Scores, alpha: float, scale: float) -> Scores:
     """The Jacobian, which is symmetric, times a vector; in single precision at least."""
-    wide = weights.to(torch.promote_types(weights.dtype, torch.float32))
+    wide = at_least_float32(weights)
     inside = wide > 0
     share = inside.to(wide) if alpha == 2 else torch.where(inside, wide, 1.0) ** (2 - alpha) * inside
     total = share.sum(-1, keepdim=True)

@@ -13,6 +13,7 @@ from torch.nn import functional as F
 from assay.errors import AssayError
 from assay.rationales.relaxations.drawing import Drawn
 from assay.rationales.relaxations.noise import uniform
+from assay.types import at_least_float32
 
 SHAPES = 1e-2, 100.0  # of the distribution, at least and at most
 NODES = 32  # of the quadrature
@@ -68,5 +69,5 @@ class HardKuma:
 
     @staticmethod
     def _shapes(theta: Float[Tensor, "B K U P"]) -> tuple[Float[Tensor, "B K U"], Float[Tensor, "B K U"]]:
-        a, b = F.softplus(theta.to(torch.promote_types(theta.dtype, torch.float32))).clamp(*SHAPES).unbind(-1)
+        a, b = F.softplus(at_least_float32(theta)).clamp(*SHAPES).unbind(-1)
         return a, b

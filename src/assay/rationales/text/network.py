@@ -14,6 +14,7 @@ from assay.errors import AssayError
 from assay.models.encoders import Block, Recurrent
 from assay.models.projections import softmax
 from assay.rationales.text.pairs import STRANGE, Sequences
+from assay.types import at_least_float32
 
 TINY = 1e-9  # of a probability in a logarithm
 FIRST = SPECIAL.index(START)
@@ -100,7 +101,7 @@ class EncoderDecoder(nn.Module):
         """After each word: what the next is generated from, attention, log-odds of not copying; and the last state."""
         states, hidden = self.decoder(self.embedded(written), hidden.contiguous())
         scores = self.query(states) @ memory.states.transpose(1, 2) * memory.states.shape[-1] ** -0.5
-        scores = scores.to(torch.promote_types(scores.dtype, torch.float32))
+        scores = at_least_float32(scores)
         attention = softmax(scores, memory.mask[:, None].expand_as(scores))
         both = torch.cat([states, attention.to(memory.states) @ memory.states], dim=-1)
         both = F.dropout(both, self.sizes.dropout, self.training)
@@ -109,7 +110,7 @@ class EncoderDecoder(nn.Module):
     def generated(self, merged: Float[Tensor, "N D"]) -> Float[Tensor, "N V"]:
         """The log-probability of every word of the vocabulary."""
         logits = F.linear(merged, self.embedding.weight, self.bias)
-        return logits.to(torch.promote_types(logits.dtype, torch.float32)).log_softmax(-1)
+        return at_least_float32(logits).log_softmax(-1)
 
     def likelihood(self, batch: Sequences) -> Float[Tensor, "B S"]:
         """The log-probability of each word of the targets, given those before; 0 after the end."""

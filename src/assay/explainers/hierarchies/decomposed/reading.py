@@ -27,7 +27,7 @@ from assay.models.huggingface.attending import NAME, implemented
 from assay.models.huggingface.body import Body
 from assay.models.paired import Paired
 from assay.models.rows import INSIDE
-from assay.types import Batch, Model
+from assay.types import Batch, Model, at_least_float32
 
 Readable = Classifier | Hierarchical | Paired | Aspect
 KNOWN = "flat, hierarchical, paired and aspect"
@@ -89,7 +89,7 @@ def _divided(
     rows, sets, _ = chosen.shape
     blocks = Blocks(sets, 0 if versions is None else versions.shape[2], outer)
     x = model.embed(batch)
-    x = x.to(torch.promote_types(x.dtype, torch.float32))
+    x = at_least_float32(x)
     parts = x * (chosen & batch.mask[:, None]).transpose(0, 1)[..., None]
     stack = [x, parts.flatten(0, 1)]
     if versions is not None:
