@@ -1,11 +1,14 @@
 """Every recipe of a selection on texts with the words that people marked: accuracy, size, plausibility, faithfulness.
 
     ASSAY_DATA=folder python -m studies.rationales [--device cuda] [--jobs 4] [--corpora hatexplain,movies]
-        [--models bilstm,minilm] [--recipes lei,mcd] [--folder results] [--runs folder] [--again]
+        [--models bilstm,minilm] [--recipes lei,mcd] [--units word,sentence] [--seeds 0,1,2] [--folder results]
+        [--runs folder] [--again] [--page]
 
-One JSON file a cell is kept: what stands there is only read, so that an interrupted run goes on; `--again` makes what
-failed anew. With `--runs` the models are kept as well. Cells do not depend on one another, and `--jobs` of them are
-made at a time. README.md is written anew from all cells that there are.
+One JSON file a table is kept, with a line for each recipe, kind of units and seed. It is written anew whenever a cell
+is done, and what stands there is only read, so that an interrupted run goes on; `--again` makes what failed anew. With
+`--runs` the models are kept as well. Cells do not depend on one another, and `--jobs` of them are made at a time, those
+that take longest first; two commands at a time must not make cells of one table. README.md is written anew from all
+cells that there are; with `--page` that is all that is done.
 """
 
 from __future__ import annotations
@@ -15,7 +18,6 @@ import os
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import argparse
-import json
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from multiprocessing import get_context
@@ -23,12 +25,14 @@ from pathlib import Path
 
 from assay import progress
 from assay.rationales.recipes import RECIPES
-from studies.pages import put
-from studies.rationales.cells import CORPORA, MODELS, Cell, kept
+from studies import pages
+from studies.rationales.cells import CORPORA, MODELS, UNITS, Cell
+from studies.rationales.kept import gathered, missing, put
 from studies.rationales.tables import page
 from studies.results import Result
 
 HERE = Path(__file__).parent
+SEEDS = (0, 1, 2)
 
 
 def main() -> None:
@@ -36,54 +40,55 @@ def main() -> None:
     parser.add_argument("--corpora", default=",".join(CORPORA))
     parser.add_argument("--models", default=",".join(MODELS))
     parser.add_argument("--recipes", default=",".join(RECIPES))
+    parser.add_argument("--units", default="word,sentence", help="what is selected at once; sentences only of reviews")
+    parser.add_argument("--seeds", default=",".join(map(str, SEEDS)))
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--folder", type=Path, default=HERE / "results", help="where results are kept")
     parser.add_argument("--runs", type=Path, help="where models are kept; without it they are not")
     parser.add_argument("--limit", type=int, help="train on so many texts, for a trial; the page is not written")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--again", action="store_true", help="make what failed anew")
+    parser.add_argument("--page", action="store_true", help="make nothing, and write the page from what there is")
     options = parser.parse_args()
-    names = (options.corpora.split(","), options.models.split(","), options.recipes.split(","))
-    cells = [
-        Cell(corpus, model, recipe, 0, options.limit)
-        for corpus in names[0]
-        for model in names[1]
-        for recipe in names[2]
-    ]
-    make_all(cells, options.folder, options.device, options.jobs, options.again, options.runs)
+    asked = {name: getattr(options, name).split(",") for name in ("corpora", "models", "recipes", "units", "seeds")}
+    if not options.page:
+        make_all(cells(asked, options.limit), options.folder, options.device, options.jobs, options.again, options.runs)
     if options.limit is None:
-        put(HERE / "README.md", page(gathered(options.folder)))
+        pages.put(HERE / "README.md", page(gathered(options.folder)))
+
+
+def cells(asked: dict[str, list[str]], limit: int | None = None) -> list[Cell]:
+    """All that is asked for; sentences only where the study selects any."""
+    return [
+        Cell(corpus, model, recipe, int(seed), units, limit)
+        for seed in asked["seeds"]
+        for corpus in asked["corpora"]
+        for units in asked["units"]
+        if units in UNITS.get(corpus, ("word",))
+        for model in asked["models"]
+        for recipe in asked["recipes"]
+    ]
 
 
 def make_all(
-    cells: Sequence[Cell], folder: Path, device: str, jobs: int = 1, again: bool = False, runs: Path | None = None
+    asked: Sequence[Cell], folder: Path, device: str, jobs: int = 1, again: bool = False, runs: Path | None = None
 ) -> None:
-    """Makes what is missing; with several jobs, in as many processes."""
+    """Makes what is missing; with several jobs, in as many processes. This one alone writes."""
+    waiting = missing(asked, folder, again)
     if jobs == 1:
-        for cell in cells:
-            _told(cell, kept(cell, folder, device, again, runs))
+        for cell in waiting:
+            _done(cell, cell.result(device, runs), folder)
         return
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool, progress.bar() as shown:
-        task = shown.add_task("cells", total=len(cells))
-        waiting = {pool.submit(kept, cell, folder, device, again, runs): cell for cell in cells}
-        for done in as_completed(waiting):
-            _told(waiting[done], done.result())
+        task = shown.add_task("cells", total=len(waiting))
+        running = {pool.submit(cell.result, device, runs): cell for cell in waiting}
+        for done in as_completed(running):
+            _done(running[done], done.result(), folder)
             shown.advance(task)
 
 
-def gathered(folder: Path) -> dict[tuple[str, str], dict[str, Result]]:
-    """All cells that there are, in the order of their names."""
-    found: dict[tuple[str, str], dict[str, Result]] = {}
-    for corpus in CORPORA:
-        for model in MODELS:
-            for recipe in RECIPES:
-                path = folder / f"{Cell(corpus, model, recipe).name}.json"
-                if path.exists():
-                    found.setdefault((corpus, model), {})[recipe] = json.loads(path.read_text(encoding="utf-8"))
-    return found
-
-
-def _told(cell: Cell, result: Result) -> None:
+def _done(cell: Cell, result: Result, folder: Path) -> None:
+    put(folder, cell, result)
     measures = result.get("measures", {})
     told = ", ".join(f"{name} {measures[name]['mean']:.3f}" for name in ("accuracy", "token_f1") if name in measures)
     progress.console.print(f"{cell.name}: {result.get('failed') or told}", highlight=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -12,18 +11,23 @@ from typing import Any
 
 import torch
 
+from assay.data.batches import tokenise
 from assay.data.corpora import corpus
 from assay.data.examples import Corpus
 from assay.errors import AssayError
-from assay.files import write_text
 from assay.models.recipes import Recipe
+from assay.models.store import Opened
+from assay.rationales.measuring import selected
+from assay.rationales.selecting import Selecting
 from assay.rationales.training import Rationalising, rationaliser
 from assay.run.selections import examined
 from assay.run.wanted import chosen
+from studies.rationales.sentences import OVERLAPS, iou_f1
 from studies.results import Result
 
 CORPORA = ("hatexplain", "movies", "planted:phrase")
 MODELS = ("bilstm", "minilm")
+UNITS = {"movies": ("word", "sentence")}  # what is selected at once; posts and planted texts are hardly sentences
 LONGEST = 4000  # words: no review is left out where a network of ours reads; MiniLM reads the first 512 pieces
 
 BILSTM = {"encoder": "lstm", "vectors": "glove", "hidden": 100, "learning_rate": 1e-3}
@@ -35,28 +39,47 @@ SETTINGS: Mapping[tuple[str, str], Mapping[str, Any]] = {
     ("movies", "minilm"): {"epochs": 8, "batch_size": 16},
     ("planted:phrase", "minilm"): {"epochs": 10, "batch_size": 64},
 }
+CHANGED: Mapping[tuple[str, str, str], Mapping[str, Any]] = {
+    ("movies", "minilm", "sentence"): {"epochs": 20},  # as Paranjape et al. (2020) train; their rate is ours, 5e-5
+}
 KEPT = ("created", "device", "versions", "selecting", "reads", "critic", "measures", "pooled", "collapse")
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A recipe by name, on a corpus by name, with "bilstm" or "minilm" players."""
+    """A recipe by name, on a corpus by name, with "bilstm" or "minilm" players, that selects words or sentences.
+
+    The seed draws weights, masks and the order of texts; the texts are the same for all seeds.
+    """
 
     corpus: str
     model: str
     recipe: str
     seed: int = 0
+    units: str = "word"
     limit: int | None = None  # of training texts, for a trial
 
     @property
-    def name(self) -> str:
+    def table(self) -> str:
+        """The name of the file that the result stands in."""
         trial = "" if self.limit is None else f"-{self.limit}"
-        return f"{self.corpus.replace(':', '-')}-{self.model}-{self.recipe}{trial}"
+        return f"{self.corpus.replace(':', '-')}-{self.model}{trial}"
+
+    @property
+    def name(self) -> str:
+        units = "" if self.units == "word" else f"-{self.units}"
+        return f"{self.table}-{self.recipe}{units}" + (f"-seed-{self.seed}" if self.seed else "")
+
+    @property
+    def key(self) -> tuple[str, str, int]:
+        return self.recipe, self.units, self.seed
 
     def asked(self, device: str) -> Rationalising:
-        options = dict(SETTINGS[self.corpus, self.model])
+        options = {**SETTINGS[self.corpus, self.model], **CHANGED.get((self.corpus, self.model, self.units), {})}
         encoder = "minilm" if self.model == "minilm" else None
-        wanted = chosen(self.recipe, encoder, seed=self.seed, device=device, **options)
+        units = "token" if self.units == "word" else self.units
+        wanted = chosen(self.recipe, encoder, units=units, seed=self.seed, device=device, **options)
+        assert isinstance(wanted, Rationalising)
         if isinstance(wanted.base, Recipe):
             text = replace(wanted.base.text, longest=LONGEST)
             wanted = replace(wanted, base=replace(wanted.base, text=text))
@@ -64,7 +87,7 @@ class Cell:
 
     def result(self, device: str, runs: Path | None = None) -> Result:
         """The measures, or why there are none; with a folder for runs, an interrupted training goes on there."""
-        given, started = texts(self.corpus, self.seed, self.limit), time.monotonic()
+        given, started = texts(self.corpus, self.limit), time.monotonic()
         folder = None if runs is None else runs / self.name / "model"
         try:
             model = rationaliser(given, self.asked(device), folder, device)
@@ -75,25 +98,25 @@ class Cell:
         seconds = round(time.monotonic() - started, 1)
         answer = examined(model, given, self.seed)
         held = {name: answer[name] for name in KEPT if name in answer}
+        if self.units == "sentence":
+            held["pooled"] |= by_sentence(model, given)
         about = {"name": given.name, **{name: answer["corpus"][name] for name in ("measured", "marked", "majority")}}
         training = {name: answer["model"][name] for name in ("epochs", "best_epoch", "best_dev", "shares")}
         return held | {"corpus": about, "training": training, "seconds": seconds}
 
 
-def kept(cell: Cell, results: Path, device: str, again: bool = False, runs: Path | None = None) -> Result:
-    """The result in the folder, or one that is made now and put there."""
-    path = results / f"{cell.name}.json"
-    found: Result = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    if not found or (again and "failed" in found):
-        found = cell.result(device, runs)
-        write_text(path, json.dumps(found, indent=1, allow_nan=False) + "\n")
-    return found
+def by_sentence(model: Opened, given: Corpus) -> dict[str, float | None]:
+    """The IOU F1 of selected sentences at each overlap of OVERLAPS, by name."""
+    assert isinstance(model.network, Selecting)
+    rows, _ = tokenise(given.test, model.tokeniser, model.tokeniser.options.longest)
+    found = selected(model.network, rows)
+    return {f"iou_f1_sentences_{overlap:g}": iou_f1(found, overlap) for overlap in OVERLAPS}
 
 
 @cache
-def texts(name: str, seed: int, limit: int | None) -> Corpus:
+def texts(name: str, limit: int | None) -> Corpus:
     """The corpus, read once by each process."""
     from assay.data.subsets import thinned
 
-    found = corpus(name, seed)
-    return found if limit is None else thinned(found, limit, seed)
+    found = corpus(name)
+    return found if limit is None else thinned(found, limit, 0)
