@@ -26,6 +26,7 @@ from pathlib import Path
 from assay import progress
 from assay.rationales.recipes import RECIPES
 from studies import pages
+from studies.rationales import sentences
 from studies.rationales.cells import CORPORA, MODELS, UNITS, Cell
 from studies.rationales.kept import gathered, missing, put
 from studies.rationales.tables import page
@@ -54,7 +55,7 @@ def main() -> None:
     if not options.page:
         make_all(cells(asked, options.limit), options.folder, options.device, options.jobs, options.again, options.runs)
     if options.limit is None:
-        pages.put(HERE / "README.md", page(gathered(options.folder)))
+        pages.put(HERE / "README.md", page(gathered(options.folder), sentences.kept(options.folder)))
 
 
 def cells(asked: dict[str, list[str]], limit: int | None = None) -> list[Cell]:

@@ -22,7 +22,7 @@ from assay.rationales.selecting import Selecting
 from assay.rationales.training import Rationalising, rationaliser
 from assay.run.selections import examined
 from assay.run.wanted import chosen
-from studies.rationales.sentences import OVERLAPS, iou_f1
+from studies.rationales.sentences import OVERLAPS, SHARE, iou_f1
 from studies.results import Result
 
 CORPORA = ("hatexplain", "movies", "planted:phrase")
@@ -40,7 +40,8 @@ SETTINGS: Mapping[tuple[str, str], Mapping[str, Any]] = {
     ("planted:phrase", "minilm"): {"epochs": 10, "batch_size": 64},
 }
 CHANGED: Mapping[tuple[str, str, str], Mapping[str, Any]] = {
-    ("movies", "minilm", "sentence"): {"epochs": 20},  # as Paranjape et al. (2020) train; their rate is ours, 5e-5
+    ("movies", "bilstm", "sentence"): {"rate": SHARE},
+    ("movies", "minilm", "sentence"): {"rate": SHARE, "epochs": 20},  # also as they train; their rate is ours, 5e-5
 }
 KEPT = ("created", "device", "versions", "selecting", "reads", "critic", "measures", "pooled", "collapse")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 import numpy as np
 
@@ -33,8 +34,8 @@ PUBLISHED: Mapping[tuple[str, str], Sequence[tuple[str, Mapping[str, float]]]] =
     ),
     ("movies", "sentence"): (
         (
-            "Paranjape et al. (2020), information bottleneck; IOU F1 0.275 at an overlap of .5 or .1: their code "
-            "prints both",
+            "Paranjape et al. (2020), information bottleneck; IOU F1 0.275 at an overlap of .5 or .1 (their code "
+            "prints both)",
             {"accuracy": 0.840},
         ),
     ),
@@ -44,14 +45,20 @@ Table = Mapping[str, Seeds]
 """Recipes of a table by name, and of each its results by seed."""
 
 
-def page(results: Mapping[tuple[str, str, str], Table]) -> str:
-    """All tables; results are by corpus, model and units, then by recipe, then by seed."""
+def page(
+    results: Mapping[tuple[str, str, str], Table], drawn: Mapping[str, Mapping[str, float]] = MappingProxyType({})
+) -> str:
+    """All tables; results are by corpus, model and units, then by recipe, then by seed.
+
+    `drawn` is what is reached on whole reviews by what is drawn at random, by units.
+    """
     lines: list[str] = []
     for (corpus, model, units), recipes in results.items():
         good = {name: made for name, seeds in recipes.items() if (made := worked(seeds))}
         if good:
             lines += [f"### {TITLES.get(corpus, corpus)}, {MODELS[model]}{', sentences' * (units == 'sentence')}", ""]
-            lines += [*_about(good, units), "", *_table(corpus, units, good), "", *_said(recipes, good), ""]
+            chance = drawn.get(units, {}) if (corpus, model) == ("movies", "bilstm") else {}
+            lines += [*_about(good, units), "", *_table(corpus, units, good, chance), "", *_said(recipes, good), ""]
     made = [
         result
         for recipes in results.values()
@@ -123,7 +130,7 @@ def _counted(results: Table) -> str:
     return f"Means over {min(counts)} to {max(counts)} seeds, and in brackets the lowest and the highest.{alone}"
 
 
-def _table(corpus: str, units: str, results: Table) -> list[str]:
+def _table(corpus: str, units: str, results: Table, chance: Mapping[str, float]) -> list[str]:
     """A row for each recipe that learnt; the best mean of each column is bold."""
     columns = COLUMNS | (SENTENCES if units == "sentence" else {})
     shown = {name: seeds for name, seeds in results.items() if learnt(seeds)}
@@ -132,7 +139,8 @@ def _table(corpus: str, units: str, results: Table) -> list[str]:
     for name, seeds in shown.items():
         numbers = [(values(seeds, column), best[column]) for column in columns]
         rows.append([name, str(len(seeds)), *(_cell(found, top) for found, top in numbers)])
-    for title, figures in PUBLISHED.get((corpus, units), ()):
+    beside = [(f"as large a share of {units}s drawn at random", chance)] if chance else []
+    for title, figures in [*beside, *PUBLISHED.get((corpus, units), ())]:
         told = [f"{figures[column]:.3f}" if column in figures else "–" for column in columns]
         rows.append([f"*{title}*", "–", *told])
     lines = ["| " + " | ".join(row) + " |" for row in rows]

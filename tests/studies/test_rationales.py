@@ -22,7 +22,7 @@ from studies.rationales.__main__ import make_all
 from studies.rationales.cells import CORPORA, MODELS, SETTINGS, Cell
 from studies.rationales.findings import apart, said
 from studies.rationales.kept import gathered, missing, put, read
-from studies.rationales.sentences import at_random, iou_f1
+from studies.rationales.sentences import at_random, iou_f1, measured
 from studies.rationales.tables import COLUMNS, SENTENCES, at_chance, page
 from tests.rationales.folders import phrases
 
@@ -145,6 +145,10 @@ def test_published_figures_over_sentences_stand_beside_sentences_only() -> None:
     assert "Paranjape" not in words and "0.275" not in words
     sentences = {"iou_f1_sentences_0.5": 0.123, "iou_f1_sentences_0.1": 0.234}
     text = page({("movies", "bilstm", "sentence"): {"lei": {0: row(0.8, **sentences)}}})
+    assert "drawn at random" not in text
+    by_chance = page({("movies", "bilstm", "sentence"): {"lei": {0: row(0.8)}}}, {"sentence": {"token_f1": 0.331}})
+    drawn = lines(by_chance, "| ")[2]
+    assert drawn[0] == "*as large a share of sentences drawn at random*" and drawn.count("0.331") == 1
     head, lei, published = lines(text, "| ")
     assert lei[head.index(SENTENCES["iou_f1_sentences_0.5"])] == "**0.123**"
     assert published[0].startswith("*Paranjape") and "### ERASER movies, BiLSTM, sentences" in text
@@ -194,6 +198,14 @@ def test_the_f1_of_sentences_is_that_of_loops() -> None:
     for overlap in (0.5, 0.1):
         assert iou_f1(found, overlap) == pytest.approx(_looped(found, overlap))
     assert iou_f1(found[-1:], 0.5) is None
+    told = measured(found)
+    assert told["iou_f1_sentences_0.5"] == pytest.approx(_looped(found, 0.5))
+    both = [
+        2 * int((each.kept & each.row.truth.numpy()).sum()) / int(each.kept.sum() + each.row.truth.sum())
+        for each in found[:-1]
+        if each.row.truth is not None
+    ]
+    assert told["token_f1"] == pytest.approx(np.mean(both))
 
 
 def _text(generator: np.random.Generator, length: int) -> Tokenised:
