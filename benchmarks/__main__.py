@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +20,7 @@ import torch
 
 from assay import progress
 from assay.audits.adversary import Adversary
+from assay.audits.agreement import Agreement
 from assay.audits.cases import Case
 from assay.audits.permutation import Permutation
 from assay.data.batches import by_tokens
@@ -27,13 +29,15 @@ from assay.metrics.agreement import kendall
 from assay.models.architecture import Architecture
 from assay.models.classifier import Classifier
 from assay.models.dependence import state_slopes
+from assay.models.precision import doubled
 from assay.run.portions import TOKENS
 from assay.types import Batch
 from benchmarks import plain
 from studies.pages import put
 
 PAGE = Path("docs/performance.md")
-SENTENCES, WORDS, LOOPED = 1821, 16_175, 16  # the size of SST's test split and vocabulary; sentences in a plain loop
+SENTENCES, WORDS, LOOPED, PRECISE = 1821, 16_175, 16, 8
+"""The size of SST's test split and vocabulary; sentences in a plain loop, and batches read in both precisions."""
 
 
 @dataclass(frozen=True)
@@ -116,6 +120,22 @@ def milliseconds(run: Callable[[Batch], object], batches: list[Batch]) -> float:
     return 1000 * (time.process_time() - start) / sum(map(len, batches))
 
 
+def precisions(model: Classifier, batches: list[Batch]) -> list[str]:
+    """Lines of a table: explaining in float32 and in float64, as audits do; last, with all comparisons of ranks."""
+    names = ("attention", "gradient", "leave_one_out", "integrated_gradients", "lrp")
+
+    def agreement(network: Classifier, batch: Batch) -> object:
+        scores = {name: EXPLAINERS[name](network, batch, batch.labels) for name in names}
+        return Agreement()(Case(network, batch, scores))
+
+    wanted = {name: partial(lambda name, n, b: EXPLAINERS[name](n, b, b.labels), name) for name in names}
+    double, rows = doubled(model), []
+    for name, run in (wanted | {"all five, and τ of every pair": agreement}).items():
+        times = [milliseconds(partial(run, network), batches) for network in (model, double)]
+        rows.append(f"| {name} | {times[0]:.3f} | {times[1]:.3f} | {times[1] / times[0]:.2f}× |")
+    return rows
+
+
 def some(batches: list[Batch]) -> list[Batch]:
     """Sentences of all lengths for the plain loop, which would take too long on all."""
     every = [one for batch in batches for one in plain.singles(batch)]
@@ -144,19 +164,21 @@ def main() -> None:
     few = some(batches)
     rows = []
     with progress.bar() as shown:
-        task = shown.add_task("measuring", total=len(steps(model)) + 2)
+        task = shown.add_task("measuring", total=len(steps(model)) + 3)
         for step in steps(model):
             ours, loop = milliseconds(step.ours, batches), milliseconds(step.loop, few)
             rows.append(
                 f"| {step.name} | {ours:.3f} | {loop:.2f} | {loop / ours:.0f}× | {step.wanted} | {step.published} |"
             )
             shown.advance(task)
+        doubles = precisions(model, batches[:: max(1, len(batches) // PRECISE)])
+        shown.advance(task)
         peaks = []
         for examples in (500, 4000):
             peaks.append(f"{examples:,} sentences: {peak_megabytes(examples):.0f} MB")
             shown.advance(task)
     given = {"machine": machine(), "date": time.strftime("%Y-%m-%d"), "peaks": "; ".join(peaks)}
-    put(PAGE, TEXT.format(rows="\n".join(rows), **given), "plain loops")
+    put(PAGE, TEXT.format(rows="\n".join(rows), doubles="\n".join(doubles), **given), "plain loops")
 
 
 TEXT = """Made by `make bench` on {date}: {machine}.
@@ -172,6 +194,13 @@ over a sample of the sentences. *Wanted* is the goal we set; *published* is what
 
 The exact adversary finds the optimum; the search in the loop column finds a lower bound of it. With ten classes ours is
 a lower bound too, a higher one, with an upper bound beside it.
+
+Audits explain networks of ours in float64, so that ranks are not those of rounding ([precision](precision.md)). What
+that costs, in the same run; float32 is what audits read before:
+
+| explainer | float32, ms | float64, ms | ratio |
+|---|---|---|---|
+{doubles}
 
 Memory is bounded by tokens, not by examples. Peak of a whole audit (all explainers, all audits), interpreter and
 libraries included: {peaks}.
