@@ -4,6 +4,7 @@
 
 `results/` gets every finding and every table with its tests, `figures/` a panel for each corpus and question, and
 README.md a table for each question. What is finished is kept in the folder of the study, so an interrupted run goes on.
+`--trials` stops before the page, for a machine that cannot draw: the same command makes it where `OUT/trials` is copied to.
 Where a study has a command of its own, its page is that command's: its plan is for `assay study`.
 """
 
@@ -15,11 +16,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from assay.files import write_text
-from assay.report.canvas import svg
 from assay.report.forms.markdown import text
 from assay.report.studies import words
 from assay.report.studies.answers import Answer
-from assay.report.studies.figures import panels
 from assay.report.studies.tables import Shown, shown
 from assay.study import keeping
 from assay.study.engines.local import Local
@@ -28,7 +27,6 @@ from assay.study.folder import Folder
 from assay.study.plans import NAME, StudyPlan, read
 from assay.study.questions import answered, questions
 from assay.study.running import run
-from assay.study.writing import FINDINGS, TABLES, named, write
 from studies.pages import made_from, put
 
 HERE = Path(__file__).parent
@@ -41,12 +39,14 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="the folder of the study; without it runs/ and the plan's name")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--device", default="cpu")
+    parser.add_argument("--trials", action="store_true", help="run the trials alone, without the page")
     options = parser.parse_args()
     plan = read(HERE / options.study / NAME)
     place = options.out or keeping.RUNS / plan.name
     keeping.keep(plan, place, HERE / options.study / NAME)
     run(plan.trials, place, Local(options.jobs, devices=(options.device,)))
-    publish(plan, place, HERE / options.study)
+    if not options.trials:
+        publish(plan, place, HERE / options.study)
 
 
 def plans() -> list[str]:
@@ -57,6 +57,8 @@ def plans() -> list[str]:
 
 def publish(plan: StudyPlan, place: Path, target: Path) -> None:
     """Puts what came of a plan in the folder `place` beside the plan in `target`."""
+    from assay.study.writing import FINDINGS, TABLES, named, write
+
     folder, results = Folder(place), target / "results"
     write(plan, folder)
     results.mkdir(exist_ok=True)
@@ -111,6 +113,9 @@ def _said(answer: Answer) -> str:
 
 def _drawn(answer: Answer, name: str, figures: Path) -> dict[str, str]:
     """Writes a panel for each corpus, and gives what shows it, by corpus."""
+    from assay.report.canvas import svg
+    from assay.report.studies.figures import panels
+
     figures.mkdir(exist_ok=True)
     links: dict[str, str] = {}
     for number, (corpus, figure) in enumerate(panels(answer), start=1):

@@ -13,7 +13,7 @@ from torch.nn.functional import pad
 
 from assay.audits.cases import Case
 from assay.audits.findings import summarise
-from assay.audits.minimal_set import MinimalSet
+from assay.audits.minimal_set import Erased, MinimalSet
 from assay.data.batches import by_tokens, collate, tokenise
 from assay.data.corpora import corpus
 from assay.data.text import TextOptions
@@ -45,37 +45,72 @@ def plain(text: erased.Text) -> dict[str, float]:
     """Every measure of one text but the optimum's mass, since there can be several smallest sets."""
     n, best = len(text), least(text)
     fewest = math.inf if best is None else len(best)
-    found = {"items": n, "never:optimum": fewest == math.inf, "fraction:optimum": fewest / n}
+    found = {"items": n, "never:optimum": best is None, "erased:optimum": min(fewest, n) / n}
     counts = {}
     for name, order in text.rankings().items():
         counts[name] = count = needed(text, order)
-        never = count == math.inf
-        mass = math.nan if never else float(text.weights[0, order[:count]].sum())
-        optimal = math.nan if best is None else count == fewest
-        found |= {f"never:{name}": never, f"fraction:{name}": count / n, f"mass:{name}": mass}
-        found |= {f"excess:{name}": math.nan if never else count - fewest, f"optimal:{name}": optimal}
+        gone = n if count == math.inf else int(count)
+        mass = float(text.weights[0, order[:gone]].sum())
+        found |= {f"never:{name}": count == math.inf, f"erased:{name}": gone / n, f"erased_mass:{name}": mass}
+        found |= {f"too_many:{name}": gone - fewest, f"optimal:{name}": count == fewest}
     for one, other in permutations(RANKINGS, 2):
-        both = counts[one] == counts[other] == math.inf
-        found[f"wins:{one}~{other}"] = math.nan if both else counts[one] < counts[other]
-    return {name: math.nan if n == 1 or math.isinf(value) else float(value) for name, value in found.items()}
+        found[f"wins:{one}~{other}"] = counts[one] < counts[other]
+    compared = ("too_many", "optimal", "wins")  # with a set that changes the decision, where there is one
+    hidden = [name for name in found if n == 1 or (best is None and name.startswith(compared))]
+    return {name: float(value) for name, value in found.items()} | dict.fromkeys(hidden, math.nan)
+
+
+def unchanged(text: erased.Text, order: list[int], steps: int) -> list[bool]:
+    """Whether the decision is still the first one in each of so many even steps from no items erased to all."""
+    changed = [text.flips(order[:k]) for k in range(len(text) + 1)]
+    return [not any(changed[: step * len(text) // steps + 1]) for step in range(steps)]
 
 
 @SHAPES
 @pytest.mark.parametrize("classes", [2, 4])
 def test_every_measure_is_what_plain_loops_find(shape: str, classes: int) -> None:
-    never, excess = [], []
+    never, excess, missed = [], [], []
     for bias in (0.5, 2.0):
         model, batch = erased.model(shape, classes, bias), erased.batch()
         found = MinimalSet(seed=3)(Case(model, batch, {})).measures
         expected = [plain(text) for text in erased.texts(model, batch, seed=3)]
-        assert {*found} == {*expected[0], "mass:optimum"}
+        assert {*found} == {*expected[0], "erased_mass:optimum"}
         for measure in expected[0]:
             assert found[measure].dtype == np.float64
             np.testing.assert_allclose(found[measure], [row[measure] for row in expected], atol=1e-9, err_msg=measure)
         never += found["never:optimum"].tolist()
-        excess += found["excess:random"].tolist()
+        excess += found["too_many:random"].tolist()
+        missed += [found[f"never:{name}"] > found["never:optimum"] for name in RANKINGS]
     assert 0.0 in never and 1.0 in never and np.isnan(never).any()  # else little has been shown
     assert np.nanmax(excess) > 0
+    assert np.any(missed)  # a ranking that never changes a decision that some set does change
+
+
+@SHAPES
+def test_the_mean_share_is_the_area_over_the_curve_of_changed_decisions_of_all_texts(shape: str) -> None:
+    model, batch = erased.model(shape, 3, 2.0), erased.batch()
+    found = MinimalSet(seed=3)(Case(model, batch, {})).measures
+    several = [text for text in erased.texts(model, batch, seed=3) if len(text) > 1]
+    grid = math.lcm(*map(len, several))
+    for name in RANKINGS:
+        area = np.mean([unchanged(text, text.rankings()[name], grid) for text in several])
+        assert np.nanmean(found[f"erased:{name}"]) == pytest.approx(area, abs=1e-12)
+        assert np.isfinite(found[f"erased:{name}"]).sum() == len(several)  # the same texts for every ranking
+        assert np.isfinite(found[f"too_many:{name}"]).sum() == (found["never:optimum"] == 0).sum()
+
+
+def test_a_ranking_that_never_changes_the_decision_is_last_and_not_left_out() -> None:
+    flipped = np.array([[True, False, True], [True, False, True], [False, False, False]])
+    count = np.array([[2, 4, 1], [3, 5, 3], [4, 4, 4]], dtype=float)
+    mass = np.where(flipped, 0.5, 1.0)
+    found = Erased(["random", "attention", "optimum"], flipped, count, mass, np.array([4.0, 5.0, 4.0])).measures()
+    means = [float(np.mean(found[f"erased:{name}"])) for name in ("random", "attention", "optimum")]
+    assert means == pytest.approx([(2 / 4 + 3 / 5 + 1) / 3, 1, (1 / 4 + 3 / 5 + 1) / 3])
+    assert found["never:attention"].tolist() == [1, 1, 1]
+    np.testing.assert_array_equal(found["too_many:attention"], [3, 2, np.nan])  # all others went, and did not help
+    np.testing.assert_array_equal(found["too_many:random"], [1, 0, np.nan])
+    np.testing.assert_array_equal(found["optimal:attention"], [0, 0, np.nan])
+    np.testing.assert_array_equal(found["wins:random~attention"], [1, 1, np.nan])
 
 
 @SHAPES
@@ -98,7 +133,9 @@ def test_the_words_shown_are_those_of_a_smallest_set(shape: str) -> None:
             assert text.flips(chosen)
             if len(text) > 1:
                 mass = float(text.weights[0, sorted(chosen)].sum())
-                assert answer.measures["mass:optimum"][row] == pytest.approx(mass)
+                assert answer.measures["erased_mass:optimum"][row] == pytest.approx(mass)
+        elif len(text) > 1:
+            assert answer.measures["erased_mass:optimum"][row] == pytest.approx(1)
         sizes.add(len(chosen))
     assert len(sizes) > 2
 
@@ -137,8 +174,8 @@ def test_findings_tell_wins_over_all_texts_and_the_optimum_by_class() -> None:
         f"{one}~{other}" for one, other in permutations(RANKINGS, 2)
     }
     assert all(own == {"all"} for (measure, _), own in groups.items() if measure == "wins")
-    assert groups["fraction", "optimum"] == {"all", "no", "yes"}
-    assert {subject for measure, subject in groups if measure == "excess"} == {*RANKINGS}
+    assert groups["erased", "optimum"] == {"all", "no", "yes"}
+    assert {subject for measure, subject in groups if measure == "too_many"} == {*RANKINGS}
     counted = next(each for each in found if (each.measure, each.subject, each.group) == ("never", "optimum", "all"))
     assert (counted.n, counted.undefined) == (9, 1)
 

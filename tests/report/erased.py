@@ -70,17 +70,17 @@ def minimal_set(example: dict[str, Any]) -> dict[str, float]:
     row: dict[str, float] = {"items": float(size)}
     for name, order in orders.items():
         k = needed[name]
-        row[f"fraction:{name}"] = math.nan if k is None else k / size
-        row[f"mass:{name}"] = math.nan if k is None else float(played.weights[order[:k]].sum())
+        row[f"erased:{name}"] = (k or size) / size
+        row[f"erased_mass:{name}"] = float(played.weights[order[:k]].sum())
         row[f"never:{name}"] = float(k is None)
     best = needed["optimum"]
     for name in RANKINGS:
         k = needed[name]
-        row[f"excess:{name}"] = math.nan if k is None or best is None else float(k - best)
+        row[f"too_many:{name}"] = math.nan if best is None else float((k or size) - best)
         row[f"optimal:{name}"] = math.nan if best is None else float(k == best)
     for one, other in permutations(RANKINGS, 2):
         first, second = (math.inf if needed[name] is None else needed[name] for name in (one, other))
-        row[f"wins:{one}~{other}"] = math.nan if first == second == math.inf else float(first < second)  # type: ignore[operator]
+        row[f"wins:{one}~{other}"] = math.nan if best is None else float(first < second)  # type: ignore[operator]
     return row
 
 

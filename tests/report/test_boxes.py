@@ -14,7 +14,7 @@ from assay.records import Record
 from assay.report import plots
 from assay.report.boxes import whiskers
 from assay.report.canvas import svg
-from assay.report.rankings import RANKINGS
+from assay.report.rankings import RANKINGS, shares
 
 
 def words(record: Record, name: str) -> list[str]:
@@ -65,34 +65,37 @@ def test_a_whisker_never_ends_inside_the_box() -> None:
     assert whiskers(np.array([0.25])) == dict.fromkeys(("low", "first", "median", "third", "high"), 0.25)
 
 
-@pytest.mark.parametrize(("name", "measure"), [("minimal_set", "fraction"), ("minimal_set_mass", "mass")])
+@pytest.mark.parametrize(("name", "measure"), [("minimal_set", "erased"), ("minimal_set_mass", "erased_mass")])
 def test_every_ranking_has_a_box_beside_the_smallest_set(erased: Record, name: str, measure: str) -> None:
     drawn = rows(erased, name)
-    assert [row["name"] for row in drawn] == list(RANKINGS.values())
-    assert [row["exact"] for row in drawn] == [True, False, False, False, False, False]
-    for ranking, row in zip(RANKINGS, drawn, strict=True):
+    order = list(shares(erased, measure))
+    assert [row["name"] for row in drawn] == [RANKINGS[ranking] for ranking in order]
+    assert [row["exact"] for row in drawn] == [ranking == "optimum" for ranking in order]
+    for ranking, row in zip(order, drawn, strict=True):
+        lost = np.mean(numbers(erased, "minimal_set", f"never:{ranking}"))
         values = numbers(erased, "minimal_set", f"{measure}:{ranking}")
         quartiles = statistics.quantiles(values, n=4, method="inclusive")
         assert [row["first"], row["median"], row["third"]] == pytest.approx(quartiles)
-        assert row["label"] == f"{100 * np.median(values):.1f} %"
+        assert row["label"] == f"{100 * np.median(values):.1f} %" + (f", never {100 * lost:.0f} %" if lost else "")
         assert row["low"] in values
         assert row["high"] in values
     shown = words(erased, name)
-    assert [word for word in shown if word in RANKINGS.values()] == list(RANKINGS.values())
+    assert [word for word in shown if word in RANKINGS.values()] == [RANKINGS[ranking] for ranking in order]
+    assert any("never" in row["label"] for row in drawn)
     assert {row["label"] for row in drawn} <= set(shown)
 
 
 def test_the_median_of_the_smallest_set_runs_through_all_rows(erased: Record) -> None:
     line = next(each for each in held(erased, "minimal_set") if "x" in each[0])
-    assert line == [{"x": rows(erased, "minimal_set")[0]["median"]}]
+    assert line == [{"x": np.median(numbers(erased, "minimal_set", "erased:optimum"))}]
     figure = plots.FIGURES["minimal_set"](erased)
     assert figure is not None
     assert svg(figure).count("stroke-dasharray") == 1
 
 
 def test_sentences_are_called_so_on_the_axis(erased: Record, worded: Callable[..., Record]) -> None:
-    assert "words erased before the decision changes" in words(erased, "minimal_set")
-    assert "sentences erased before the decision changes" in words(worded(erased), "minimal_set")
+    assert "words erased until the decision changes" in words(erased, "minimal_set")
+    assert "sentences erased until the decision changes" in words(worded(erased), "minimal_set")
 
 
 def test_gaps_are_sorted_into_tenths_with_the_texts_that_fall_below_zero(erased: Record) -> None:

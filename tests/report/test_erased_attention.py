@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -12,15 +11,19 @@ import pytest
 
 from assay.records import Record
 from assay.report.attention import sentences
+from assay.report.canvas import svg
 from assay.report.examples import groups, notes
 from assay.report.facts import facts, glossary
 from assay.report.flips import alone, flip_tables
 from assay.report.matrices import matrices
 from assay.report.page import render
-from assay.report.rankings import RANKINGS, ranking_rows, shortest
+from assay.report.plots import FIGURES
+from assay.report.rankings import RANKINGS, ranking_rows, shares, shortest
 from assay.report.sections import captions, sections
 from assay.report.writing import interval, number
+from assay.run.result import Result
 from tests.report.parsed import Page, words
+from tests.report.synthetic import changed
 
 SUBJECTS = ("attention", "gradient", "product")
 
@@ -57,47 +60,135 @@ def section_of(text: str, title: str) -> str:
 def test_the_answer_tells_the_optimum_attention_and_a_random_order(erased: Record) -> None:
     told = shortest(erased)
     assert told is not None
-    medians = {name: 100 * np.median(values(erased, "minimal_set", f"fraction:{name}")) for name in RANKINGS}
+    medians = {name: 100 * np.median(values(erased, "minimal_set", f"erased:{name}")) for name in RANKINGS}
     assert f"must erase at least {medians['optimum']:.1f} % of the words (median, exact)" in told
-    counts = {name: len(values(erased, "minimal_set", f"fraction:{name}")) for name in RANKINGS}
-    assert counts["attention"] < counts["optimum"]
-    assert (
-        f"going down the attention takes {medians['attention']:.1f} % in the {counts['attention']} texts where it ever "
-        f"does, a random order {medians['random']:.1f} % in the {counts['random']} texts where it ever does." in told
-    )
-    assert f"as short as possible in {share(erased, 'minimal_set', 'optimal:attention')} of texts" in told
-    excess = erased.finding("minimal_set", "attention", "excess")
+    assert f"attention takes {medians['attention']:.1f} %, a random order {medians['random']:.1f} %." in told
+    assert f"as short as possible in {share(erased, 'minimal_set', 'optimal:attention')} of the texts" in told
+    excess = erased.finding("minimal_set", "attention", "too_many")
     assert excess is not None
     assert f"takes {excess.mean:.1f} words more than needed on average" in told
     assert f"(95 % interval {interval(excess.low, excess.high, 2)}, n = {excess.n})" in told
 
 
 def test_texts_that_need_everything_or_more_are_counted(erased: Record) -> None:
-    fraction = [0.5, 1.0, 1.0, math.nan] + [0.25] * 6
-    record = replaced(erased, "fraction:optimum", fraction)
-    record = replaced(record, "never:optimum", [float(math.isnan(each)) for each in fraction])
+    record = replaced(erased, "erased:optimum", [0.5, 1.0, 1.0, 1.0] + [0.25] * 6)
+    record = replaced(record, "never:optimum", [0.0] * 3 + [1.0] + [0.0] * 6)
     told = shortest(record)
     assert told is not None
     assert "In 3 of 10 texts nothing short of all words does, in 1 not even that." in told
-    record = replaced(replaced(erased, "fraction:optimum", [0.5] * 9), "never:optimum", [0.0] * 9)
+    record = replaced(replaced(erased, "erased:optimum", [0.5] * 9), "never:optimum", [0.0] * 9)
     assert "nothing short" not in (shortest(record) or "")
 
 
 def test_the_table_of_rankings_holds_the_numbers_of_the_record(erased: Record) -> None:
     grid = ranking_rows(erased)
-    assert [row[0] for row in grid.rows] == list(RANKINGS.values())
-    for name, row in zip(RANKINGS, grid.rows, strict=True):
-        found = values(erased, "minimal_set", f"fraction:{name}")
+    means = {name: values(erased, "minimal_set", f"erased:{name}").mean() for name in RANKINGS}
+    names = sorted(RANKINGS, key=means.__getitem__)
+    assert names[0] == "optimum"
+    assert [row[0] for row in grid.rows] == [RANKINGS[name] for name in names]
+    sizes = set()
+    for name, row in zip(names, grid.rows, strict=True):
+        found = values(erased, "minimal_set", f"erased:{name}")
         never = values(erased, "minimal_set", f"never:{name}")
+        sizes.add(len(found))
         assert row[1:3] == (f"{100 * np.median(found):.1f} %", f"{100 * found.mean():.1f} %")
-        assert row[-1] == f"{int(never.sum())} of {len(never)}"
+        assert row[3] == f"{int(never.sum())} of {len(never)}"
         if name == "optimum":
-            assert row[3:6] == ("–", "–", "–")
+            assert row[4:] == ("–", "–", "–")
             continue
-        excess = erased.finding("minimal_set", name, "excess")
+        excess = erased.finding("minimal_set", name, "too_many")
         assert excess is not None
-        assert row[3:5] == (number(excess.mean, 2), interval(excess.low, excess.high, 2))
-        assert row[5] == share(erased, "minimal_set", f"optimal:{name}")
+        assert row[4:6] == (number(excess.mean, 2), interval(excess.low, excess.high, 2))
+        assert row[6] == share(erased, "minimal_set", f"optimal:{name}")
+    assert len(sizes) == 1  # all of the same texts
+
+
+def never_flipping(record: Record, name: str, but: int = 1) -> Record:
+    """The record with a ranking that changes no decision but this many, each of those after one word of a hundred."""
+    mine = record.audit_rows("minimal_set")
+    known = np.flatnonzero(np.isfinite(mine[f"erased:{name}"].to_numpy()))
+    lost = np.full(mine.num_rows, np.nan)
+    lost[known] = 1.0
+    lost[known[:but]] = 0.0
+    columns = {"erased": np.where(lost == 0, 0.01, lost), "never": lost}
+    for measure, numbers in columns.items():
+        record = replaced(record, f"{measure}:{name}", numbers.tolist())
+        told = {"mean": float(np.nanmean(numbers)), "n": len(known)}
+        record = changed(record, "minimal_set", name, measure, **told)
+    return record
+
+
+@pytest.mark.parametrize("name", ["attention", "product", "random"])
+def test_a_ranking_that_never_flips_is_last_wherever_rankings_stand(erased: Record, name: str) -> None:
+    record = never_flipping(erased, name)
+    total = len(values(record, "minimal_set", f"never:{name}"))
+    title, lost = RANKINGS[name], f"{total - 1} of {total}"
+    assert ranking_rows(record).rows[-1][0] == title
+    assert ranking_rows(record).rows[-1][3] == lost
+    figure = FIGURES["minimal_set"](record)
+    assert figure is not None
+    drawn = re.findall(r"<text[^>]*>([^<]*)</text>", svg(figure))
+    named = [each for each in drawn if each in RANKINGS.values()]
+    assert (named[0], named[-1]) == (RANKINGS["optimum"], title)
+    labels = [each for each in drawn if re.match(r"\d+\.\d %", each)]
+    assert len(labels) == len(named) and labels[-1] == f"100.0 %, never {100 * (total - 1) / total:.0f} %"
+    told = f"and {title} {100 * (total - 0.99) / total:.1f} % (never in {100 * (total - 1) / total:.1f} %)."
+    assert told in (shortest(record) or "")
+    assert told.replace(" ", "") in re.sub(r"\s", "", str(Result(record)))  # a terminal breaks lines
+    page = section_of(render(record), "How many words must go before the decision changes?")
+    rows = [words(row) for row in Page(page[page.index("<table") : page.index("</table>")] + "</table>").texts("tr")]
+    assert rows[1].startswith(RANKINGS["optimum"])
+    assert rows[-1].startswith(title) and lost in rows[-1]
+
+
+def test_the_smallest_set_is_never_above_a_ranking_in_any_summary_of_texts(erased: Record) -> None:
+    for but in (0, 1, 30):
+        found = shares(never_flipping(erased, "attention", but))
+        for name, column in found.items():
+            assert len(column) == len(found["optimum"])
+            if name != "attention":  # which is made up here
+                assert (found["optimum"] <= column).all()
+        assert np.median(found["optimum"]) <= np.median(found["gradient"])
+
+
+def older(record: Record) -> Record:
+    """The record as it was written before texts that a ranking never changes were counted."""
+    table = record.instances
+    findings = [f for f in record.summary["findings"] if f["measure"] not in ("erased", "erased_mass", "too_many")]
+    names = {"erased": "fraction", "erased_mass": "mass"}
+    for name in RANKINGS:
+        never = np.array(table[f"never:{name}"].to_pylist(), dtype=float)
+        for measure, before in names.items():
+            place = table.column_names.index(f"{measure}:{name}")
+            kept = np.where(never == 1, np.nan, np.array(table[f"{measure}:{name}"].to_pylist(), dtype=float))
+            table = table.set_column(place, f"{before}:{name}", [kept])
+            if np.isfinite(kept).any():
+                mean = float(np.nanmean(kept))
+                about = {"audit": "minimal_set", "subject": name, "measure": before, "group": "all", "kind": "exact"}
+                ends = {"low": mean, "high": mean, "std": 0.0, "n": int(np.isfinite(kept).sum())}
+                findings.append(about | {"mean": mean} | ends)
+    table = table.drop_columns([each for each in table.column_names if each.startswith("too_many")])
+    return replace(record, instances=table, summary=record.summary | {"findings": findings})
+
+
+def test_older_records_are_told_of_all_texts_too(erased: Record) -> None:
+    before = older(erased)
+    for measure in ("erased", "erased_mass"):
+        ours, theirs = shares(erased, measure), shares(before, measure)
+        assert list(ours) == list(theirs)
+        for name in ours:
+            np.testing.assert_allclose(ours[name], theirs[name], rtol=1e-12)
+    for now, then in zip(ranking_rows(erased).rows, ranking_rows(before).rows, strict=True):
+        assert then[:4] == now[:4]
+        assert then[4:] == ("–", "–", now[6])
+    told, whole = shortest(before), shortest(erased)
+    assert told is not None and whole is not None
+    assert whole.startswith(told)
+    page = render(before)
+    assert "never changes the decision" in page
+    grid = next(each for each in sections(before) if each.name == "minimal_set").grid
+    assert not any({"fraction", "mass", "excess"} & {*row} for row in grid.rows)
+    assert {"fraction", "mass"} <= {each.measure for each in before.findings}
 
 
 def test_wins_are_those_of_the_row_over_the_column(erased: Record) -> None:

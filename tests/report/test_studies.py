@@ -100,7 +100,7 @@ def test_the_directions_of_measures() -> None:
     assert rises("agreement", "tau") is None
     assert rises("deception", "mass_gain") is None
     assert rises("guide", "right_gain") is True
-    assert title("minimal_set", "excess").endswith("Items erased beyond the smallest set")
+    assert "Items erased beyond the smallest set, in texts" in title("minimal_set", "too_many")
 
 
 def test_a_table_is_told_in_a_sentence() -> None:

@@ -26,10 +26,17 @@ class MinimalSet:
     Erased weights are 0 and the others are renormalised; when nothing is left, the decoder reads the zero vector. The
     rankings are those of the paper (attention, the signed gradient of the decision's probability, their product,
     random) and leave_one_out: how much that probability drops when the item alone is erased. The random one is a single
-    draw, which depends on the text and the seed alone; all else is exact, and the optimum is the true smallest set. A
-    ranking that never changes the decision has no share (`never` counts these), loses to any that does, and is not
-    optimal where there is an optimum. Texts with a single item are left out.
+    draw, which depends on the text and the seed alone; all else is exact, and the optimum is the true smallest set.
+
+    Every ranking is measured on the same texts, those with several items, also where it never changes the decision:
+    then all items went and it did not help. `erased` is the share of items that went, 1 in such a text, so its mean is
+    the area over the curve of decisions changed by the time that a share of the items is erased; in survival analysis
+    it is the mean restricted to 1. `erased_mass` is the share of attention on them, and `never` counts such texts.
+    `too_many` items beyond the smallest set, `optimal` and `wins` are over all texts whose decision some set changes;
+    a ranking that never does took all items there, is not optimal, and loses to any that does.
     """
+
+    # differs from Serrano and Smith (2019): section 5.1 leaves out the texts whose decision a ranking never changes
 
     seed: int = 0
     paper: str = "Serrano and Smith (2019), section 5, figures 5 and 6"
@@ -70,27 +77,23 @@ class Erased:
     def measures(self) -> dict[str, Float[np.ndarray, " B"]]:
         """Every measure; none of a text with a single item."""
         needed = np.where(self.flipped, self.count, np.inf)
+        some = self.flipped[:, -1]
         measures = {"items": self.items}
         for place, name in enumerate(self.names):
             measures |= self._shares(place, name)
             if name != OPTIMUM:
-                excess = self.count[:, place] - self.count[:, -1]
-                measures[f"excess:{name}"] = np.where(self.flipped[:, place], excess, np.nan)
-                optimal = needed[:, place] <= needed[:, -1]
-                measures[f"optimal:{name}"] = np.where(self.flipped[:, -1], optimal, np.nan)
+                measures[f"too_many:{name}"] = np.where(some, self.count[:, place] - self.count[:, -1], np.nan)
+                measures[f"optimal:{name}"] = np.where(some, needed[:, place] <= needed[:, -1], np.nan)
         for one, other in permutations(range(len(self.names) - 1), 2):
-            either = self.flipped[:, one] | self.flipped[:, other]
-            wins = np.where(either, needed[:, one] < needed[:, other], np.nan)
+            wins = np.where(some, needed[:, one] < needed[:, other], np.nan)
             measures[f"wins:{self.names[one]}~{self.names[other]}"] = wins
         return {name: np.where(self.items > 1, values, np.nan) for name, values in measures.items()}
 
     def _shares(self, place: int, name: str) -> dict[str, Float[np.ndarray, " B"]]:
-        flipped = self.flipped[:, place]
-        fraction = self.count[:, place] / np.maximum(self.items, 1)
         return {
-            f"fraction:{name}": np.where(flipped, fraction, np.nan),
-            f"mass:{name}": np.where(flipped, self.mass[:, place], np.nan),
-            f"never:{name}": np.where(flipped, 0.0, 1.0),
+            f"erased:{name}": self.count[:, place] / np.maximum(self.items, 1),
+            f"erased_mass:{name}": self.mass[:, place],
+            f"never:{name}": np.where(self.flipped[:, place], 0.0, 1.0),
         }
 
 

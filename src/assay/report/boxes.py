@@ -25,13 +25,14 @@ STEPS, MOST = (0.01, 0.02, 0.05, 0.1), 10
 REACH = 1.5
 """Of how many interquartile ranges a whisker is long at most."""
 
-TITLES = {"fraction": "{items} erased before the decision changes", "mass": "attention erased before it changes"}
+TITLES = {"erased": "{items} erased until the decision changes", "erased_mass": "attention erased until it changes"}
 
 
 def erased(record: Record, measure: str) -> Figure | None:
-    """The share of items, or of attention mass, erased before the first flip; Serrano and Smith (2019), figure 5.
+    """The share of items, or of attention, erased until the first flip; Serrano and Smith (2019), figure 5.
 
-    The smallest set there is stands on top, and its median runs through all rows.
+    Every box is of all texts: those that a ranking never flips lie at its right end, and their share stands beside it.
+    The one that erases least is on top, and the median of the smallest set runs through all rows.
     """
     found = rankings.shares(record, measure)
     if rankings.OPTIMUM not in found:
@@ -40,13 +41,20 @@ def erased(record: Record, measure: str) -> Figure | None:
         whiskers(values) | {"name": rankings.RANKINGS[name], "exact": name == rankings.OPTIMUM}
         for name, values in found.items()
     ]
-    labelled = [row | {"label": percent(row["median"])} for row in rows]
+    labelled = [row | {"label": _told(record, name, row["median"])} for name, row in zip(found, rows, strict=True)]
     title = items(record).named(TITLES[measure])
     axis = alt.Axis(format="%", values=[0, 0.25, 0.5, 0.75, 1])
     x = alt.X("low:Q", title=title, scale=alt.Scale(domain=(0, 1)), axis=axis)
-    limit = sheet([{"x": rows[0]["median"]}]).mark_rule(color=INK, strokeDash=[4, 3]).encode(x="x:Q")
+    least = float(np.median(found[rankings.OPTIMUM]))
+    limit = sheet([{"x": least}]).mark_rule(color=INK, strokeDash=[4, 3]).encode(x="x:Q")
     told = ", ".join(f"{row['name']} {row['label']}" for row in labelled)
     return _drawn([limit, *_boxes(labelled, x, names())], f"Box plots, {title}; medians: {told}.")
+
+
+def _told(record: Record, name: str, median: float) -> str:
+    """What stands beside a box: its median, and how many texts it never flips."""
+    lost, total = rankings.never(record, name)
+    return percent(median) + (f", never {percent(lost / total, 0)}" if lost else "")
 
 
 def moved(record: Record) -> Figure | None:

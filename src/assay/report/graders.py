@@ -144,8 +144,11 @@ def _minimal_set(record: Record) -> Graded | None:
         return None
     told = (
         f"Attention needs fewer erasures than a random order in {percent(ahead.mean)} of texts, more in "
-        f"{percent(behind.mean)} ({evidence(ahead.low, ahead.high, ahead.n)} for the first share)."
+        f"{percent(behind.mean)} ({evidence(ahead.low, ahead.high, ahead.n)} for the first share)"
     )
+    lost = [known(record, "minimal_set", "never", name) for name in ("attention", "random")]
+    never = [percent(each.mean) for each in lost if each is not None]
+    told += f"; it never changes the decision in {never[0]}, that order in {never[1]}." if len(never) == 2 else "."
     tied = ahead.mean == behind.mean == 0
     return "warn" if tied else "fail" if no_sooner(record) else "pass", told
 

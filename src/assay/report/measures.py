@@ -60,7 +60,14 @@ COLUMNS = (
         False,
         "how far that probability falls when the highest words alone are left",
     ),
-    Measure("erasure", "flip", "flip", "flip", False, "share of words to delete until the decision first changes"),
+    Measure(
+        "erasure",
+        "flip",
+        "flip",
+        "flip",
+        False,
+        "share of words to delete until the decision first changes, all where it never does",
+    ),
     Measure("erasure", "morf", "MoRF", "MoRF", False, "area under the probability while the highest words go first"),
     Measure("roar", "fall_gain", "ROAR", "ROAR", True, "accuracy that a retrained model loses beyond random removal"),
     Measure("shortcut", "shown", "shortcut", "shortcut", True, "how well it shows the planted token that was used"),
@@ -112,6 +119,9 @@ COLUMNS = (
 )
 """In the order of a table; a terminal shows as many from the left as fit."""
 
+PARTIAL = {"minimal_set": ("fraction", "mass", "excess")}
+"""Means of older records over texts that depend on the subject: no two compare, so that no page shows them."""
+
 LABELS = {
     "tau": "Kendall τ",
     "median_tvd": "median output change (TVD)",
@@ -135,8 +145,8 @@ LABELS = {
     "iou_recall": "IOU recall",
     "average_precision": "average precision",
     "log_odds": "log-odds",
-    "flip": "words deleted until the decision changes (share)",
-    "flip_mask": "words masked until the decision changes (share)",
+    "flip": "words deleted until the decision changes, all where it never does (share)",
+    "flip_mask": "words masked until the decision changes, all where it never does (share)",
     "flipped": "texts whose decision changes at all (share)",
     "morf": "area, highest words first (MoRF)",
     "lerf": "area, lowest words first (LeRF)",
@@ -158,10 +168,10 @@ LABELS = {
     "top_only": "only the top item changes the decision (share)",
     "other_only": "only the other item changes the decision (share)",
     "neither": "neither changes the decision (share)",
-    "fraction": "items erased before the decision changes (share)",
-    "mass": "attention erased before the decision changes (share)",
+    "erased": "items erased until the decision changes, all where it never does (share)",
+    "erased_mass": "attention erased until the decision changes, all where it never does (share)",
     "never": "texts whose decision never changes (share)",
-    "excess": "items erased beyond the smallest set",
+    "too_many": "items erased beyond the smallest set, in texts whose decision some set changes",
     "optimal": "texts in which it is as short as possible (share)",
     "wins": "texts in which the first needs fewer items (share)",
     "items": "attended items",
@@ -172,7 +182,7 @@ OWN = {
     "nodes": "gradients along the path",
     "remaining": "share of words that is left",
     "results": "shortest results",
-    "swaps": "words swapped until the decision changes",
+    "swaps": "words swapped until the decision changes, in texts where it does",
     "flipped": "texts whose decision changes (share)",
     "fit": "fit of the surrogate (R²)",
     "exact": "texts without sampling (share)",

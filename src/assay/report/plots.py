@@ -86,8 +86,8 @@ FIGURES: dict[str, Callable[[Record], Figure | None]] = {
     "plausibility": partial(dots.draw, spec=dots.PLAUSIBILITY),
     "single_weight": boxes.moved,
     "single_weight_smaller": boxes.smaller,
-    "minimal_set": partial(boxes.erased, measure="fraction"),
-    "minimal_set_mass": partial(boxes.erased, measure="mass"),
+    "minimal_set": partial(boxes.erased, measure="erased"),
+    "minimal_set_mass": partial(boxes.erased, measure="erased_mass"),
     **COMPARED,
 }
 """Each takes a record and gives its figure, or None."""

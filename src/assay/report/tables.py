@@ -13,7 +13,7 @@ from assay.report.compared.labels import COMPARING, LABELS, subject
 from assay.report.grids import Grid
 from assay.report.leaderboard import Leaderboard, Row, leaderboard
 from assay.report.measures import OWN as SELF
-from assay.report.measures import label
+from assay.report.measures import PARTIAL, label
 from assay.report.stacks import AUDIT as LAYERS
 from assay.report.verdicts import Verdict, leading, verdicts
 from assay.report.writing import count, figures, interval, number, significance
@@ -110,7 +110,8 @@ def by_class(record: Record, audit: str = "") -> bool:
 def _told(record: Record, audit: str) -> list[Finding]:
     """The audit's findings, those over all texts, and those of each predicted class where there is room."""
     told = by_class(record, audit)
-    return [f for f in record.findings if f.audit == audit and (f.group == "all" or told)]
+    hidden = PARTIAL.get(audit, ())
+    return [f for f in record.findings if f.audit == audit and f.measure not in hidden and (f.group == "all" or told)]
 
 
 def verdict_table(record: Record) -> Table:

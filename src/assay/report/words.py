@@ -72,10 +72,13 @@ CAPTIONS = {
     "tick: median; thin line: to the last text within 1.5 box lengths.",
     "single_weight_smaller": "In how many texts the most attended {item} moves the output less than the other one, by "
     "the gap between their attention weights.",
-    "minimal_set": "Share of the {items} erased, in the order of each ranking, before the decision first changes. Box: "
-    "the middle half of the texts; thick tick and number: median; thin line: to the last text within 1.5 box lengths. "
-    "The dashed line is the median of the smallest set.",
-    "minimal_set_mass": "The same as the share of all attention that lay on what was erased by then.",
+    "minimal_set": "Share of the {items} erased, in the order of each ranking, until the decision first changes. All "
+    "boxes hold the same texts: where a ranking never changes the decision everything is erased, and the text lies at "
+    "the right end; how many these are stands beside the median. Box: the middle half of the texts; thick tick: median; "
+    "thin line: to the last text within 1.5 box lengths. On top is what erases least on average; the dashed line is "
+    "the median of the smallest set.",
+    "minimal_set_mass": "The same as the share of all attention that lay on what was erased by then; all of it where "
+    "the decision never changes.",
 } | compared.CAPTIONS
 READING = {
     "agreement": "If attention tells why a model decides, it should rank the words much as other measures "
@@ -95,8 +98,9 @@ READING = {
     "means that all deciding words come first.",
     "erasure": "If the words that an explainer ranks highest are the reason, the prediction should fall without "
     "them (comprehensiveness, high is good), stay with them alone (sufficiency, low is good), and change after "
-    "few deletions (flip, low is good). A text with words missing is not a text that the model has learnt, so "
-    "part of any fall is surprise; this is why each number stands beside that of random words.",
+    "few deletions (flip, low is good; a decision that never changes counts as all words). A text with words missing "
+    "is not a text that the model has learnt, so part of any fall is surprise; this is why each number stands beside "
+    "that of random words.",
     "plausibility": "People marked the words that they hold to be the reason. An explainer that finds them is "
     "easy to believe, and may still be wrong about the model, which may have used other words. These numbers do "
     "not count in the order of the leaderboard.",
@@ -121,8 +125,11 @@ READING = {
     "otherwise. The smallest set is not searched for but computed: no fewer {items} change the decision, so in no text "
     "a ranking can do better, and what it needs beyond are {items} that it puts too high. Gradient is the slope of the "
     "decision’s probability at the attention weights, not the explainer of that name. The share of attention that "
-    "is erased on the way says how much of it can go without any effect on the decision. Texts whose decision a "
-    "ranking never changes are not in its box; the table counts them. The random order is drawn once for each text.",
+    "is erased on the way says how much of it can go without any effect on the decision. Every "
+    "ranking is measured on the same texts. Where it never changes the decision, everything was erased and it did not "
+    "help, so the text counts as 100 % and, where a smaller set does change the decision, as all {items} beyond that; "
+    "the table tells how many these are. The order is that of the mean share, which is the area over the curve of "
+    "decisions changed by the time that so many {items} are erased. The random order is drawn once for each text.",
 } | compared.READING
 LIMITED = dict.fromkeys(("truth", "erasure", "plausibility", "stability", "roar", "shortcut"), "best") | {
     "sanity": "least noticing"
