@@ -4,7 +4,8 @@
 
 `results/` gets every finding and every table with its tests, `figures/` a panel for each corpus and question, and
 README.md a table for each question. What is finished is kept in the folder of the study, so an interrupted run goes on.
-`--trials` stops before the page, for a machine that cannot draw: the same command makes it where `OUT/trials` is copied to.
+`--trials` stops before the page, for a machine that cannot draw; elsewhere the same command without it makes the page
+of a copy of the folder.
 Where a study has a command of its own, its page is that command's: its plan is for `assay study`.
 """
 

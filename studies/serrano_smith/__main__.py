@@ -3,6 +3,8 @@
     ASSAY_DATA=folder python -m studies.serrano_smith [--device cuda] [--ratings reviews.csv] [--only imdb/han-rnn]
 
 `--ratings` is a file with the columns text, rating and split. Results are kept in results/; those there are only read.
+`--results` stops before page and figures, for a machine that cannot draw: the same command makes them where results/
+is copied to. `python -m studies.serrano_smith.tables` prints the table of the project's README.md from them.
 """
 
 from __future__ import annotations
@@ -25,7 +27,6 @@ from assay.records import Record
 from assay.run.plan import AuditPlan
 from studies.pages import put
 from studies.results import Result, kept, run
-from studies.serrano_smith.figures import draw
 from studies.serrano_smith.tables import page, spread
 
 HERE = Path(__file__).parent
@@ -49,6 +50,7 @@ def main() -> None:
     parser.add_argument("--ratings", type=Path)
     parser.add_argument("--runs", type=Path, default=Path("runs/serrano-smith"))
     parser.add_argument("--only", help="one cell, such as imdb/han-rnn; the page is not written")
+    parser.add_argument("--results", action="store_true", help="neither page nor figures are written")
     options = parser.parse_args()
     corpora: dict[str, Callable[[], Corpus]] = {"imdb": partial(corpus, "imdb")}
     corpora |= {"imdb10": partial(rated, options.ratings), "yahoo": partial(corpus, "yahoo")}
@@ -57,7 +59,9 @@ def main() -> None:
     for name, model in cells:
         made = partial(record, corpora[name], model, options.runs / f"{name}-{model}", options.device)
         results[name, model] = kept(HERE / "results" / f"{name}-{model}.json", made, spread)
-    if not options.only:
+    if not (options.only or options.results):
+        from studies.serrano_smith.figures import draw
+
         put(HERE / "README.md", page(results))
         draw(results, HERE / "figures")
 

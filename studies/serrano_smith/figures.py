@@ -7,7 +7,7 @@ from pathlib import Path
 import altair as alt
 
 from assay.report.canvas import CLASS_COLOURS, Figure, Rows, finish, layers, save
-from studies.results import Result
+from studies.results import Result, finding
 from studies.serrano_smith.tables import BINS, RANKINGS, Results
 
 NAMES = ("low", "first", "median", "third", "high")  # 5, 25, 50, 75 and 95 %
@@ -21,24 +21,28 @@ def draw(results: Results, folder: Path) -> None:
 
 
 def erased(results: Results) -> Figure:
-    """Fractions of items erased before the first flip, a box for each ranking."""
+    """Shares of items erased until the first flip, a box of all texts for each ranking; never stands at the end."""
     rows: Rows = []
     for (corpus, model), result in results.items():
         for name in RANKINGS:
-            if (found := result["fractions"][name]) is not None:
+            if (found := result["erased"][name]) is not None:
+                lost = finding(result, "minimal_set", name, "never")
+                never = f"{lost.mean:.0%}" if lost is not None and lost.mean > 0 else ""
                 row = {"corpus": _title(corpus, result), "model": model, "ranking": name.replace("_", " ")}
+                row |= {"never": never}
                 rows.append(row | dict(zip(NAMES, found, strict=True)) | {"exact": name == "optimum"})
     order = [name.replace("_", " ") for name in RANKINGS]
     y = alt.Y("ranking:N", sort=order, title=None)
     colour = alt.Color("exact:N", legend=None, scale=alt.Scale(domain=[True, False], range=list(CLASS_COLOURS[2::-2])))
-    x = alt.X("low:Q", title="fraction of items erased", scale=alt.Scale(domain=(0, 1)), axis=alt.Axis(format="%"))
+    x = alt.X("low:Q", title="share of items erased", scale=alt.Scale(domain=(0, 1)), axis=alt.Axis(format="%"))
     shared = alt.Chart().encode(y=y, color=colour)
     boxes = layers(
         shared.mark_rule().encode(x=x, x2="high:Q"),
         shared.mark_bar(opacity=0.4, height=9).encode(x="first:Q", x2="third:Q"),
         shared.mark_tick(thickness=2.5, size=9, opacity=1).encode(x="median:Q"),
+        alt.Chart().mark_text(align="left", fontSize=10).encode(y=y, x=alt.value(194), text="never:N"),
     ).properties(width=190, height=alt.Step(13), data=alt.InlineData(values=rows))
-    return finish(_facets(boxes, results), "Box plots of the fraction of items erased before the decision changes.")
+    return finish(_facets(boxes, results), "Box plots of the share of items erased until the decision changes.")
 
 
 def moved(results: Results) -> Figure:

@@ -1,8 +1,15 @@
-"""From results to the page: accuracy, flips, and what must be erased."""
+"""From results to the page: accuracy, flips, and what must be erased.
+
+    python -m studies.serrano_smith.tables
+
+prints the table of the project's README.md from what is kept in results/.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 
@@ -11,6 +18,14 @@ from studies.pages import made_from
 from studies.results import Result, finding
 from studies.serrano_smith.published import ACCURACY, FLIPS
 
+HERE = Path(__file__).parent
+FLAT = {"flan-rnn": "recurrent", "flan-conv": "convolutions", "flan-none": "no encoder"}
+SHOWN = {
+    "attention": "down the attention",
+    "gradient": "down the gradient",
+    "random": "in a random order",
+    "optimum": "smallest set",
+}
 RANKINGS = ("attention", "gradient", "product", "leave_one_out", "random", "optimum")
 SUBJECTS = ("attention", "gradient", "product")
 CELLS = ("both", "top_only", "other_only", "neither")
@@ -21,15 +36,15 @@ Results = Mapping[tuple[str, str], Result]
 
 def spread(record: Record) -> Result:
     """How the numbers of the texts are spread: quantiles of what is erased, and of ΔJS by bin of Δα."""
-    erased, single = record.audit_rows("minimal_set"), record.audit_rows("single_weight")
-    fractions = {name: erased[f"fraction:{name}"].to_numpy() for name in RANKINGS}
+    rows, single = record.audit_rows("minimal_set"), record.audit_rows("single_weight")
+    erased, masses = ({name: rows[f"{of}:{name}"].to_numpy() for name in RANKINGS} for of in ("erased", "erased_mass"))
     gap, change = (single[f"{name}:attention"].to_numpy() for name in ("delta_weight", "delta_js"))
     place = np.digitize(gap, BINS[1:-1])
     known = np.isfinite(change)
     bins = [change[known & (place == number)] for number in range(len(BINS) - 1)]
     return {
-        "fractions": {name: _quantiles(values) for name, values in fractions.items()},
-        "masses": {name: _quantiles(erased[f"mass:{name}"].to_numpy()) for name in RANKINGS},
+        "erased": {name: _quantiles(values) for name, values in erased.items()},
+        "masses": {name: _quantiles(values) for name, values in masses.items()},
         "change_by_gap": [{"n": len(part), "quantiles": _quantiles(part)} for part in bins],
         "negative_by_gap": [int((part < 0).sum()) for part in bins],
     }
@@ -46,7 +61,8 @@ def page(results: Results) -> str:
     parts = [made_from("studies.serrano_smith", list(results.values()))]
     for name in names:
         models = {model: result for (other, model), result in results.items() if other == name}
-        parts += [_title(name, next(iter(models.values()))), erased(models), flips(name, models), single(models)]
+        parts += [_title(name, next(iter(models.values()))), erased(models), areas(models)]
+        parts += [flips(name, models), single(models)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -56,13 +72,46 @@ def _title(name: str, result: Result) -> str:
 
 
 def erased(models: Mapping[str, Result]) -> str:
-    """Figures 5, 6 and 10: the median (quartiles) fraction of items erased before the first flip."""
+    """Figures 5, 6 and 10: the median (quartiles) share of items erased until the first flip, of all texts."""
     head = ("model", *(name.replace("_", " ") for name in RANKINGS), "attention optimal", "gradient : attention")
     rows = []
     for model, result in models.items():
-        boxes = [_box(result["fractions"][name]) for name in RANKINGS]
+        boxes = [_box(result["erased"][name]) for name in RANKINGS]
         rows.append((model, *boxes, _share(result, "optimal", "attention"), _wins(result)))
-    return "Fraction of items erased before the decision changes, median (quartiles):\n\n" + _lines(head, rows)
+    told = "Share of items erased until the decision changes, 1 where it never does: median (quartiles) of all texts"
+    return f"{told}:\n\n" + _lines(head, rows)
+
+
+def areas(models: Mapping[str, Result]) -> str:
+    """The mean of the same shares, which is an area, and the texts that a ranking never flips."""
+    head = ("model", *(name.replace("_", " ") for name in RANKINGS))
+    rows = [(model, *(_area(result, name) for name in RANKINGS)) for model, result in models.items()]
+    told = "The mean of the same shares (in brackets: texts whose decision the ranking never changes)"
+    return f"{told}:\n\n" + _lines(head, rows)
+
+
+def _area(result: Result, name: str) -> str:
+    mean, never = (finding(result, "minimal_set", name, measure) for measure in ("erased", "never"))
+    return f"{mean.mean:.3f} ({never.mean:.1%})" if mean and never else "–"
+
+
+def summary(results: Mapping[str, Result]) -> str:
+    """The table of the project's README.md: what must go in flat networks, of the same texts for every ranking."""
+    head = ("flat network", *SHOWN.values(), "attention as short as possible")
+    rows = []
+    for model, title in FLAT.items():
+        shortest = finding(results[model], "minimal_set", "attention", "optimal")
+        cells = [_mean(results[model], name) for name in SHOWN]
+        rows.append((title, *cells, "–" if shortest is None else f"{100 * shortest.mean:.0f} % of texts"))
+    return _lines(head, rows)
+
+
+def _mean(result: Result, name: str) -> str:
+    """The mean share, and how many texts are never flipped where there are any."""
+    mean, never = (finding(result, "minimal_set", name, measure) for measure in ("erased", "never"))
+    if mean is None or never is None:
+        return "–"
+    return f"{100 * mean.mean:.0f} %" + (f" (never {100 * never.mean:.0f} %)" if never.mean >= 0.005 else "")
 
 
 def _box(quantiles: Sequence[float] | None) -> str:
@@ -116,3 +165,13 @@ def _share(result: Result, measure: str, subject: str, audit: str = "minimal_set
 
 def _lines(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join("| " + " | ".join(cells) + " |" for cells in (head, ["---"] * len(head), *rows))
+
+
+def main() -> None:
+    """Prints the table of film reviews with ratings in eight classes."""
+    places = {model: HERE / "results" / f"imdb10-{model}.json" for model in FLAT}
+    print(summary({model: json.loads(place.read_text(encoding="utf-8")) for model, place in places.items()}))
+
+
+if __name__ == "__main__":
+    main()

@@ -14,7 +14,7 @@ import altair as alt
 from assay.errors import AssayError
 from assay.files import whole
 
-Figure = alt.Chart | alt.LayerChart
+Figure = alt.Chart | alt.LayerChart | alt.FacetChart
 Rows = list[dict[str, Any]]
 
 INK = "#3d3b47"

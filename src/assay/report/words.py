@@ -74,9 +74,9 @@ CAPTIONS = {
     "the gap between their attention weights.",
     "minimal_set": "Share of the {items} erased, in the order of each ranking, until the decision first changes. All "
     "boxes hold the same texts: where a ranking never changes the decision everything is erased, and the text lies at "
-    "the right end; how many these are stands beside the median. Box: the middle half of the texts; thick tick: median; "
-    "thin line: to the last text within 1.5 box lengths. On top is what erases least on average; the dashed line is "
-    "the median of the smallest set.",
+    "the right end; how many these are stands beside the median. Box: the middle half of the texts; thick tick: "
+    "median; thin line: to the last text within 1.5 box lengths. On top is what erases least on average; the dashed "
+    "line is the median of the smallest set.",
     "minimal_set_mass": "The same as the share of all attention that lay on what was erased by then; all of it where "
     "the decision never changes.",
 } | compared.CAPTIONS
