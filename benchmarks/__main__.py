@@ -42,13 +42,17 @@ SENTENCES, WORDS, LOOPED, PRECISE = 1821, 16_175, 16, 8
 
 @dataclass(frozen=True)
 class Step:
-    """One step: ours on a batch, and a plain loop over its examples; the wanted and the published milliseconds."""
+    """One step: ours on a batch, and a plain loop over its examples; the wanted and the published milliseconds.
+
+    Where `batched`, what ours is measured against takes whole batches too.
+    """
 
     name: str
     ours: Callable[[Batch], object]
     loop: Callable[[Batch], object]
     wanted: str
     published: str
+    batched: bool = False
 
 
 def sentences() -> list[Batch]:
@@ -92,6 +96,14 @@ def steps(model: Classifier) -> list[Step]:
             lambda b: plain.adversary(model, b),
             "≤ 0.5",
             "110",
+        ),
+        Step(
+            "adversary, exact (batched search)",
+            lambda b: Adversary()(Case(model, b, {})),
+            lambda b: plain.searched(model, b),
+            "",
+            "",
+            batched=True,
         ),
         Step(
             "adversary, ten classes (loop: search)",
@@ -166,7 +178,7 @@ def main() -> None:
     with progress.bar() as shown:
         task = shown.add_task("measuring", total=len(steps(model)) + 3)
         for step in steps(model):
-            ours, loop = milliseconds(step.ours, batches), milliseconds(step.loop, few)
+            ours, loop = milliseconds(step.ours, batches), milliseconds(step.loop, batches if step.batched else few)
             rows.append(
                 f"| {step.name} | {ours:.3f} | {loop:.2f} | {loop / ours:.0f}× | {step.wanted} | {step.published} |"
             )
@@ -192,7 +204,8 @@ over a sample of the sentences. *Wanted* is the goal we set; *published* is what
 |---|---|---|---|---|---|
 {rows}
 
-The exact adversary finds the optimum; the search in the loop column finds a lower bound of it. With ten classes ours is
+The exact adversary finds the optimum; the search in the loop column finds a lower bound of it. It is our own of 500
+steps, sentence by sentence as in the released code; the row *batched search* is the same on a whole batch. With ten classes ours is
 a lower bound too, a higher one, with an upper bound beside it.
 
 Audits explain networks of ours in float64, so that ranks are not those of rounding ([precision](precision.md)). What

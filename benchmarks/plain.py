@@ -51,10 +51,15 @@ def permutation(model: Classifier, batch: Batch, shuffles: int = 100) -> None:
 
 def adversary(model: Classifier, batch: Batch) -> None:
     for one in singles(batch):
-        with torch.no_grad():
-            states = model.states(model.embed(one), one)
-            values, weights = token_logits(model, states), model.attend(states, one)
-        search(values, weights, one.mask)
+        searched(model, one)
+
+
+def searched(model: Classifier, batch: Batch) -> None:
+    """The search on all examples of a batch at once."""
+    with torch.no_grad():
+        states = model.states(model.embed(batch), batch)
+        values, weights = token_logits(model, states), model.attend(states, batch)
+    search(values, weights, batch.mask)
 
 
 def dependence(model: Classifier, batch: Batch) -> None:

@@ -11,8 +11,8 @@ import pytest
 
 from assay import cli
 from assay.records import SUMMARY, Record
+from assay.report.outcome import outcome
 from assay.report.plots import FIGURES
-from assay.report.verdicts import headline
 from tests.calling import call
 from tests.report.synthetic import synthetic_record
 
@@ -49,7 +49,7 @@ def test_a_report_lies_beside_its_audit_and_the_verdict_is_told(assay: Caller, m
     assert (code, told) == (0, "")
     path = Path("run") / f"report.{form}"
     assert path.read_bytes().startswith(STARTS[form])
-    assert " ".join(headline(made).split()) in " ".join(out.split())
+    assert " ".join(outcome(made).headline.split()) in " ".join(out.split())
     assert out.splitlines()[-1] == f"Report: {path}"
 
 

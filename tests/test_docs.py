@@ -76,3 +76,17 @@ def test_every_test_that_the_proofs_name_is_there():
     assert len(named) > 20
     for name in named:
         assert f"def {name}(" in tests, name
+
+
+def test_the_number_of_explainers_is_that_of_the_dict():
+    pages = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    pages += sorted((ROOT / "src/assay/cli").glob("*.py"))
+    told = [
+        (path.name, int(size))
+        for path in pages
+        for size in re.findall(
+            r"(?im)(?:\ball|\bthe|^-) (\d+)(?= explainers| side by side)", path.read_text(encoding="utf-8")
+        )
+    ]
+    assert len(told) >= 3
+    assert [each for each in told if each[1] != len(EXPLAINERS)] == []

@@ -7,9 +7,10 @@ import pytest
 import torch
 
 from assay.audits.adversary import Adversary
-from assay.audits.cases import Case
+from assay.audits.cases import Case, trust
 from assay.audits.searched import ALIKE, Searched
 from assay.intervene.adversary.search import Search
+from assay.report.facts import KINDS, kind
 from tests import builders
 
 
@@ -43,3 +44,12 @@ def test_more_steps_find_more(case: Case) -> None:
     few, many = (Searched(steps=steps)(case).measures["searched"] for steps in (10, 200))
     assert (many >= few - 1e-12).all() and many.sum() > few.sum()
     assert torch.isfinite(torch.from_numpy(many)).all()
+
+
+@pytest.mark.parametrize("classes", [2, 3, 5])
+def test_what_a_search_found_is_never_called_exact(classes: int) -> None:
+    given = trust(Searched(), builders.kind("gru", classes=classes), classes)
+    assert given == "search"
+    for earlier in ("exact", "bracket", "lower bound", given):  # the first three stand in older records
+        assert "a search" in KINDS[kind("searched", earlier)] and "exact for each text" not in KINDS["search"]
+    assert kind("adversary", "exact") == "exact"

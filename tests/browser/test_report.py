@@ -10,9 +10,9 @@ from playwright.sync_api import Browser, Page
 
 from assay.records import Record
 from assay.report.flips import flip_tables
+from assay.report.outcome import outcome
 from assay.report.page import write
 from assay.report.rankings import ranking_rows
-from assay.report.verdicts import headline
 from tests.browser.noticing import noticed
 from tests.report.synthetic import FAITHFUL, MANY, synthetic_record, worded
 
@@ -78,7 +78,7 @@ def test_it_opens_from_disk_without_a_request_or_an_error(page: Page, address: s
     requests, faults = noticed(page)
     page.goto(address)
     page.wait_for_load_state("load")
-    lead, _, because = headline(record).partition(": ")
+    lead, _, because = outcome(record).headline.partition(": ")
     title = page.get_by_role("heading", level=1)
     assert title.is_visible()
     assert lead in title.inner_text()

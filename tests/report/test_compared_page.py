@@ -14,10 +14,11 @@ from assay.report.compared.together import together
 from assay.report.compared.words import CAPTIONS
 from assay.report.leaderboard import leaderboard
 from assay.report.measures import label
+from assay.report.outcome import outcome
 from assay.report.page import render
 from assay.report.sections import sections
 from assay.report.tables import measure_rows
-from assay.report.verdicts import headline, verdicts
+from assay.report.verdicts import verdicts
 from tests.report.parsed import Page, words
 from tests.report.trained import ADVERSARIES, MODELS, SEEDS, VARIANTS
 
@@ -61,7 +62,7 @@ def test_the_classes_that_are_left_out_are_mentioned_only_where_they_are(models:
 
 def test_models_are_neither_graded_nor_ranked(models: Record, make: Callable[..., Record]) -> None:
     plain = make(count=60, audits=("agreement",))
-    assert headline(models) == headline(plain)
+    assert outcome(models).headline == outcome(plain).headline
     assert verdicts(models) == verdicts(plain)
     assert leaderboard(models) is None
     only = make(count=30, audits=MODELS)

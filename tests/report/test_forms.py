@@ -20,8 +20,9 @@ from assay.report.cards import grade
 from assay.report.forms import FORMS, data, markdown, pdf
 from assay.report.forms.plain import LONG, line
 from assay.report.leaderboard import leaderboard
+from assay.report.outcome import outcome
 from assay.report.sections import sections
-from assay.report.verdicts import headline, verdicts
+from assay.report.verdicts import verdicts
 
 HOSTILE = (
     "<script>alert(1)</script>",
@@ -84,7 +85,7 @@ def test_the_document_holds_every_number_of_the_record(contest: Record) -> None:
     told = json.loads(data.render(contest), parse_constant=pytest.fail)
     assert (told["schema"], told["version"]) == ("assay.report", 1)
     assert told["findings"] == contest.summary["findings"]
-    assert told["verdict"]["headline"] == headline(contest)
+    assert told["verdict"]["headline"] == outcome(contest).headline
     effects = {
         each["name"]: (each["grade"], each["effect"], each["low"], each["n"], each["null"])
         for each in told["verdict"]["explainers"]
@@ -122,7 +123,7 @@ def test_scores_that_are_no_numbers_are_null_in_the_document_and_break_nothing(s
 
 def test_markdown_says_what_the_page_says(contest: Record) -> None:
     shown = "\n".join(_said(_parsed(markdown.render(contest))))
-    assert headline(contest) in shown
+    assert outcome(contest).headline in shown
     for section in sections(contest):
         told = (section.title, section.question, section.answer, section.reading, grade(contest, section.name)[1])
         assert all(" ".join(words.split()) in shown for words in told), section.name
@@ -191,7 +192,7 @@ def test_a_pdf_says_what_the_page_says(record: Record) -> None:
     told = pdf.given(record)
     assert pdf.pages(told)[0].startswith(b"%PDF-")
     queried = _queried(told)
-    assert headline(record).split(": ")[0] in queried("<headline>")
+    assert outcome(record).headline.split(": ")[0] in queried("<headline>")
     assert all(section.title in queried("heading") for section in sections(record))
     assert len(json.loads(queried("image"))) == len(told["drawn"]) == 6
 

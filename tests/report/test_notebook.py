@@ -10,7 +10,8 @@ from html.parser import HTMLParser
 import pytest
 
 from assay.report import notebook
-from assay.report.verdicts import headline, verdicts
+from assay.report.outcome import outcome
+from assay.report.verdicts import verdicts
 from assay.run.result import Result
 from tests.report.shown import HOSTILE, NAMES, SENTENCE, hostile, made_up
 
@@ -142,7 +143,7 @@ def test_the_same_explanation_gives_the_same_page():
 
 def test_an_audit_shows_its_headline_its_verdicts_and_where_the_rest_is(contest):
     tree = Tree(Result(contest)._repr_html_())
-    assert headline(contest) in tree.said
+    assert outcome(contest).headline in tree.said
     rows = {row[0]: row[1:] for row in tree.rows}
     for verdict in verdicts(contest):
         assert any(row[0] == verdict.name and verdict.grade in row[1] for row in tree.rows)

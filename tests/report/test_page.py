@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 
 from assay.records import Record
+from assay.report.outcome import outcome
 from assay.report.page import SCRIPTS, render, write
 from assay.report.scripts import static
-from assay.report.verdicts import headline, verdicts
+from assay.report.verdicts import verdicts
 from assay.report.writing import interval, number
 from tests.report.parsed import Page, words
 from tests.report.synthetic import FAITHFUL
@@ -25,7 +26,7 @@ HOSTILE_CLASSES = ("<script>alert(3)</script>", '"><img src=x onerror=alert(4)>'
 
 def test_the_verdict_comes_first_with_the_numbers_of_the_findings(record: Record, page: str) -> None:
     shown = Page(page)
-    assert words(shown.texts("h1")[0]).replace(":it", ": it") == headline(record)
+    assert words(shown.texts("h1")[0]).replace(":it", ": it") == outcome(record).headline
     table = page[page.index('<table class="verdicts">') : page.index("</table>")]
     cells = Page(table + "</table>").texts("td")
     per_row = [cells[place : place + 6] for place in range(0, len(cells), 6)]
@@ -157,7 +158,7 @@ def test_a_short_page_is_small(page: str) -> None:
 def test_any_part_may_be_missing(options: dict[str, object], make: Callable[..., Record]) -> None:
     record = make(**({"count": 30} | options))
     shown = Page(render(record))
-    assert words(shown.texts("h1")[0]).startswith(headline(record).split(":")[0])
+    assert words(shown.texts("h1")[0]).startswith(outcome(record).headline.split(":")[0])
 
 
 def test_a_record_without_examples_has_a_page(make: Callable[..., Record]) -> None:

@@ -9,6 +9,7 @@ from rich.console import Console
 
 from assay.records import Record
 from assay.report.measures import label
+from assay.report.facts import kind
 from assay.report.tables import agreement_rows, measure_rows, verdict_table
 from assay.report.verdicts import verdicts
 from assay.report.writing import count, figures, interval, number, significance
@@ -116,5 +117,5 @@ def test_measure_rows_keep_every_finding_of_an_audit(make: Callable[..., Record]
         found = [f for f in record.findings if f.audit == audit]
         grid = measure_rows(record, audit)
         assert [row[3] for row in grid.rows] == [f"{f.mean:.3f} ± {f.std:.3f}" for f in found]
-        assert [row[-1] for row in grid.rows] == [f.kind for f in found]
+        assert [row[-1] for row in grid.rows] == [kind(audit, f.kind) for f in found]
         assert all(len(row) == len(grid.columns) for row in grid.rows)

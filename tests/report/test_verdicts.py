@@ -10,7 +10,8 @@ import pyarrow as pa
 import pytest
 
 from assay.records import Finding, Record, finding_rows
-from assay.report.verdicts import Verdict, caveats, headline, leading, near_chance, standing, tally, verdicts
+from assay.report.outcome import outcome
+from assay.report.verdicts import Verdict, leading, near_chance, standing, verdicts
 from assay.report.yardsticks import AGREEMENT, JSD_FAR, TRUTH, grade, scale
 
 LOO = "attention~leave_one_out"
@@ -131,19 +132,19 @@ def test_headlines_follow_the_standing(record: Record, changed: Callable[..., Re
     strong = changed(record, "agreement", LOO, "tau", mean=0.75, low=0.7, high=0.8)
     near = changed(strong, "adversary", "attention", "jsd", mean=0.2, low=0.1, high=0.3)
     assert standing(near) == "pass"
-    assert headline(near).startswith("The attention heatmap may be shown")
+    assert outcome(near).headline.startswith("The attention heatmap may be shown")
     assert standing(strong) == "warn"
-    assert "but a very different heatmap gives the same prediction" in headline(strong)
+    assert "but a very different heatmap gives the same prediction" in outcome(strong).headline
     middling = changed(near, "agreement", LOO, "tau", mean=0.5, low=0.45, high=0.55)
-    assert headline(middling).startswith("Show the attention heatmap as a reason")
+    assert outcome(middling).headline.startswith("Show the attention heatmap as a reason")
     assert standing(record) == "fail"
-    assert headline(record).startswith("Do not show the attention heatmap")
+    assert outcome(record).headline.startswith("Do not show the attention heatmap")
 
 
 def test_a_headline_is_one_sentence_with_the_number_and_its_interval(record: Record) -> None:
     found = record.finding("agreement", LOO, "tau")
     assert found is not None
-    text = headline(record)
+    text = outcome(record).headline
     assert f"τ {found.mean:.2f}, 95 % interval {found.low:.2f} to {found.high:.2f}" in text
     assert text.endswith(".")
     assert ". " not in text
@@ -152,8 +153,8 @@ def test_a_headline_is_one_sentence_with_the_number_and_its_interval(record: Rec
 def test_shuffling_without_effect_speaks_against_a_heatmap(record: Record, changed: Callable[..., Record]) -> None:
     still = changed(record, "permutation", "attention", "median_tvd", mean=0.02, low=0.01, high=0.0499)
     moved = changed(record, "permutation", "attention", "median_tvd", mean=0.04, low=0.01, high=0.05)
-    assert "shuffling it hardly changes the prediction" in headline(still)
-    assert "shuffling" not in headline(moved)
+    assert "shuffling it hardly changes the prediction" in outcome(still).headline
+    assert "shuffling" not in outcome(moved).headline
 
 
 def test_an_equivalent_speaks_against_a_heatmap_only_when_surely_far(
@@ -161,8 +162,8 @@ def test_an_equivalent_speaks_against_a_heatmap_only_when_surely_far(
 ) -> None:
     far = changed(record, "adversary", "attention", "jsd", low=np.nextafter(JSD_FAR, 1))
     unsure = changed(record, "adversary", "attention", "jsd", low=JSD_FAR)
-    assert "very different heatmap" in headline(far)
-    assert "very different heatmap" not in headline(unsure)
+    assert "very different heatmap" in outcome(far).headline
+    assert "very different heatmap" not in outcome(unsure).headline
 
 
 @pytest.mark.parametrize(
@@ -176,7 +177,7 @@ def test_a_random_order_that_is_as_short_speaks_against_a_heatmap(
     record = changed(erased, "minimal_set", "attention~random", "wins", mean=won / 20, n=20)
     record = changed(record, "minimal_set", "random~attention", "wins", mean=lost / 20, n=20)
     words = "erasing the most attended words does not clearly change the decision sooner than erasing random ones"
-    assert (words in headline(record)) == doubted
+    assert (words in outcome(record).headline) == doubted
     strong = changed(record, "agreement", LOO, "tau", mean=0.75, low=0.7, high=0.8)
     strong = changed(strong, "adversary", "attention", "jsd", mean=0.2, low=0.1, high=0.3)
     strong = changed(strong, "permutation", "attention", "median_tvd", mean=0.2, low=0.1, high=0.3)
@@ -185,14 +186,14 @@ def test_a_random_order_that_is_as_short_speaks_against_a_heatmap(
 
 def test_a_negative_number_has_a_real_minus_in_the_headline(record: Record, changed: Callable[..., Record]) -> None:
     reversed_ = changed(record, "agreement", LOO, "tau", mean=-0.25, low=-0.3, high=-0.2)
-    assert "τ −0.25, 95 % interval −0.30 to −0.20" in headline(reversed_)
+    assert "τ −0.25, 95 % interval −0.30 to −0.20" in outcome(reversed_).headline
 
 
 def test_not_beating_random_scores_is_said(record: Record, changed: Callable[..., Record]) -> None:
     weak = changed(record, "agreement", LOO, "tau", mean=0.02, low=-0.01, high=0.05)
     assert named(weak, "attention").grade == "fail"
     assert "not clearly beat" in named(weak, "attention").sentence
-    assert "not clearly beat random" in headline(weak)
+    assert "not clearly beat random" in outcome(weak).headline
 
 
 def test_a_model_near_chance_gets_a_caveat_and_never_a_clear_pass(
@@ -203,9 +204,9 @@ def test_a_model_near_chance_gets_a_caveat_and_never_a_clear_pass(
     model = strong.summary["model"] | {"test": {"accuracy": 0.53, "macro_f1": 0.5, "auc": 0.54}}
     poor = replace(strong, summary=strong.summary | {"model": model})
     assert not near_chance(strong)
-    assert not any("near chance" in note for note in caveats(strong))
+    assert not any("near chance" in note for note in outcome(strong).caveats)
     assert near_chance(poor)
-    assert any("near chance" in note for note in caveats(poor))
+    assert any("near chance" in note for note in outcome(poor).caveats)
     assert standing(poor) == "warn"
 
 
@@ -221,9 +222,11 @@ def test_a_rare_class_is_not_mistaken_for_chance(record: Record) -> None:
 def test_few_and_undefined_examples_are_told(
     record: Record, make: Callable[..., Record], changed: Callable[..., Record]
 ) -> None:
-    assert caveats(record) == []
-    assert "Fewer than 30" in caveats(make(count=20))[0]
-    assert "For 7 examples" in caveats(changed(record, "agreement", LOO, "tau", undefined=7))[0]
+    told = outcome(replace(record, summary=record.summary | {"left_out": {}})).caveats
+    assert told == ()
+    assert outcome(make(count=20)).caveats[0].startswith("Only 20 texts stand behind a grade")
+    lost = outcome(changed(record, "agreement", LOO, "tau", undefined=7)).caveats[0]
+    assert lost.startswith("For 7 of 307 texts a measure does not exist")
 
 
 def test_what_was_not_run_is_not_graded_and_says_why(make: Callable[..., Record]) -> None:
@@ -232,8 +235,11 @@ def test_what_was_not_run_is_not_graded_and_says_why(make: Callable[..., Record]
     assert "leave_one_out" in named(alone, "attention").sentence
     unheard = make(count=40, audits=("permutation",))
     assert "“agreement” was not run" in named(unheard, "gradient").sentence
-    silent = make(count=40, explainers=("gradient", "random"))
-    assert headline(silent) == "This run cannot say whether a heatmap may be shown: no explainer was put to a test."
+    silent = make(count=40, explainers=("gradient", "random"), audits=("agreement",))
+    assert (
+        outcome(silent).headline
+        == "This run cannot say whether a heatmap may be shown: no explainer was put to a test."
+    )
 
 
 def test_without_attention_the_headline_is_about_the_best(make: Callable[..., Record]) -> None:
@@ -243,11 +249,11 @@ def test_without_attention_the_headline_is_about_the_best(make: Callable[..., Re
     best = max(effects, key=lambda name: effects[name])
     assert leading(record) == best == "gradient"
     assert standing(record) == named(record, best).grade == "pass"
-    assert headline(record).startswith("The heatmap of gradient, the best of 3, may be shown as a reason")
+    assert outcome(record).headline.startswith("The heatmap of gradient, the best of 3, may be shown as a reason")
     model = record.summary["model"] | {"test": {"accuracy": 0.5, "auc": 0.5}}
     poor = replace(record, summary=record.summary | {"model": model})
     assert standing(poor) == "warn"
-    assert headline(poor).endswith("but the model itself is hardly better than chance.")
+    assert outcome(poor).headline.endswith("but the model itself is hardly better than chance.")
 
 
 def test_random_scores_are_never_the_headline(make: Callable[..., Record], changed: Callable[..., Record]) -> None:
@@ -267,9 +273,8 @@ def test_what_is_known_of_attention_does_not_speak_against_another(make: Callabl
 def test_grades_are_counted(make: Callable[..., Record], record: Record) -> None:
     given = [verdict.grade for verdict in verdicts(record)]
     assert [given.count(grade) for grade in ("pass", "warn", "fail")] == [1, 2, 1]
-    told = "Of 4 graded explainers 1 may be shown, 2 with a warning only, and 1 should not be shown."
-    assert tally(record) == told
-    assert tally(make(count=40, explainers=("attention", "leave_one_out"))) is None
+    told = "Explainers: 1 pass, 2 warn, 1 fail, 2 reference of 6. Audits: 1 warn, 2 fail of 3."
+    assert outcome(record).tally == told
 
 
 def test_without_a_grade_other_findings_can_still_warn(
@@ -279,8 +284,8 @@ def test_without_a_grade_other_findings_can_still_warn(
     moved = changed(record, "permutation", "attention", "median_tvd", mean=0.3, low=0.2, high=0.4)
     still = changed(record, "permutation", "attention", "median_tvd", mean=0.01, low=0.0, high=0.02)
     assert (standing(moved), standing(still)) == ("not applicable", "warn")
-    assert headline(moved).startswith("This run cannot say")
-    assert headline(still).endswith("only with a warning: shuffling it hardly changes the prediction.")
+    assert outcome(moved).headline.startswith("No heatmap was graded: Shuffled attention moves predictions by a TVD of")
+    assert outcome(still).headline.endswith("only with a warning: shuffling it hardly changes the prediction.")
 
 
 def test_an_audit_that_does_not_apply_gives_its_reason(make: Callable[..., Record]) -> None:

@@ -12,7 +12,8 @@ import pytest
 
 from assay.errors import AssayError
 from assay.records import EXAMPLES, INSTANCES, SUMMARY, Record
-from assay.report.verdicts import headline, standing, verdicts
+from assay.report.outcome import outcome
+from assay.report.verdicts import standing, verdicts
 from assay.serve import library as module
 from assay.serve import reading
 from assay.serve.library import Library
@@ -62,7 +63,7 @@ def test_the_verdict_is_that_of_the_whole_record(kind: str, tmp_path: Path) -> N
     made = synthetic_record(**{"count": 30, **KINDS[kind]})
     made.write(tmp_path / "run")
     (run,) = Library([tmp_path]).runs()
-    assert run.headline == plain(headline(made), 10**6)
+    assert run.headline == plain(outcome(made).headline, 10**6)
     assert run.grade == standing(made)
     assert verdicts(run.judged()) == verdicts(made)
     assert run.read().examples.equals(made.examples)

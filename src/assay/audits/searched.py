@@ -17,8 +17,8 @@ ALIKE = 1e-4  # JSDs this close count as the same
 class Searched:
     """ε-max JSD by the paper's ascent of 500 steps, beside the furthest attention, which is exact for two classes.
 
-    `found` is the share of the furthest divergence that the search reaches, where there is any, and `reached` says
-    whether it reaches all of it.
+    What the search finds is a lower bound, and all numbers of this audit are about it. `found` is the share of the
+    furthest divergence that the search reaches, where there is any, and `reached` says whether it reaches all of it.
     """
 
     epsilon: float = 0.01
@@ -28,7 +28,7 @@ class Searched:
     paper: str = "Jain and Wallace (2019), section 4.2.2; the furthest attention: this tool"
 
     def kind(self, classes: int) -> str:
-        return {2: "exact", 3: "bracket"}.get(classes, "lower bound")
+        return "search"
 
     def unfit(self, case: Case) -> str | None:
         return without_pooling(case)

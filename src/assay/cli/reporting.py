@@ -120,14 +120,10 @@ def shown(record: Record, folder: Path, console: Console) -> None:
 
 
 def tell(record: Record, path: Path, console: Console) -> None:
-    """Prints the headline, the verdicts, the leaderboard, and where the report lies."""
-    from assay.report.tables import leaderboard_table, verdict_table
-    from assay.report.verdicts import headline
+    """Prints the outcome, and where the report lies."""
+    from assay.report.terminal import told
 
-    console.print(f"\n{headline(record)}", style="bold", highlight=False, markup=False)
-    console.print(verdict_table(record))
-    if (board := leaderboard_table(record, console.width)) is not None:
-        console.print(board)
+    console.print("", *told(record, console.width), sep="\n", highlight=False, markup=False)
     console.print(f"Report: {path}", soft_wrap=True, markup=False)
 
 

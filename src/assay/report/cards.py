@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import dataclass
+
 from assay.records import Record
+from assay.report import stacks
+from assay.report.answers import ANSWERS
 from assay.report.compared.limits import KEPT, MATTERS
 from assay.report.graders import GRADERS, MEASURED, NOT_APPLICABLE
+from assay.report.items import items
 from assay.report.tables import MARKS
+from assay.report.words import TITLES
 from assay.report.yardsticks import AGREEMENT, JSD_FAR, LEAD_SURE, REFERENCE, SHUFFLE_SMALL, TRUTH
 
 CARD_MARKS = MARKS | {MEASURED: "·"}
@@ -62,6 +69,51 @@ UNGRADED = {
 }
 
 
+NOTHING = "No text gave a number."
+SENTENCE = re.compile(r"(?<=[.])\s+(?=[A-Z“])")
+
+
+@dataclass(frozen=True)
+class Card:
+    """One audit of a run: the question as its title, its grade with the reason, and the answer in a sentence or two."""
+
+    name: str
+    title: str
+    grade: str  # pass, warn, fail, not applicable, or measured where no rule can be defended
+    why: str
+    answer: str
+
+    @property
+    def told(self) -> bool:
+        """Whether the audit gave a result."""
+        return self.grade != NOT_APPLICABLE and (self.grade != MEASURED or self.answer not in ("", NOTHING))
+
+    @property
+    def result(self) -> str:
+        """What was graded in a sentence, or else the whole answer."""
+        told = self.answer if self.grade == MEASURED and self.answer else self.why
+        return f"{told[:1].upper()}{told[1:]}{'' if told.endswith('.') else '.'}"
+
+    @property
+    def brief(self) -> str:
+        """The first sentence of the result."""
+        first = SENTENCE.split(self.result, maxsplit=1)[0]
+        return first if first.endswith(".") else f"{first}."
+
+
+def cards(record: Record) -> list[Card]:
+    """One card for each audit, in the record's order."""
+    return [card(record, name) for name in record.summary["audits"]]
+
+
+def card(record: Record, name: str) -> Card:
+    """The card of one audit; one without words of its own gets its name as the title."""
+    titles = TITLES | (stacks.TITLES if stacks.stacked(record) else {})
+    title = items(record).named(titles[name]) if name in titles else name.replace("_", " ").capitalize()
+    answer = ANSWERS[name](record) if name in ANSWERS else ""
+    return Card(name, title, *grade(record, name), NOTHING if answer is None else answer)
+
+
 def grade(record: Record, name: str) -> tuple[str, str]:
     """The grade of one audit (pass, warn, fail, not applicable, measured) and the reason in a sentence."""
     about = record.summary["audits"].get(name)
@@ -70,7 +122,7 @@ def grade(record: Record, name: str) -> tuple[str, str]:
     if not about.get("applies", True):
         return NOT_APPLICABLE, about.get("why") or "It does not apply to this model."
     if not any(f.audit == name and f.n > 0 for f in record.findings):
-        return NOT_APPLICABLE, "No text gave a number."
+        return NOT_APPLICABLE, NOTHING
     if name not in GRADERS:
         return MEASURED, f"Not graded. {UNGRADED.get(name, 'No rule is stated for this audit.')}"
     return GRADERS[name](record) or (MEASURED, "Not graded: what the rule asks for was not measured.")

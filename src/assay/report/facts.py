@@ -6,6 +6,7 @@ import hashlib
 from typing import Any
 
 from assay.records import Record
+from assay.report.compared.labels import COMPARING
 from assay.report.items import items
 from assay.report.writing import count
 
@@ -16,9 +17,13 @@ KINDS = {
     "rounding can change an order",
     "sample": "estimated for each text from random draws",
     "lower bound": "lower bounds for each text, the best that a search found",
+    "search": "those of a search, which reaches a lower bound, beside the furthest attention, which is exact for two "
+    "classes, a bracket for three and a lower bound for more",
     "trained": "those of models that were trained once each",
     "bracket": "brackets for each text, a value that is reached and one that is certified not to be exceeded",
 }
+"""What is said of numbers of each kind."""
+
 ATTENDED = {
     "flat": "over all words of a text",
     "hierarchical": "over the words of each sentence, then over sentences; what is done to attention is done to that "
@@ -129,6 +134,13 @@ def facts(record: Record) -> list[tuple[str, str]]:
             "Skipped": ", ".join(skipped) or "none",
         }
     )
+
+
+def kind(audit: str, given: str) -> str:
+    """How far the numbers of an audit can be trusted; records of earlier versions lack two kinds."""
+    if audit in COMPARING and given == "sample":
+        return "trained"
+    return "search" if audit == "searched" and given else given
 
 
 def left_out(record: Record) -> list[tuple[str, str]]:

@@ -11,13 +11,14 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from assay.records import Record
+from assay.report.cards import CARD_MARKS
 from assay.report.heatmaps import strengths, window
 from assay.report.leaderboard import leaderboard
-from assay.report.tables import MARKS, TIE, verdict_rows
+from assay.report.outcome import outcome
+from assay.report.tables import TIE, verdict_rows
 from assay.report.templating import TEMPLATES, environment
 from assay.report.trees import drawn
 from assay.report.trees import style as tree_style
-from assay.report.verdicts import caveats, headline, standing, tally, verdicts
 from assay.report.writing import count, figures, number, percent
 from assay.trees import Tree
 
@@ -98,15 +99,12 @@ def explanation(found: Explained) -> str:
 
 def audit(record: Record) -> str:
     """The verdict of an audit, and its leaderboard in short."""
-    grid, board = verdict_rows(record), leaderboard(record)
+    grid, board, found = verdict_rows(record), leaderboard(record), outcome(record)
     return _render(
         "audit",
-        headline=headline(record),
-        standing=standing(record),
-        tally=tally(record),
-        caveats=caveats(record),
+        outcome=found,
         columns=grid.columns,
-        rows=list(zip(verdicts(record), grid.rows, strict=True)),
+        rows=list(zip(found.verdicts, grid.rows, strict=True)),
         board=board,
         measures=board.measures[:MEASURES] if board else (),
         more=max(len(board.measures) - MEASURES, 0) if board else 0,
@@ -167,7 +165,7 @@ def _filled(words: Sequence[str], first: int, last: int, most: int) -> list[tupl
 
 def _render(part: str, **values: Any) -> str:
     template, style, name = _template()
-    values |= {"part": part, "style": style, "name": name, "marks": MARKS, "tie": TIE, "shown": shown}
+    values |= {"part": part, "style": style, "name": name, "marks": CARD_MARKS, "tie": TIE, "shown": shown}
     text = template.render(**values)
     return re.sub(r"\s*\n\s*", "\n", text).encode("utf-8", "replace").decode("utf-8")
 

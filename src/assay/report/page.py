@@ -14,13 +14,14 @@ from assay.report.compared.together import FIGURE, together
 from assay.report.examples import groups, notes
 from assay.report.facts import KINDS, facts, glossary, left_out, origins
 from assay.report.leaderboard import leaderboard
+from assay.report.outcome import outcome
 from assay.report.phrases import divided
 from assay.report.scripts import data, policy, static
 from assay.report.sections import captions, sections
 from assay.report.tables import MANY, TIE, own_rows
 from assay.report.templating import environment
 from assay.report.trees import style as tree_style
-from assay.report.verdicts import ATTENTION, caveats, headline, leading, standing, tally, verdicts
+from assay.report.verdicts import ATTENTION
 from assay.report.writing import count, interval, number
 from assay.report.yardsticks import JSD_FAR, LEAD_SURE, SHUFFLE_SMALL, yardstick
 
@@ -61,13 +62,8 @@ def render(record: Record) -> str:
 def _judged(record: Record) -> dict[str, Any]:
     """What the first section shows."""
     return {
-        "headline": headline(record),
-        "standing": standing(record),
-        "leading": leading(record),
+        "outcome": outcome(record),
         "attention": ATTENTION,
-        "tally": tally(record),
-        "caveats": caveats(record),
-        "verdicts": verdicts(record),
         "rule": yardstick(record),
         "marks": CARD_MARKS,
         "shuffle_small": SHUFFLE_SMALL,

@@ -2,40 +2,35 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from assay.records import Record
 from assay.report import flips, rankings, stacks
-from assay.report.answers import ANSWERS
-from assay.report.cards import RULES, grade
+from assay.report.cards import RULES, Card, card
 from assay.report.compared import levels
 from assay.report.compared.labels import COMPARING
 from assay.report.compared.levels import level_rows
 from assay.report.compared.together import FIGURE, together
+from assay.report.facts import kind
 from assay.report.flips import Flips, flip_tables
-from assay.report.graders import MEASURED
 from assay.report.grids import Grid
 from assay.report.items import items
 from assay.report.matrices import Matrix, matrices
 from assay.report.measures import MOST
 from assay.report.rankings import ranking_rows
 from assay.report.tables import agreement_rows, by_class, measure_rows
-from assay.report.words import CAPTIONS, FIGURES, LIMITED, READING, TITLES
+from assay.report.words import CAPTIONS, FIGURES, LIMITED, READING
 
 
 @dataclass(frozen=True)
-class Section:
-    """What a page says about one audit; `figures` names plots, `why_not` is set where it does not apply.
+class Section(Card):
+    """What a page says about one audit: its card and more; `figures` names plots, `why_not` is set where it is unfit.
 
     `grid` holds all its numbers, `short` those that are worth a table of their own.
     """
 
-    name: str
-    title: str
     question: str
-    answer: str
     reading: str
     paper: str
     kind: str
@@ -47,19 +42,9 @@ class Section:
     why_not: str | None
     remark: str | None
     whole: bool  # whether the numbers of each predicted class stand elsewhere
-    grade: str  # pass, warn, fail, not applicable, or measured where no rule can be defended
-    why: str
     rule: str
 
-    @property
-    def brief(self) -> str:
-        """What a closed card says: what was graded in a sentence, or else the first sentence of the answer."""
-        told = self.answer if self.grade == MEASURED and self.answer else self.why
-        first = SENTENCE.split(told, maxsplit=1)[0]
-        return f"{first[:1].upper()}{first[1:]}{'' if first.endswith('.') else '.'}"
 
-
-SENTENCE = re.compile(r"(?<=[.])\s+(?=[A-Z“])")
 SHORT = {rankings.AUDIT: ranking_rows, levels.AUDIT: level_rows}
 """Audits with a table of their own that is short enough to be read."""
 
@@ -85,18 +70,13 @@ def captions(record: Record) -> dict[str, str]:
 def _section(record: Record, name: str, about: dict[str, Any]) -> Section:
     grid = agreement_rows(record) if name == "agreement" else measure_rows(record, name)
     why_not = None if about.get("applies", True) else about.get("why") or "It does not apply to this model."
-    answer, noun = ANSWERS[name](record) if name in ANSWERS else "", items(record)
-    stack = stacks.stacked(record)
-    given, why = grade(record, name)
-    titles, readings = (TITLES | stacks.TITLES, READING | stacks.READINGS) if stack else (TITLES, READING)
+    readings = READING | (stacks.READINGS if stacks.stacked(record) else {})
     return Section(
-        name=name,
-        title=noun.named(titles[name]) if name in titles else name.replace("_", " ").capitalize(),
+        **asdict(card(record, name)),
         question=about.get("question") or "",
-        answer="No text gave a number." if answer is None else answer,
-        reading=noun.named(readings.get(name, "")),
+        reading=items(record).named(readings.get(name, "")),
         paper=about.get("paper") or "",
-        kind="trained" if name in COMPARING and about.get("kind") == "sample" else about.get("kind") or "",
+        kind=kind(name, about.get("kind") or ""),
         figures=_figures(record, name) if why_not is None else (),
         matrices=tuple(matrices(record, name)),
         flips=tuple(flip_tables(record)) if name == flips.AUDIT else (),
@@ -105,8 +85,6 @@ def _section(record: Record, name: str, about: dict[str, Any]) -> Section:
         why_not=why_not,
         remark=about.get("remark"),
         whole=not by_class(record) or (name in COMPARING and _classed(record, name)),
-        grade=given,
-        why=why,
         rule=RULES.get(name, ""),
     )
 

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from assay.records import Finding, Record
 from assay.report.compared.labels import COMPARING, LABELS, subject
+from assay.report.facts import kind
 from assay.report.grids import Grid
 from assay.report.leaderboard import Leaderboard, Row, leaderboard
 from assay.report.measures import OWN as SELF
@@ -66,7 +67,7 @@ def measure_rows(record: Record, audit: str) -> Grid:
             *_spread(f),
             *_size(f),
             *((significance(f.p_value) or "–",) if tested else ()),
-            f.kind,
+            kind(audit, f.kind),
         )
         for f in found
     ]

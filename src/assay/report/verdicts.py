@@ -1,4 +1,4 @@
-"""Whether each explanation is true to the model, in one plain sentence, and what that means for a heatmap."""
+"""The grade of each explainer in a run, with the number and the sentence behind it."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ import numpy as np
 
 from assay.records import Finding, Record
 from assay.report.attention import doubts, sentences
-from assay.report.writing import interval, listed, number
 from assay.report.yardsticks import (
     AGREEMENT,
     AUC_INFORMED,
-    FEW,
+    CHANCE_AUC,
     NEAR_CHANCE,
     NULL,
     REFERENCE,
@@ -25,11 +24,6 @@ from assay.report.yardsticks import (
     scale,
 )
 
-OPENINGS: dict[Grade, str] = {
-    "pass": "The {heatmap} may be shown as a reason for this model’s decisions",
-    "warn": "Show the {heatmap} as a reason for this model’s decisions only with a warning",
-    "fail": "Do not show the {heatmap} as the reason for this model’s decisions",
-}
 ATTENTION = "attention"
 
 
@@ -63,65 +57,44 @@ def leading(record: Record) -> str | None:
     return max(graded, key=lambda v: v.effect or 0.0).name if graded else None
 
 
+def leader(record: Record) -> Verdict | None:
+    """The verdict on the explainer of the headline, or None where there is no such explainer."""
+    name = leading(record)
+    return None if name is None else _verdict(record, name, scale(record))
+
+
 def standing(record: Record) -> Grade:
     """Whether the heatmap of the headline may be shown: its grade, lowered by what speaks against it."""
-    given, against = _leading(record), _against(record)
+    given, reasons = leader(record), against(record)
     if given is None or given.effect is None:
-        return "warn" if against and given is not None else "not applicable"
-    return "warn" if given.grade == "pass" and against else given.grade
+        return "warn" if reasons and given is not None else "not applicable"
+    return "warn" if given.grade == "pass" and reasons else given.grade
 
 
-def headline(record: Record) -> str:
-    """One sentence on whether a heatmap may be shown as the reason for the model's decisions."""
-    given, against, decision = _leading(record), _against(record), standing(record)
-    if given is None:
-        return "This run cannot say whether a heatmap may be shown: no explainer was put to a test."
-    if decision not in OPENINGS:
-        return "This run cannot say whether the attention heatmap may be shown: attention was not put to a test."
-    opening = OPENINGS[decision].format(heatmap=_heatmap(record, given.name))
-    clause = [] if given.effect is None else [_clause(record, given)]
-    if given.grade == "pass" and against:
-        return f"{opening}: {clause[0]}, but {listed(against)}."
-    return f"{opening}: {listed(clause + against)}."
-
-
-def tally(record: Record) -> str | None:
-    """How many of the graded explainers pass, are warned of and fail; None where fewer than two are graded."""
-    given = [v.grade for v in verdicts(record) if v.grade in OPENINGS]
-    if len(given) < 2:
-        return None
-    words = {"pass": "may be shown", "warn": "with a warning only", "fail": "should not be shown"}
-    counts = [f"{given.count(grade)} {words[grade]}" for grade in OPENINGS if grade in given]
-    return f"Of {len(given)} graded explainers {listed(counts)}."
-
-
-def caveats(record: Record) -> list[str]:
-    """What a reader should know before trusting the verdict."""
-    notes = []
-    if near_chance(record):
-        notes.append(
-            "The model itself is hardly better than always naming the largest class; "
-            "an explanation of decisions that are near chance means little, whatever its grade."
-        )
-    effects = scale(record).effects
-    deciding = [effects[name] for name in record.summary["explainers"] if name in effects]
-    if deciding and min(f.n for f in deciding) < FEW:
-        notes.append(f"Fewer than {FEW} examples stand behind a grade; its interval is itself uncertain.")
-    lost = max((f.undefined for f in deciding), default=0)
-    if lost:
-        notes.append(f"For {lost} examples a measure does not exist (one token only, or all scores equal).")
-    return notes
+def against(record: Record) -> list[str]:
+    """What speaks against the heatmap of the headline beside its own grade; of one without a grade, of attention."""
+    given = leader(record)
+    own = doubts(record) if given is not None and given.name == ATTENTION else []
+    weak = given is not None and given.effect is not None and near_chance(record)
+    return own + (["the model itself is hardly better than chance"] if weak else [])
 
 
 def near_chance(record: Record) -> bool:
-    """Whether the model's test accuracy is close to that of always naming the largest class."""
-    test = record.summary.get("model", {}).get("test") or {}
-    accuracy, auc = test.get("accuracy"), test.get("auc")
-    labels = record.examples["label"].to_numpy()
-    if accuracy is None or len(labels) == 0:
+    """Whether the model is near chance: by its accuracy, unless its AUC shows that it knows more, or by its AUC."""
+    accuracy, largest, auc = ability(record)
+    if accuracy is None:
         return False
-    largest = float(np.bincount(labels).max() / len(labels))
-    return bool(accuracy < largest + NEAR_CHANCE and (auc is None or auc < AUC_INFORMED))
+    by_accuracy = accuracy < largest + NEAR_CHANCE and (auc is None or auc < AUC_INFORMED)
+    return by_accuracy or (auc is not None and auc < CHANCE_AUC + NEAR_CHANCE)
+
+
+def ability(record: Record) -> tuple[float | None, float, float | None]:
+    """The model's accuracy, that of always naming the largest class, and its AUC; None where it is not known."""
+    test = record.summary.get("model", {}).get("test") or {}
+    labels = record.examples["label"].to_numpy()
+    if len(labels) == 0:
+        return None, 0.0, None
+    return test.get("accuracy"), float(np.bincount(labels).max() / len(labels)), test.get("auc")
 
 
 def _verdict(record: Record, name: str, laid: Scale) -> Verdict:
@@ -172,34 +145,3 @@ def _sentence(given: Grade, found: Finding, laid: Scale) -> str:
         f"{words} with {rule.against}: of two words, both put the same one first "
         f"about {alike} times in 100 (chance: 50)."
     )
-
-
-def _leading(record: Record) -> Verdict | None:
-    name = leading(record)
-    return None if name is None else _verdict(record, name, scale(record))
-
-
-def _heatmap(record: Record, name: str) -> str:
-    """The heatmap of the headline; one that stands there because no other is better is named as such."""
-    if name == ATTENTION:
-        return "attention heatmap"
-    graded = sum(verdict.grade in OPENINGS for verdict in verdicts(record))
-    return f"heatmap of {name}" + (f", the best of {graded}," if graded > 1 else "")
-
-
-def _against(record: Record) -> list[str]:
-    own = doubts(record) if leading(record) == ATTENTION else []
-    return own + (["the model itself is hardly better than chance"] if near_chance(record) else [])
-
-
-def _clause(record: Record, given: Verdict) -> str:
-    laid = scale(record)
-    rule = laid.rule
-    numbers = f"({rule.symbol} {number(given.effect, 2)}, 95 % interval {interval(given.low, given.high, 2)})"
-    if given.low is not None and given.low <= laid.null_high:
-        return f"it does not clearly beat random scores {numbers}"
-    if rule is TRUTH:
-        words = {"pass": "finds most of", "warn": "finds only some of", "fail": "misses many of"}[given.grade]
-        return f"it {words} {rule.against} {numbers}"
-    words = {"pass": "agrees well", "warn": "agrees only in part", "fail": "agrees only weakly"}[given.grade]
-    return f"it {words} with {rule.against} {numbers}"

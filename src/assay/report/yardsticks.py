@@ -36,6 +36,9 @@ matches says nothing about what decides.
 NEAR_CHANCE = 0.05
 """An accuracy less than 5 points above that of always naming the largest class is near chance."""
 
+CHANCE_AUC = 0.5
+"""The AUC of a model that knows nothing; one less than 5 points above it is near chance too."""
+
 AUC_INFORMED = 0.65
 """From this AUC on a model knows something even where its accuracy does not show it, as with rare classes."""
 

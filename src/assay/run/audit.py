@@ -75,6 +75,7 @@ def audit(
     known = about or {}
     summary["corpus"] |= {"test": len(examples), **known.get("corpus", {}), "audited": len(table)}
     summary["corpus"]["planted"] = any(example.planted for _, example in chosen)
+    summary["corpus"]["unread"] = dict(skipped)
     summary["corpus"]["skipped"] = dict(Counter(known.get("corpus", {}).get("skipped", {})) + Counter(skipped))
     summary |= {
         "command": known.get("command", "assay.audit(...) in Python"),

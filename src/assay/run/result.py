@@ -51,9 +51,9 @@ class Result:
         return notebook.audit(self.record)
 
     def __str__(self) -> str:
-        from assay.report.tables import verdict_table
+        from assay.report.terminal import told
 
         console = Console(width=100)
         with console.capture() as capture:
-            console.print(verdict_table(self.record))
+            console.print(*told(self.record, console.width), sep="\n", highlight=False, markup=False)
         return capture.get()

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from assay.errors import AssayError
 from assay.records import EXAMPLES, INSTANCES, SUMMARY, Record
-from assay.report.verdicts import headline, standing
+from assay.report.outcome import outcome
 from assay.report.yardsticks import Grade
 from assay.serve.reading import LONGEST, judged, plain, summarised, within
 
@@ -165,6 +165,7 @@ def _stamp(folder: Path) -> Stamp:
 
 def _run(folder: Path, root: Path, stamp: Stamp, name: str) -> Run:
     record = judged(folder, root)
+    found = outcome(record)
     summary = record.summary
     corpus, model = summary["corpus"], summary.get("model") or {}
     accuracy = (model.get("test") or {}).get("accuracy")
@@ -179,8 +180,8 @@ def _run(folder: Path, root: Path, stamp: Stamp, name: str) -> Run:
         created=plain(summary.get("created") or ""),
         audited=int(corpus.get("audited", record.examples.num_rows)),
         accuracy=float(accuracy) if isinstance(accuracy, (int, float)) and math.isfinite(accuracy) else None,
-        grade=standing(record),
-        headline=plain(headline(record), 4 * LONGEST),
+        grade=found.grade,
+        headline=plain(found.headline, 4 * LONGEST),
         explainers=tuple(plain(each) for each in summary["explainers"]),
         audits=tuple(str(each) for each, about in summary["audits"].items() if about.get("applies", True)),
     )

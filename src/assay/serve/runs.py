@@ -15,10 +15,10 @@ from starlette.exceptions import HTTPException
 from assay.errors import AssayError
 from assay.report.canvas import Figure
 from assay.report.facts import facts, left_out, origins
+from assay.report.outcome import outcome
 from assay.report.plots import FIGURES
 from assay.report.sections import captions
 from assay.report.tables import MANY, MARKS
-from assay.report.verdicts import caveats, leading, tally, verdicts
 from assay.report.words import FIGURES as FIGURES_OF
 from assay.report.words import TITLES
 from assay.report.yardsticks import yardstick
@@ -99,11 +99,8 @@ def run_page(request: Request, id: str) -> HTMLResponse:
         "run.html.jinja",
         "/runs",
         run=run,
-        verdicts=verdicts(record),
+        outcome=outcome(record),
         rule=yardstick(record),
-        leading=leading(record),
-        tally=tally(record),
-        caveats=caveats(record),
         marks=MARKS,
         many=len(run.explainers) > MANY,
         told=_told(gallery(request).figure(run, "verdict")),

@@ -39,15 +39,18 @@ def words(record: Record) -> str | None:
     right, names = subjects(record, AUDIT, "right"), variants(record)
     if BASE not in right or not names:
         return None
-    told = f"The base model is right on {percent(right[BASE].mean)} of texts (n = {count(right[BASE].n)}); in brackets "
-    told += f"stand 95 % intervals. {_score(record, names)}"
+    told = _score(record, names)
     for measure, start in (
         ("information", "States tell more bits of their words (at least)"),
         ("median_tvd", "Shuffling attention moves predictions more (TVD)"),
         ("auprc", "Attention finds the deciding words better (AUPRC)"),
     ):
         told += _raised(record, names, measure, start)
-    return f"{told} One model was trained for each, so that part of a difference may be its seed."
+    told += (
+        f" The base model is right on {percent(right[BASE].mean)} of texts (n = {count(right[BASE].n)}); in brackets "
+    )
+    told += "stand 95 % intervals. One model was trained for each, so that part of a difference may be its seed."
+    return told.strip()
 
 
 def _score(record: Record, names: list[str]) -> str:

@@ -93,7 +93,7 @@ def _verdict(verdict: dict[str, Any]) -> list[str]:
         f"{_badge(verdict['grade'])} **{text(verdict['headline'])}**",
         *([text(verdict["tally"])] if verdict["tally"] else []),
         *(f"**Caveat.** {text(caveat)}" for caveat in verdict["caveats"]),
-        table(list(map(text, grid["columns"])), rows, grid["first_number"]),
+        *([table(list(map(text, grid["columns"])), rows, grid["first_number"])] if verdict["graded"] else []),
         _pairs(zip(names, words, strict=True)),
         f"An explainer passes when the whole 95 % interval of its {text(rule['symbol'])} with {text(rule['against'])} "
         f"lies at or above {rule['passes']}; it fails when the whole interval lies below {rule['fails']}, or does not "

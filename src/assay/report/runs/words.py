@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from assay.report.forms.plain import line
+from assay.report.outcome import OPENINGS
 from assay.report.runs.differences import ENOUGH, FEWEST, SURE, Comparison, Difference, Side
 from assay.report.runs.quantities import ATTENTION, Quantity
 from assay.report.runs.quantities import headline as graded_by
-from assay.report.verdicts import OPENINGS, leading, near_chance, standing, verdicts
+from assay.report.verdicts import leading, near_chance, standing, verdicts
 from assay.report.writing import count, interval, listed, number
 from assay.report.yardsticks import FEW, Grade
 

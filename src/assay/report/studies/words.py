@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from assay.report.compared.labels import COMPARING
-from assay.report.facts import KINDS
+from assay.report.facts import KINDS, kind
 from assay.report.forms.plain import line
 from assay.report.measures import label
 from assay.report.runs.differences import ENOUGH, FEWEST
@@ -107,8 +106,8 @@ def measured(answer: Answer) -> str:
     name = label(answer.measure, answer.audit)
     own = "," if name == answer.measure else f": {line(answer.measure)}"
     better = "" if answer.rises is None else f"; {'more' if answer.rises else 'less'} is better"
-    kinds = ["trained" if answer.audit in COMPARING and kind == "sample" else kind for kind in answer.kinds]
-    trusted = f" The numbers are {listed([KINDS.get(kind, line(kind)) for kind in kinds])}." if kinds else ""
+    kinds = dict.fromkeys(kind(answer.audit, each) for each in answer.kinds)
+    trusted = f" The numbers are {listed([KINDS.get(each, line(each)) for each in kinds])}." if kinds else ""
     asked = "the model" if answer.audit == MODEL else f"the audit {line(answer.audit)}"
     return f"Measure: {line(name)}{own} of {asked}{better}.{trusted}"
 
