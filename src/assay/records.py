@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import MISSING, asdict, dataclass, fields
 from functools import cached_property
 from pathlib import Path
@@ -16,6 +17,7 @@ from assay.errors import AssayError, Damaged, reason
 from assay.files import whole, write_text
 
 SUMMARY, INSTANCES, EXAMPLES = "summary.json", "instances.parquet", "examples.parquet"
+FIRST_LAYER = "first_layer"  # of a summary: the number of the lowest layer; earlier ones lack it and count from 1
 NEEDED = ("corpus", "explainers", "audits", "findings")  # what a summary must hold to be shown
 
 
@@ -83,7 +85,10 @@ class Record:
         try:
             summary = json.loads((folder / SUMMARY).read_text(encoding="utf-8"))
             _check(summary)
-            return cls(summary, read_table(folder / INSTANCES), read_table(folder / EXAMPLES))
+            instances, examples = read_table(folder / INSTANCES), read_table(folder / EXAMPLES)
+            if FIRST_LAYER in summary:
+                return cls(summary, instances, examples)
+            return cls(from_zero(summary), instances.rename_columns(from_zero(instances.column_names)), examples)
         except (OSError, ValueError, RecursionError, pa.ArrowException) as fault:
             raise Damaged(
                 f"{folder} holds a damaged audit ({reason(fault)}); run it again with another --out."
@@ -99,6 +104,19 @@ def _check(summary: Any) -> None:
     rows = summary["findings"]
     if not isinstance(rows, list) or not all(isinstance(row, dict) and _is_finding(row) for row in rows):
         raise ValueError(f"{SUMMARY} holds findings that are none")
+
+
+def from_zero(named: Any) -> Any:
+    """Findings and columns of an earlier record with layers counted from 0: their names hold "layer 1" and so on."""
+    if isinstance(named, str):
+        return re.sub(r"(?<![a-zA-Z])layer (\d+)", lambda found: f"layer {int(found[1]) - 1}", named)
+    if isinstance(named, list):
+        return [from_zero(each) for each in named]
+    if not isinstance(named, dict):
+        return named
+    if "findings" in named:
+        return named | {"findings": from_zero(named["findings"]), FIRST_LAYER: 0}
+    return named | {key: from_zero(named[key]) for key in ("subject", "measure") if key in named}
 
 
 def _is_finding(row: dict[str, Any]) -> bool:

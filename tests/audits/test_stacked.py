@@ -75,7 +75,7 @@ def even_by_hand(weights, allowed, seed):
 @EVERY
 def test_equal_weights_layer_by_layer_are_those_set_by_hand(architecture):
     measures = LayerByLayer(shuffles=1)(case(architecture)).measures
-    for subject, layers in {"layer 1": (0,), "layer 2": (1,), "all layers": (0, 1)}.items():
+    for subject, layers in {"layer 0": (0,), "layer 1": (1,), "all layers": (0, 1)}.items():
         changed, plain = moved_by_hand(architecture, even_by_hand, layers)
         np.testing.assert_allclose(measures[f"uniform:{subject}"], tvd(changed[:, 0], plain), atol=1e-10)
         flips = (changed[:, 0].argmax(-1) != plain.argmax(-1)).double()

@@ -10,10 +10,10 @@ from tests import pretrained
 
 SEED = 5  # another one than the models were made with
 DEPTHS = {
-    "bert": ("classifier", "layer 2", "layer 1", "embedding"),
-    "gpt2": ("classifier", "layer 2", "layer 1", "embedding"),
-    "distilbert": ("classifier", "layer 2", "layer 1", "embedding"),
-    "albert": ("classifier", "layer 1", "embedding"),  # both layers are one
+    "bert": ("classifier", "layer 1", "layer 0", "embedding"),
+    "gpt2": ("classifier", "layer 1", "layer 0", "embedding"),
+    "distilbert": ("classifier", "layer 1", "layer 0", "embedding"),
+    "albert": ("classifier", "layer 0", "embedding"),  # both layers are one
 }
 HEADS = {
     "bert": {"bert.pooler.dense.weight", "classifier.weight"},

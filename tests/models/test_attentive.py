@@ -165,5 +165,5 @@ def test_one_drawn_anew_is_of_the_same_kind_with_other_weights():
     assert type(fresh) is type(network) and fresh.classes == 3
     with torch.no_grad():
         assert not torch.allclose(fresh(fresh.embed(batch), batch).logits, network(network.embed(batch), batch).logits)
-    assert set(network.cascade) == {"decoder", "alignment", "layer 2", "layer 1", "embedding"}
+    assert set(network.cascade) == {"decoder", "alignment", "layer 1", "layer 0", "embedding"}
     assert all(isinstance(network.part(name), torch.nn.Module) for name in network.cascade)

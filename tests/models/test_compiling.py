@@ -47,7 +47,7 @@ def test_a_copy_of_a_compiled_model_answers_by_its_own_weights():
     compiled(model.inner, "eager")
     before = model(x, batch).logits
     for each in (plain, copied := deepcopy(model)):
-        for parameter in each.part("layer 1").parameters():
+        for parameter in each.part("layer 0").parameters():
             parameter.mul_(0.5)
     torch.testing.assert_close(copied(x, batch).logits, plain(x, batch).logits)
     torch.testing.assert_close(model(x, batch).logits, before)

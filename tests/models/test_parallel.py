@@ -147,7 +147,7 @@ def test_copies_follow_when_weights_change():
     x = spread.embed(batch)
     for network in (spread, deepcopy(spread)):
         before = network(x, batch).logits
-        for parameter in network.part("layer 1").parameters():
+        for parameter in network.part("layer 0").parameters():
             parameter.mul_(0.5)
         after = network(x, batch).logits
         assert not torch.allclose(before, after)
@@ -161,7 +161,7 @@ def test_where_somebody_listens_in_all_is_read_at_one_place():
     model, batch = made("bert")
     spread = parallel(model, DEVICES)
     seen = []
-    with spread.part("layer 1").register_forward_hook(lambda part, given, found: seen.append(len(given[0]))):
+    with spread.part("layer 0").register_forward_hook(lambda part, given, found: seen.append(len(given[0]))):
         spread(spread.embed(batch), batch)
     assert seen == [len(batch)]
 

@@ -15,7 +15,7 @@ from assay.models.huggingface.pieces import PieceOptions, PieceTokeniser
 from assay.models.huggingface.traits import traits
 
 LAYERS, HEADS, SIZE = 2, 4, 12
-LAYER, HEAD = 2, 3  # the one that attends to governors, counted from 1
+LAYER, HEAD = 1, 2  # the one that attends to governors
 SPECIALS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 KINDS = (*(f"noun {colour}" for colour in COLOURS), *(f"verb {colour}" for colour in COLOURS), "particle", "special")
 WIDTH = HEADS * SIZE // 2  # of one half of a state; the other half is its negative
@@ -63,7 +63,7 @@ def planted(seed: int = 0) -> tuple[Attentive, PieceTokeniser]:
     with torch.no_grad():
         _embed(inner.embeddings, generator)
         scale = math.sqrt(WIDTH / 3)  # a layer norm divides by the root of the mean square
-        for number, layer in enumerate(inner.encoder.layer, start=1):
+        for number, layer in enumerate(inner.encoder.layer):
             for part in (layer.attention.output.dense, layer.intermediate.dense, layer.output.dense):
                 part.weight.zero_()
                 part.bias.zero_()
@@ -93,7 +93,7 @@ def _embed(embeddings: Any, generator: torch.Generator) -> None:
 
 def _govern(attention: Any, scale: float) -> None:
     """Sets the head: a noun looks for the verb of its colour, and everybody for who is near."""
-    rows = slice((HEAD - 1) * SIZE, HEAD * SIZE)
+    rows = slice(HEAD * SIZE, (HEAD + 1) * SIZE)
     query, key = (torch.zeros(SIZE, 2 * WIDTH, dtype=torch.float64) for _ in range(2))
     for number, colour in enumerate(COLOURS):
         query[number, KINDS.index(f"noun {colour}")] = math.sqrt(MATCH)

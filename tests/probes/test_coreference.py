@@ -62,7 +62,7 @@ def test_the_head_is_chosen_on_dev_and_the_control_is_at_chance() -> None:
     answer = coreference(network, tokeniser, dev, test)
     chosen = choices(network, tokeniser, dev, "").hits(np.array([0, 1, 0] * 40)).mean(0).argmax()
     scored = choices(network, tokeniser, test, "")
-    assert (answer["layer"] - 1) * 4 + answer["head"] - 1 == chosen
+    assert answer["layer"] * 4 + answer["head"] == chosen
     assert answer["accuracy"] == scored.hits(scored.right)[:, chosen].mean()
     assert answer["n"] == 200
     assert answer["control_accuracy"] == pytest.approx(0.5, abs=0.05)

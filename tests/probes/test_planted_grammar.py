@@ -44,8 +44,8 @@ def test_the_control_stays_at_chance() -> None:
 
 def test_other_heads_do_not_find_the_governor() -> None:
     every = np.array(table()["argument", "to governor"]["every"])
-    assert every[LAYER - 1, HEAD - 1] == 1.0
-    every[LAYER - 1, HEAD - 1] = 0
+    assert every[LAYER, HEAD] == 1.0
+    every[LAYER, HEAD] = 0
     assert every.max() < 0.5
 
 
@@ -97,5 +97,5 @@ def test_tags_get_the_shares_that_are_counted_one_by_one() -> None:
         assert answer["uniform"][number] == pytest.approx((test.tag == tag).mean())
     assert np.allclose(np.array(answer["share"]).sum(-1), 1, atol=1e-4)
     assert np.allclose(np.array(answer["control"]).sum(-1), 1, atol=1e-4)
-    planted_head = np.array(answer["share"])[LAYER - 1, HEAD - 1]
+    planted_head = np.array(answer["share"])[LAYER, HEAD]
     assert planted_head[answer["tags"].index("VERB")] > 2 * answer["uniform"][answer["tags"].index("VERB")] * 0.9

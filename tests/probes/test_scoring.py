@@ -36,7 +36,7 @@ def test_random_labellings_are_told_by_their_mean_and_what_most_lie_between() ->
 
 def test_heads_are_counted_from_one() -> None:
     assert [named(head, 12, 3) for head in (0, 5, 11)] == [
+        {"layer": 0, "head": 0},
         {"layer": 1, "head": 1},
-        {"layer": 2, "head": 2},
-        {"layer": 3, "head": 4},
+        {"layer": 2, "head": 3},
     ]

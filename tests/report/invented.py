@@ -188,7 +188,7 @@ def _shortcut(draw: np.random.Generator, example: dict[str, Any], explainers: tu
 
 
 def _layers(draw: np.random.Generator, example: dict[str, Any], explainers: tuple[str, ...]) -> dict[str, float]:
-    subjects = ("all layers", *(f"layer {layer}" for layer in range(1, 7)))
+    subjects = ("all layers", *(f"layer {layer}" for layer in range(6)))
     return {f"{measure}:{subject}": float(draw.beta(2, 9)) for measure in LAYERED for subject in subjects}
 
 

@@ -22,7 +22,7 @@ def synthetic_probe(
         for direction in ("to governor", "to dependent")
     ]
     return {
-        "format": "assay-probe-1",
+        "format": "assay-probe-2",
         "created": "2026-11-15T10:00:00Z",
         "command": "assay probe --model minilm --out '<b>out</b>'",
         "versions": {"assay": "0.1.0", "torch": "2.13.0"},
@@ -68,8 +68,8 @@ def _relation(
         "direction": direction,
         "n": int(random.integers(20, 3000)),
         "n_dev": int(random.integers(20, 3000)),
-        "layer": layer + 1,
-        "head": head + 1,
+        "layer": layer,
+        "head": head,
         "accuracy": accuracy,
         "low": accuracy - 0.03,
         "high": min(1.0, accuracy + 0.03),
@@ -100,7 +100,7 @@ def _speech(random: np.random.Generator, layers: int, heads: int) -> dict[str, A
 def _coreference(random: np.random.Generator, layers: int, heads: int) -> dict[str, Any]:
     return {
         "n": 2000,
-        "layer": 4,
+        "layer": 3,
         "head": 2,
         "accuracy": 0.61,
         "low": 0.59,
@@ -117,7 +117,7 @@ def _negation(random: np.random.Generator, layers: int, heads: int) -> dict[str,
     return {
         "n": 1800,
         "sentences": 264,
-        "layer": 1,
+        "layer": 0,
         "head": 1,
         "accuracy": 0.2,
         "low": 0.18,
@@ -171,8 +171,8 @@ def _example(random: np.random.Generator, given: tuple[list[str], list[int]]) ->
     for place, governor in enumerate(governors):
         sharp[place, max(governor, 0)] += 0.7
     heads = [
-        {"layer": 3, "head": 5, "title": "nsubj, to governor", "weights": sharp.tolist()},
-        {"layer": 1, "head": 1, "title": f"det {HOSTILE}", "weights": blurred.tolist()},
-        {"layer": 6, "head": 12, "title": "negation", "weights": np.zeros((size, size)).tolist()},
+        {"layer": 2, "head": 4, "title": "nsubj, to governor", "weights": sharp.tolist()},
+        {"layer": 0, "head": 0, "title": f"det {HOSTILE}", "weights": blurred.tolist()},
+        {"layer": 5, "head": 11, "title": "negation", "weights": np.zeros((size, size)).tolist()},
     ]
     return {"words": words, "governors": governors, "relations": ["dep"] * size, "heads": heads}

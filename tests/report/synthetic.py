@@ -258,6 +258,7 @@ def _summary(
 ) -> dict[str, Any]:
     return {
         "assay": "0.1.0",
+        "first_layer": 0,
         "command": "assay audit --corpus planted:negation --encoder lstm --out 'runs/<first>'",
         "created": "2026-01-02T03:04:05+00:00",
         "seconds": 41.5,

@@ -153,7 +153,7 @@ def test_a_word_that_attends_elsewhere_gets_a_cross() -> None:
 
 
 def test_squares_have_a_cell_for_each_shade_and_a_ring_at_the_chosen_head() -> None:
-    root = ElementTree.fromstring(square([[0.0, 0.5], [1.0, None]], "label", ringed=(2, 1)))
+    root = ElementTree.fromstring(square([[0.0, 0.5], [1.0, None]], "label", ringed=(1, 0)))
     paths = {path.get("class"): path.get("d") for path in root.iter("path")}
     assert set(paths) == {"p4", "p8"}
     assert paths["p4"] == "M38 16h13v13h-13z"
@@ -299,3 +299,19 @@ def test_a_file_that_is_no_probe_is_one_clear_sentence(tmp_path: Any, probe: dic
         read(place)
     place.write_text(json.dumps(probe))
     assert read(place) == probe
+
+
+def test_a_probe_of_the_earlier_format_is_counted_from_0(tmp_path: Path) -> None:
+    probe = synthetic_probe()
+    earlier = _counted_from_1(dict(probe)) | {"format": "assay-probe-1"}
+    (tmp_path / "probe.json").write_text(json.dumps(earlier), encoding="utf-8")
+    assert read(tmp_path / "probe.json") == json.loads(json.dumps(probe))
+
+
+def _counted_from_1(held: Any) -> Any:
+    """The same probe as an earlier version wrote it."""
+    if isinstance(held, dict):
+        shifted = {key: _counted_from_1(each) for key, each in held.items()}
+        known = "head" in held and "layer" in held
+        return shifted | ({"layer": held["layer"] + 1, "head": held["head"] + 1} if known else {})
+    return [_counted_from_1(each) for each in held] if isinstance(held, list | tuple) else held

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import random
+import re
+from dataclasses import replace
 from functools import cache
 
 import pytest
 
 from assay.data.examples import Example
 from assay.models.store import Opened
+from assay.records import Record
 from assay.report import depths, dots, stacks
 from assay.report.answers import ANSWERS
 from assay.report.attention import doubts, furthest, shuffling
@@ -50,9 +53,9 @@ def test_the_layers_have_an_answer_a_figure_and_a_table():
     assert mine.answer.startswith("Shuffling the attention of all layers moves the prediction by 0.")
     assert "Of single layers layer " in mine.answer
     assert mine.grid.columns[0] == "of"
-    assert {row[0] for row in mine.grid.rows} == {"all layers", "layer 1", "layer 2"}
+    assert {row[0] for row in mine.grid.rows} == {"all layers", "layer 0", "layer 1"}
     described = depths.by_layer(record()).to_dict()["description"]
-    assert all(f"{place} {kind}" in described for place in ("1", "2", "all") for kind in stacks.KINDS.values())
+    assert all(f"{place} {kind}" in described for place in ("0", "1", "all") for kind in stacks.KINDS.values())
 
 
 def test_without_that_audit_there_is_neither():
@@ -94,14 +97,14 @@ def test_words_speak_of_layers_for_a_stack_and_of_words_elsewhere():
 
 def test_every_depth_of_the_cascade_is_drawn_or_some_of_many():
     described = dots.sanity(record()).to_dict()["description"]
-    for words in ("classifier randomised", "down to layer 2", "down to layer 1", "and embedding"):
+    for words in ("classifier randomised", "down to layer 1", "down to layer 0", "and embedding"):
         assert words in described
-    steps = ["classifier", *(f"layer {layer}" for layer in range(12, 0, -1)), "embedding"]
+    steps = ["classifier", *(f"layer {layer}" for layer in range(11, -1, -1)), "embedding"]
     deep = synthetic_record(count=20, audits=("sanity",))
     rows = [row for row in deep.summary["findings"] if row["measure"] == "similarity_decoder"]
     deep.summary["findings"] = [row | {"measure": f"similarity_{step}"} for step in steps for row in rows]
     described = dots.sanity(deep).to_dict()["description"]
-    for words in ("classifier randomised", "down to layer 1", "and embedding"):
+    for words in ("classifier randomised", "down to layer 0", "and embedding"):
         assert words in described
     assert label("similarity_layer 3", "sanity") == "τ after randomising from the output down to layer 3"
 
@@ -118,3 +121,26 @@ def test_the_whole_page_is_written(kind):
 
 def test_the_table_tells_layers_over_all_texts_only():
     assert {row[2] for row in measure_rows(record(), "layers").rows} == {"all"}
+
+
+def test_a_record_of_an_earlier_version_is_counted_from_0(tmp_path):
+    made = record()
+    named = ("subject", "measure")
+    rows = made.summary["findings"]
+    earlier = [each | {part: _counted_from_1(each[part]) for part in named} for each in rows]
+    summary = {key: each for key, each in made.summary.items() if key != "first_layer"} | {"findings": earlier}
+    names = [_counted_from_1(name) for name in made.instances.column_names]
+    replace(made, summary=summary, instances=made.instances.rename_columns(names)).write(tmp_path)
+    read = Record.read(tmp_path)
+    assert any("layer 2" in name for name in names)
+    assert (read.findings, read.instances.column_names) == (made.findings, made.instances.column_names)
+    assert Record.read(_written(read, tmp_path / "again")).findings == made.findings
+
+
+def _counted_from_1(name):
+    return re.sub(r"layer (\d+)", lambda number: f"layer {int(number[1]) + 1}", name)
+
+
+def _written(made, folder):
+    made.write(folder)
+    return folder

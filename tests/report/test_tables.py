@@ -8,8 +8,8 @@ import pytest
 from rich.console import Console
 
 from assay.records import Record
-from assay.report.measures import label
 from assay.report.facts import kind
+from assay.report.measures import label
 from assay.report.tables import agreement_rows, measure_rows, verdict_table
 from assay.report.verdicts import verdicts
 from assay.report.writing import count, figures, interval, number, significance

@@ -49,8 +49,8 @@ class LayerByLayer:
 
 
 def _choices(layers: int) -> dict[str, tuple[int, ...] | None]:
-    """Which layers are changed, by the name of the choice: the lowest is layer 1."""
-    return {ALL: None} | {f"layer {layer + 1}": (layer,) for layer in range(layers)}
+    """Which layers are changed, by the name of the choice: the lowest is layer 0."""
+    return {ALL: None} | {f"layer {layer}": (layer,) for layer in range(layers)}
 
 
 def _shuffles(seed: int, layers: tuple[int, ...] | None) -> Iterator[Edit]:

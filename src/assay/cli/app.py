@@ -310,7 +310,7 @@ def probe(
 ) -> None:
     """Test what every attention head attends to, against fixed offsets and random controls.
 
-    Leaves a folder with probe.html and probe.json.
+    Layers and heads are counted from 0. Leaves a folder with probe.html and probe.json.
     """
     from assay.cli.heads import chosen_probe, labelled, show
 

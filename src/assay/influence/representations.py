@@ -37,10 +37,11 @@ Read = dict[str, Float[Tensor, "B _"]]
 def layers(network: TextModel) -> tuple[str, ...]:
     """The names of all layers, lowest first.
 
-    The "embedding" and each "layer" are means over the words of a text, "states" is that of the uppermost states,
-    "attended" weighs these as the model reads them, and "decoder" is what the last linear map is given.
+    The "embedding" and each "layer", counted from 0, are means over the words of a text, "states" is that of the
+    uppermost states, "attended" weighs these as the model reads them, and "decoder" is what the last linear
+    map is given.
     """
-    inner = (LAYER.format(number + 1) for number in range(getattr(network, "layers", 0)))
+    inner = (LAYER.format(number) for number in range(getattr(network, "layers", 0)))
     return (EMBEDDING, *inner, STATES, ATTENDED, DECODER)
 
 
@@ -105,7 +106,7 @@ def _network(network: Network, batch: Batch) -> Read:
     around = made[0].shape[1] - batch.ids.shape[1] if made else 0  # markers stand before and after the words
     inner = [each[:, around // 2 : each.shape[1] - around // 2] for each in made]
     found = {EMBEDDING: _mean(x, batch.mask)}
-    found |= {LAYER.format(place + 1): _mean(each, batch.mask) for place, each in enumerate(inner)}
+    found |= {LAYER.format(place): _mean(each, batch.mask) for place, each in enumerate(inner)}
     return found | _pooled(network, states, batch)
 
 
@@ -116,7 +117,7 @@ def _body(network: Body, batch: Batch) -> Read:
     words = given.places >= 0
     inner = [each.to(given.embeddings.dtype) for each in answer.hidden_states]
     found = {EMBEDDING: _mean(given.embeddings, words)}
-    found |= {LAYER.format(place): _mean(each, words) for place, each in enumerate(inner[1:], start=1)}
+    found |= {LAYER.format(place): _mean(each, words) for place, each in enumerate(inner[1:])}
     if isinstance(network, Attentive):
         states = given.shares(batch.ids.shape[1], inner[-1].dtype).mT @ inner[-1]
         return found | _pooled(network, states, batch)
@@ -171,8 +172,8 @@ def _noted(parts: Sequence[nn.Module], inputs: bool = False) -> Iterator[list[Te
 
 
 def _file(network: TextModel, rows: Sequence[Tokenised], name: str) -> str:
-    """A name that no other network, layer or texts have."""
-    digest = hashlib.sha256(json.dumps([fingerprint(network), name, len(rows)]).encode())
+    """A name that no other network, layer or texts have; where layers were counted from 1, the 0 was missing."""
+    digest = hashlib.sha256(json.dumps([fingerprint(network), name, len(rows), 0]).encode())
     for row in rows:
         parts = (row.ids, row.query, row.sentences, row.pieces)
         said = [None if part is None else part.tolist() for part in parts]

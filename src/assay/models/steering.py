@@ -46,10 +46,10 @@ class Steered:
 def levels(network: TextModel) -> tuple[str, ...]:
     """The names of all levels, lowest first.
 
-    The "embedding" of each word, each "layer" of self-attention counted from 1, and the "states" that the encoder makes
+    The "embedding" of each word, each "layer" of self-attention counted from 0, and the "states" that the encoder makes
     of words, or of sentences.
     """
-    inner = tuple(LAYER.format(number + 1) for number in range(getattr(network, "layers", 0)))
+    inner = tuple(LAYER.format(number) for number in range(getattr(network, "layers", 0)))
     return (EMBEDDING, *inner, *((STATES,) if isinstance(network, Network | Attentive) else ()))
 
 
@@ -88,11 +88,11 @@ def _place(network: TextModel, batch: Batch, level: str) -> tuple[Int[Tensor, "B
         if level == STATES:
             return network.places(batch), [network.inner], 1
         unique = list(dict.fromkeys(network.blocks))
-        return network.places(batch), unique, int(level.removeprefix("layer "))
+        return network.places(batch), unique, 1 + int(level.removeprefix("layer "))
     assert isinstance(network, Network)
     if level != STATES:
         assert isinstance(network.encoder, Transformer)
-        return network.places(batch), list(network.encoder.blocks), int(level.removeprefix("layer "))
+        return network.places(batch), list(network.encoder.blocks), 1 + int(level.removeprefix("layer "))
     if isinstance(network, Hierarchical):
         real = attended(network, batch)
         return torch.arange(real.shape[1], device=real.device).where(real, -1), [network.encoder], 1

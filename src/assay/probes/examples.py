@@ -44,9 +44,7 @@ def _drawn(sentence: Sentence, weights: np.ndarray, shown: Sequence[dict[str, An
             "layer": row["layer"],
             "head": row["head"],
             "title": f"{row['relation']}, {row['direction']}",
-            "weights": np.round(
-                weights[row["layer"] - 1, row["head"] - 1, :count, :count].astype(np.float64), 4
-            ).tolist(),
+            "weights": np.round(weights[row["layer"], row["head"], :count, :count].astype(np.float64), 4).tolist(),
         }
         for row in shown
     ]

@@ -53,5 +53,5 @@ def grid(values: np.ndarray, layers: int) -> list[list[float]]:
 
 
 def named(head: int, heads: int, layers: int) -> dict[str, int]:
-    """The layer and the head within it, both counted from 1."""
-    return {"layer": head // (heads // layers) + 1, "head": head % (heads // layers) + 1}
+    """The layer and the head within it, both counted from 0."""
+    return {"layer": head // (heads // layers), "head": head % (heads // layers)}

@@ -9,7 +9,7 @@ from assay.report.items import items
 from assay.report.known import known
 from assay.report.rankings import no_sooner, shortest
 from assay.report.stacks import stacked
-from assay.report.writing import count, evidence
+from assay.report.writing import count, evidence, number
 from assay.report.yardsticks import JSD_FAR, SHUFFLE_SMALL
 
 SEARCHED = "This is a lower bound from a search: the furthest one may be further away."
@@ -27,7 +27,7 @@ def shuffling(record: Record) -> str | None:
     if found is None:
         return None
     size = "hardly at all" if found.high < SHUFFLE_SMALL else "noticeably"
-    mean, low, high = (f"{100 * value:.1f}" for value in (found.mean, found.low, found.high))
+    mean, low, high = (number(100 * value, 1) for value in (found.mean, found.low, found.high))
     among = "in every layer, head and place" if stacked(record) else f"among the {items(record).many}"
     return (
         f"Shuffling the attention weights {among} moves the prediction {size}: by {mean} "

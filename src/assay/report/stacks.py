@@ -12,7 +12,7 @@ KINDS = {"uniform": "made equal", "permuted": "shuffled"}
 TITLE = "Which layers’ attention does the prediction need?"
 CAPTION = (
     "Change of the prediction (TVD) when the attention of one layer alone is made equal, or shuffled, and when that of "
-    "all layers is; mean over texts and 95 % interval. Layer 1 is the lowest."
+    "all layers is; mean over texts and 95 % interval. Layer 0 is the lowest."
 )
 READING = (
     "In one layer after the other, every place attends to all others alike, or its weights are dealt out anew at "

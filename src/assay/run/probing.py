@@ -31,7 +31,7 @@ from assay.probes.importance import Pruning, pruned
 from assay.run.kept import Kept
 from assay.run.versions import versions
 
-FORMAT, FILE = "assay-probe-1", "probe.json"
+FORMAT, FILE = "assay-probe-2", "probe.json"
 IMPORTANCE = "importance"
 SECTIONS = (*PROBES, IMPORTANCE)
 TOGETHER = {"treebank": ("speech", "relations", "pairs"), "coreference": ("coreference",), "negation": ("negation",)}
@@ -83,7 +83,7 @@ def probed(plan: ProbePlan, folder: Path, texts: Texts | None = None, command: s
     name = located(plan.model)
     network, tokeniser = encoder(name, Opening(device=plan.device))
     weights, kept = store.fingerprint(network.inner), Kept(folder)
-    kept.claim({"probe": {"limit": plan.limit, "seed": plan.seed}, "model": weights})
+    kept.claim({"probe": {"limit": plan.limit, "seed": plan.seed, "format": FORMAT}, "model": weights})
     parts = [
         kept.get(kind, members, partial(probe, network, tokeniser, members, plan.limit, plan.seed))
         for kind, members in wanted.items()

@@ -17,7 +17,7 @@ from assay.audits.cases import question, trust
 from assay.audits.findings import summarise
 from assay.metrics.performance import accuracy, auc, macro_f1
 from assay.models.store import Opened
-from assay.records import Finding, finding_rows
+from assay.records import FIRST_LAYER, Finding, finding_rows
 from assay.run.examination import OWN
 from assay.run.plan import AuditPlan
 from assay.run.versions import versions
@@ -67,6 +67,7 @@ def summarised(model: Opened, plan: AuditPlan, table: pa.Table, notes: dict[str,
             }
             for name, audit in every.items()
         },
+        FIRST_LAYER: 0,
         "findings": finding_rows(findings),
     }
 

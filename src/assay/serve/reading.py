@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from assay.errors import AssayError
-from assay.records import EXAMPLES, INSTANCES, NEEDED, SUMMARY, Record
+from assay.records import EXAMPLES, FIRST_LAYER, INSTANCES, NEEDED, SUMMARY, Record, from_zero
 
 LARGEST = 64 * 2**20  # bytes of a summary
 LONGEST = 160  # letters of a name
@@ -59,6 +59,7 @@ def summarised(path: Path) -> dict[str, Any]:
         raise AssayError(f"{SUMMARY} is not JSON.") from fault
     if lacking := [key for key in NEEDED if key not in summary]:
         raise AssayError(f"{SUMMARY} lacks {', '.join(lacking)}.")
+    summary = summary if FIRST_LAYER in summary else from_zero(summary)
     return _cut(summary) if ENDLESS.search(text) else summary
 
 

@@ -201,12 +201,12 @@ class Body(TextModel):
 
     @property
     def stack(self) -> tuple[str, ...]:
-        """The names of the layers, the uppermost first, and of the embeddings."""
-        return (*(f"layer {number}" for number in range(len(self.blocks), 0, -1)), "embedding")
+        """The names of the layers, counted from 0 and the uppermost first, and of the embeddings."""
+        return (*(f"layer {number}" for number in reversed(range(len(self.blocks)))), "embedding")
 
     def below(self, name: str) -> nn.Module:
         """The part of the stack with this name."""
-        return self.embedding if name == "embedding" else self.blocks[int(name.removeprefix("layer ")) - 1]
+        return self.embedding if name == "embedding" else self.blocks[int(name.removeprefix("layer "))]
 
     @abstractmethod
     def around(self, inner: Any) -> Body:

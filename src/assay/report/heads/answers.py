@@ -151,7 +151,7 @@ def _tops(section: Section) -> list[tuple[str, int, int, float, float, float]]:
         if known:
             layer, head = max(known, key=lambda where: known[where])
             control = real(section["control"][layer][head][place])
-            rows.append((tag, layer + 1, head + 1, known[layer, head], real(section["uniform"][place]), control))
+            rows.append((tag, layer, head, known[layer, head], real(section["uniform"][place]), control))
     return rows
 
 

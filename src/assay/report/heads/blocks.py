@@ -127,7 +127,7 @@ def _confusion(values: Cells, best: float | None) -> Square:
 
 def _profiles(section: dict[str, Any]) -> list[Square]:
     made = []
-    for place, heads in enumerate(section["share"], 1):
+    for place, heads in enumerate(section["share"]):
         label = f"Profiles of the heads of layer {place} over parts of speech"
         made.append(Square(f"layer {place}", drawn.profile(heads, section["uniform"], section["tags"], label), ""))
     return made
@@ -144,8 +144,9 @@ def _peak(values: Cells) -> float:
 
 
 def _where(values: Cells, wanted: float) -> tuple[int, int]:
-    for layer, row in enumerate(values, 1):
-        for head, value in enumerate(row, 1):
+    """The layer and the head of a number; beyond all of them where it is not there."""
+    for layer, row in enumerate(values):
+        for head, value in enumerate(row):
             if value is not None and value == wanted:
                 return layer, head
-    return 0, 0
+    return -1, -1

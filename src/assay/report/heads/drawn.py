@@ -31,7 +31,7 @@ class Shade:
 
 
 def square(values: Cells, label: str, shade: Shade = Shade(), ringed: tuple[int, int] | None = None) -> str:  # noqa: B008
-    """Layers from top to bottom, heads from left to right, as one drawing; `ringed` is a layer and a head from 1."""
+    """Layers from top to bottom, heads from left to right, as one drawing; `ringed` is a layer and a head."""
     layers, heads = len(values), len(values[0])
     left, top = 24, 16
     paths: dict[int, list[str]] = {}
@@ -44,8 +44,8 @@ def square(values: Cells, label: str, shade: Shade = Shade(), ringed: tuple[int,
         f'<rect class="ground" x="{left - 1}" y="{top - 1}" width="{CELL * heads + 1}" height="{CELL * layers + 1}"/>'
     )
     ring = ""
-    if ringed and 0 < ringed[0] <= layers and 0 < ringed[1] <= heads:
-        x, y = left + CELL * (ringed[1] - 1) - 1.5, top + CELL * (ringed[0] - 1) - 1.5
+    if ringed and 0 <= ringed[0] < layers and 0 <= ringed[1] < heads:
+        x, y = left + CELL * ringed[1] - 1.5, top + CELL * ringed[0] - 1.5
         ring = f'<rect class="ring" x="{x}" y="{y}" width="16" height="16" rx="2"/>'
     marks = _ticks(heads, left, top, across=True) + _ticks(layers, left, top, across=False)
     width, height = left + CELL * heads + 3, top + CELL * layers + 3
@@ -59,9 +59,9 @@ def _ticks(size: int, left: int, top: int, across: bool) -> str:
     for place in range(0, size, every):
         middle = CELL * place + 6.5
         if across:
-            words.append(f'<text x="{left + middle}" y="{top - 5}" text-anchor="middle">{place + 1}</text>')
+            words.append(f'<text x="{left + middle}" y="{top - 5}" text-anchor="middle">{place}</text>')
         else:
-            words.append(f'<text x="{left - 5}" y="{top + middle + 3.5}" text-anchor="end">{place + 1}</text>')
+            words.append(f'<text x="{left - 5}" y="{top + middle + 3.5}" text-anchor="end">{place}</text>')
     return "".join(words)
 
 

@@ -11,7 +11,9 @@ from typing import Any
 
 from assay.errors import AssayError
 
-FORMAT, FILE, PAGE = "assay-probe-1", "probe.json", "probe.html"
+FORMAT, FILE, PAGE = "assay-probe-2", "probe.json", "probe.html"
+EARLIER = "assay-probe-1"
+"""The same, but for layers and heads, which it counts from 1."""
 ANY = "any"
 """Stands for all relations but punctuation, taken together."""
 
@@ -78,9 +80,21 @@ def read(path: Path) -> Probe:
         raise AssayError(f"There is no {path}; make it with 'assay probe'.") from fault
     except ValueError as fault:
         raise AssayError(f"{path} is damaged ({fault}); probe the model again.") from fault
+    if isinstance(held, dict) and held.get("format") == EARLIER:
+        return dict(_from_zero(held), format=FORMAT)
     if not isinstance(held, dict) or held.get("format") != FORMAT:
         raise AssayError(f"{path} is not a probe of heads as this version writes it; probe the model again.")
     return held
+
+
+def _from_zero(held: Any) -> Any:
+    """A probe of the earlier format with layers and heads counted from 0; a list of "heads" holds drawings."""
+    if isinstance(held, list):
+        return [_from_zero(each) for each in held]
+    if not isinstance(held, dict):
+        return held
+    named = {"layer", "head"} <= held.keys()
+    return {key: each - 1 if named and key in ("layer", "head") else _from_zero(each) for key, each in held.items()}
 
 
 def relations(probe: Probe) -> list[Relation]:
