@@ -205,8 +205,8 @@ over a sample of the sentences. *Wanted* is the goal we set; *published* is what
 {rows}
 
 The exact adversary finds the optimum; the search in the loop column finds a lower bound of it. It is our own of 500
-steps, sentence by sentence as in the released code; the row *batched search* is the same on a whole batch. With ten classes ours is
-a lower bound too, a higher one, with an upper bound beside it.
+steps, sentence by sentence as in the released code; the row *batched search* is the same on whole batches. With ten
+classes ours is a lower bound too, a higher one, with an upper bound beside it.
 
 Audits explain networks of ours in float64, so that ranks are not those of rounding ([precision](precision.md)). What
 that costs, in the same run; float32 is what audits read before:
