@@ -133,11 +133,12 @@ def _caveats(record: Record) -> list[str]:
     """What a reader should know before trusting the outcome."""
     effects = scale(record).effects
     deciding = [effects[name] for name in record.summary["explainers"] if name in effects]
-    fewest = min((f.n for f in deciding), default=record.examples.num_rows)
+    others = [f for f in record.findings if f.group == "all" and f.n > 0]
+    fewest = min((f.n for f in deciding or others), default=record.examples.num_rows)
     undefined = max(deciding, key=lambda f: f.undefined, default=None)
     notes = _of_the_model(record)
     if fewest < FEW:
-        behind = "a grade" if deciding else "the numbers"
+        behind = "a grade" if deciding else "some numbers"
         notes.append(f"Only {_texts(fewest)} behind {behind}: with fewer than {FEW} an interval is itself uncertain.")
     notes += _unread(record)
     if undefined is not None and undefined.undefined:
