@@ -1,6 +1,6 @@
 """Runs the plan of a study, and keeps what came of it beside the plan: findings, tables, figures and a page.
 
-    ASSAY_DATA=folder python -m studies.planned planted_truth [--out runs/planted-truth] [--jobs 2] [--device cuda]
+    ASSAY_DATA=folder python -m studies.planned minimal_sets [--out runs/minimal-sets] [--jobs 2] [--device cuda]
 
 `results/` gets every finding and every table with its tests, `figures/` a panel for each corpus and question, and
 README.md a table for each question. What is finished is kept in the folder of the study, so an interrupted run goes on.

@@ -1,8 +1,11 @@
-"""Teaches a model each planted corpus, audits it, and writes a table: how well explainers find the words that decide.
+"""Teaches models planted corpora, chooses by dev texts, audits the chosen ones on test texts, and writes a page.
 
-    python -m studies.planted [--device cuda] [--corpora all] [--explainers all] [--limit N] [--runs runs/planted]
+    python -m studies.planted [--device cuda] [--jobs 15] [--only lessons/keyword,cnn] [--seeds 11,12,13]
+        [--results results.json] [--runs runs/planted] [--page]
 
-Each run is resumed where it stopped; finished ones are only read. Only a run of everything is put into README.md.
+What is finished is kept in one file, and models and parts of audits in the folder for runs, so that an interrupted run
+goes on. Only the widest models are trained on the device; everything else takes one core for each job. README.md, and a
+table of docs/choosing.md, are written anew from all cells that there are; `--page` does only that.
 """
 
 from __future__ import annotations
@@ -12,110 +15,99 @@ import os
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import argparse
-import hashlib
-from dataclasses import replace
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from multiprocessing import get_context
 from pathlib import Path
 
-import numpy as np
+from assay import progress
+from assay.errors import AssayError
+from assay.files import write_text
+from studies.pages import put
+from studies.planted import subjects
+from studies.planted.cells import Audited, Taught
+from studies.planted.choosing import ready
+from studies.planted.subjects import Subject
+from studies.planted.tables import advice, page
+from studies.results import Result
 
-from assay.data.batches import tokenise
-from assay.data.examples import Corpus, Example
-from assay.explainers import EXPLAINERS
-from assay.explainers.choice import separated
-from assay.metrics.performance import accuracy
-from assay.models.predictions import predict
-from assay.models.recipes import train
-from assay.models.store import Trained
-from assay.records import Record
-from assay.run.audit import audit
-from assay.run.plan import AuditPlan
-from studies.pages import made, put, table
-from studies.planted.curriculum import LESSONS
-from studies.planted.lessons import gone_on
-
-README = Path(__file__).with_name("README.md")
-
-
-def learnt(name: str, folder: Path, device: str) -> tuple[Trained, Corpus]:
-    """The model that had the lesson on this corpus, and what it was taught from."""
-    lesson = LESSONS[name]
-    corpus = lesson.corpus(name)
-    first = (lesson.together or (name,))[0]
-    learning = replace(corpus, name="+".join(lesson.together) or corpus.name)
-    model = train(learning, lesson.recipe, folder / title(first) / "model", device)
-    if lesson.second is not None:
-        model = gone_on(model, corpus, lesson.second, folder / title(first) / "second")
-    return model, corpus
-
-
-def title(name: str) -> str:
-    return name.removeprefix("planted:")
-
-
-def right(model: Trained, examples: tuple[Example, ...]) -> float:
-    """The accuracy."""
-    rows, _ = tokenise(examples, model.tokeniser, model.tokeniser.options.longest)
-    return accuracy(np.array([row.label for row in rows]), predict(model.network, rows).argmax(-1))
-
-
-def run(name: str, folder: Path, plan: AuditPlan, device: str) -> tuple[Record, tuple[float, float]]:
-    """The audit of one model, and its accuracy on dev and test."""
-    model, corpus = learnt(name, folder, device)
-    key = hashlib.blake2b(repr(plan).encode(), digest_size=4).hexdigest()
-    record = audit(model, corpus.test, plan, folder / title(name) / f"audit-{key}", {"corpus": {"name": corpus.name}})
-    return record, (right(model, corpus.dev), right(model, corpus.test))
-
-
-def measured(
-    records: dict[str, Record], explainers: tuple[str, ...], audit_name: str, measure: str
-) -> list[list[float | None]]:
-    """One row for each explainer, one number for each corpus where there is one."""
-    rows: list[list[float | None]] = []
-    for explainer in explainers:
-        found = [record.finding(audit_name, explainer, measure) for record in records.values()]
-        rows.append([None if finding is None else finding.mean for finding in found])
-    return rows
-
-
-def page(records: dict[str, Record], accuracies: dict[str, tuple[float, float]], plan: AuditPlan) -> str:
-    """The tables as Markdown, with machine and date."""
-    names = [title(name) for name in records]
-    numbers = measured(records, plan.explainers, "truth", "auprc")
-    rows = [f"| {head} | " + " | ".join(f"{accuracies[name][place]:.3f}" for name in records) + " |"
-            for place, head in enumerate(("*accuracy, dev*", "*accuracy, test*"))]  # fmt: skip
-    main = table(["explainer", *names], plan.explainers, numbers)
-    sizes = "| *texts* | " + " | ".join(str(record.summary["corpus"]["audited"]) for record in records.values()) + " |"
-    parts = [made("studies.planted", list(records.values())), "", *main, *rows, sizes, ""]
-    shortcut = {name: record for name, record in records.items() if name == "planted:shortcut"}
-    if shortcut:
-        used = shortcut["planted:shortcut"].finding("shortcut", "model", "used")
-        share = "" if used is None else f" The model uses it in {used.mean:.1%} of the texts."
-        numbers = measured(shortcut, plan.explainers, "shortcut", "shown")
-        head = f"How often the marker of `planted:shortcut` has the highest score, where the model uses it.{share}"
-        parts += [head, "", *table(["explainer", "shown"], plan.explainers, numbers), ""]
-    return "\n".join(parts)
+HERE = Path(__file__).parent
+CHOOSING = HERE.parent.parent / "docs" / "choosing.md"
+SEEDS = (11, 12, 13)  # none was used before the settings were written down
+Cell = Taught | Audited
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="cpu")
-    parser.add_argument("--corpora", default="all")
-    parser.add_argument("--explainers", default="all")
-    parser.add_argument("--limit", type=int)
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--only", default="", help="subjects, or how they begin, as in lessons/keyword,cnn")
+    parser.add_argument("--seeds", default=",".join(map(str, SEEDS)))
+    parser.add_argument("--results", type=Path, default=HERE / "results.json")
     parser.add_argument("--runs", type=Path, default=Path("runs/planted"))
+    parser.add_argument("--page", action="store_true", help="write the page from what there is, and nothing else")
     options = parser.parse_args()
-    corpora = tuple(LESSONS) if options.corpora == "all" else separated(options.corpora)
-    explainers = tuple(EXPLAINERS) if options.explainers == "all" else separated(options.explainers)
-    records, accuracies = {}, {}
-    for name in corpora:
-        audits = ("truth", "shortcut") if name == "planted:shortcut" else ("truth",)
-        plan = AuditPlan(explainers, audits, limit=options.limit or LESSONS[name].texts)
-        records[name], accuracies[name] = run(name, options.runs, plan, options.device)
-    text = page(records, accuracies, plan)
-    (options.runs / "table.md").write_text(text, encoding="utf-8")
-    print(text)
-    if (options.corpora, options.explainers, options.limit) == ("all", "all", None):
-        put(README, text)
+    seeds = tuple(map(int, options.seeds.split(",")))
+    if not options.page:
+        make(chosen(options.only), seeds, options.results, options.runs, options.device, options.jobs)
+    found = (tuple(subjects.SUBJECTS.values()), seeds, kept(options.results))
+    if seeds == SEEDS:
+        put(HERE / "README.md", page(*found))
+        put(CHOOSING, advice(*found), "planted")
+
+
+def chosen(only: str) -> list[Subject]:
+    """The subjects whose name, up to a slash, is one of those given; without any, all."""
+    wanted = [part for part in only.split(",") if part]
+    found = [
+        subject
+        for name, subject in subjects.SUBJECTS.items()
+        if not wanted or any(f"{name}/".startswith(f"{part}/") for part in wanted)
+    ]
+    if not found:
+        raise AssayError(f"No subject is called {only!r}; there are: {', '.join(subjects.SUBJECTS)}.")
+    return found
+
+
+def kept(path: Path) -> dict[str, Result]:
+    """The finished cells by name."""
+    found: dict[str, Result] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    return found
+
+
+def make(
+    wanted: Sequence[Subject], seeds: Sequence[int], path: Path, runs: Path, device: str = "cpu", jobs: int = 1
+) -> None:
+    """Makes what is missing, as soon as what it needs is there, and writes the file after each cell."""
+    done = kept(path)
+    for cell, result in made(wanted, seeds, done, runs, device, jobs):
+        done[cell.name] = result
+        write_text(path, json.dumps(dict(sorted(done.items())), indent=1, allow_nan=False) + "\n")
+        score = f"dev {result['dev']:.3f}" if "dev" in result else f"test {result['test']:.3f}"
+        progress.console.print(f"{cell.name}: {score}, {result['seconds']:.0f} s", highlight=False)
+
+
+def made(
+    wanted: Sequence[Subject], seeds: Sequence[int], done: dict[str, Result], runs: Path, device: str, jobs: int
+) -> Iterator[tuple[Cell, Result]]:
+    """Each missing cell with its result; who takes them puts them into `done`. One job runs in this process."""
+    if jobs == 1:
+        while cells := upcoming(wanted, seeds, done):
+            yield cells[0], cells[0].made(runs, device)
+        return
+    waiting: dict[Future[Result], Cell] = {}
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+        while cells := upcoming(wanted, seeds, done):
+            fresh = (cell for cell in cells if cell not in waiting.values())
+            waiting |= {pool.submit(cell.made, runs, device): cell for cell in fresh}
+            finished, _ = wait(waiting, return_when=FIRST_COMPLETED)
+            yield from ((waiting.pop(future), future.result()) for future in finished)
+
+
+def upcoming(wanted: Iterable[Subject], seeds: Sequence[int], done: dict[str, Result]) -> list[Cell]:
+    """What can be made now."""
+    return [cell for subject in wanted for cell in ready(subject, seeds, done)]
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from functools import partial
 from random import Random
 
@@ -77,12 +78,12 @@ ABOUT_FACTS = Lesson(
     seeds=25,
     together=FACTS,
     easier=tuple((partial(short, name), 5) for name in FACTS[:2]),
-    texts=40,
     second=Training(epochs=4, patience=4, batch_size=256, learning_rate=1e-3),
 )
 
 LESSONS: dict[str, Lesson] = {
     "planted:keyword": Lesson(SMALL, seeds=2, vary=(Blank(2),)),
+    "planted:phrase": Lesson(SMALL, seeds=2),
     "planted:negation": Lesson(SMALL, seeds=8, hard=one_negator, vary=(Blank(2, last=True), one_negator_less)),
     "planted:majority": Lesson(SMALL, seeds=4),
     "planted:agreement": Lesson(
@@ -94,6 +95,32 @@ LESSONS: dict[str, Lesson] = {
         recipe("lstm", hidden=256, batch_size=256, learning_rate=2e-3, epochs=34),
         seeds=40,
         vary=(Blank(3), plain, spared),
-        texts=100,
     ),
 }
+
+ALONE = {
+    "bilstm": Recipe(Architecture(encoder="lstm", embedding=64, hidden=32)),
+    "cnn": Recipe(Architecture(encoder="cnn", embedding=64, hidden=32)),
+    "transformer": Recipe(Architecture(encoder="transformer", alignment="dot", embedding=64, hidden=32)),
+}
+"""Three networks that learn from a corpus as it is, by name."""
+
+
+def lessons(name: str) -> dict[str, Lesson]:
+    """Candidates for a lesson that closes other routes: the usual one, then longer or wider, or a smaller one."""
+    usual = LESSONS[name]
+    if usual.recipe.architecture.hidden > SMALL.architecture.hidden:
+        less = replace(usual.second, batch_size=64) if usual.second else None
+        return {"large": usual, "small": replace(usual, recipe=SMALL, seeds=1, easier=(), second=less)}
+    epochs = 2 * usual.recipe.training.epochs
+    longer = replace(usual.recipe, training=replace(usual.recipe.training, epochs=epochs, patience=epochs))
+    wider = replace(longer, architecture=replace(longer.architecture, hidden=128))
+    return {"usual": usual, "longer": replace(usual, recipe=longer), "wider": replace(usual, recipe=wider)}
+
+
+def alone(network: str) -> dict[str, Lesson]:
+    """Candidates for a network that learns from one corpus as it is: the usual one, then a wider and slower one."""
+    quick = replace(ALONE[network], training=Training(epochs=40, patience=15, learning_rate=2e-3))
+    wider = replace(quick.architecture, hidden=64)
+    slow = Recipe(wider, training=Training(epochs=60, patience=15, learning_rate=1e-3))
+    return {"usual": Lesson(quick), "wider": Lesson(slow)}

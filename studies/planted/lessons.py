@@ -18,6 +18,9 @@ from assay.models.recipes import Recipe
 from assay.models.store import Trained
 from assay.models.training import fit
 
+APART = 1000
+"""Seeds of corpora that belong to one seed of the study: at most so many."""
+
 Make = Callable[[int], Corpus]
 Vary = Callable[[Random, Example], Example | None]
 """Another training text made from one, or None."""
@@ -31,8 +34,8 @@ class Lesson:
     so many seeds of each): what one teaches helps the others. Where the label is
     the parity of two words, neither says anything alone, and small models stay at chance: two of three `hard` texts
     are left out, so that one of the words says something. `vary` makes more texts, each from every fourth one.
-    Where texts are long, only so many `texts` of the test are audited. A `second` training goes on with every fourth
-    text, and a blank one for every third of these: until then a model may guess without some deciding sentences.
+    A `second` training goes on with every fourth text, and a blank one for every third of these: until then a model may
+    guess without some deciding sentences.
     """
 
     recipe: Recipe
@@ -41,16 +44,18 @@ class Lesson:
     easier: tuple[tuple[Make, int], ...] = ()
     hard: Callable[[Example], bool] | None = None
     vary: tuple[Vary, ...] = ()
-    texts: int | None = None
     second: Training | None = None
 
-    def corpus(self, name: str) -> Corpus:
-        """The test texts of seed 0, with the training and dev texts of this lesson; pairs are joined."""
-        names = self.together or (name,)
-        firsts = {each: taught(PLANTED[each], 0) for each in names}
+    def corpus(self, name: str, seed: int = 0) -> Corpus:
+        """The test texts of the seed's first corpus, with the training and dev texts of this lesson; pairs are joined.
+
+        No two seeds share a corpus.
+        """
+        names, first = self.together or (name,), seed * APART
+        firsts = {each: taught(PLANTED[each], first) for each in names}
         tested = {example.text for first in firsts.values() for example in (*first.dev, *first.test)}
         random = Random(names[0])
-        texts = list(distinct(*((PLANTED[each], self.seeds) for each in names), *self.easier))
+        texts = list(distinct(first, *((PLANTED[each], self.seeds) for each in names), *self.easier))
         if self.hard is not None:
             texts = [example for example in texts if not self.hard(example) or random.random() < 1 / 3]
         texts += [varied for vary in self.vary for example in texts[::4] if (varied := vary(random, example))]
@@ -72,10 +77,10 @@ def gone_on(model: Trained, corpus: Corpus, training: Training, folder: Path) ->
 
 
 @cache  # several corpora may be learnt from the same texts, which take a minute to write
-def distinct(*sources: tuple[Make, int]) -> tuple[Example, ...]:
-    """The training texts of so many seeds of each source, each once."""
-    texts = (example for make, seeds in sources for seed in range(seeds) for example in taught(make, seed).train)
-    return tuple({example.text: example for example in texts}.values())
+def distinct(first: int, *sources: tuple[Make, int]) -> tuple[Example, ...]:
+    """The training texts of so many seeds of each source from the first on, each once."""
+    corpora = (taught(make, seed) for make, seeds in sources for seed in range(first, first + seeds))
+    return tuple({example.text: example for corpus in corpora for example in corpus.train}.values())
 
 
 def taught(make: Make, seed: int) -> Corpus:
