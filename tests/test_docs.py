@@ -57,7 +57,7 @@ def test_every_name_behind_an_option_is_one_of_ours(page):
 @pytest.mark.parametrize("page", ["survey.md", "choosing.md"])
 def test_every_name_by_itself_is_one_of_ours(page):
     known = {*EXPLAINERS, *AUDITS, *METHODS, *RECIPES, *UNPLAYED, *TREES, *SCORERS, *MODES, *BESIDE}
-    corpora = {"majority", "facts1", "entail"}
+    corpora = {"majority", "negation", "phrase", "facts1", "entail"}
     for name in code(page):
         if re.fullmatch(r"[a-z][a-z0-9_]*", name):
             assert name in known | corpora, f"{page}: {name}"

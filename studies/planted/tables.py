@@ -33,7 +33,7 @@ USUAL = (
 
 NETWORKS = {"bilstm": "BiLSTM", "cnn": "CNN", "transformer": "transformer"}
 AUPRC, SHOWN, USED, MOVED = "truth.auprc", "shortcut.shown", "shortcut.used", "erasure.comprehensiveness"
-NONE = "–"
+NONE, EMPTY = "–", "Nothing has been run yet.\n"
 MOVED_HEAD = "comprehensiveness"
 
 
@@ -63,7 +63,7 @@ class Column:
 def page(subjects: Sequence[Subject], seeds: Sequence[int], done: Mapping[str, Result]) -> str:
     """All tables that the finished cells give, as Markdown."""
     if not done:
-        return "Nothing has been run yet.\n"
+        return EMPTY
     closed = closed_columns(subjects, seeds, done)
     explainers = next((subject.explainers for subject in subjects if subject.learns == CLOSED), ())
     parts = [[made_by(done)], brief(closed), _closed(closed, explainers), _shortcut(closed, explainers)]
@@ -76,7 +76,7 @@ def page(subjects: Sequence[Subject], seeds: Sequence[int], done: Mapping[str, R
 def advice(subjects: Sequence[Subject], seeds: Sequence[int], done: Mapping[str, Result]) -> str:
     """The table of docs/choosing.md."""
     shown = closed_columns(subjects, seeds, done)
-    return "\n".join([made_by(done), "", *table("AUPRC", shown, USUAL, AUPRC), ""]) if shown else ""
+    return "\n".join([made_by(done), "", *table("AUPRC", shown, USUAL, AUPRC), ""]) if shown else EMPTY
 
 
 def closed_columns(subjects: Sequence[Subject], seeds: Sequence[int], done: Mapping[str, Result]) -> list[Column]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ from studies.planted.choosing import choice, missing, tried
 from studies.planted.curriculum import LESSONS
 from studies.planted.lessons import APART, Blank, Lesson
 from studies.planted.subjects import CLOSED, SUBJECTS, Subject
-from studies.planted.tables import LEARNT, cell, page
+from studies.planted.tables import KINDS, LEARNT, Column, advice, brief, cell, page
 
 REAL = dict(PLANTED)
 EXPLAINERS = ("gradient", "leave_one_out", "rollout", "random")
@@ -33,6 +33,7 @@ TWO = (11, 12)
 Results = dict[str, Any]
 
 
+@cache
 def short(name: str, seed: int) -> Corpus:
     whole = REAL[name](seed)
     return replace(whole, train=whole.train[:240], dev=whole.dev[:48], test=whole.test[:24])
@@ -44,7 +45,7 @@ def tiny(epochs: int, rate: float) -> Lesson:
     return Lesson(recipe, vary=(Blank(2),))
 
 
-CANDIDATES = {"idle": tiny(1, 1e-6), "awake": tiny(8, 0.05)}
+CANDIDATES = {"idle": tiny(1, 1e-6), "awake": tiny(4, 0.05)}
 CLOSED_ONE = Subject(CLOSED, ("planted:keyword",), CANDIDATES, EXPLAINERS, ("truth",))
 ALONE_ONE = Subject("cnn", ("planted:majority",), {"usual": CANDIDATES["awake"]}, EXPLAINERS)
 SMALL = {subject.name: subject for subject in (CLOSED_ONE, ALONE_ONE)}
@@ -159,10 +160,14 @@ def test_an_interrupted_run_goes_on_with_what_is_missing(
     assert all(after[name].get("measures") == finished[name].get("measures") for name in after)
 
 
-def rows(text: str) -> dict[str, list[str]]:
-    """The cells of the page's tables by the first of each row; of equal ones the first row."""
-    lines = [[each.strip() for each in line.strip("|").split("|")] for line in text.splitlines() if line[:1] == "|"]
-    return {line[0]: line[1:] for line in reversed(lines)}
+CLOSED_PART, CHOICES = "### Where other routes are closed", "### What was chosen"
+
+
+def rows(text: str, part: str = CLOSED_PART) -> dict[str, list[str]]:
+    """The cells of a part of the page by the first of each row."""
+    lines = text.partition(part)[2].partition("\n### ")[0].splitlines()
+    split = ([each.strip() for each in line.strip("|").split("|")] for line in lines if line[:1] == "|")
+    return {line[0]: line[1:] for line in split}
 
 
 def test_the_page_has_every_subject_and_every_explainer_that_fits(finished: Results) -> None:
@@ -172,7 +177,10 @@ def test_the_page_has_every_subject_and_every_explainer_that_fits(finished: Resu
     assert "rollout" not in found and "No model here is one for: `rollout`." in text
     assert "### The corpus as it is: majority" in text and "| comprehensiveness | CNN † |" in text
     assert found["*seeds that learnt*"] == ["2 of 2"] and found["*texts of each seed*"] == ["6"]
-    assert "**awake: 1.0000**" in found[CLOSED_ONE.name][0] and "idle: " in found[CLOSED_ONE.name][0]
+    choices = rows(text, CHOICES)
+    assert set(SMALL) < set(choices)
+    idle, awake = tried(CLOSED_ONE, TWO, finished).values()
+    assert choices[CLOSED_ONE.name] == [f"idle: {idle:.4f}, **awake: {awake:.4f}**"] and idle < awake
 
 
 def test_a_number_is_the_mean_over_seeds_with_the_lowest_and_the_highest(finished: Results) -> None:
@@ -180,6 +188,7 @@ def test_a_number_is_the_mean_over_seeds_with_the_lowest_and_the_highest(finishe
     told = rows(page((CLOSED_ONE,), TWO, finished))["random"][0]
     low, high = np.sort(values)
     assert low < high and told == f"{np.mean(values):.3f} [{low:.2f}, {high:.2f}]"
+    assert rows(advice((CLOSED_ONE,), TWO, finished), "Made by")["random"] == [told]
     assert cell([0.5, 0.5], "0.500") == "**0.500**" and cell([]) == "–"
 
 
@@ -198,10 +207,24 @@ def test_a_model_that_has_not_learnt_is_marked_and_says_nothing(finished: Result
     assert "| AUPRC | keyword † |" in none and "random" not in rows(none)
 
 
+def test_the_short_table_has_the_lowest_and_the_highest_corpus_of_a_kind() -> None:
+    def column(head: str, *found: float) -> Column:
+        audits = [{"measures": {"truth.auprc": {"lrp": value}}} for value in found]
+        return Column(head, head, [{"each": {head: 1.0}}] * len(audits), audits)
+
+    lines = brief([column("keyword", 0.9, 1.0), column("shortcut", 0.5, 0.6), column("facts2", 0.3)])
+    assert lines[2:] == [
+        "| AUPRC | one word | whole sentences |",
+        "| --- | --- | --- |",
+        "| lrp | 0.55 to 0.95 | 0.30 |",
+    ]
+    assert {head for heads in KINDS.values() for head in heads} == {subjects.title(name) for name in LESSONS}
+
+
 def test_what_is_not_finished_is_said(finished: Results) -> None:
     begun = {name: result for name, result in finished.items() if name.startswith(CLOSED_ONE.name) and "each" in result}
     text = page(tuple(SMALL.values()), TWO, begun)
-    assert "not finished" in rows(text)[ALONE_ONE.name][0] and "leave_one_out" not in text
+    assert "not finished" in rows(text, CHOICES)[ALONE_ONE.name][0] and "leave_one_out" not in text
     assert page(tuple(SMALL.values()), TWO, {}) == "Nothing has been run yet.\n"
 
 
