@@ -65,7 +65,7 @@ def page(subjects: Sequence[Subject], seeds: Sequence[int], done: Mapping[str, R
     if not done:
         return EMPTY
     closed = closed_columns(subjects, seeds, done)
-    explainers = next((subject.explainers for subject in subjects if subject.learns == CLOSED), ())
+    explainers = max((subject.explainers for subject in subjects if subject.learns == CLOSED), key=len, default=())
     parts = [[made_by(done)], brief(closed), _closed(closed, explainers), _shortcut(closed, explainers)]
     alone = [subject for subject in subjects if subject.learns != CLOSED]
     parts += [_alone(name, alone, seeds, done) for name in dict.fromkeys(s.corpora[0] for s in alone)]
