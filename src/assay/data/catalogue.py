@@ -67,6 +67,14 @@ CORPORA: dict[str, Entry] = {
         topics.NEWSGROUPS,
         ("newsgroups",),
     ),
+    "newsgroups-bodies": Entry(
+        topics.newsgroup_bodies,
+        "The same posts as they were written, without headers, quotes and signatures, 7 to 499 words",
+        topics.SPORTS,
+        "1,783 posts",
+        "none stated",
+        topics.MESSAGES,
+    ),
     "agnews": Entry(
         topics.agnews,
         "News on the world or on business (Zhang et al. 2015)",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Sequence
+from pathlib import Path
 
 from assay.data.examples import Corpus, Example
 from assay.data.pins import SOURCES
@@ -14,6 +15,7 @@ from assay.data.tables import read_rows, read_text, separated_rows
 
 SPORTS = ("baseball", "hockey")
 NEWSGROUPS = ("newsgroups_baseball_hockey/train.tsv.gz", "newsgroups_baseball_hockey/test.tsv.gz")
+MESSAGES = ("newsgroups_baseball_hockey/raw_train.jsonl.gz", "newsgroups_baseball_hockey/raw_test.jsonl.gz")
 SECTIONS = ("world", "business")
 SECTION_CODES = {"1": 0, "3": 1}  # 2 is sports and 4 is science and technology
 AGNEWS = ("ag_news/train_subset.tsv.gz", "ag_news/test.csv.gz")
@@ -21,6 +23,8 @@ FIELDS = ("society", "science")
 FIELD_CODES = {"society_culture": 0, "science_mathematics": 1}
 YAHOO = ("yahoo_answers/train.tsv.gz", "yahoo_answers/test.tsv.gz")
 
+QUOTED = re.compile(r"writes in|writes:|wrote:|says:|said:|^In article|^Quoted from|^[|>]")
+WORD = re.compile(r"\w+")
 LOST_AMPERSAND = re.compile(r" (#\d+|quot|amp|lt|gt|nbsp|hellip|mdash|ndash|eacute|[lr][sd]quo);")
 TAG = re.compile(r"</?(?:a|b|i|p|br|em|font|strong|span|img)(?:\s[^<>]*)?/?>", re.IGNORECASE)
 
@@ -33,6 +37,38 @@ def newsgroups() -> Corpus:
     else:
         train, test = (sports(packaged_posts(f"20newsgroups-{split}.tab")) for split in ("train", "test"))
     return Corpus("newsgroups", SPORTS, *train_dev(train), tuple(test))
+
+
+def newsgroup_bodies() -> Corpus:
+    """The same posts without headers, quotes and signatures, as Jain and Wallace (2019) prepared them.
+
+    Posts of up to six words and from 500 words on are left out, as in their code.
+    """
+    train, test = (bodies(needed_copy(file, "newsgroups-bodies")) for file in MESSAGES)
+    lengths = [len(WORD.findall(post.text)) for post in (*train, *test)]
+    kept = [[post for post in part if 6 < len(WORD.findall(post.text)) < 500] for part in (train, test)]
+    skipped = {"six words or fewer": sum(n <= 6 for n in lengths), "500 words or more": sum(n >= 500 for n in lengths)}
+    return Corpus("newsgroups-bodies", SPORTS, *train_dev(kept[0]), tuple(kept[1]), skipped)
+
+
+def bodies(path: Path) -> list[Example]:
+    """What the authors of the messages in a file wrote."""
+    return sports([(group, body(message)) for group, message in read_rows(path, "newsgroup", "raw")])
+
+
+def body(message: str) -> str:
+    """What the author of a Usenet message wrote: no header, no quoted line, no signature.
+
+    As scikit-learn's fetch_20newsgroups(remove=("headers", "footers", "quotes")): the header ends at the first blank
+    line; the signature is what follows the last line that is blank or dashes, if only the last paragraph of a text;
+    quotes are lines that begin with a mark, and those that name who is quoted.
+    """
+    message = message.strip()
+    lines_end = "\n" if "\n" in message else "\t"  # copies of messages have tabs there
+    written = message.partition(2 * lines_end)[2]
+    lines = written.strip().split(lines_end)
+    end = next((at for at in range(len(lines) - 1, 0, -1) if not lines[at].strip().strip("-")), len(lines))
+    return "\n".join(line for line in lines[:end] if not QUOTED.search(line)).strip()
 
 
 def packaged_posts(name: str) -> Sequence[Sequence[str]]:
