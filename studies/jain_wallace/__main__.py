@@ -43,7 +43,7 @@ PLAN = AuditPlan(explainers=("attention", "gradient", "leave_one_out", "random")
 
 def recipe(name: str, encoder: str) -> Recipe:
     """The preset that is closest to the paper."""
-    chosen = preset("jain-wallace", name)
+    chosen = preset("jain-wallace", name, encoder)
     return replace(chosen, architecture=replace(chosen.architecture, encoder=encoder))
 
 

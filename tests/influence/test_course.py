@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import torch
 
@@ -46,3 +48,12 @@ def test_steps_are_counted_and_watched() -> None:
     seen: list[int] = []
     course.learn(watch=lambda number, network, optimiser: seen.append(number))
     assert seen == list(range(course.steps + 1))
+
+
+def test_embeddings_decay_as_the_training_says() -> None:
+    texts = thinned(corpus("planted:keyword"), 60, 0)
+    for also in (False, True):
+        chosen = replace(SMALL, training=replace(SMALL.training, epochs=1, decay=0.25, decay_embeddings=also))
+        decay = Course.of(train(texts, chosen), texts).decay()
+        assert decay.pop("embedding.weight") == 0.25 * also
+        assert set(decay.values()) == {0.25}

@@ -94,4 +94,5 @@ class Course:
     def decay(self) -> dict[str, float]:
         """The strength of L2 of each parameter."""
         names = [name for name, each in self.network.named_parameters() if each.requires_grad]
-        return {name: 0.0 if name.startswith("embedding.") else self.training.decay for name in names}
+        embedding = self.training.decay if self.training.decay_embeddings else 0.0
+        return {name: embedding if name.startswith("embedding.") else self.training.decay for name in names}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from assay.errors import AssayError, unknown
@@ -31,6 +32,7 @@ class Architecture:
     hidden: int = 128  # states have twice this size, but without an encoder
     alignment_size: int = 128
     vectors: str = "random"  # or "glove": 50 dimensions
+    embedding_std: float = 0.1  # standard deviation of the embeddings that start at random, about 0
     frozen: bool = False  # embeddings are not trained
     markers: bool = False  # start and end are encoded but never attended
     shape: str = "flat"
@@ -57,6 +59,8 @@ class Architecture:
             raise AssayError(f"Only the transformer has self-attention within; the encoder {self.encoder} has none.")
         if min(self.embedding, self.hidden, self.alignment_size) < 1:
             raise AssayError("Sizes of embeddings and states are whole numbers from 1.")
+        if not 0 < self.embedding_std < math.inf:
+            raise AssayError(f"The standard deviation of embeddings is a number above 0, not {self.embedding_std:g}.")
         if min(self.rows, self.longest_span) < 1:
             raise AssayError("Rows of attention and the words of the longest span are whole numbers from 1.")
         if self.shape in ("structured", "aspect") and self.alignment != "additive":

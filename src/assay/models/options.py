@@ -17,6 +17,7 @@ class Training:
     batch_size: int = 32
     learning_rate: float = 1e-3
     decay: float = 1e-5  # L2, on everything but the embeddings
+    decay_embeddings: bool = False  # on these, too
     clip: float | None = 5.0  # largest norm of a gradient
     balanced: bool = True  # weigh classes by the inverse of their frequency
     seed: int = 0

@@ -167,7 +167,7 @@ def drawn(architecture: Architecture, words: int, classes: int, seed: int) -> Ne
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         network = built(architecture, words, classes)
-        nn.init.normal_(network.embedding.weight, std=0.1)
+        nn.init.normal_(network.embedding.weight, std=architecture.embedding_std)
     with torch.no_grad():
         network.embedding.weight[0] = 0
     return network

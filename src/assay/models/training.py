@@ -94,12 +94,13 @@ def begun(epoch: int, lengths: Int[np.ndarray, " N"], options: Training) -> list
 
 
 def optimiser_of(learner: nn.ModuleDict, options: Training) -> torch.optim.Adam:
-    """Adam over all that learns; embeddings do not decay."""
+    """Adam over all that learns; embeddings decay only where the options say so."""
     embedding: list[nn.Parameter] = []
     others: list[nn.Parameter] = []
     for name, parameter in learner.named_parameters():
         (embedding if name.startswith("network.embedding.") else others).append(parameter)
-    groups = [{"params": embedding, "weight_decay": 0.0}, {"params": others, "weight_decay": options.decay}]
+    own = options.decay if options.decay_embeddings else 0.0
+    groups = [{"params": embedding, "weight_decay": own}, {"params": others, "weight_decay": options.decay}]
     return torch.optim.Adam(groups, lr=options.learning_rate, amsgrad=True, fused=True)
 
 

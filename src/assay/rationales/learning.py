@@ -111,14 +111,14 @@ def _advanced(
 
 
 def _optimiser(players: Players, scheme: Scheme, options: Training) -> torch.optim.Adam:
-    """Adam with a group for each player, and one for the embeddings, which do not decay."""
+    """Adam with a group for each player, and one for the embeddings, which decay only where the options say so."""
     names = dict.fromkeys(player for stage in scheme.stages for player in stage.players)
     table = {id(each) for each in players.predictor.embedding.parameters()}
     groups = [
         {
             "params": [each for each in players.of(name) if (id(each) in table) == embedded],
             "player": name,
-            "weight_decay": 0.0 if embedded else options.decay,
+            "weight_decay": options.decay if options.decay_embeddings or not embedded else 0.0,
         }
         for name in names
         for embedded in (False, True)

@@ -30,7 +30,7 @@ from assay.types import Explainer
 
 def recipe(preset: str = "default", seed: int = 0, corpus: str | None = None, **options: Any) -> Recipe:
     """A preset, suited to the corpus, with other options of Architecture and Training; None leaves one as it is."""
-    base = presets.preset(preset, corpus)
+    base = presets.preset(preset, corpus, options.get("encoder"))
     changes = {name: value for name, value in options.items() if value is not None}
     if changes.get("vectors") == "glove":
         changes.setdefault("embedding", 50)
