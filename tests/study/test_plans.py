@@ -26,6 +26,7 @@ drawn = st.fixed_dictionaries(
                 "train": st.none() | st.integers(1, 999),
                 "joined": st.booleans(),
                 "shown": words,
+                "epsilon": st.none() | st.floats(0, 0.99),
             }
         ),
         "options": st.fixed_dictionaries(
@@ -71,6 +72,19 @@ def test_a_plan_is_every_corpus_with_every_model_seed_and_set_of_audits():
     assert ("sst (10 texts)", "average", 2, "many") in cells
     assert len({t.identity for t in plan.trials}) == 24
     assert len({t.model_identity for t in plan.trials}) == 12
+
+
+def test_a_corpus_may_have_an_epsilon_of_its_own_which_is_part_of_the_trial_and_not_of_the_model():
+    plain = small.grid(corpora=["sst", "babi1"], audits={"limit": 3, "epsilon": 0.01})
+    own = small.grid(corpora=["sst", {"name": "babi1", "epsilon": 0.05}], audits={"limit": 3, "epsilon": 0.01})
+    same = small.grid(corpora=["sst", {"name": "babi1", "epsilon": 0.01}], audits={"limit": 3, "epsilon": 0.01})
+    assert [trial.asked.plan(0).epsilon for trial in own.trials] == [0.01, 0.05]
+    assert [trial.asked.limit for trial in own.trials] == [3, 3]
+    assert own.trials[0] == plain.trials[0]
+    assert own.trials[1].identity != plain.trials[1].identity
+    assert own.trials[1].model_identity == plain.trials[1].model_identity
+    assert same.trials[1].identity == plain.trials[1].identity
+    assert [Trial.of(trial.json()) for trial in own.trials] == list(own.trials)
 
 
 def test_without_audits_or_seeds_a_plan_has_the_usual_ones():

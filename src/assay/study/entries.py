@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any, get_type_hints
@@ -27,7 +28,7 @@ def source(given: Any, beside: Path) -> Source:
     path = beside / Path(entry.name).expanduser()
     if path.exists():
         digest = same(path, entry.sha256)
-        return Source(str(path.resolve()), entry.train, entry.joined, entry.shown or entry.name, digest)
+        return replace(entry, name=str(path.resolve()), shown=entry.shown or entry.name, sha256=digest)
     if entry.sha256 is not None:  # of a study that was made elsewhere: what it was is known
         return entry
     if table_suffix(path):

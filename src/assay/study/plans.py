@@ -63,7 +63,7 @@ class StudyPlan:
     def trials(self) -> tuple[Trial, ...]:
         """All cells of the grid. Models vary fastest, so that trials which wait for the same one stand far apart."""
         return tuple(
-            Trial(corpus, kind, seed, asked, self.data_seed)
+            Trial(corpus, kind, seed, asked.on(corpus), self.data_seed)
             for asked in self.audits
             for corpus in self.corpora
             for seed in self.seeds

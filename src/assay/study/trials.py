@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -21,19 +21,25 @@ ANSWERS = 3  # raised when the same model would be explained or audited otherwis
 
 @dataclass(frozen=True)
 class Source:
-    """A corpus by name or as a file, all of it or with `train` of its training texts."""
+    """A corpus by name or as a file, all of it or with `train` of its training texts.
+
+    An `epsilon` of its own counts more than that of the audits.
+    """
 
     name: str
     train: int | None = None
     joined: bool = False
     shown: str = ""
     sha256: str | None = None  # of a file: the same name may hold other texts tomorrow
+    epsilon: float | None = None  # change of the output that counts as none, on this corpus
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
             raise AssayError(f"A corpus is a name, or a table with one, not {self.name!r}.")
         if self.train is not None and (type(self.train) is not int or self.train < 1):
             raise AssayError(f"Of a corpus, train is a number of texts from 1, not {self.train!r}.")
+        if self.epsilon is not None and not 0 <= self.epsilon < 1:
+            raise AssayError(f"Of a corpus, epsilon is a number from 0 to below 1, not {self.epsilon:g}.")
 
     @property
     def title(self) -> str:
@@ -80,6 +86,10 @@ class Asked:
     def __post_init__(self) -> None:
         self.plan(0)  # refuses what cannot be done
 
+    def on(self, corpus: Source) -> Asked:
+        """The same, with the epsilon of the corpus where it has one."""
+        return self if corpus.epsilon is None else replace(self, epsilon=corpus.epsilon)
+
     def plan(self, seed: int) -> AuditPlan:
         return AuditPlan(self.explainers, self.audits, seed, self.limit, self.epsilon)
 
@@ -112,7 +122,7 @@ class Trial:
 
     @property
     def _model(self) -> dict[str, Any]:
-        source = _without(asdict(self.corpus), "shown")
+        source = _without(asdict(self.corpus), "shown", "epsilon")  # which the audits have taken over
         if self.corpus.sha256 is not None:
             del source["name"]  # a file is what it holds
         kind = _without(asdict(self.kind), "name")
@@ -141,8 +151,8 @@ def _frozen(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
-def _without(given: dict[str, Any], name: str) -> dict[str, Any]:
-    return {key: value for key, value in given.items() if key != name}
+def _without(given: dict[str, Any], *names: str) -> dict[str, Any]:
+    return {key: value for key, value in given.items() if key not in names}
 
 
 def _hash(value: Any) -> str:
