@@ -4,8 +4,9 @@
 
 `results/` gets every finding and every table with its tests, `figures/` a panel for each corpus and question, and
 README.md a table for each question. What is finished is kept in the folder of the study, so an interrupted run goes on.
-`--trials` stops before the page, for a machine that cannot draw; elsewhere the same command without it makes the page
-of a copy of the folder.
+`--trials` stops before the page, for a machine that cannot draw: the same command makes it where `OUT/trials` is
+copied to. `--only 'sst · *'` makes the trials with these titles alone, without the page. `--earlier 'sst · *'` makes
+none of these: those that OUT has not stand as `results/` has them, and the page says how many.
 Where a study has a command of its own, its page is that command's: its plan is for `assay study`.
 """
 
@@ -14,6 +15,7 @@ from __future__ import annotations
 import argparse
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from assay.files import write_text
@@ -23,11 +25,12 @@ from assay.report.studies.answers import Answer
 from assay.report.studies.tables import Shown, shown
 from assay.study import keeping
 from assay.study.engines.local import Local
-from assay.study.finished import finished
+from assay.study.finished import Finished, earlier, finished
 from assay.study.folder import Folder
 from assay.study.plans import NAME, StudyPlan, read
 from assay.study.questions import answered, questions
 from assay.study.running import run
+from assay.study.trials import Trial
 from studies.pages import made_from, put
 
 HERE = Path(__file__).parent
@@ -41,13 +44,17 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--trials", action="store_true", help="run the trials alone, without the page")
+    parser.add_argument("--only", nargs="+", metavar="TITLE", help="these trials alone, with * and ?, without the page")
+    parser.add_argument("--earlier", nargs="+", metavar="TITLE", default=(), help="these stand as results/ has them")
     options = parser.parse_args()
     plan = read(HERE / options.study / NAME)
     place = options.out or keeping.RUNS / plan.name
     keeping.keep(plan, place, HERE / options.study / NAME)
-    run(plan.trials, place, Local(options.jobs, devices=(options.device,)))
-    if not options.trials:
-        publish(plan, place, HERE / options.study)
+    old = chosen(plan.trials, options.earlier)
+    trials = chosen([trial for trial in plan.trials if trial not in old], options.only or ("*",))
+    run(trials, place, Local(options.jobs, devices=(options.device,)))
+    if not (options.trials or options.only):
+        publish(plan, place, HERE / options.study, old)
 
 
 def plans() -> list[str]:
@@ -56,21 +63,34 @@ def plans() -> list[str]:
     return sorted(folder.name for folder in folders if not (folder / "__main__.py").exists())
 
 
-def publish(plan: StudyPlan, place: Path, target: Path) -> None:
-    """Puts what came of a plan in the folder `place` beside the plan in `target`."""
+def chosen(trials: Sequence[Trial], patterns: Sequence[str]) -> list[Trial]:
+    """The trials whose titles match one of the patterns."""
+    return [trial for trial in trials if any(fnmatchcase(trial.title, pattern) for pattern in patterns)]
+
+
+def publish(plan: StudyPlan, place: Path, target: Path, old: Sequence[Trial] = ()) -> None:
+    """Puts what came of a plan in the folder `place` beside the plan in `target`.
+
+    The `old` trials stand as they are there already, where the folder has none.
+    """
     from assay.study.writing import FINDINGS, TABLES, named, write
 
     folder, results = Folder(place), target / "results"
-    write(plan, folder)
+    found = finished(plan.trials, folder)
+    lacking = [trial for trial in old if not isinstance(found[trial.identity], Finished)]
+    stand = earlier(lacking, results / FINDINGS) if lacking else {}
+    found |= stand
+    write(plan, folder, found)
     results.mkdir(exist_ok=True)
     for made in (results / TABLES, target / "figures"):
         shutil.rmtree(made, ignore_errors=True)  # of questions that are asked no more
     shutil.copyfile(place / FINDINGS, results / FINDINGS)
     shutil.copytree(place / TABLES, results / TABLES)
-    found = finished(plan.trials, folder)
     answers = [answered(question, plan, found) for question in questions(plan)]
     summaries = [folder.record(trial).summary for trial in plan.trials if folder.done(trial) is not None]
-    blocks = [made_from(f"studies.planned {target.name}", summaries)]
+    how = made_from(f"studies.planned {target.name}", summaries) if summaries else ""
+    rest = f"{len(stand)} of the {len(plan.trials)} trials stand as an earlier run left them." if stand else ""
+    blocks = [" ".join(filter(None, (how, rest)))]
     for number, answer in enumerate(answers, start=1):
         name = named(number, answer)
         blocks += [f"### {text(answer.title)}", text(words.measured(answer)), _said(answer)]

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
-from assay.records import read_table
+from assay.records import read_table, write_table
+from assay.study.folder import Folder
 from assay.study.plans import read
 from assay.study.running import run
-from studies.planned import plans, publish, table
+from studies.planned import chosen, plans, publish, table
 from tests.study.small import here, planned
 
 MANY = '["attention", "gradient", "input_x_gradient", "leave_one_out", "random"]'
@@ -55,6 +58,38 @@ def test_the_findings_are_those_of_the_study(published: Path) -> None:
 def test_tables_of_questions_that_are_asked_no_more_are_gone(published: Path) -> None:
     tables = {path.name for path in (published / "results" / "tables").iterdir()}
     assert len(tables) == 4 and "09-asked-no-more.md" not in tables
+
+
+def test_trials_that_are_gone_stand_as_the_results_have_them(published: Path, tmp_path: Path) -> None:
+    """All numbers come again from findings alone; a trial that nobody names is missing."""
+    plan = read(published / "small.toml")
+    target, runs = tmp_path / "target", tmp_path / "runs"
+    shutil.copytree(published, target, ignore=shutil.ignore_patterns("runs"))
+    shutil.copytree(published / "runs", runs)
+    gone = chosen(plan.trials, ["* seed 1 *"])
+    assert 0 < len(gone) < len(plan.trials)
+    for trial in gone:
+        shutil.rmtree(Folder(runs).trial(trial))
+    before = read_table(target / "results" / "findings.parquet")
+    publish(plan, runs, target, gone)
+    page = (target / "README.md").read_text(encoding="utf-8")
+    assert read_table(target / "results" / "findings.parquet").equals(before)
+    assert f"{len(gone)} of the {len(plan.trials)} trials stand as an earlier run left them." in page
+    publish(plan, runs, target)
+    rows = read_table(target / "results" / "findings.parquet").to_pylist()
+    assert {row["seed"] for row in rows} == {trial.seed for trial in plan.trials} - {1}
+
+
+def test_what_the_folder_has_counts_more_than_earlier_results(published: Path, tmp_path: Path) -> None:
+    plan = read(published / "small.toml")
+    target = tmp_path / "target"
+    shutil.copytree(published, target, ignore=shutil.ignore_patterns("runs"))
+    table = read_table(target / "results" / "findings.parquet")
+    wrong = table.set_column(table.schema.get_field_index("mean"), "mean", pa.array([9.0] * table.num_rows))
+    write_table(wrong, target / "results" / "findings.parquet")
+    shutil.copytree(published / "runs", tmp_path / "runs")
+    publish(plan, tmp_path / "runs", target, plan.trials)
+    assert read_table(target / "results" / "findings.parquet").equals(table)
 
 
 def test_a_table_has_a_column_more_than_heads() -> None:

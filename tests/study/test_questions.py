@@ -11,11 +11,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.stats import binomtest
 
 from assay.audits import AUDITS
+from assay.records import Finding, finding_rows
 from assay.report.studies.answers import Answer, Cell, Difference
 from assay.report.studies.asked import MAIN, title
-from assay.study.finished import finished
+from assay.study.finished import Finished, finished
 from assay.study.folder import Folder
 from assay.study.plans import Question, StudyPlan
 from assay.study.questions import answered, questions
@@ -73,6 +75,22 @@ def means(planned: StudyPlan, subject: str, corpus: str, model: str) -> list[flo
 
 
 # the numbers, twice
+
+
+def test_the_share_of_significant_texts_is_a_measure_of_its_own(tmp_path: Path) -> None:
+    planned = plan(corpora=["planted:keyword"], models={"one": {}}, audits={"audits": ["agreement"]})
+    folder, shares = Folder(tmp_path / "study"), [0.2, 0.5, 0.8]
+    for trial, share in zip(planned.trials, shares, strict=True):
+        tau = Finding("agreement", "attention~random", "tau", "all", 0.3, 0.2, 0.4, 0.1, 50, significant=share)
+        keep(folder, trial, record(drawn(trial), findings=finding_rows([tau])), tmp_path / "scratch")
+        found = finished([trial], folder)[trial.identity]
+        assert isinstance(found, Finished)
+        one = found.findings["agreement", "attention~random", "significant"]
+        assert (one.mean, one.n) == (share, 50)
+        assert [one.low, one.high] == pytest.approx([*binomtest(round(50 * share), 50).proportion_ci(method="wilson")])
+    table = answer(planned, folder, Question("agreement", "significant"))
+    assert cell(table, "attention~random").mean == pytest.approx(np.mean(shares))
+    assert table.rises is None and table.against is None
 
 
 def test_a_cell_is_the_mean_over_seeds_with_students_interval(make: Make) -> None:

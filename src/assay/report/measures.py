@@ -124,6 +124,7 @@ PARTIAL = {"minimal_set": ("fraction", "mass", "excess")}
 
 LABELS = {
     "tau": "Kendall τ",
+    "significant": "texts whose τ differs from 0 at p ≤ 0.05 (share)",
     "median_tvd": "median output change (TVD)",
     "max_attention": "largest attention weight",
     "jsd": "furthest equal-prediction attention (JSD)",

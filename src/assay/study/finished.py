@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,12 +17,13 @@ from jaxtyping import Float, Int
 from scipy.stats import binomtest
 
 from assay.errors import AssayError
-from assay.records import INSTANCES, SUMMARY, Finding
+from assay.records import INSTANCES, SUMMARY, Finding, read_table
 from assay.report.studies.answers import MODEL, State
 from assay.study.folder import Folder
 from assay.study.trials import Trial
 
 Key = tuple[str, str, str]  # audit, subject, measure
+SIGNIFICANT = "significant"
 UNNAMED = "attention"  # the subject of a measure that names none
 
 
@@ -30,7 +32,7 @@ class Finished:
     """A finished trial: what was found over all its texts, in the order in which it was found."""
 
     trial: Trial
-    folder: Path
+    folder: Path | None  # None where findings are all that is left of it
     findings: Mapping[Key, Finding]
     audits: Mapping[str, Mapping[str, Any]]
     left_out: Mapping[str, str]  # explainers that this model cannot serve, and why
@@ -39,6 +41,8 @@ class Finished:
         self, audit: str, measure: str, first: str, second: str
     ) -> tuple[Int[np.ndarray, " n"], Float[np.ndarray, " n"]]:
         """The numbers of the examples, and for each what the first subject has more than the second."""
+        if self.folder is None:
+            return np.zeros(0, dtype=int), np.zeros(0)
         path = (self.folder / INSTANCES).absolute()
         known = set(pq.read_schema(path).names)
         columns = [_column(measure, subject, known) for subject in (first, second)]
@@ -58,12 +62,28 @@ def finished(trials: Sequence[Trial], folder: Folder) -> dict[str, Finished | St
     return found
 
 
+def earlier(trials: Sequence[Trial], table: Path) -> dict[str, Finished]:
+    """Those trials that a table of findings has, as a study writes it, by identity: of each its findings alone."""
+    held: dict[tuple[str, str, int, str], list[Finding]] = {}
+    for row in read_table(table).to_pylist():
+        names = row["corpus"], row["model"], row["seed"], row["asked"]
+        numbers = {name: row[name] for name in ("audit", "subject", "measure", "mean", "low", "high", "n", "kind")}
+        held.setdefault(names, []).append(Finding(group="all", std=math.nan, **numbers))
+    found = {}
+    for trial in trials:
+        findings = held.get((trial.corpus.title, trial.kind.name, trial.seed, trial.asked.name), [])
+        if findings:
+            by_key = {(each.audit, each.subject, each.measure): each for each in findings}
+            found[trial.identity] = Finished(trial, None, by_key, {}, {})
+    return found
+
+
 def _read(trial: Trial, folder: Folder) -> Finished:
     place = folder.trial(trial)
     try:
         summary = json.loads((place / SUMMARY).read_text(encoding="utf-8"))
         findings = [Finding(**row) for row in summary["findings"] if row["group"] == "all" and row["n"] > 0]
-        findings += _good(summary)
+        findings += [*_significant(findings), *_good(summary)]
         audits, left_out = summary["audits"], summary.get("left_out") or {}
     except (OSError, ValueError, KeyError, TypeError) as fault:
         told = f"{place} holds a damaged result ({fault}); remove the folder and run the study again."
@@ -71,14 +91,28 @@ def _read(trial: Trial, folder: Folder) -> Finished:
     return Finished(trial, place, {(f.audit, f.subject, f.measure): f for f in findings}, audits, left_out)
 
 
+def _significant(findings: Sequence[Finding]) -> list[Finding]:
+    """In which share of the texts a correlation is significant, as a measure of its own."""
+    return [
+        _share(each.audit, each.subject, SIGNIFICANT, each.significant, each.n)
+        for each in findings
+        if each.significant is not None
+    ]
+
+
 def _good(summary: Mapping[str, Any]) -> list[Finding]:
-    """How often the model is right, with Wilson's (1927) interval."""
+    """How often the model is right."""
     n, accuracy = int(summary["corpus"]["audited"]), float(summary["model"]["test"]["accuracy"])
     if n == 0:
         return []
-    low, high = binomtest(round(accuracy * n), n).proportion_ci(method="wilson")
-    spread = (accuracy * (1 - accuracy)) ** 0.5
-    return [Finding(MODEL, MODEL, "accuracy", "all", accuracy, float(low), float(high), spread, n, kind="exact")]
+    return [_share(MODEL, MODEL, "accuracy", accuracy, n)]
+
+
+def _share(audit: str, subject: str, measure: str, share: float, n: int) -> Finding:
+    """A share of n texts, with Wilson's (1927) interval."""
+    low, high = binomtest(round(share * n), n).proportion_ci(method="wilson")
+    spread = (share * (1 - share)) ** 0.5
+    return Finding(audit, subject, measure, "all", share, float(low), float(high), spread, n, kind="exact")
 
 
 def _state(trial: Trial, folder: Folder) -> State:

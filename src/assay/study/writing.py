@@ -22,10 +22,13 @@ OURS = re.compile(r"\d{2,}-[a-z0-9-]*\.(md|csv)")
 LONGEST = 60  # letters of a name
 
 
-def write(plan: StudyPlan, folder: Folder) -> list[Path]:
-    """Writes a table for each question, all findings and the page, and gives their paths."""
+def write(plan: StudyPlan, folder: Folder, found: Found | None = None) -> list[Path]:
+    """Writes a table for each question, all findings and the page, and gives their paths.
+
+    What was found may be given, where trials come from elsewhere than the folder.
+    """
     asked = questions(plan)
-    found = finished(plan.trials, folder)
+    found = finished(plan.trials, folder) if found is None else found
     study = studied(plan, found, tuple(answered(question, plan, found) for question in asked))
     written = []
     for place, answer in enumerate(study.answers, start=1):
