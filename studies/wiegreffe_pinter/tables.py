@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from assay.records import Finding
 from studies.pages import made_from
 from studies.results import Result, finding
-from studies.wiegreffe_pinter.published import GUIDES, UNIFORM
 
 TITLES = {"sst": "SST", "imdb": "IMDB", "newsgroups": "20News", "agnews": "AG News"}
 ATTENTIONS = ("learnt", "uniform", "imported", "adversarial")
@@ -42,7 +41,6 @@ def uniform(results: Results) -> str:
         "p",
         "F1 learnt",
         "F1 uniform",
-        "paper, F1 learnt / uniform",
         "TVD",
         "same decision",
     )
@@ -55,9 +53,8 @@ def uniform(results: Results) -> str:
         far, same = (finding(result, "frozen_uniform", "uniform", measure) for measure in ("tvd", "same"))
         count = f"{result['corpus']['audited']:,}"
         f1 = [f"{result['f1'][each]:.3f}" for each in ("learnt", "uniform")]
-        theirs = " / ".join(f"{each:.3f}" for each in UNIFORM[name])
         rights = (*map(_percent, (one, other)), _points(gain), _p(gain))
-        rows.append((TITLES[name], count, *rights, *f1, theirs, _mean(far), _mean(same)))
+        rows.append((TITLES[name], count, *rights, *f1, _mean(far), _mean(same)))
     return (
         "Right in % of the test texts, with the 95 % interval of the gain in points; F1 of the second class:\n\n"
         + _lines(head, rows)
@@ -111,9 +108,8 @@ def guides(results: Results) -> str:
     for name, result in results.items():
         rights = [_percent(finding(result, "guide", each, "right")) for each in ATTENTIONS]
         more = [finding(result, "guide", each, "right_gain") for each in ATTENTIONS[1:]]
-        theirs = " / ".join(f"{each:.3f}" for each in GUIDES.get(name, ())) or "–"
-        rows.append((TITLES[name], *rights, *(f"{_points(each)}, p {_p(each)}" for each in more), theirs))
-    head = ("corpus", *ATTENTIONS, *gains, "paper, F1 of the four")
+        rows.append((TITLES[name], *rights, *(f"{_points(each)}, p {_p(each)}" for each in more)))
+    head = ("corpus", *ATTENTIONS, *gains)
     return "Right in %, and gains in points:\n\n" + _lines(head, rows)
 
 

@@ -17,7 +17,7 @@ class FrozenUniform:
     model for this task says little.
     """
 
-    paper: str = "Wiegreffe and Pinter (2019), section 3.2"
+    paper: str = "Wiegreffe and Pinter (2019)"
     lacking: str = LACKING
     uniform: Rival | None = field(default=None, compare=False, repr=False)
 

@@ -25,7 +25,7 @@ class Guide:
 
     # differs from Wiegreffe and Pinter (2019): each word is read by our Average encoder, a linear map and ReLU
     strength: float = 0.01
-    paper: str = "Wiegreffe and Pinter (2019), section 3.4"
+    paper: str = "Wiegreffe and Pinter (2019)"
     lacking: str = LACKING
     rivals: Mapping[str, Rival] = field(default_factory=dict, compare=False, repr=False)
 

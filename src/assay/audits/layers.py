@@ -30,7 +30,7 @@ class LayerByLayer:
     """
 
     shuffles: int = 5
-    paper: str = "Jain and Wallace (2019), algorithm 2, and Wiegreffe and Pinter (2019), section 3.2, layer by layer"
+    paper: str = "Jain and Wallace (2019), algorithm 2, and Wiegreffe and Pinter (2019), layer by layer"
 
     def kind(self, classes: int) -> str:
         return "sample"

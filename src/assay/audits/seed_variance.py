@@ -20,7 +20,7 @@ class SeedVariance:
     """
 
     seeds: int = 8
-    paper: str = "Wiegreffe and Pinter (2019), section 3.3"
+    paper: str = "Wiegreffe and Pinter (2019)"
     lacking: str = LACKING
     rivals: Mapping[str, Rival] = field(default_factory=dict, compare=False, repr=False)
 

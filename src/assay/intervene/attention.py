@@ -14,7 +14,7 @@ from assay.types import Edit, PlacedEdit
 
 
 def uniform(weights: Float[Tensor, "B *Q T"], mask: Bool[Tensor, "B T"]) -> Float[Tensor, "B *Q T"]:
-    """The same weight on every real token of a row (Wiegreffe and Pinter 2019, section 3.2)."""
+    """The same weight on every real token of a row (Wiegreffe and Pinter 2019)."""
     even = mask.to(weights.dtype) / mask.sum(-1, keepdim=True).clamp(min=1)
     return _beside(even, weights).expand_as(weights)
 

@@ -75,7 +75,7 @@ class Labels:
 class Guided:
     """The right class under the attention of another network, which this one cannot change.
 
-    Wiegreffe and Pinter (2019), section 3.4: what an attention is worth to a model that learns with it.
+    Wiegreffe and Pinter (2019): what an attention is worth to a model that learns with it.
     """
 
     begun: ClassVar[float] = CHANCE

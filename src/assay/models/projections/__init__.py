@@ -27,7 +27,7 @@ def softmax(scores: Scores, mask: Mask) -> Scores:
 
 
 def uniform(scores: Scores, mask: Mask) -> Scores:
-    """1/N, whatever the scores: attention that was never learnt (Wiegreffe and Pinter, 2019, section 3.2)."""
+    """1/N, whatever the scores: attention that was never learnt (Wiegreffe and Pinter, 2019)."""
     shared = scores.masked_fill(mask, 1.0).masked_fill(~mask, 0.0)  # of the scores, so that there is a slope: none
     return shared / shared.detach().sum(-1, keepdim=True).clamp(min=1)
 
