@@ -19,25 +19,13 @@ from pathlib import Path
 from assay.data.corpora import corpus
 from assay.models.presets import preset
 from assay.models.recipes import Recipe
-from assay.records import Record
+from assay.records import Finding, Record
 from assay.run.plan import AuditPlan
-from studies.jain_wallace.published import ACCURACY, PUBLISHED
+from studies.jain_wallace.published import ACCURACY, CORPORA, ENCODERS, PAIRS, PUBLISHED, RELEASED, Figure, same
 from studies.pages import made_from, put
 from studies.results import Result, finding, kept, run
 
 HERE = Path(__file__).parent
-CORPORA = {
-    "sst": "SST",
-    "imdb": "IMDB",
-    "newsgroups": "20News",
-    "agnews": "AG News",
-    "snli": "SNLI",
-    "babi1": "bAbI 1",
-    "babi2": "bAbI 2",
-    "babi3": "bAbI 3",
-}
-ENCODERS = {"lstm": "BiLSTM", "average": "Average"}
-PAIRS = ("attention~gradient", "attention~leave_one_out", "gradient~leave_one_out")
 PLAN = AuditPlan(explainers=("attention", "gradient", "leave_one_out", "random"))
 
 
@@ -54,20 +42,31 @@ def record(name: str, encoder: str, limit: int | None, folder: Path, device: str
 def lines(name: str, encoder: str, result: Result) -> list[str]:
     """Lines of the table for one model: gradient, leave-one-out, and those two with each other."""
     classes = result["corpus"]["classes"]
-    theirs = f" ({ACCURACY[name]:.2f})" if encoder == "lstm" else ""
+    theirs = f" ({ACCURACY[same(name)]:.2f})" if encoder == "lstm" else ""
     title = f"{CORPORA[name]} | {ENCODERS[encoder]} | {result['model']['test']['accuracy']:.3f}{theirs}"
     rows = []
-    for pair in PAIRS:
+    for pair, released in zip(PAIRS, RELEASED[same(name), encoder, "additive"], strict=True):
         groups = classes if len(classes) <= 3 else ("all",)
-        found = [finding(result, "agreement", pair, "tau", group) for group in groups]
-        ours = " / ".join(f"{f.mean:.2f} ± {f.std:.2f}" if f else "–" for f in found)
-        figures = PUBLISHED.get((name, encoder, pair.removeprefix("attention~")), ())
-        paper = " / ".join(f"{mean:.2f} ± {std:.2f}" for mean, std in figures) or "–"
+        ours = " / ".join(told(figure(finding(result, "agreement", pair, "tau", group))) for group in groups)
+        figures = PUBLISHED.get((same(name), encoder, pair.removeprefix("attention~")), ())
+        paper = " / ".join(map(told, figures)) or "–"
         every = finding(result, "agreement", pair, "tau")
         assert every is not None
         interval = f"{every.mean:.3f} [{every.low:.3f}, {every.high:.3f}]"
-        rows.append(f"| {title} | {pair.replace('~', ' ~ ')} | {ours} | {paper} | {interval} | {every.n:,} |")
+        share = f"{every.significant:.2f}"
+        cells = (title, pair.replace("~", " ~ "), ours, paper, interval, share, told(released), f"{every.n:,}")
+        rows.append(f"| {' | '.join(cells)} |")
     return rows
+
+
+def figure(found: Finding | None) -> Figure | None:
+    """What the paper tells of a correlation."""
+    return None if found is None or found.significant is None else (found.mean, found.std, found.significant)
+
+
+def told(given: Figure | None) -> str:
+    """A mean with its standard deviation, and the share of significant texts in brackets."""
+    return "–" if given is None else f"{given[0]:.2f} ± {given[1]:.2f} ({given[2]:.2f})"
 
 
 def main() -> None:
@@ -84,10 +83,11 @@ def main() -> None:
         results[name, encoder] = kept(HERE / "results" / f"{name}-{encoder}.json", made)
     if options.only:
         return
-    head = "| corpus | encoder | accuracy (paper) | τ of | ours, by class | paper | all [95 %] | n |"
+    names = ("corpus", "encoder", "accuracy (paper)", "τ of", "ours, by class", "paper", "all [95 %]", "significant")
+    head = f"| {' | '.join((*names, 'released, all', 'n'))} |"
     table = [line for (name, encoder), result in results.items() for line in lines(name, encoder, result)]
     made_by = made_from("studies.jain_wallace", list(results.values()))
-    put(HERE / "README.md", "\n".join([made_by, "", head, "|" + "---|" * 8, *table, ""]))
+    put(HERE / "README.md", "\n".join([made_by, "", head, "|" + "---|" * (len(names) + 2), *table, ""]))
 
 
 if __name__ == "__main__":
