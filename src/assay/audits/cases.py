@@ -106,7 +106,7 @@ class Audit(Protocol):
     @property
     def paper(self) -> str: ...
     def kind(self, classes: int) -> str:
-        """How far the numbers can be trusted in double precision: "exact", "bracket", "sample", "lower bound", "search"."""
+        """How far the numbers can be trusted in float64: "exact", "bracket", "sample", "lower bound" or "search"."""
 
     def unfit(self, case: Case) -> str | None:
         """Why the audit cannot be run here, or None."""
