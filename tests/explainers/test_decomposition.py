@@ -164,7 +164,7 @@ def test_each_word_is_a_phrase_of_its_own():
     for place in (0, 2, 11):
         chosen = torch.zeros(4, 1, 12, dtype=torch.bool)
         chosen[:, :, place] = True
-        alone = ContextualDecomposition()(model, batch, target, chosen)[:, 0].float()
+        alone = ContextualDecomposition()(model, batch, target, chosen)[:, 0]
         torch.testing.assert_close(words[:, place], alone * batch.mask[:, place])
 
 

@@ -63,7 +63,7 @@ def test_of_a_transformer_without_bends_and_biases_it_is_relevance_propagation()
                 each.zero_()
     batch = pretrained.batch()
     target = torch.tensor([0, 2, 1, 1])
-    expected = Lrp().shares(model, batch, target).tokens.float()
+    expected = Lrp().shares(model, batch, target).tokens
     torch.testing.assert_close(WordDecomposition()(model, batch, target), expected, atol=1e-7, rtol=1e-5)
 
 

@@ -46,7 +46,7 @@ def probabilities(model, batch, kept):
 def test_leaving_out_a_phrase_of_one_word_is_leaving_out_the_word(encoder, removal):
     model, batch = builders.model(encoder=encoder, classes=3), builders.batch()
     found = Without(removal)(model, batch, batch.labels, each_word(batch))
-    torch.testing.assert_close(found.float(), Occlusion(removal)(model, batch, batch.labels), atol=1e-7, rtol=1e-6)
+    torch.testing.assert_close(found, Occlusion(removal)(model, batch, batch.labels), atol=1e-7, rtol=1e-6)
 
 
 def test_leaving_out_a_phrase_is_cutting_it_out():
@@ -142,7 +142,7 @@ def test_a_phrase_is_one_player_among_the_words_around_it(window, phrase, others
 def test_single_words_with_all_others_around_have_their_shapley_values():
     model, batch = builders.model(encoder="gru"), builders.batch((5, 1, 7), width=9)
     found = PhraseShapley(6)(model, batch, batch.labels, each_word(batch))
-    torch.testing.assert_close(found.float(), Shapley()(model, batch, batch.labels), atol=1e-6, rtol=1e-5)
+    torch.testing.assert_close(found, Shapley()(model, batch, batch.labels), atol=1e-6, rtol=1e-5)
 
 
 def test_the_nearest_words_are_found_and_padding_is_none():

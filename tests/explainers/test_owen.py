@@ -69,7 +69,7 @@ def test_halves_that_act_together_share_before_their_tokens_do():
         return 0.1 + 0.8 * present[:, 0] * present[:, 4:].amax(-1)
 
     batch, target = games.texts([list(range(1, 9))])
-    expected = torch.tensor([[0.4, 0, 0, 0, 0.1, 0.1, 0.1, 0.1]])
+    expected = torch.tensor([[0.4, 0, 0, 0, 0.1, 0.1, 0.1, 0.1]], dtype=torch.float64)
     torch.testing.assert_close(Owen()(games.Game(8, worth), batch, target), expected, atol=1e-6, rtol=1e-5)
 
 
@@ -87,7 +87,7 @@ def test_when_reading_ends_the_weightiest_nodes_are_split_and_the_others_share(r
     batch, target = games.texts([list(range(1, 9))])
     game = games.additive(worths, start=0.5)
     found = Owen(reads=reads).attribute(game, batch, target)
-    torch.testing.assert_close(found.scores, torch.tensor([expected]), atol=1e-6, rtol=1e-5)
+    torch.testing.assert_close(found.scores, torch.tensor([expected], dtype=torch.float64), atol=1e-6, rtol=1e-5)
     assert found.numbers["exact"].item() == 0
     assert game.reads == used
 

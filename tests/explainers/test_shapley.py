@@ -120,7 +120,7 @@ def test_captum_gives_the_same_values_for_blank_tokens():
     for row, label in enumerate(batch.labels.tolist()):
         probability, x, mask = games.peer(model, batch, row, label)
         expected = ShapleyValues(probability).attribute(x, feature_mask=mask, perturbations_per_eval=4)[0, :, 0]
-        torch.testing.assert_close(scores[row, : len(expected)], expected.float(), atol=1e-6, rtol=1e-5)
+        torch.testing.assert_close(scores[row, : len(expected)], expected.to(scores.dtype), atol=1e-6, rtol=1e-5)
 
 
 def test_too_many_tokens_for_exact_values_are_refused():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 
 from assay.explainers.needs import demand, no_blank
@@ -84,18 +84,18 @@ def _answers(
     else:
         every = torch.arange(len(batch) if whole else 0, device=batch.ids.device)
         texts, without = _read(model, batch, removal, every)
+        x = batch.ids[..., None] if batch.pieces is None else batch.pieces  # an embedding may know its position
     if removal != "delete":
         return texts, without
-    return texts, without.gather(1, _first_of_run(batch)[..., None].expand_as(without))
+    return texts, without.gather(1, _first_of_run(x, batch)[..., None].expand_as(without))
 
 
-def _first_of_run(batch: Batch) -> Int[Tensor, "B T"]:
+def _first_of_run(tokens: Shaped[Tensor, "B T D"], batch: Batch) -> Int[Tensor, "B T"]:
     """The position where the run of equal tokens begins that each token stands in; no run goes past a sentence."""
-    parts = [batch.ids[..., None], *(each for each in (batch.pieces,) if each is not None)]
-    parts += [] if batch.sentences is None else [batch.sentences[..., None]]
-    tokens = torch.cat(parts, dim=-1)
     begins = torch.ones_like(batch.mask)
     begins[:, 1:] = (tokens[:, 1:] != tokens[:, :-1]).any(-1) | ~batch.mask[:, 1:]
+    if batch.sentences is not None:
+        begins[:, 1:] |= batch.sentences[:, 1:] != batch.sentences[:, :-1]
     return _starts(begins)
 
 

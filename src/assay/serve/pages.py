@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -12,16 +12,18 @@ from jinja2 import Environment
 from assay.report.templating import environment
 from assay.report.trees import style as tree_style
 from assay.report.writing import count, interval, number
+from assay.serve.reading import plain
 
 HERE = Path(__file__).parent
 LOOK = HERE.parent / "report"
+LONG = 2000  # letters of a sentence
 VIEWS = {"/": "Explain", "/runs": "Runs", "/jobs": "Jobs"}
 
 
 @cache
 def templates() -> Environment:
     """The templates of the app, and those that it shares with the report."""
-    made = environment(HERE / "templates", number=number, count=count)
+    made = environment(HERE / "templates", number=number, count=count, plain=partial(plain, longest=LONG))
     made.globals |= {"interval": interval, "views": VIEWS}
     return made
 
