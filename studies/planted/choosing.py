@@ -12,6 +12,9 @@ from studies.results import Result
 Results = Mapping[str, Result]
 """What is finished, by the name of its cell."""
 
+LEARNT = 0.9
+"""The accuracy on dev texts from which on a model counts as one that has learnt; others are not audited."""
+
 
 def tried(subject: Subject, seeds: Sequence[int], done: Results) -> dict[str, float]:
     """The mean dev accuracy over the seeds of each candidate that was taught with all of them, in their order."""
@@ -50,5 +53,12 @@ def ready(subject: Subject, seeds: Sequence[int], done: Results) -> Iterator[Tau
     yield from missing(subject, seeds, done)
     chosen = choice(subject, seeds, done)
     if chosen is not None:
-        cells = (Audited(subject.name, chosen, seed, corpus) for seed in seeds for corpus in subject.corpora)
-        yield from (cell for cell in cells if cell.name not in done)
+        for seed in seeds:
+            taught = done[Taught(subject.name, chosen, seed).name]
+            cells = (Audited(subject.name, chosen, seed, name) for name in subject.corpora if learnt(taught, name))
+            yield from (cell for cell in cells if cell.name not in done)
+
+
+def learnt(taught: Result, corpus: str) -> bool:
+    """Whether a model that was taught is right often enough on the dev texts of a corpus to say something."""
+    return bool(taught["each"][corpus] >= LEARNT)

@@ -8,12 +8,9 @@ from statistics import mean
 
 from studies.pages import made_from
 from studies.planted.cells import Audited, Taught
-from studies.planted.choosing import choice, missing, tried
+from studies.planted.choosing import choice, learnt, missing, tried
 from studies.planted.subjects import CLOSED, Subject, title
 from studies.results import Result
-
-LEARNT = 0.9
-"""The accuracy on dev texts from which on a model counts as one that has learnt."""
 
 KINDS = {
     "one word": ("keyword", "shortcut"),
@@ -39,7 +36,7 @@ MOVED_HEAD = "comprehensiveness"
 
 @dataclass(frozen=True)
 class Column:
-    """What the chosen candidate of a subject has on one corpus, with one result for each seed."""
+    """What the chosen candidate of a subject has on one corpus: a result of each seed, and of each that has learnt."""
 
     head: str
     corpus: str
@@ -48,12 +45,11 @@ class Column:
 
     @property
     def learnt(self) -> list[bool]:
-        return [result["each"][self.corpus] >= LEARNT for result in self.taught]
+        return [learnt(result, self.corpus) for result in self.taught]
 
     def values(self, measure: str, explainer: str) -> list[float]:
         """One for each seed whose model has learnt, and whose audit has one."""
-        results = (result for result, learnt in zip(self.audited, self.learnt, strict=True) if learnt)
-        found = (result["measures"].get(measure, {}).get(explainer) for result in results)
+        found = (result["measures"].get(measure, {}).get(explainer) for result in self.audited)
         return [value for value in found if value is not None]
 
     def title(self) -> str:
@@ -87,14 +83,15 @@ def closed_columns(subjects: Sequence[Subject], seeds: Sequence[int], done: Mapp
 
 
 def columns(subject: Subject, seeds: Sequence[int], done: Mapping[str, Result]) -> Iterator[Column]:
-    """A column for each corpus of a subject that all seeds have been audited on."""
+    """A column for each corpus of a subject that all models which have learnt it have been audited on."""
     candidate = choice(subject, seeds, done)
     for corpus in subject.corpora if candidate is not None else ():
-        audits = [Audited(subject.name, candidate or "", seed, corpus).name for seed in seeds]
+        taught = {seed: done[Taught(subject.name, candidate or "", seed).name] for seed in seeds}
+        able = [seed for seed, result in taught.items() if learnt(result, corpus)]
+        audits = [Audited(subject.name, candidate or "", seed, corpus).name for seed in able]
         if all(name in done for name in audits):
-            taught = [done[Taught(subject.name, candidate or "", seed).name] for seed in seeds]
             head = title(corpus) if subject.learns == CLOSED else NETWORKS[subject.learns]
-            yield Column(head, corpus, taught, [done[name] for name in audits])
+            yield Column(head, corpus, list(taught.values()), [done[name] for name in audits])
 
 
 def table(first: str, shown: Sequence[Column], explainers: Sequence[str], measure: str) -> list[str]:
@@ -110,7 +107,7 @@ def table(first: str, shown: Sequence[Column], explainers: Sequence[str], measur
         ["*accuracy, dev*", *(cell([each["each"][column.corpus] for each in column.taught]) for column in shown)],
         ["*accuracy, test*", *(cell([each["test"] for each in column.audited]) for column in shown)],
         ["*seeds that learnt*", *(f"{sum(column.learnt)} of {len(column.learnt)}" for column in shown)],
-        ["*texts of each seed*", *(str(column.audited[0]["texts"]) for column in shown)],
+        ["*texts of each seed*", *(str(column.audited[0]["texts"]) if column.audited else NONE for column in shown)],
     ]
     heads = [first, *(column.title() for column in shown)]
     return [f"| {' | '.join(line)} |" for line in (heads, ["---"] * len(heads), *lines)]

@@ -21,11 +21,11 @@ from assay.models.recipes import Recipe
 from studies.planted import cells, subjects
 from studies.planted.__main__ import SEEDS, chosen, kept, make
 from studies.planted.cells import Audited, Taught, first
-from studies.planted.choosing import choice, missing, tried
+from studies.planted.choosing import LEARNT, choice, missing, ready, tried
 from studies.planted.curriculum import LESSONS
 from studies.planted.lessons import APART, Blank, Lesson
 from studies.planted.subjects import CLOSED, SUBJECTS, Subject
-from studies.planted.tables import KINDS, LEARNT, Column, advice, brief, cell, page
+from studies.planted.tables import KINDS, Column, advice, brief, cell, page
 
 REAL = dict(PLANTED)
 EXPLAINERS = ("gradient", "leave_one_out", "rollout", "random")
@@ -205,6 +205,8 @@ def test_a_model_that_has_not_learnt_is_marked_and_says_nothing(finished: Result
     assert one["random"] == [f"{only:.3f}"] and one["*seeds that learnt*"] == ["1 of 2"]
     none = page((CLOSED_ONE,), TWO, with_dev(LEARNT - 0.01, *TWO))
     assert "| AUPRC | keyword † |" in none and "random" not in rows(none)
+    unaudited = {name: result for name, result in with_dev(LEARNT - 0.01, 11).items() if not name.endswith("/keyword")}
+    assert [cell.name for cell in ready(CLOSED_ONE, TWO, unaudited)] == [f"{CLOSED_ONE.name}/awake/12/keyword"]
 
 
 def test_the_short_table_has_the_lowest_and_the_highest_corpus_of_a_kind() -> None:
