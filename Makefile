@@ -79,8 +79,8 @@ audit-dependencies: setup .venv-release/ready
 	touch $@
 
 # A part of the tests with the lowest versions that pyproject.toml allows.
-MINIMAL := tests/metrics/test_agreement.py tests/metrics/test_bootstrap.py tests/metrics/test_comparisons.py \
-	tests/metrics/test_divergence.py tests/metrics/test_erasure.py tests/metrics/test_overlap.py tests/metrics/test_paired.py \
+MINIMAL := tests/metrics/test_agreement.py tests/metrics/test_comparisons.py tests/metrics/test_divergence.py \
+	tests/metrics/test_erasure.py tests/metrics/test_intervals.py tests/metrics/test_overlap.py tests/metrics/test_paired.py tests/metrics/test_shares.py \
 	tests/data/test_files.py tests/data/test_sources.py tests/data/test_subsets.py tests/data/test_text.py \
 	tests/models/test_encoders.py tests/models/test_shapes.py tests/models/test_training.py tests/report/test_page.py \
 	tests/study/test_folder.py tests/study/test_plans.py tests/test_cli.py

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from assay.data.examples import Corpus
 from assay.files import write_text
 from assay.models.recipes import Recipe, train
-from assay.records import Finding, Record
+from assay.records import Finding, Record, finding_rows, findings_of
 from assay.run.audit import audit
 from assay.run.plan import AuditPlan
 
@@ -46,9 +45,9 @@ def condensed(record: Record) -> Result:
         "corpus": {name: summary["corpus"][name] for name in ("name", "classes", "audited", "skipped")},
         "model": {name: summary["model"][name] for name in ("description", "epochs", "test", "items")},
         "findings": [
-            {name: round(value, 6) if isinstance(value, float) else value for name, value in asdict(finding).items()}
-            for finding in record.findings
-            if finding.group == "all" or (finding.audit, finding.measure) == ("agreement", "tau")
+            {name: round(value, 6) if isinstance(value, float) else value for name, value in row.items()}
+            for row in finding_rows(record.findings)
+            if row["group"] == "all" or (row["audit"], row["measure"]) == ("agreement", "tau")
         ],
     }
 
@@ -56,4 +55,4 @@ def condensed(record: Record) -> Result:
 def finding(result: Result, audit: str, subject: str, measure: str, group: str = "all") -> Finding | None:
     """The one finding with these names, or None."""
     wanted = {"audit": audit, "subject": subject, "measure": measure, "group": group}
-    return next((Finding(**row) for row in result["findings"] if wanted.items() <= row.items()), None)
+    return next(iter(findings_of(row for row in result["findings"] if wanted.items() <= row.items())), None)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 import re
+from collections.abc import Iterable
 from dataclasses import MISSING, asdict, dataclass, fields
 from functools import cached_property
 from pathlib import Path
@@ -23,7 +25,7 @@ NEEDED = ("corpus", "explainers", "audits", "findings")  # what a summary must h
 
 @dataclass(frozen=True)
 class Finding:
-    """One number of an audit over a group of examples, with its 95 % bootstrap interval."""
+    """One number of an audit over a group of examples, with its 95 % interval; nan where n is too small for one."""
 
     audit: str
     subject: str  # an explainer ("attention") or a pair ("attention~gradient")
@@ -36,13 +38,14 @@ class Finding:
     n: int
     undefined: int = 0  # examples for which the measure does not exist
     significant: float | None = None  # share with p <= .05, where the measure has a p-value
-    p_value: float | None = None  # of the paired test of a gain against 0
+    p_value: float | None = None  # of no gain on average, by the procedure of the interval
     kind: str = "sample"  # one of those of `trust` in assay.audits.cases
 
 
 KINDS: dict[str, tuple[type, ...]] = {
     **dict.fromkeys(("audit", "subject", "measure", "group", "kind"), (str,)),
-    **dict.fromkeys(("mean", "low", "high", "std"), (float,)),
+    **dict.fromkeys(("mean", "std"), (float,)),
+    **dict.fromkeys(("low", "high"), (float, type(None))),
     **dict.fromkeys(("n", "undefined"), (int,)),
     **dict.fromkeys(("significant", "p_value"), (float, type(None))),
 }
@@ -59,7 +62,7 @@ class Record:
 
     @cached_property
     def findings(self) -> list[Finding]:
-        return [Finding(**row) for row in self.summary["findings"]]
+        return findings_of(self.summary["findings"])
 
     def finding(self, audit: str, subject: str, measure: str, group: str = "all") -> Finding | None:
         """The one finding with these names, or None."""
@@ -139,5 +142,11 @@ def read_table(path: Path) -> pa.Table:
 
 
 def finding_rows(findings: list[Finding]) -> list[dict[str, Any]]:
-    """Findings as plain dictionaries, for the summary."""
-    return [asdict(finding) for finding in findings]
+    """Findings as plain dictionaries, for the summary; an interval that is not there is null."""
+    rows = [asdict(finding) for finding in findings]
+    return [row | {end: None for end in ("low", "high") if math.isnan(row[end])} for row in rows]
+
+
+def findings_of(rows: Iterable[dict[str, Any]]) -> list[Finding]:
+    """The findings that such dictionaries hold."""
+    return [Finding(**row | {end: math.nan for end in ("low", "high") if row[end] is None}) for row in rows]

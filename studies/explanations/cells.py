@@ -14,7 +14,7 @@ import torch
 
 from assay.data.explained import Explained, ExplainedCorpus
 from assay.data.text import TextOptions
-from assay.metrics import bootstrap
+from assay.metrics.shares import shares
 from assay.metrics.simulatability import Simulatability
 from assay.models.options import Training
 from assay.rationales.text.deciders import deranged, read
@@ -200,7 +200,7 @@ def _size(writer: Writer) -> int:
 
 def _shares(right: np.ndarray) -> list[float]:
     """The mean and its interval."""
-    found = bootstrap.means(right[:, None].astype(np.float64))
+    found = shares(right[:, None].astype(np.float64))
     return [float(each[0]) for each in (found.mean, found.low, found.high)]
 
 

@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from jaxtyping import Float, Int
 
-from assay.metrics import bootstrap
-from assay.metrics.paired import signed_rank
+from assay.metrics.measured import measured
 from assay.records import Finding
 
 SIGNIFICANT = 0.05
@@ -30,7 +29,7 @@ def summarise(
     """One finding for each measure that exists for some example, over all examples and for each predicted class.
 
     Measures at one of several thresholds ("name@threshold"), those in WHOLE and those of COMPARING are told over all
-    examples alone. A gain ("name_gain") has the p-value of a paired test against 0.
+    examples alone. A gain ("name_gain") has the p-value, against no gain on average, that belongs to its interval.
     """
     named = [name for name in measures if not name.startswith("p:")]
     groups = {"all": (named, np.ones(len(predicted), dtype=bool))}
@@ -39,7 +38,7 @@ def summarise(
     findings: list[Finding] = []
     for group, (names, chosen) in groups.items():
         values = np.stack([measures[name][chosen] for name in names], axis=1)
-        interval = bootstrap.means(values)
+        interval = measured(names, values)
         for place, name in enumerate(names):
             measure, _, subject = name.partition(":")
             if interval.n[place] == 0:  # nothing was found
@@ -57,7 +56,7 @@ def summarise(
                     n=int(interval.n[place]),
                     undefined=int(chosen.sum() - interval.n[place]),
                     significant=_significant(measures.get(f"p:{subject}"), chosen),
-                    p_value=signed_rank(values[:, place]) if measure.endswith("_gain") else None,
+                    p_value=float(interval.p[place]) if measure.endswith("_gain") else None,
                     kind=kind,
                 )
             )

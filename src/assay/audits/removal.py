@@ -13,8 +13,8 @@ from assay.audits.lds import answered
 from assay.errors import AssayError
 from assay.influence.retraining import Retrained
 from assay.influence.setting import Method, Setting
-from assay.metrics.bootstrap import means
 from assay.metrics.influence import Bounded, removal_gain, slope
+from assay.metrics.intervals import means
 
 LOWERED = {"margin": True, "logit": True, "probability": True, "loss": False}  # by removing what supports it
 
@@ -99,7 +99,7 @@ class Removal:
         return found[:, np.arange(queries), np.arange(queries)]
 
     def _bounded(self, values: Float[np.ndarray, " Q"]) -> Bounded:
-        found = means(values[:, None], self.seed)
+        found = means(values[:, None])
         return Bounded(float(found.mean[0]), float(found.low[0]), float(found.high[0]))
 
 

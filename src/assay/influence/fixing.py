@@ -15,7 +15,7 @@ from assay.errors import AssayError, unknown
 from assay.influence.course import Course
 from assay.influence.setting import Method, Setting
 from assay.influence.targets import loss
-from assay.metrics.bootstrap import means
+from assay.metrics.measured import measured
 from assay.models.predictions import predict
 from assay.models.textmodel import TextModel
 
@@ -97,7 +97,7 @@ class Fixing:
         else:
             mended = replace(course, rows=relabelled(network, course.rows, places)).learn()
         good = [right(each, test) * 1.0 for each in (network, mended)]
-        found = means(np.stack([*good, good[1] - good[0]], 1))
+        found = measured(("right", "right", "right_gain"), np.stack([*good, good[1] - good[0]], 1))
         before, after, gained = zip(found.mean.tolist(), found.low.tolist(), found.high.tolist(), strict=True)
         return Repair(before, after, gained, places, mended)
 

@@ -108,9 +108,8 @@ def holm(values: Sequence[float]) -> list[float]:
 def _judged(gap: float, error: float, freedom: float | int, sizes: tuple[int, int]) -> Contrast:
     reach = _reach(freedom) * error
     if abs(gap) <= ROUNDING:
-        p = 1.0
-    else:
-        p = 2 * float(stdtr(freedom, -abs(gap) / error)) if error else 0.0
+        return Contrast(gap, min(gap - reach, 0.0), max(gap + reach, 0.0), 1.0, sizes)
+    p = 2 * float(stdtr(freedom, -abs(gap) / error)) if error else 0.0
     return Contrast(gap, gap - reach, gap + reach, p, sizes)
 
 

@@ -15,7 +15,7 @@ RESAMPLES, LEVEL = 500, 0.95
 
 @dataclass(frozen=True)
 class Bounded:
-    """A mean and its bootstrap interval."""
+    """A mean and its 95 % interval."""
 
     mean: float
     low: float

@@ -1,48 +1,77 @@
-"""Whether numbers for the same examples differ: a test against no difference, and ties with the best."""
+"""Which of several columns of numbers for the same examples may be as good as the best one."""
 
 from __future__ import annotations
 
 import numpy as np
-from jaxtyping import Bool, Float
-from scipy.stats import rankdata, wilcoxon
+from jaxtyping import Bool, Float, Int
+from scipy.special import ndtri, stdtr
 
-from assay.metrics import bootstrap
+from assay.metrics.intervals import LEVEL, NOTHING, Moments, moments
 
-NOTHING = 1e-7  # a smaller difference of probabilities is rounding
-FEW = 13  # so many differences can be given signs in all ways
+DRAWS = 10_000
 
 
-def signed_rank(differences: Float[np.ndarray, " n"]) -> float:
-    """The two-sided p-value of differences that are as likely above as below 0; Wilcoxon (1945).
+def tied(values: Float[np.ndarray, "n k"], best: int, seed: int = 0, level: float = LEVEL) -> Bool[np.ndarray, " k"]:
+    """Which columns are not clearly worse than the column `best`, all held against it at once.
 
-    Missing ones (nan) are left out, and so are those of no more than NOTHING, as Wilcoxon does. It is 1 where all are
-    nothing, and nan where all are missing.
+    A model confidence set, Hansen, Lunde and Nason (2011): a column leaves when it lies further behind the best, by
+    Student's t of the paired differences, than the furthest of all pairs still in the set lies apart by chance, until
+    none does. So where all columns are equally good, and the best is whichever came out highest, any is called worse
+    in 1 - level of cases at most. Differences are those of the examples that have both numbers. A column that shares no
+    example with the best is not tied with it; one that shares a single example is.
     """
-    present = differences[~np.isnan(differences)]
-    moved = present[np.abs(present) > NOTHING]
-    if not len(moved):
-        return 1.0 if len(present) else np.nan
-    return _enumerated(moved) if len(moved) <= FEW else float(wilcoxon(moved).pvalue)
+    gaps = moments(values - values[:, best : best + 1])
+    behind = np.where(gaps.n > 1, _behind(gaps), 0)
+    ones, others = np.triu_indices(values.shape[1], 1)
+    chance = _chance(values, ones, others, seed)
+    inside = gaps.n > 0
+    while (still := inside[ones] & inside[others]).any():
+        leaving = inside & (behind > np.quantile(chance[:, still].max(1), level))
+        if not leaving.any():
+            break
+        inside &= ~leaving
+    return np.asarray(inside)
 
 
-def _enumerated(moved: Float[np.ndarray, " n"]) -> float:
-    """The share of all ways to give signs whose sum of ranks is as far from the middle.
+def _behind(gaps: Moments) -> Float[np.ndarray, " k"]:
+    """Student's t of mean differences below 0, as far out as a normal number that is as rare; 0 for others."""
+    freedom = np.maximum(gaps.n - 1, 1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        t = gaps.mean * np.sqrt(freedom) / gaps.std
+    return np.where(gaps.mean < -NOTHING, -ndtri(stdtr(freedom, t)), 0)
 
-    Scipy does the same where ranks are tied, a thousand times slower.
+
+def _chance(
+    values: Float[np.ndarray, "n k"], ones: Int[np.ndarray, " p"], others: Int[np.ndarray, " p"], seed: int
+) -> Float[np.ndarray, "draws p"]:
+    """How many standard errors each pair of columns lies apart by chance, drawn together for all pairs.
+
+    The draws are normal and depend on each other as the differences do, which are weighted at random (multipliers).
     """
-    ranks = rankdata(np.abs(moved))
-    signs = np.arange(1 << len(ranks))[:, None] >> np.arange(len(ranks)) & 1
-    distance = np.abs(np.append(signs @ ranks, ranks[moved > 0].sum()) - ranks.sum() / 2)
-    return float(np.mean(distance[:-1] >= distance[-1] - 1e-9))
+    rows, present = _short(values)
+    shared = present[:, ones] & present[:, others]
+    whole, apart = rows[:, :1] * shared, (rows[:, 1 + ones] - rows[:, 1 + others]) * shared
+    count = (whole**2).sum(0)
+    apart -= whole * ((whole * apart).sum(0) / np.maximum(count, 1))
+    if len(apart) > len(ones):
+        apart = np.linalg.qr(apart, mode="r")
+    size = np.sqrt((apart**2).sum(0))
+    unit = np.divide(apart, size, out=np.zeros_like(apart), where=size > NOTHING * np.sqrt(count))
+    drawn = np.random.default_rng(seed).normal(size=(DRAWS, len(unit))) @ unit
+    return np.asarray(np.abs(drawn))
 
 
-def tied(
-    values: Float[np.ndarray, "n k"], best: int, seed: int = 0, resamples: int = 2000, level: float = 0.95
-) -> Bool[np.ndarray, " k"]:
-    """Which columns cannot be told from the column `best`: the interval of their mean difference from it holds 0.
+def _short(values: Float[np.ndarray, "n k"]) -> tuple[Float[np.ndarray, "m 1+k"], Bool[np.ndarray, "m k"]]:
+    """Fewer rows that have the same products of columns, a first one of ones included, and which numbers they have.
 
-    The differences are those of the same example, and their percentile interval is a bootstrap over the examples
-    that have both numbers; Efron (1979). A column that shares no example with the best is not tied with it.
+    Examples that lack the same numbers become as many rows as there are columns (the R of QR).
     """
-    interval = bootstrap.means(values - values[:, best : best + 1], seed, resamples, level)
-    return (interval.low <= 0) & (interval.high >= 0)
+    present = ~np.isnan(values)
+    rows = np.concatenate([np.ones((len(values), 1)), np.where(present, values, 0)], axis=1)
+    number = present @ np.random.default_rng(0).integers(2**62, size=values.shape[1])  # its own for each pattern
+    _, first, own = np.unique(number, return_index=True, return_inverse=True)
+    many = np.flatnonzero(np.bincount(own, minlength=len(first)) > rows.shape[1])
+    alone = ~np.isin(own, many)
+    shorter = [np.linalg.qr(rows[own == place], mode="r") for place in many]
+    patterns = np.repeat(present[first[many]], rows.shape[1], axis=0)
+    return np.concatenate([rows[alone], *shorter]), np.concatenate([present[alone], patterns])

@@ -16,7 +16,7 @@ from torch.nn import functional as F
 from assay.data.batches import Tokenised, by_tokens, collate
 from assay.errors import AssayError
 from assay.intervene.attention import Prune
-from assay.metrics.bootstrap import means
+from assay.metrics.shares import shares
 from assay.models.huggingface.pretrained import Pretrained
 from assay.models.predictions import predict
 from assay.types import Batch, Edit
@@ -132,7 +132,7 @@ def curve(
         # without any head or without all, the order makes no difference
         same = count in (0, size)
         others = [first if same else right(network, rows, order[:count], heads) for order in orders[1:]]
-        interval = means(first[:, None], options.seed)
+        interval = shares(first[:, None])
         points.append(
             {
                 "pruned": count,

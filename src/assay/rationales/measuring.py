@@ -14,7 +14,8 @@ from torch import Tensor
 from assay import progress
 from assay.data.batches import Tokenised
 from assay.explainers.rationales import Rationale
-from assay.metrics import bootstrap, plausibility
+from assay.metrics import plausibility
+from assay.metrics.measured import measured as bounded
 from assay.metrics.overlap import auprc
 from assay.metrics.performance import macro_f1
 from assay.models.predictions import groups
@@ -64,10 +65,10 @@ def selected(model: Selecting, rows: Sequence[Tokenised]) -> list[Selected]:
     return [each for each in found if each is not None]
 
 
-def measured(found: Sequence[Selected], seed: int = 0) -> dict[str, dict[str, Any]]:
-    """The mean of each measure over texts, its bootstrap interval, and over how many; what no text has is absent."""
+def measured(found: Sequence[Selected]) -> dict[str, dict[str, Any]]:
+    """The mean of each measure over texts, its 95 % interval, and over how many; what no text has is absent."""
     values = np.array([[each.numbers[name] for name in MEASURES] for each in found])
-    means = bootstrap.means(values, seed)
+    means = bounded(MEASURES, values)
     columns = zip(MEASURES, means.mean, means.low, means.high, means.n, strict=True)
     return {
         name: {"mean": float(mean), "low": float(low), "high": float(high), "n": int(n)}

@@ -148,7 +148,7 @@ def _sure(gains: list[Finding]) -> list[bool]:
     if any(f.p_value is None for f in gains):
         return [f.low > 0 for f in gains]
     adjusted = holm([f.p_value or 0 for f in gains])
-    return [p <= SURE and f.mean > 0 for p, f in zip(adjusted, gains, strict=True)]
+    return [p <= SURE and f.low > 0 for p, f in zip(adjusted, gains, strict=True)]
 
 
 def _found(record: Record, audit: str, measure: str, subjects: tuple[str, ...] = ()) -> list[Finding]:

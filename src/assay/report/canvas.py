@@ -13,6 +13,7 @@ import altair as alt
 
 from assay.errors import AssayError
 from assay.files import whole
+from assay.report.forms.plain import finite
 
 Figure = alt.Chart | alt.LayerChart | alt.FacetChart
 Rows = list[dict[str, Any]]
@@ -27,7 +28,7 @@ SVG = "http://www.w3.org/2000/svg"
 
 def sheet(rows: Rows) -> alt.Chart:
     """An empty chart over rows that are already as few as they will be drawn."""
-    return alt.Chart(alt.InlineData(values=rows))
+    return alt.Chart(alt.InlineData(values=finite(rows)))
 
 
 def layers(*charts: alt.Chart) -> alt.LayerChart:

@@ -55,7 +55,7 @@ GLOSSARY = {
     "AUPRC": "Area under the precision–recall curve: 1 when all deciding words are ranked first; random "
     "scores reach about the share of deciding words, more in short texts.",
     "95 % interval": "A range that would hold the true mean in 95 of 100 such audits with other texts of the "
-    "same kind, estimated by drawing the audited texts anew (bootstrap).",
+    "same kind.",
     "null": "What the same measure gives for scores that know nothing; an explainer has to beat it.",
     "comprehensiveness": "How far the probability of the predicted class falls when the highest words (1, 5, 10, 20 "
     "and 50 % of them; the mean of the five falls) are deleted.",
@@ -63,8 +63,8 @@ GLOSSARY = {
     "MoRF, LeRF": "Area under that probability while words are deleted, the highest first (MoRF, low is good) or the "
     "lowest first (LeRF, high is good).",
     "ROAR": "Remove and retrain: the accuracy of a model that is trained anew on texts without the highest words.",
-    "tied (≈)": "Not clearly worse than the best: the 95 % bootstrap interval of the difference over the same texts "
-    "holds 0.",
+    "tied (≈)": "Not clearly worse than the best, over the same texts and all explainers compared at once: where all "
+    "are equally good, any is called worse in no more than 5 of 100 such audits (a model confidence set).",
     "passes": "How often the model reads a text forward, and backward for gradients, to explain it once.",
     "smallest set": "The fewest {items} that change the decision when their attention is set to zero and the others "
     "share it; exact, as the decoder is linear. A text whose decision no set changes has none.",

@@ -89,7 +89,7 @@ def _ranks(means: Float[np.ndarray, "k m"], measures: tuple[Measure, ...], names
 
 
 def _cells(record: Record, measure: Measure, names: list[str], means: Float[np.ndarray, " k"]) -> list[Cell]:
-    """One column: the best explainers, and all that a paired bootstrap does not tell from them, baselines too."""
+    """One column: the best explainers, and all that a model confidence set keeps beside them, baselines too."""
     sign = 1 if measure.rises else -1
     rivals = [place for place, name in enumerate(names) if name not in BASELINES and np.isfinite(means[place])]
     if not rivals:

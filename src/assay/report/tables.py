@@ -144,7 +144,7 @@ def leaderboard_table(record: Record, width: int = WIDTH) -> Table | None:
     shown = _fitting(board, width)
     left = len(board.measures) - shown
     notes = [
-        f"* best, {TIE} not clearly worse than it (paired bootstrap, 95 %). Ordered {board.order}.",
+        f"* best, {TIE} not clearly worse than it (model confidence set, 95 %). Ordered {board.order}.",
         "Passes are forward + backward for each text, seconds in all."
         + (f" {left} more {'measures stand' if left > 1 else 'measure stands'} in the report." if left else ""),
     ]

@@ -52,7 +52,7 @@ CAPTIONS = {
     "truth": "How well each explainer finds the deciding words, with 95 % intervals. The dashed line is the "
     "AUPRC of random scores.",
     "erasure": "Comprehensiveness beyond that of random rankings (the dashed line at 0), with 95 % intervals; "
-    "p from a paired signed-rank test.",
+    "p from a paired test of the mean.",
     "erasure_by_share": "Fall of the probability as more of the highest words go, for the five explainers with "
     "the largest falls at most, and for random words (dashed).",
     "plausibility": "Match with the words that people marked, with 95 % intervals. The dashed line is the AUPRC "
@@ -62,7 +62,7 @@ CAPTIONS = {
     "stability": "Likeness of explanations before and after tiny changes of the embeddings, with 95 % intervals. "
     "The dashed line is where random scores are.",
     "roar": "Accuracy lost by retraining without the highest words, beyond random words (the dashed line at 0), "
-    "with 95 % intervals; p from a paired signed-rank test.",
+    "with 95 % intervals; p from a paired test of the mean.",
     "roar_by_share": "Accuracy of the retrained models, for the five explainers with the largest falls at most, "
     "and for random words (dashed).",
     "shortcut": "Precision among as many of the highest words as were planted, in texts where the model uses "

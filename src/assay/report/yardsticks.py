@@ -43,7 +43,7 @@ AUC_INFORMED = 0.65
 """From this AUC on a model knows something even where its accuracy does not show it, as with rare classes."""
 
 FEW = 30
-"""Below this many examples a bootstrap interval is itself uncertain."""
+"""Below this many examples an interval is itself uncertain."""
 
 
 @dataclass(frozen=True)

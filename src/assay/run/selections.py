@@ -70,7 +70,7 @@ def examined(model: Opened, corpus: Corpus, seed: int = 0, limit: int | None = N
                 "majority": _majority(corpus),
             },
             "classes": list(model.classes),
-            "measures": measured(found, seed),
+            "measures": measured(found),
             "collapse": collapse(found, shares, _majority(corpus)),
             "pooled": pooled(found, len(model.classes)),
             **_parts(found),

@@ -18,7 +18,7 @@ from assay.study.plans import Question
 def cell(question: Question, subject: str, column: Sequence[Finished]) -> Cell | None:
     """What a subject reaches in the finished trials of a column; None where none has a number.
 
-    The interval is Student's over seeds; with one seed it is the bootstrap over texts that the trial itself has.
+    The interval is Student's over seeds; with one seed it is the one over texts that the trial itself has.
     """
     key = (question.audit, subject, question.measure)
     own = [each.findings[key] for each in column if key in each.findings]

@@ -14,10 +14,10 @@ import pyarrow as pa
 import pyarrow.compute
 import pyarrow.parquet as pq
 from jaxtyping import Float, Int
-from scipy.stats import binomtest
 
 from assay.errors import AssayError
-from assay.records import INSTANCES, SUMMARY, Finding, read_table
+from assay.metrics import shares
+from assay.records import INSTANCES, SUMMARY, Finding, findings_of, read_table
 from assay.report.studies.answers import MODEL, State
 from assay.study.folder import Folder
 from assay.study.trials import Trial
@@ -82,7 +82,7 @@ def _read(trial: Trial, folder: Folder) -> Finished:
     place = folder.trial(trial)
     try:
         summary = json.loads((place / SUMMARY).read_text(encoding="utf-8"))
-        findings = [Finding(**row) for row in summary["findings"] if row["group"] == "all" and row["n"] > 0]
+        findings = findings_of(row for row in summary["findings"] if row["group"] == "all" and row["n"] > 0)
         findings += [*_significant(findings), *_good(summary)]
         audits, left_out = summary["audits"], summary.get("left_out") or {}
     except (OSError, ValueError, KeyError, TypeError) as fault:
@@ -109,10 +109,10 @@ def _good(summary: Mapping[str, Any]) -> list[Finding]:
 
 
 def _share(audit: str, subject: str, measure: str, share: float, n: int) -> Finding:
-    """A share of n texts, with Wilson's (1927) interval."""
-    low, high = binomtest(round(share * n), n).proportion_ci(method="wilson")
+    """A share of n texts, with Blaker's (2000) interval."""
+    low, high = shares.share(np.array([round(share * n)]), np.array([n]))
     spread = (share * (1 - share)) ** 0.5
-    return Finding(audit, subject, measure, "all", share, float(low), float(high), spread, n, kind="exact")
+    return Finding(audit, subject, measure, "all", share, float(low[0]), float(high[0]), spread, n, kind="exact")
 
 
 def _state(trial: Trial, folder: Folder) -> State:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 
-from assay.metrics import bootstrap
+from assay.metrics.measured import measured
 from assay.records import Finding, Record
 from assay.report.instances import side_by_side
 from assay.report.writing import count, interval, number, percent
@@ -36,9 +36,9 @@ def strength(subject: str) -> float | None:
 
 
 def difference(record: Record, audit: str, measure: str, one: str, other: str) -> Finding | None:
-    """How much higher one model is than another on the same texts, with a bootstrap interval; None without texts."""
+    """How much higher one model is than another on the same texts, with its 95 % interval; None without texts."""
     both = side_by_side(record, audit, [f"{measure}:{one}", f"{measure}:{other}"])
-    found = bootstrap.means(both[:, :1] - both[:, 1:]) if len(both) else None
+    found = measured([f"{measure}_gain"], both[:, :1] - both[:, 1:]) if len(both) else None
     if found is None or found.n[0] == 0:
         return None
     mean, low, high, std = (float(each[0]) for each in (found.mean, found.low, found.high, found.std))

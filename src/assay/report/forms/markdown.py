@@ -115,8 +115,8 @@ def _board(board: dict[str, Any] | None) -> list[str]:
     ]
     return [
         "## Leaderboard",
-        f"Rows stand {text(board['order'])}. **Bold** is the best of a column; {TIE} is not clearly worse: the 95 % "
-        "interval of the difference on the same texts holds 0. ↑ more is better, ↓ less is better.",
+        f"Rows stand {text(board['order'])}. **Bold** is the best of a column; {TIE} is not clearly worse: it "
+        "belongs to the 95 % model confidence set over the same texts. ↑ more is better, ↓ less is better.",
         table(list(map(text, grid["columns"])), rows),
         "\n".join(meanings),
     ]
@@ -163,7 +163,7 @@ def _section(section: dict[str, Any]) -> list[str]:
 
 def _source(section: dict[str, Any]) -> list[str]:
     paper = f"After {text(section['paper'])}. " if section["paper"] else ""
-    kind = f"The numbers are {text(section['kind_meaning'])}; means over texts have bootstrap intervals."
+    kind = f"The numbers are {text(section['kind_meaning'])}; means over texts have 95 % intervals."
     told = f"{paper}{kind if section['kind'] else ''}".strip()
     return [told] if told else []
 

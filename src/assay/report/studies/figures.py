@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from math import isfinite
 from typing import Any
 
 import altair as alt
@@ -70,7 +71,7 @@ def _domain(answer: Answer, places: Sequence[int]) -> tuple[float, float]:
     """From the lowest end to the highest; intervals over two seeds reach so far that only their means count."""
     found = _cells(answer, places)
     ends = [end for cell in found if cell.over == "texts" or cell.seeds > 2 for end in (cell.low, cell.high)]
-    ends += [cell.mean for cell in found]
+    ends = [end for end in ends if isfinite(end)] + [cell.mean for cell in found]
     lowest, highest = min(ends, default=0.0), max(ends, default=0.0)
     margin = 0.08 * (highest - lowest) or 0.05
     return lowest - margin, highest + margin

@@ -12,7 +12,7 @@ KINDS = {"str": pa.string(), "int": pa.int64(), "float": pa.float64()}
 
 @dataclass(frozen=True)
 class Line:
-    """One number of one trial over all its texts, with its bootstrap interval over them."""
+    """One number of one trial over all its texts, with its 95 % interval over them."""
 
     corpus: str
     model: str

@@ -14,7 +14,7 @@ from assay.report.writing import count, listed
 RULES = (
     "A mean is one over seeds: every model was trained once by each seed, and what it reaches is one number. Its 95 % "
     "interval is Student’s (1908) over seeds, so it knows how much training again would change.",
-    "Where there is one seed, the interval is a bootstrap over texts: it knows the noise of texts only, and is "
+    "Where there is one seed, the interval is one over texts: it knows the noise of texts only, and is "
     "narrower than it should be. Each cell says which it is.",
     f"A difference is tested in pairs: from {ENOUGH} seeds on over seeds (Student’s paired t, both numbers of the same "
     "model); with fewer over texts (the same test, both numbers of the same text, a text that several models read "
