@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 from scipy import stats
 
 from assay.audits.findings import summarise
-from assay.records import Finding
+from assay.metrics.intervals import means
+from assay.records import Finding, finding_rows, findings_of
 
 PREDICTED = np.arange(30) % 2
 CLASSES = ("no", "yes")
@@ -21,14 +24,44 @@ def values() -> np.ndarray:
     return np.random.default_rng(0).normal(0.3, 1, 30)
 
 
-def test_gains_have_the_p_value_of_the_signed_rank_test_in_each_group(values: np.ndarray) -> None:
+def test_gains_have_the_p_value_of_their_interval_in_each_group(values: np.ndarray) -> None:
     values[4] = np.nan
     found = findings(flip_gain__attention=values, flip__attention=values)
     for group, chosen in (("all", PREDICTED >= 0), ("no", PREDICTED == 0), ("yes", PREDICTED == 1)):
         own = values[chosen & ~np.isnan(values)]
-        assert found["flip_gain", "attention", group].p_value == pytest.approx(stats.wilcoxon(own).pvalue)
+        gain, expected = found["flip_gain", "attention", group], means(own[:, None])
+        assert (gain.low, gain.high, gain.p_value) == pytest.approx((expected.low[0], expected.high[0], expected.p[0]))
+        assert (gain.low > 0 or gain.high < 0) == (expected.p[0] < 0.05)
         assert found["flip", "attention", group].p_value is None
         assert found["flip", "attention", group].mean == pytest.approx(own.mean())
+
+
+def test_a_skewed_gain_of_nothing_on_average_has_no_evidence_beside_an_interval_that_holds_0() -> None:
+    for seed in range(20):
+        gains = np.random.default_rng(seed).exponential(size=300)
+        gains += 0.97 - gains.mean() - 1  # a little below 0, well within noise
+        found = summarise("erasure", "sample", {"morf_gain:lime": gains}, np.zeros(300, dtype=int), ())[0]
+        assert found.low < 0 < found.high
+        assert found.p_value is not None and found.p_value > 0.05
+    assert stats.wilcoxon(gains).pvalue < 0.01  # which tests another sentence
+
+
+def test_shares_and_their_differences_have_a_width_where_nothing_happened() -> None:
+    found_of = ("right", "learnt"), ("right_gain", "learnt"), ("tau", "a~b")
+    found = findings(right__learnt=np.ones(30), right_gain__learnt=np.zeros(30), tau__a_and_b=np.ones(30))
+    share, gain, tau = (found[name, of, "all"] for name, of in found_of)
+    assert share.low < 0.9 < share.high == 1
+    assert gain.low < -0.1 and gain.high > 0.1 and gain.p_value == 1
+    assert tau.low == tau.high == 1
+
+
+def test_a_class_of_a_single_text_has_no_interval() -> None:
+    found = summarise("erasure", "sample", {"flip_gain:lime": np.arange(3.0)}, np.array([0, 1, 1]), CLASSES)
+    one = next(f for f in found if f.group == "no")
+    assert one.n == 1 and np.isnan([one.low, one.high]).all() and one.p_value == 1
+    rows = finding_rows(found)
+    assert [row["low"] for row in rows if row["group"] == "no"] == [None]
+    assert findings_of(json.loads(json.dumps(rows, allow_nan=False)))[0] == found[0]
 
 
 def test_gains_that_are_nothing_have_no_evidence() -> None:

@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy import stats
-from scipy.stats import binomtest
 
 from assay.audits import AUDITS
+from assay.metrics import shares
 from assay.records import Finding, finding_rows
 from assay.report.studies.answers import Answer, Cell, Difference
 from assay.report.studies.asked import MAIN, title
@@ -79,17 +79,18 @@ def means(planned: StudyPlan, subject: str, corpus: str, model: str) -> list[flo
 
 def test_the_share_of_significant_texts_is_a_measure_of_its_own(tmp_path: Path) -> None:
     planned = plan(corpora=["planted:keyword"], models={"one": {}}, audits={"audits": ["agreement"]})
-    folder, shares = Folder(tmp_path / "study"), [0.2, 0.5, 0.8]
-    for trial, share in zip(planned.trials, shares, strict=True):
+    folder, known = Folder(tmp_path / "study"), [0.2, 0.5, 0.8]
+    for trial, share in zip(planned.trials, known, strict=True):
         tau = Finding("agreement", "attention~random", "tau", "all", 0.3, 0.2, 0.4, 0.1, 50, significant=share)
         keep(folder, trial, record(drawn(trial), findings=finding_rows([tau])), tmp_path / "scratch")
         found = finished([trial], folder)[trial.identity]
         assert isinstance(found, Finished)
         one = found.findings["agreement", "attention~random", "significant"]
         assert (one.mean, one.n) == (share, 50)
-        assert [one.low, one.high] == pytest.approx([*binomtest(round(50 * share), 50).proportion_ci(method="wilson")])
+        low, high = shares.share(np.array([round(50 * share)]), np.array([50]))
+        assert (one.low, one.high) == (low[0], high[0])
     table = answer(planned, folder, Question("agreement", "significant"))
-    assert cell(table, "attention~random").mean == pytest.approx(np.mean(shares))
+    assert cell(table, "attention~random").mean == pytest.approx(np.mean(known))
     assert table.rises is None and table.against is None
 
 
@@ -357,6 +358,5 @@ def test_how_good_the_models_are_stands_first(make: Make) -> None:
     table = answer(planned, make(planned, drawn), questions(planned)[0])
     found = cell(table, "model")
     assert (found.mean, found.seeds, table.against, table.rises) == (0.8, 1, None, True)
-    z, n = stats.norm.ppf(0.975), 30
-    centre, reach = (0.8 + z**2 / (2 * n)), z * np.sqrt(0.8 * 0.2 / n + z**2 / (4 * n**2))
-    np.testing.assert_allclose([found.low, found.high], (centre + np.array([-reach, reach])) / (1 + z**2 / n))
+    low, high = shares.share(np.array([24]), np.array([30]))
+    assert (found.low, found.high) == (low[0], high[0])
