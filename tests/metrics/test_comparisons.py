@@ -83,6 +83,7 @@ def test_without_any_spread_only_a_gap_beyond_rounding_counts() -> None:
         assert same is not None and rounded is not None and moved is not None
         assert (same.p, rounded.p, moved.p) == (1.0, 1.0, 0.0)
         assert moved.low == moved.high == pytest.approx(0.1)
+        assert rounded.low <= 0 <= rounded.high
 
 
 @pytest.mark.parametrize("size", [2, 3, 12])

@@ -9,7 +9,7 @@ from assay.report.items import items
 from assay.report.known import known
 from assay.report.rankings import no_sooner, shortest
 from assay.report.stacks import stacked
-from assay.report.writing import count, evidence, number
+from assay.report.writing import count, evidence, interval, number
 from assay.report.yardsticks import JSD_FAR, SHUFFLE_SMALL
 
 SEARCHED = "This is a lower bound from a search: the furthest one may be further away."
@@ -26,12 +26,12 @@ def shuffling(record: Record) -> str | None:
     found = known(record, "permutation", "median_tvd")
     if found is None:
         return None
-    size = "hardly at all" if found.high < SHUFFLE_SMALL else "noticeably"
-    mean, low, high = (number(100 * value, 1) for value in (found.mean, found.low, found.high))
+    size = " hardly at all" if found.high < SHUFFLE_SMALL else " noticeably" if found.high >= SHUFFLE_SMALL else ""
+    mean, ends = number(100 * found.mean, 1), interval(100 * found.low, 100 * found.high, 1)
     among = "in every layer, head and place" if stacked(record) else f"among the {items(record).many}"
     return (
-        f"Shuffling the attention weights {among} moves the prediction {size}: by {mean} "
-        f"percentage points on average (95 % interval {low} to {high}, n = {count(found.n)})."
+        f"Shuffling the attention weights {among} moves the prediction{size}: by {mean} "
+        f"percentage points on average (95 % interval {ends}, n = {count(found.n)})."
     )
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -29,6 +31,11 @@ SVG = "http://www.w3.org/2000/svg"
 def sheet(rows: Rows) -> alt.Chart:
     """An empty chart over rows that are already as few as they will be drawn."""
     return alt.Chart(alt.InlineData(values=finite(rows)))
+
+
+def known(values: Iterable[float | None]) -> list[float]:
+    """Those that are numbers, as the ends of an interval of a single text are not."""
+    return [value for value in values if value is not None and math.isfinite(value)]
 
 
 def layers(*charts: alt.Chart) -> alt.LayerChart:

@@ -7,7 +7,7 @@ import math
 import altair as alt
 
 from assay.records import Record
-from assay.report.canvas import GRADE_COLOURS, INK, Figure, Rows, finish, layers, sheet
+from assay.report.canvas import GRADE_COLOURS, INK, Figure, Rows, finish, known, layers, sheet
 from assay.report.dots import WIDTH, names
 from assay.report.verdicts import verdicts
 from assay.report.writing import number
@@ -28,7 +28,7 @@ def verdict(record: Record) -> Figure | None:
     ]
     if not rows:
         return None
-    lowest = min(v.low for v in graded if v.low is not None)
+    lowest = min(known(end for v in graded for end in (v.low, v.effect)))
     domain = (min(0.0, math.floor(10 * lowest) / 10), 1.0)
     colour = alt.Color("grade:N", legend=None, scale=_scale(GRADE_COLOURS))
     shape = alt.Shape("grade:N", legend=None, scale=_scale(SHAPES))

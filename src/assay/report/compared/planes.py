@@ -7,7 +7,7 @@ from typing import Any
 import altair as alt
 
 from assay.records import Record
-from assay.report.canvas import CLASS_COLOURS, INK, Figure, Rows, finish, layers, sheet
+from assay.report.canvas import CLASS_COLOURS, INK, Figure, Rows, finish, known, layers, sheet
 from assay.report.compared.found import named, subjects
 from assay.report.compared.four import cloud
 from assay.report.compared.hidden import AUDIT, WITHOUT
@@ -41,7 +41,7 @@ def divergence(record: Record) -> Figure | None:
     if not path and not seeds:
         return None
     widest = max(row["x"] for row in path + seeds) or 1e-3
-    highest = max([row["high"] for row in path] + [row["y"] for row in seeds]) or 1e-3
+    highest = max(known(row[key] for row in path + seeds for key in ("high", "y") if key in row)) or 1e-3
     x = alt.X("x:Q", title="change of the predictions (TVD)", axis=_axis(), scale=alt.Scale(domain=(0, 1.12 * widest)))
     y = alt.Y("y:Q", title="distance of attention (JSD)", scale=alt.Scale(domain=(0, 1.1 * highest)))
     labelled = _spaced(path, widest, highest)
@@ -64,7 +64,7 @@ def deception(record: Record) -> Figure | None:
         return None
     without = subjects(record, AUDIT, "right").get(WITHOUT)
     lines: Rows = [] if without is None else [{"y": without.mean, "label": "without these words"}]
-    ys = [row[key] for row in rows for key in ("low", "high")] + [row["y"] for row in lines]
+    ys = known(row[key] for row in rows + lines for key in ("low", "y", "high") if key in row)
     widest, span = max(row["x"] for row in rows) or 1e-3, max(ys) - min(ys) or 0.1
     x = alt.X("x:Q", title="attention on the avoided words", axis=_axis("~%"), scale=_from(widest))
     bounds = alt.Scale(domain=(min(ys) - 0.08 * span, max(ys) + 0.08 * span), nice=False)

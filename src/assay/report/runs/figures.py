@@ -6,7 +6,7 @@ import math
 
 import altair as alt
 
-from assay.report.canvas import GRADE_COLOURS, INK, Figure, Rows, finish, layers, sheet
+from assay.report.canvas import GRADE_COLOURS, INK, Figure, Rows, finish, known, layers, sheet
 from assay.report.forms.plain import line
 from assay.report.grades import SHAPES
 from assay.report.measures import BASELINES, MOST
@@ -39,7 +39,8 @@ def panels(comparison: Comparison) -> list[tuple[str, Figure]]:
     drawn = [row for rows in made.values() for row in rows]
     if not drawn:
         return []
-    lowest, highest = min(row["low"] for row in drawn), max(row["high"] for row in drawn)
+    reached = known(row[key] for row in drawn for key in ("low", "mean", "high"))
+    lowest, highest = min(reached), max(reached)
     domain = (min(0.0, math.floor(10 * lowest) / 10), max(1.0, math.ceil(10 * highest) / 10))
     return [(line(subject), _panel(subject, rows, domain, quantity.title)) for subject, rows in made.items() if rows]
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from math import isfinite
 from typing import Any
 
 import altair as alt
 
-from assay.report.canvas import CLASS_COLOURS, Figure, Rows, finish, layers, sheet
+from assay.report.canvas import CLASS_COLOURS, Figure, Rows, finish, known, layers, sheet
 from assay.report.forms.plain import line
 from assay.report.measures import MOST, label
 from assay.report.studies.answers import Answer, Cell, Column, Row
@@ -71,7 +70,7 @@ def _domain(answer: Answer, places: Sequence[int]) -> tuple[float, float]:
     """From the lowest end to the highest; intervals over two seeds reach so far that only their means count."""
     found = _cells(answer, places)
     ends = [end for cell in found if cell.over == "texts" or cell.seeds > 2 for end in (cell.low, cell.high)]
-    ends = [end for end in ends if isfinite(end)] + [cell.mean for cell in found]
+    ends = known(ends) + [cell.mean for cell in found]
     lowest, highest = min(ends, default=0.0), max(ends, default=0.0)
     margin = 0.08 * (highest - lowest) or 0.05
     return lowest - margin, highest + margin
