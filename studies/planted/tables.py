@@ -36,7 +36,7 @@ MOVED_HEAD = "comprehensiveness"
 
 @dataclass(frozen=True)
 class Column:
-    """What the chosen candidate of a subject has on one corpus: a result of each seed, and of each that has learnt."""
+    """What the chosen candidate of a subject has on one corpus: a result of each seed, and of each that was audited."""
 
     head: str
     corpus: str
@@ -53,7 +53,9 @@ class Column:
         return [value for value in found if value is not None]
 
     def title(self) -> str:
-        return self.head if any(self.learnt) else f"{self.head} †"
+        if not any(self.learnt):
+            return f"{self.head} †"
+        return self.head if len(self.audited) == sum(self.learnt) else f"{self.head} ‡"
 
 
 def page(subjects: Sequence[Subject], seeds: Sequence[int], done: Mapping[str, Result]) -> str:
@@ -83,15 +85,14 @@ def closed_columns(subjects: Sequence[Subject], seeds: Sequence[int], done: Mapp
 
 
 def columns(subject: Subject, seeds: Sequence[int], done: Mapping[str, Result]) -> Iterator[Column]:
-    """A column for each corpus of a subject that all models which have learnt it have been audited on."""
+    """A column for each corpus of a subject that has a chosen candidate."""
     candidate = choice(subject, seeds, done)
     for corpus in subject.corpora if candidate is not None else ():
         taught = {seed: done[Taught(subject.name, candidate or "", seed).name] for seed in seeds}
         able = [seed for seed, result in taught.items() if learnt(result, corpus)]
         audits = [Audited(subject.name, candidate or "", seed, corpus).name for seed in able]
-        if all(name in done for name in audits):
-            head = title(corpus) if subject.learns == CLOSED else NETWORKS[subject.learns]
-            yield Column(head, corpus, list(taught.values()), [done[name] for name in audits])
+        head = title(corpus) if subject.learns == CLOSED else NETWORKS[subject.learns]
+        yield Column(head, corpus, list(taught.values()), [done[name] for name in audits if name in done])
 
 
 def table(first: str, shown: Sequence[Column], explainers: Sequence[str], measure: str) -> list[str]:
@@ -116,7 +117,7 @@ def table(first: str, shown: Sequence[Column], explainers: Sequence[str], measur
 def brief(shown: Sequence[Column]) -> list[str]:
     """By what decides: the lowest and the highest corpus, each a mean over its seeds."""
     held = {kind: [column for column in shown if column.head in heads] for kind, heads in KINDS.items()}
-    held = {kind: found for kind, found in held.items() if any(any(column.learnt) for column in found)}
+    held = {kind: found for kind, found in held.items() if any(column.audited for column in found)}
     if not held:
         return []
     lines = [["AUPRC", *held], ["---"] * (len(held) + 1)]
@@ -174,7 +175,7 @@ def _closed(shown: Sequence[Column], explainers: Sequence[str]) -> list[str]:
 
 def _shortcut(shown: Sequence[Column], explainers: Sequence[str]) -> list[str]:
     """How often the marker comes first, in texts whose decision hangs on it."""
-    held = [column for column in shown if column.corpus == "planted:shortcut" and any(column.learnt)]
+    held = [column for column in shown if column.corpus == "planted:shortcut" and column.audited]
     if not held:
         return []
     used = cell(held[0].values(USED, "model"))

@@ -209,6 +209,14 @@ def test_a_model_that_has_not_learnt_is_marked_and_says_nothing(finished: Result
     assert [cell.name for cell in ready(CLOSED_ONE, TWO, unaudited)] == [f"{CLOSED_ONE.name}/awake/12/keyword"]
 
 
+def test_a_model_that_has_learnt_and_is_not_audited_is_marked(finished: Results) -> None:
+    lacking = {name: result for name, result in finished.items() if name != f"{CLOSED_ONE.name}/awake/12/keyword"}
+    text = page((CLOSED_ONE,), TWO, lacking)
+    only = finished[f"{CLOSED_ONE.name}/awake/11/keyword"]["measures"]["truth.auprc"]["random"]
+    assert "| AUPRC | keyword ‡ |" in text and rows(text)["random"] == [f"{only:.3f}"]
+    assert rows(text)["*seeds that learnt*"] == ["2 of 2"]
+
+
 def test_the_short_table_has_the_lowest_and_the_highest_corpus_of_a_kind() -> None:
     def column(head: str, *found: float) -> Column:
         audits = [{"measures": {"truth.auprc": {"lrp": value}}} for value in found]
