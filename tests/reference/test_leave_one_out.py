@@ -13,11 +13,13 @@ from scipy.stats import kendalltau
 from assay.audits.agreement import Agreement
 from assay.audits.cases import Case
 from assay.data.batches import collate, tokenise
+from assay.data.corpora import corpus
 from assay.data.examples import Corpus, Example
 from assay.explainers import EXPLAINERS
 from assay.models.architecture import Architecture
 from assay.models.options import Training
 from assay.models.precision import doubled, in_double
+from assay.models.presets import preset
 from assay.models.recipes import Recipe, train
 from assay.run.audit import audit
 from assay.run.plan import AuditPlan
@@ -185,3 +187,22 @@ def test_the_batch_that_a_text_is_read_in_changes_no_rank(learnt):
     together = audit(model, corpus.test, plan).instances.select(taus).to_pandas().to_numpy()
     alone = [audit(model, [each], plan).instances.select(taus).to_pandas().to_numpy() for each in corpus.test[:8]]
     assert np.array_equal(together[:8], np.concatenate(alone))
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("kind", ["lstm", "average"])
+def test_tau_of_the_published_recipe_on_sst_is_that_of_a_plain_loop(kind):
+    whole, recipe = corpus("sst"), preset("jain-wallace", "sst", kind)
+    recipe = replace(
+        recipe,
+        architecture=replace(recipe.architecture, encoder=kind),
+        training=replace(recipe.training, epochs=2),
+    )
+    model = train(replace(whole, train=whole.train[:600]), recipe)
+    plan = AuditPlan(explainers=("attention", "leave_one_out"), audits=("agreement",))
+    texts = whole.test[:120]
+    found = audit(model, texts, plan).instances["tau:attention~leave_one_out"].to_numpy()
+    rows, _ = tokenise(texts, model.tokeniser, model.tokeniser.options.longest)
+    batch = collate(rows, 2)
+    assert (batch.ids[:, 1:] == batch.ids[:, :-1])[batch.mask[:, 1:]].any()
+    np.testing.assert_allclose(found, by_hand(kind, deepcopy(model.network).double(), batch), rtol=0, atol=1e-9)
