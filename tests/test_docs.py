@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from assay import AUDITS, EXPLAINERS, METHODS
+from assay.data.planted import PLANTED
 from assay.explainers.hierarchies import SAMPLED, SCORERS, TREES
 from assay.rationales.recipes import RECIPES, UNPLAYED
 from assay.rationales.text.modes import MODES
@@ -57,10 +58,10 @@ def test_every_name_behind_an_option_is_one_of_ours(page):
 @pytest.mark.parametrize("page", ["survey.md", "choosing.md"])
 def test_every_name_by_itself_is_one_of_ours(page):
     known = {*EXPLAINERS, *AUDITS, *METHODS, *RECIPES, *UNPLAYED, *TREES, *SCORERS, *MODES, *BESIDE}
-    corpora = {"majority", "negation", "phrase", "facts1", "entail"}
+    planted = {name.removeprefix("planted:") for name in PLANTED}
     for name in code(page):
         if re.fullmatch(r"[a-z][a-z0-9_]*", name):
-            assert name in known | corpora, f"{page}: {name}"
+            assert name in known | planted, f"{page}: {name}"
 
 
 @pytest.mark.parametrize("page", ["survey.md", "theory.md"])

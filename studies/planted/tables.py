@@ -168,9 +168,11 @@ def chosen(subjects: Sequence[Subject], seeds: Sequence[int], done: Mapping[str,
 def _closed(shown: Sequence[Column], explainers: Sequence[str]) -> list[str]:
     if not shown:
         return []
+    lines = ["### Where other routes are closed", "", *table("AUPRC", shown, explainers, AUPRC)]
     unfit = [name for name in explainers if not any(column.values(AUPRC, name) for column in shown)]
-    note = f"No model here is one for: {', '.join(f'`{name}`' for name in unfit)}." if unfit else ""
-    return ["### Where other routes are closed", "", *table("AUPRC", shown, explainers, AUPRC), "", note]
+    if unfit and any(column.audited for column in shown):
+        lines += ["", f"No model here is one for: {', '.join(f'`{name}`' for name in unfit)}."]
+    return lines
 
 
 def _shortcut(shown: Sequence[Column], explainers: Sequence[str]) -> list[str]:

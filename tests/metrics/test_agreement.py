@@ -6,7 +6,7 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -78,6 +78,7 @@ def test_rows_that_are_almost_sorted_agree_with_scipy(size: int) -> None:
         max_size=45,
     )
 )
+@example([(-np.inf, 0.0, True), (np.inf, 1.0, True)])
 def test_any_row_agrees_with_scipy(row: list[tuple[float, float, bool]]) -> None:
     x, y, mask = (np.array([column]) for column in zip(*row, strict=True))
     assert_like_scipy(x, y, mask)

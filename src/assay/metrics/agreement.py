@@ -140,7 +140,8 @@ def _runs(values: Float[np.ndarray, "B T"]) -> tuple[Int[np.ndarray, "B T"], Int
     lower, upper = ordered[:, :-1], ordered[:, 1:]
     places = np.zeros(values.shape, dtype=np.int64)
     with np.errstate(invalid="ignore"):  # of two infinities
-        begins = ~(upper - lower <= TIED * np.minimum(np.abs(lower), np.abs(upper))) & (upper != lower)
+        gap = upper - lower
+    begins = ~(np.isfinite(gap) & (gap <= TIED * np.minimum(np.abs(lower), np.abs(upper)))) & (upper != lower)
     places[:, 1:] = np.where(begins, np.arange(1, values.shape[1]), 0)
     return order, np.maximum.accumulate(places, axis=-1)
 

@@ -145,10 +145,10 @@ def _beating(gains: list[Finding]) -> str:
 
 def _sure(gains: list[Finding]) -> list[bool]:
     """Which gains are above 0 beyond doubt. Without p-values the intervals decide."""
-    if any(f.p_value is None for f in gains):
+    known = [f.p_value for f in gains if f.p_value is not None]
+    if len(known) < len(gains):
         return [f.low > 0 for f in gains]
-    adjusted = holm([f.p_value or 0 for f in gains])
-    return [p <= SURE and f.low > 0 for p, f in zip(adjusted, gains, strict=True)]
+    return [p <= SURE and f.low > 0 for p, f in zip(holm(known), gains, strict=True)]
 
 
 def _found(record: Record, audit: str, measure: str, subjects: tuple[str, ...] = ()) -> list[Finding]:
