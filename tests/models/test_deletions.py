@@ -58,8 +58,10 @@ def reread(model, batch, removal="delete"):
 
 def shared(model, batch, removal="delete"):
     assert shares_work(model)
-    logits = deletion_logits(model, model.embed(batch), batch, filler(model, batch, removal))
+    whole, logits = deletion_logits(model, model.embed(batch), batch, filler(model, batch, removal))
     assert logits.isfinite().all() and not logits.requires_grad
+    with torch.no_grad():
+        torch.testing.assert_close(whole.softmax(-1), model(model.embed(batch), batch).probabilities, **CLOSE)
     return logits[batch.mask].softmax(-1)
 
 
@@ -154,7 +156,7 @@ def test_texts_of_one_word_and_none_are_answered(shape, projection):
     one = texts(shape, lengths=(1, 1), width=1)
     torch.testing.assert_close(shared(network, one), reread(network, one), **CLOSE)
     none = replace(one, mask=torch.zeros_like(one.mask))
-    assert deletion_logits(network, network.embed(none), none).shape == (2, 1, 3)
+    assert [each.shape for each in deletion_logits(network, network.embed(none), none)] == [(2, 3), (2, 1, 3)]
 
 
 @SHAPES

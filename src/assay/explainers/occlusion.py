@@ -73,14 +73,14 @@ def removed_probabilities(model: Model, batch: Batch, removal: str = "delete") -
 def _answers(
     model: Model, batch: Batch, removal: str, whole: bool = True
 ) -> tuple[Float[Tensor, "N C"], Float[Tensor, "B T C"]]:
-    """The probabilities of each text, if they are wanted, and of each without its t-th token.
+    """The probabilities of each text, unless only the others are wanted, and of each without its t-th token.
 
     Of equal tokens side by side the first is removed for all: what is left is the same text, and has the same answer.
     """
     if shares_work(model):
         x = model.embed(batch)
-        logits = deletion_logits(model, x, batch, filler(model, batch, removal))
-        texts, without = model(x, batch).probabilities if whole else logits[:0, 0], at_least_float32(logits).softmax(-1)
+        found = deletion_logits(model, x, batch, filler(model, batch, removal))
+        texts, without = (at_least_float32(logits).softmax(-1) for logits in found)
     else:
         every = torch.arange(len(batch) if whole else 0, device=batch.ids.device)
         texts, without = _read(model, batch, removal, every)

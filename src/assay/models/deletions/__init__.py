@@ -15,7 +15,7 @@ from torch import Tensor
 
 from assay.models.classifier import Classifier
 from assay.models.deletions.sentences import sentence_deletions
-from assay.models.deletions.texts import word_deletions
+from assay.models.deletions.texts import Logits, word_deletions
 from assay.models.encoders import Transformer
 from assay.models.hierarchical import Hierarchical
 from assay.models.paired import Paired
@@ -33,10 +33,10 @@ def shares_work(model: Model) -> TypeGuard[Sharing]:
 @torch.no_grad()
 def deletion_logits(
     model: Sharing, x: Float[Tensor, "B T D"], batch: Batch, blank: Float[Tensor, " D"] | None = None
-) -> Float[Tensor, "B T C"]:
-    """The logits of each text without its t-th token, or with a blank there; without any token, of the zero context.
+) -> Logits:
+    """The logits of each text, and of each without its t-th token, or with a blank there.
 
-    Those on padding mean nothing.
+    Without any token they are those of the zero context; those on padding mean nothing.
     """
     if isinstance(model, Hierarchical):
         return sentence_deletions(model, x, batch, blank)

@@ -9,6 +9,7 @@ from torch import Tensor
 from assay import costs
 from assay.models.deletions.readings import Text, of_words
 from assay.models.deletions.rows import rows_at_once, tokens_read, without_each
+from assay.models.deletions.texts import Logits
 from assay.models.encoders import reordered
 from assay.models.erasure import TOKENS
 from assay.models.hierarchical import Hierarchical, Layout
@@ -17,8 +18,8 @@ from assay.types import Batch, attended
 
 def sentence_deletions(
     model: Hierarchical, x: Float[Tensor, "B T D"], batch: Batch, blank: Float[Tensor, " D"] | None
-) -> Float[Tensor, "B T C"]:
-    """The logits of each text without its t-th word, or with a blank there; 0 where there is no word."""
+) -> Logits:
+    """The logits of each text, and of each without its t-th word, or with a blank there; 0 where there is no word."""
     layout, real = Layout.of(batch), attended(model, batch)
     gone = (layout.mask.sum(-1) == 1)[layout.row] & (blank is None)  # the sentence has lost its only word
     if costs.current() is not None:
@@ -34,7 +35,7 @@ def sentence_deletions(
         rows = sentences[example]
         rows[torch.arange(len(rows), device=x.device), place] = changed[part]
         logits[example, token] = _read(model, *_closed(rows, real[example], place, gone[part]))
-    return logits
+    return _read(model, sentences, real), logits
 
 
 def _means(
