@@ -107,7 +107,8 @@ def _examine_all(
     sums: dict[str, Counter[str]] = {"seconds": Counter(), "costs": Counter()}
     unfit: dict[str, str] = {}
     with progress.bar() as shown:
-        task = shown.add_task(f"auditing {len(examination.explainers)} explainers", total=len(rows))
+        size = len(examination.explainers)
+        task = shown.add_task(f"auditing {size} explainer{'s' * (size != 1)}", total=len(rows))
         done = 0.0
         most = places_at_once(examination.model, int(lengths.max()))
         for number, group in enumerate(by_tokens(lengths, most)):
