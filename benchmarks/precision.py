@@ -12,6 +12,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import argparse
 import platform
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -95,7 +96,7 @@ def main() -> None:
             print(name, encoder, sum(map(len, batches)), "texts", flush=True)
     where = torch.cuda.get_device_name() if device == "cuda" else f"one core of an {platform.machine()} CPU"
     option = "" if device == "cpu" else f" --device {device}"
-    said = f"`python -m benchmarks.precision{option}`, {where}, torch {torch.__version__}."
+    said = f"`python -m benchmarks.precision{option}`, {where}, torch {torch.__version__}, {time.strftime('%Y-%m-%d')}."
     put(PAGE, "\n".join([said, "", *lines(found), ""]))
 
 
