@@ -20,6 +20,7 @@ from assay.models.architecture import Architecture
 from assay.models.options import Training
 from assay.models.recipes import Recipe, train
 from assay.run.workbench import Workbench
+from tests.browser.conftest import PATIENCE
 from tests.browser.noticing import noticed
 from tests.serve.benches import CountedBench
 from tests.serving import served
@@ -29,7 +30,6 @@ TEXT = "The tailor sold a brown notebook and bought a kettle across from the new
 KETTLE = 9
 HOSTILE = "<img src=x onerror=alert(1)> \u202eabc\u202c <script>alert(2)</script> good ';--"
 WHY = "The answer is not linear in a stack."
-expect.set_options(timeout=15_000)
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +55,7 @@ def view(browser: Browser) -> Iterator[Page]:
     context = browser.new_context(viewport={"width": 1400, "height": 900}, reduced_motion="reduce")
     context.grant_permissions(["clipboard-read", "clipboard-write"])
     page = context.new_page()
-    page.set_default_timeout(15_000)
+    page.set_default_timeout(PATIENCE)
     _, faults = noticed(page)
     yield page
     context.close()

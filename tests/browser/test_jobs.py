@@ -11,6 +11,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
 
 from assay.serve import jobs, keeper
+from tests.browser.conftest import PATIENCE
 from tests.browser.noticing import noticed
 from tests.serve import working
 from tests.serve.working import FAILS, GOES_WELL, WAITS
@@ -19,7 +20,6 @@ from tests.serving import served
 pytestmark = pytest.mark.browser
 FAKE = (sys.executable, "-S", str(Path(working.__file__)))
 NAME = "<img src=x onerror=alert(1)> \u202efilms.csv"
-PATIENCE = 120_000  # milliseconds that a machine with other work may take
 
 
 @pytest.fixture
@@ -27,10 +27,8 @@ def page(browser: Browser, monkeypatch: pytest.MonkeyPatch) -> Iterator[Page]:
     monkeypatch.setattr(jobs, "LONGEST", 1.0)  # a server that stops waits for its streams; the page asks for new ones
     context = browser.new_context(viewport={"width": 1400, "height": 900})
     context.set_default_timeout(PATIENCE)
-    expect.set_options(timeout=PATIENCE)
     yield context.new_page()
     context.close()
-    expect.set_options(timeout=5_000)
 
 
 def table(texts: int = 60) -> bytes:

@@ -21,7 +21,10 @@ from tests.contracts import kinds
 SPARSE = {"input_reduction", "counterfactual", "anchors"}
 """They search for a few words: most scores are 0, and another precision may lead to another choice."""
 
-PIECEWISE = {"lrp", "attnlrp", "deeplift", "random"}
+SHARING = {"leave_one_out", "occlusion", *(f"occlusion_{blank}" for blank in ("zero", "pad", "mask", "mean"))}
+"""One pass carries all their deletions; tests/models/test_deletions.py holds it against reading each text anew."""
+
+PIECEWISE = {"lrp", "attnlrp", "deeplift", "random", *SHARING}
 """They do not have the model make states: they read its parts by themselves, or nothing."""
 
 CLASS_FREE = {
