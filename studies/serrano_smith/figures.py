@@ -8,7 +8,7 @@ import altair as alt
 
 from assay.report.canvas import CLASS_COLOURS, Figure, Rows, finish, layers, save
 from studies.results import Result, finding
-from studies.serrano_smith.tables import BINS, RANKINGS, Results
+from studies.serrano_smith.tables import BINS, RANKINGS, Results, quantiles
 
 NAMES = ("low", "first", "median", "third", "high")  # 5, 25, 50, 75 and 95 %
 
@@ -25,7 +25,7 @@ def erased(results: Results) -> Figure:
     rows: Rows = []
     for (corpus, model), result in results.items():
         for name in RANKINGS:
-            if (found := result["erased"][name]) is not None:
+            if (found := quantiles(result, name)) is not None:
                 lost = finding(result, "minimal_set", name, "never")
                 never = f"{lost.mean:.0%}" if lost is not None and lost.mean > 0 else ""
                 row = {"corpus": _title(corpus, result), "model": model, "ranking": name.replace("_", " ")}

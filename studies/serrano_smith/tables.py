@@ -76,10 +76,16 @@ def erased(models: Mapping[str, Result]) -> str:
     head = ("model", *(name.replace("_", " ") for name in RANKINGS), "attention optimal", "gradient : attention")
     rows = []
     for model, result in models.items():
-        boxes = [_box(result["erased"][name]) for name in RANKINGS]
+        boxes = [_box(quantiles(result, name)) for name in RANKINGS]
         rows.append((model, *boxes, _share(result, "optimal", "attention"), _wins(result)))
     told = "Share of items erased until the decision changes, 1 where it never does: median (quartiles) of all texts"
     return f"{told}:\n\n" + _lines(head, rows)
+
+
+def quantiles(result: Result, ranking: str) -> list[float] | None:
+    """Those of the share erased, of all texts; None where an earlier run kept them of the flipped texts alone."""
+    found: list[float] | None = result["erased"][ranking] if "erased" in result else None
+    return found
 
 
 def areas(models: Mapping[str, Result]) -> str:
@@ -91,8 +97,17 @@ def areas(models: Mapping[str, Result]) -> str:
 
 
 def _area(result: Result, name: str) -> str:
-    mean, never = (finding(result, "minimal_set", name, measure) for measure in ("erased", "never"))
-    return f"{mean.mean:.3f} ({never.mean:.1%})" if mean and never else "–"
+    mean, never = mean_erased(result, name), finding(result, "minimal_set", name, "never")
+    return "–" if mean is None or never is None else f"{mean:.3f} ({never.mean:.1%})"
+
+
+def mean_erased(result: Result, ranking: str) -> float | None:
+    """The mean share erased, of all texts; of an earlier run from the mean of the texts that are flipped."""
+    found = finding(result, "minimal_set", ranking, "erased")
+    if found is not None:
+        return found.mean
+    some, never = (finding(result, "minimal_set", ranking, measure) for measure in ("fraction", "never"))
+    return None if some is None or never is None else never.mean + (1 - never.mean) * some.mean
 
 
 def summary(results: Mapping[str, Result]) -> str:
@@ -108,10 +123,10 @@ def summary(results: Mapping[str, Result]) -> str:
 
 def _mean(result: Result, name: str) -> str:
     """The mean share, and how many texts are never flipped where there are any."""
-    mean, never = (finding(result, "minimal_set", name, measure) for measure in ("erased", "never"))
+    mean, never = mean_erased(result, name), finding(result, "minimal_set", name, "never")
     if mean is None or never is None:
         return "–"
-    return f"{100 * mean.mean:.0f} %" + (f" (never {100 * never.mean:.0f} %)" if never.mean >= 0.005 else "")
+    return f"{100 * mean:.0f} %" + (f" (never {100 * never.mean:.0f} %)" if never.mean >= 0.005 else "")
 
 
 def _box(quantiles: Sequence[float] | None) -> str:

@@ -46,6 +46,22 @@ def test_a_box_holds_the_texts_that_its_ranking_never_flips(record: Record, resu
     assert rows["never:random"].to_numpy().sum() > rows["never:optimum"].to_numpy().sum() > 0
 
 
+def test_an_earlier_result_gives_the_same_mean_from_the_texts_that_are_flipped(record: Record, result: Result) -> None:
+    rows = record.audit_rows("minimal_set")
+    old = {name: part for name, part in result.items() if name != "erased"}
+    old["findings"] = [row for row in result["findings"] if row["measure"] != "erased"]
+    for name in tables.RANKINGS:
+        shares, never = rows[f"erased:{name}"].to_numpy(), rows[f"never:{name}"].to_numpy()
+        row = next(row for row in old["findings"] if (row["measure"], row["subject"]) == ("never", name))
+        some = shares[never == 0]
+        old["findings"].append(row | {"measure": "fraction", "mean": float(some.mean()), "n": len(some)})
+        assert tables.mean_erased(old, name) == pytest.approx(shares.mean(), abs=1e-5)
+        assert tables.quantiles(old, name) is None
+    assert "| – |" in tables.erased({"flan-rnn": old}) and tables.areas({"flan-rnn": old}) == tables.areas(
+        {"flan-rnn": result}
+    )
+
+
 def test_the_table_of_the_first_page_names_texts_that_never_flip(record: Record, result: Result) -> None:
     lines = tables.summary(dict.fromkeys(tables.FLAT, result)).splitlines()
     assert len(lines) == 2 + len(tables.FLAT)
