@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Protocol, runtime_checkable
 
@@ -38,6 +38,12 @@ class Case:
     def quick(self) -> Model:
         """The model in the precision that it was stored in: for the many readings that only a mean is taken of."""
         return self.model if self.stored is None else self.stored
+
+    def part(self, rows: Bool[Tensor, " B"]) -> Case:
+        """The case of some of its texts."""
+        chosen = rows.nonzero()[:, 0]
+        scores = {name: values[chosen] for name, values in self.scores.items()}
+        return replace(self, batch=self.batch[chosen], scores=scores)
 
     @cached_property
     def probabilities(self) -> Float[Tensor, "B C"]:

@@ -30,13 +30,12 @@ def chosen_corpus(data: DataOptions, seed: int, whole: bool = False) -> Corpus:
 
 def learnt_corpus(model: Opened, data: TrainedOn, seed: int | None = None) -> Corpus:
     """The corpus that a model learnt from: the one that is named, or the one that its card names."""
-    from assay.data.catalogue import CORPORA
-    from assay.data.planted import PLANTED
+    from assay.data.corpora import ours
 
     known = model.history.get("corpus")
     if data.corpus is None and known is None:
         raise AssayError("Where this model learnt from is not known; name the texts with --corpus.")
-    if data.corpus is None and known not in (*CORPORA, *PLANTED):
+    if data.corpus is None and not ours(str(known)):
         raise AssayError(f"The model learnt from {known}, which is no name of a corpus; name the texts with --corpus.")
     if seed is None:
         seed = _seed(model.history)

@@ -47,6 +47,7 @@ def corpus(
     from assay.data import joined as pairs
     from assay.data import parted as lines
     from assay.data.planted import PLANTED
+    from assay.data.planted.coded import coded, rule_and_host
 
     if joined and parted:
         raise AssayError("Texts are either joined or parted; leave one of the two out.")
@@ -60,10 +61,22 @@ def corpus(
         return CORPORA[name].load()
     if name in PLANTED:
         return PLANTED[name](seed)
+    if parts := rule_and_host(name):
+        rule, host = parts
+        return coded(rule, corpus(host, seed, columns), seed)
     path = Path(name).expanduser()
     if not name.startswith("planted:") and (table_suffix(path) or path.exists()):
         return read_folder(path, seed) if path.is_dir() else read_file(path, columns or Columns(), seed, whole)
     raise unknown("corpus", name, [*CORPORA, *PLANTED])
+
+
+def ours(name: str) -> bool:
+    """Whether the name means the same corpus everywhere: it is one of ours, not a file."""
+    from assay.data.planted import PLANTED
+    from assay.data.planted.coded import RULES, rule_and_host
+
+    rule, host = rule_and_host(name) or (None, name)
+    return (rule is None or rule in RULES) and (host in CORPORA or host in PLANTED)
 
 
 def about(corpus: Corpus, asked: str) -> dict[str, Any]:
@@ -81,6 +94,7 @@ def about(corpus: Corpus, asked: str) -> dict[str, Any]:
 def listing() -> list[Listed]:
     """Every corpus, with where it would come from now."""
     from assay.data.planted import PLANTED
+    from assay.data.planted.coded import CLASSES, RULES
 
     rows = [
         Listed(name, entry.description, ", ".join(entry.classes), entry.size, entry.licence, whereabouts(entry))
@@ -89,6 +103,11 @@ def listing() -> list[Listed]:
     for name, generate in PLANTED.items():
         purpose = (generate.__doc__ or "").partition("\n")[0]
         rows.append(Listed(name, purpose, "", "", "Apache-2.0", "generated"))
+    for name, rule in RULES.items():
+        purpose = f"Code words in the texts of CORPUS: {(rule.__doc__ or '').partition(chr(10))[0]}"
+        rows.append(
+            Listed(f"planted:{name}/CORPUS", purpose, ", ".join(CLASSES), "", "that of CORPUS", "written into CORPUS")
+        )
     return rows
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 from assay.data.catalogue import CORPORA
+from assay.data.corpora import ours
 from assay.data.datasets import PREFIX
 from assay.data.planted import PLANTED
 from assay.data.tables import table_suffix
@@ -21,7 +22,7 @@ from assay.study.typed import made, options, table
 def source(given: Any, beside: Path) -> Source:
     """A corpus; a file or folder of that name is looked for `beside` the plan."""
     entry: Source = made(Source, {"name": given} if isinstance(given, str) else table(given, "corpora"), "corpora")
-    if entry.name in CORPORA or entry.name in PLANTED or entry.name.startswith(PREFIX):
+    if ours(entry.name) or entry.name.startswith(PREFIX):
         if entry.sha256 is not None:
             raise AssayError(f"{entry.name!r} is no file, so it has no sha256.")
         return entry

@@ -1,0 +1,200 @@
+"""Do the words that an explanation names decide, whatever the other words are?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from assay.audits.bench import Bench
+from assay.audits.cases import Answer, Case, numpy
+from assay.data.batches import collate
+from assay.errors import AssayError
+from assay.explainers.integrated import IntegratedGradients
+from assay.explainers.needs import unfit
+from assay.explainers.occlusion import leave_one_out
+from assay.explainers.random import Random, mixed, text_numbers
+from assay.metrics import erasure
+from assay.metrics.shortest import economy, shortest
+from assay.models.redrawing import Pool, redrawn_probabilities
+from assay.types import Batch, Explainer
+
+SIZES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
+"""How many of the highest words are kept or drawn anew: nobody reads further down a ranking."""
+
+AT_ONCE = 1000  # texts whose numbers are made together
+CHANCE = "chance"
+FIRST_SHUFFLE = 1 << 33  # seeds of random rankings start here, far from those of explainers and of other audits
+DECIDES = 0.25
+"""The words of a text must make its decision so much more probable than words drawn from other texts do."""
+
+
+@dataclass(frozen=True)
+class Deciding:
+    """How few of its highest words a ranking needs for the decision, beside the ranking that needs the fewest.
+
+    Words give way to words of the other audited texts, so that texts stay of the kind that the model knows, and the
+    decision is not held by what is left out. A set of words is *sufficient* where it alone, all other words drawn anew,
+    gives `REACHED` of what the whole text adds to the probability of the predicted class; it is *necessary* where
+    that much is lost when its words alone are drawn anew. `sufficient` and `necessary` are the fewest highest words
+    that leave-one-out or integrated gradients need, as a share of what this ranking needs, at most 1; `economy` is
+    their mean. Numbers are means over `draws`, of at most `texts` texts that the seed draws; nan in the others, and
+    where the words of a text hardly decide. `shuffles` random rankings show what chance reaches.
+    """
+
+    texts: int = 64
+    draws: int = 8
+    shuffles: int = 3
+    seed: int = 0
+    pool: Pool | None = field(default=None, repr=False, compare=False)
+    chosen: Int[Tensor, " N"] | None = field(default=None, repr=False, compare=False)  # numbers of the drawn texts
+    paper: str = "this tool; resampling of words: Hase et al. (2021), section 3"
+
+    def __post_init__(self) -> None:
+        if min(self.texts, self.draws, self.shuffles) < 1:
+            raise AssayError("Texts, draws and shuffles of deciding are whole numbers from 1.")
+
+    def kind(self, classes: int) -> str:
+        return "sample"
+
+    def unfit(self, case: Case) -> str | None:
+        return None
+
+    def prepared(self, bench: Bench) -> Deciding:
+        """With the words to draw from, and the texts that are read."""
+        starts = range(0, len(bench.rows), AT_ONCE)
+        numbers = torch.cat([text_numbers(collate(bench.rows[start : start + AT_ONCE])) for start in starts])
+        order = mixed(numbers + mixed(torch.tensor(self.seed + 1))).argsort()
+        return replace(self, pool=Pool.of(bench.rows), chosen=numbers[order[: self.texts]])
+
+    def __call__(self, case: Case) -> Answer:
+        assert self.pool is not None and self.chosen is not None
+        chosen = torch.isin(text_numbers(case.batch), self.chosen.to(case.batch.ids.device))
+        names = [*case.scores, CHANCE]
+        columns = {f"{measure}:{name}": np.full(len(case.batch), np.nan) for measure in MEASURES for name in names}
+        if chosen.any():
+            for name, values in self._measured(case, chosen).items():
+                columns[name][chosen.cpu().numpy()] = values
+        return Answer(columns)
+
+    def _measured(self, case: Case, chosen: Bool[Tensor, " B"]) -> dict[str, Float[np.ndarray, " N"]]:
+        """The measures of the texts that are read."""
+        assert self.pool is not None
+        read = case.part(chosen)
+        first = FIRST_SHUFFLE + self.seed * self.shuffles
+        shuffled = [Random(first + place)(read.model, read.batch, read.predicted) for place in range(self.shuffles)]
+        mask = read.batch.mask.cpu().numpy()
+        scores = [numpy(each) for each in (*read.scores.values(), *shuffled, *_references(read))]
+        missing = np.stack([(np.isnan(each) & mask).any(-1) for each in scores], 1)
+        ranks = np.stack([erasure.ranks(each, mask) for each in scores], 1)
+        followed = curves(read, self.pool.to(chosen.device), ranks, self.draws, self.seed)
+        known = np.arange(len(scores)) >= len(read.scores) + self.shuffles
+        found = measures(followed, known, missing)
+        size, columns = len(read.scores), {}
+        for measure, values in found.items():
+            columns |= {f"{measure}:{name}": values[:, place] for place, name in enumerate(read.scores)}
+            columns[f"{measure}:{CHANCE}"] = values[:, size : size + self.shuffles].mean(-1)
+        return columns
+
+
+def _references(case: Case) -> list[Float[Tensor, "B T"]]:
+    """The scores that every ranking is held against, made where they were not asked for."""
+    found = []
+    for name, explainer in REFERENCES.items():
+        if name in case.scores:
+            found.append(case.scores[name])
+        elif unfit(explainer, case.model) is None:
+            found.append(explainer(case.model, case.batch, case.predicted))
+    return found
+
+
+MEASURES = ("economy", "sufficient", "necessary")
+REFERENCES: dict[str, Explainer] = {"leave_one_out": leave_one_out, "integrated_gradients": IntegratedGradients()}
+
+
+def measures(
+    given: Curves, known: Bool[np.ndarray, " R"], missing: Bool[np.ndarray, "B R"] | None = None
+) -> dict[str, Float[np.ndarray, "B R"]]:
+    """Each of `MEASURES` for every ranking, beside those that are `known`; one with a `missing` score has none."""
+    added = given.whole - given.empty
+    some = added >= DECIDES
+    divisor = np.where(some, added, 1)[:, None, None]
+    undefined = ~some[:, None] if missing is None else ~some[:, None] | missing
+    found: dict[str, np.ndarray] = {}
+    for name, rise in (
+        ("sufficient", given.only - given.empty[:, None, None]),
+        ("necessary", given.whole[:, None, None] - given.without),
+    ):
+        needed = shortest(rise / divisor, SIZES)
+        reached = (needed[:, known] <= max(SIZES)).any(-1, keepdims=True)  # else nothing is known of this text
+        found[name] = np.where(undefined | ~reached, np.nan, economy(needed, needed[:, known]))
+    both = np.stack([found["sufficient"], found["necessary"]])
+    counted = np.isfinite(both)
+    total = np.where(counted, both, 0).sum(0)
+    return {"economy": np.where(counted.any(0), total / np.maximum(counted.sum(0), 1), np.nan), **found}
+
+
+@dataclass(frozen=True)
+class Curves:
+    """What the model answers while R rankings of words are followed, K sizes deep, as means over draws.
+
+    `only`: the probability of the decision where the highest words are kept and all others are drawn from other texts;
+    `without`: where the highest words are drawn; `stays` and `goes` are the shares of draws in which the decision then
+    stays, or is another. `whole` and `empty` are its probability for the text itself, and where all words are drawn;
+    `steady` is the share of draws in which the decision then stays.
+    """
+
+    whole: Float[np.ndarray, " B"]
+    empty: Float[np.ndarray, " B"]
+    steady: Float[np.ndarray, " B"]
+    only: Float[np.ndarray, "B R K"]
+    without: Float[np.ndarray, "B R K"]
+    stays: Float[np.ndarray, "B R K"]
+    goes: Float[np.ndarray, "B R K"]
+
+
+def curves(case: Case, pool: Pool, ranks: Int[np.ndarray, "B R T"], draws: int, seed: int) -> Curves:
+    """The curves of these rankings; draws depend on the text and the seed alone, and are the same for all rankings."""
+    words = drawn(case.batch, pool, draws, seed)
+    top = ranks[:, :, None] < np.array(SIZES)[:, None]
+    kept = np.concatenate([top, ~top], 2).reshape(len(ranks), -1, ranks.shape[-1])
+    kept = np.concatenate([np.zeros_like(kept[:, :1]), kept], 1)
+    answers = _answers(case, pool, kept, words)
+    predicted = case.predicted.cpu().numpy()
+    stays = (answers.argmax(-1) == predicted[:, None, None]).mean(-1)
+    sure = np.take_along_axis(answers, predicted[:, None, None, None], -1)[..., 0].mean(-1)
+    whole = np.take_along_axis(numpy(case.probabilities), predicted[:, None], -1)[:, 0]
+    shape = (len(ranks), ranks.shape[1], 2, len(SIZES))
+    sures, stay = (values[:, 1:].reshape(shape) for values in (sure, stays))
+    return Curves(whole, sure[:, 0], stays[:, 0], sures[:, :, 0], sures[:, :, 1], stay[:, :, 0], 1 - stay[:, :, 1])
+
+
+def drawn(batch: Batch, pool: Pool, draws: int, seed: int) -> Int[torch.Tensor, "B D T"]:
+    """A word of the pool for each draw and position, as its number; it depends on the text and the seed alone."""
+    device = batch.ids.device
+    numbers = torch.arange(1, draws + 1, device=device) + (seed << 20)
+    texts = mixed(text_numbers(batch)[:, None] + mixed(numbers))
+    positions = mixed(torch.arange(1, batch.ids.shape[1] + 1, device=device))
+    return (mixed(texts[..., None] + positions) & ((1 << 62) - 1)) % len(pool)
+
+
+def _answers(
+    case: Case, pool: Pool, kept: Bool[np.ndarray, "B N T"], drawn: Int[torch.Tensor, "B D T"]
+) -> Float[np.ndarray, "B N D C"]:
+    """The probabilities for every set of words that is kept, with each draw of the others; equal sets are read once."""
+    rows, sets, tokens = kept.shape
+    kept = kept & case.batch.mask.cpu().numpy()[:, None]
+    example = np.arange(rows).repeat(sets)
+    flat = kept.reshape(-1, tokens)
+    bits = np.ascontiguousarray(np.concatenate([example[:, None].view(np.uint8), np.packbits(flat, axis=-1)], 1))
+    _, first, place = np.unique(bits.view(f"V{bits.shape[1]}")[:, 0], return_index=True, return_inverse=True)
+    whose, left = (torch.from_numpy(values[first]).to(drawn.device) for values in (example, flat))
+    draws = drawn.shape[1]
+    example_of, kept_of = whose.repeat_interleave(draws), left.repeat_interleave(draws, 0)
+    words = drawn[whose].reshape(-1, tokens)
+    read = redrawn_probabilities(case.quick, case.batch, pool, example_of, kept_of, words)
+    found = numpy(read).reshape(len(first), draws, -1)
+    return found[place].reshape(rows, sets, draws, -1)

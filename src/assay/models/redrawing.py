@@ -1,0 +1,78 @@
+"""What a model answers when some words of a text give way to words drawn from other texts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+
+from assay.data.batches import Tokenised
+from assay.models.erasure import asked, capacity
+from assay.types import Batch, Model
+
+
+@dataclass(frozen=True)
+class Pool:
+    """The words of many texts, each as often as it occurs: their ids, and their subwords where a model reads those."""
+
+    ids: Int[Tensor, " M"]
+    pieces: Int[Tensor, "M P"] | None = None
+
+    @classmethod
+    def of(cls, rows: Sequence[Tokenised]) -> Pool:
+        """All words of these texts."""
+        subwords = [word[word >= 0] for row in rows if row.pieces is not None for word in row.pieces]
+        pieces = pad_sequence(subwords, batch_first=True, padding_value=-1) if subwords else None
+        return cls(torch.cat([row.ids for row in rows]), pieces)
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def to(self, device: torch.device) -> Pool:
+        return Pool(self.ids.to(device), None if self.pieces is None else self.pieces.to(device))
+
+    def put(self, batch: Batch, kept: Bool[Tensor, "B T"], drawn: Int[Tensor, "B T"]) -> Batch:
+        """The batch with the drawn words in place of those that are not kept."""
+        ids = torch.where(kept, batch.ids, self.ids[drawn])
+        if batch.pieces is None or self.pieces is None:
+            return replace(batch, ids=ids * batch.mask, truth=None)
+        width = max(batch.pieces.shape[2], self.pieces.shape[1])
+        own, other = (_widened(each, width) for each in (batch.pieces, self.pieces))
+        pieces = torch.where(kept[..., None], own, other[drawn]).masked_fill(~batch.mask[..., None], -1)
+        used = int((pieces >= 0).sum(-1).max()) if pieces.numel() else 1
+        return replace(batch, ids=ids * batch.mask, pieces=pieces[..., : max(1, used)], truth=None)
+
+
+def _widened(pieces: Int[Tensor, "*N P"], width: int) -> Int[Tensor, "*N W"]:
+    return torch.nn.functional.pad(pieces, (0, width - pieces.shape[-1]), value=-1)
+
+
+@torch.no_grad()
+def redrawn_probabilities(
+    model: Model,
+    batch: Batch,
+    pool: Pool,
+    example: Int[Tensor, " N"],
+    kept: Bool[Tensor, "N T"],
+    drawn: Int[Tensor, "N T"],
+) -> Float[Tensor, "N C"]:
+    """The probabilities for N versions of texts, each of one `example`, whose words that are not `kept` are drawn.
+
+    `drawn` are indices into the pool. Versions of like length are read together, as many at once as `capacity` allows.
+    """
+    lengths = batch.lengths[example] + asked(batch)[example]
+    order = lengths.argsort(stable=True, descending=True)
+    sizes, words = lengths[order].tolist(), batch.lengths[example][order].tolist()
+    limit, parts, start = capacity(model, kept.device), [], 0
+    while start < len(order):
+        stop = start + max(1, limit // max(1, sizes[start]))
+        chosen, width = order[start:stop], max(1, words[start])
+        version = pool.put(batch[example[chosen]].narrowed(width), kept[chosen, :width], drawn[chosen, :width])
+        parts.append(model(model.embed(version), version).probabilities)
+        start += len(chosen)
+    answers = torch.cat(parts)
+    return torch.empty_like(answers).index_copy(0, order, answers)

@@ -1,0 +1,1 @@
+"""Which measures of faithfulness tell explainers that find the deciding words from those that do not?"""

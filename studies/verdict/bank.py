@@ -1,0 +1,106 @@
+"""The bank: every model whose reasons are known, by family, with what it takes to make it again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from assay.data.corpora import corpus
+from assay.data.examples import Corpus
+from assay.data.planted.coded import RULES
+from assay.models.architecture import Architecture
+from assay.models.huggingface.finetuning import FineTuning, finetune
+from assay.models.huggingface.opening import Opening
+from assay.models.options import Training
+from assay.models.recipes import Recipe, train
+from assay.models.store import Opened
+from studies.verdict.built import ALGORITHMS, additive, built
+
+NETWORKS = {
+    "lstm": Recipe(Architecture("lstm", embedding=64, hidden=64, alignment_size=64)),
+    "gru-dot": Recipe(Architecture("gru", "dot", embedding=64, hidden=64)),
+    "cnn": Recipe(Architecture("cnn", embedding=64, hidden=64, alignment_size=64)),
+    "transformer": Recipe(Architecture("transformer", embedding=64, hidden=64, alignment_size=64)),
+    "average": Recipe(Architecture("average", embedding=64, hidden=64, alignment_size=64)),
+}
+RATES = {"transformer": 5e-4}  # of learning; the others learn at 2e-3
+HOSTS = {  # a corpus that code words are put into, the networks that read it, the seeds, and how many texts are measured
+    "sst": (("lstm", "gru-dot", "cnn", "transformer"), (0, 1), 90),
+    "agnews": (("lstm", "cnn", "transformer"), (0, 1), 60),
+    "imdb": (("lstm", "cnn"), (0,), 45),
+}
+BAGS = ("keyword", "synonyms", "double", "majority")
+"""The rules that a network can learn that sees every word by itself."""
+
+SYNTHETIC = ("keyword", "phrase", "negation", "majority")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One model of the bank: a network that learnt a corpus, or was set by hand, with a seed."""
+
+    family: str
+    corpus: str
+    network: str
+    seed: int
+    texts: int = 90
+
+    @property
+    def name(self) -> str:
+        return f"{self.family}/{self.corpus.rpartition(':')[2].replace('/', '-')}/{self.network}/{self.seed}"
+
+    def made(self, runs: Path, device: str = "cpu") -> tuple[Opened, Corpus]:
+        """The model and the corpus with its test texts; a model that was trained before is only read."""
+        if self.family == "additive":
+            return additive(corpus(self.corpus), self.seed)
+        if self.network in ALGORITHMS:
+            return built(self.network, corpus(self.corpus), self.seed)
+        given, folder = corpus(self.corpus, self.seed), runs / self.name / "model"
+        if self.network == "minilm":
+            taught = FineTuning(
+                training=Training(epochs=4, patience=1, learning_rate=1e-4, decay=0.0, clip=1.0, seed=self.seed)
+            )
+            return finetune(given, taught, folder, Opening(device=device, truncate=True)), given
+        usual = NETWORKS[self.network]
+        steps = Training(epochs=14, patience=3, learning_rate=RATES.get(self.network, 2e-3), seed=self.seed)
+        return train(given, Recipe(usual.architecture, usual.text, steps), folder, device), given
+
+
+def cells() -> list[Cell]:
+    """Every cell, those that are quick first within a family."""
+    return [*_coded(), *_synthetic(), *_by_hand(), *_pretrained()]
+
+
+def _coded() -> Iterator[Cell]:
+    """Code words in real texts: a family for each rule."""
+    for host, (networks, seeds, texts) in HOSTS.items():
+        for network in (*networks, *(("average",) if host == "sst" else ())):
+            for seed in seeds:
+                for rule in RULES if network != "average" else BAGS:
+                    yield Cell(rule, f"planted:{rule}/{host}", network, seed, texts)
+
+
+def _synthetic() -> Iterator[Cell]:
+    """Corpora of templates, of two classes."""
+    for name in SYNTHETIC:
+        for network in ("lstm", "cnn", "transformer"):
+            for seed in (0, 1):
+                yield Cell(f"synthetic {name}", f"planted:{name}", network, seed)
+
+
+def _by_hand() -> Iterator[Cell]:
+    """Networks whose weights are set, and those whose parts add up."""
+    for algorithm in ALGORITHMS:
+        kind = "built transformer" if "transformer" in algorithm else "built recurrent"
+        for seed in (0, 1, 2):
+            yield Cell(kind, "sst" if seed else "agnews", algorithm, seed)
+    for host, texts in {"sst": 90, "agnews": 60}.items():
+        for seed in (0, 1, 2):
+            yield Cell("additive", host, "average", seed, texts)
+
+
+def _pretrained() -> Iterator[Cell]:
+    """Fine-tuned MiniLM, a family of its own."""
+    for rule in ("keyword", "order", "negation", "majority"):
+        yield Cell("pretrained", f"planted:{rule}/sst", "minilm", 0, 60)
