@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
+from multiprocessing import get_context
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -13,11 +15,13 @@ import pyarrow as pa
 import torch
 from jaxtyping import Bool, Float, Int
 
+from assay import progress
 from assay.audits.agreement import Agreement
 from assay.audits.cases import Case, numpy
-from assay.audits.deciding import Curves, curves
+from assay.audits.deciding import curves
 from assay.audits.erasure import Erasure
 from assay.data.batches import Tokenised, by_tokens, collate, tokenise
+from assay.errors import AssayError
 from assay.explainers import EXPLAINERS
 from assay.explainers.needs import unfit
 from assay.explainers.random import Random
@@ -31,6 +35,7 @@ from assay.run.examination import explained
 from assay.run.portions import places, places_at_once
 from assay.types import Batch, Explainer
 from studies.verdict.bank import Cell
+from studies.verdict.built import TASK
 from studies.verdict.measures.fine_tuned_fidelity import FineTunedFidelity, fine_tuned
 from studies.verdict.measures.several_out import SeveralOut
 from studies.verdict.measures.soft_erasure import SoftErasure
@@ -47,8 +52,13 @@ SHARES = tuple(f"{name}@{share:g}" for name in ERASED[:2] for share in erasure.T
 TABLE, CURVES = "texts.parquet", "curves.npz"
 SHUFFLES = 3  # random rankings beside those of the explainers
 DRAWS = 8
+POOLS = (
+    "",
+    "vocabulary ",
+)  # where the words come from that others give way to: the texts of the corpus, the vocabulary
 
 Values = dict[str, Float[np.ndarray, "B E"]]
+Measure = Callable[[Case], Mapping[str, np.ndarray]]
 
 
 @dataclass(frozen=True)
@@ -63,7 +73,19 @@ class Measured:
     verified: Bool[np.ndarray, " N"]
     precision: Float[np.ndarray, "N E"]
     values: Values
-    curves: Curves
+    curves: dict[str, np.ndarray]
+
+
+def make(wanted: Sequence[Cell], runs: Path, device: str, jobs: int) -> None:
+    """Makes all cells, several side by side; one that fails is told of and left out."""
+    wanted = sorted(wanted, key=lambda cell: ("imdb" in cell.corpus, cell.seed))  # half a bank shows every family
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+        waiting = {pool.submit(made, cell, runs, device): cell for cell in wanted}
+        for done in as_completed(waiting):
+            try:
+                progress.console.print(done.result(), highlight=False)
+            except (AssayError, RuntimeError) as fault:
+                progress.console.print(f"{waiting[done].name}: {fault}", highlight=False)
 
 
 def made(cell: Cell, runs: Path, device: str) -> str:
@@ -74,41 +96,44 @@ def made(cell: Cell, runs: Path, device: str) -> str:
         return f"{cell.name}: there already"
     about, found = measured(cell, runs, device)
     folder.mkdir(parents=True, exist_ok=True)
-    np.savez_compressed(folder / CURVES, **vars(found.curves))
+    np.savez_compressed(folder / CURVES, **found.curves)
     write_table(table(about, found), folder / TABLE)
     held = f"{about['verified']} of {about['texts']} texts verified"
     return f"{cell.name}: accuracy {about['accuracy']:.3f}, {held}, {about['seconds']:.0f} s"
 
 
 def measured(cell: Cell, runs: Path, device: str = "cpu") -> tuple[dict[str, Any], Measured]:
-    """What the model of a cell is, and what its test texts give."""
+    """What the model of a cell is, and what its test texts give; of the first seed also by all other measures."""
     started = monotonic()
     model, corpus = cell.made(runs, device)
     rows, _ = tokenise(corpus.test, model.tokeniser, model.tokeniser.options.longest)
     right = predict(model.network, rows).argmax(-1) == np.array([row.label for row in rows])
     tuned = fine_tuned(model, corpus) if isinstance(model, Trained) and cell.seed == 0 else None
-    found = _measured(model, rows, cell.texts, None if tuned is None else FineTunedFidelity(tuned))
+    others: list[Measure] = [_erased, _agreeing, SeveralOut(), SoftErasure()] if cell.seed == 0 else []
+    others += [] if tuned is None else [FineTunedFidelity(tuned)]
+    found = _measured(model, rows, cell.texts, others)
     about = {
         "cell": cell.name, "family": cell.family, "corpus": corpus.name, "network": cell.network, "seed": cell.seed,
-        "classes": len(model.classes), "accuracy": float(right.mean()), "texts": len(found.lengths),
-        "length": float(found.lengths.mean()), "verified": int(found.verified.sum()),
+        "classes": len(model.classes), "accuracy": (accuracy := float(right.mean())),
+        "task": model.history.get(TASK, accuracy) if isinstance(model, Trained) else accuracy,
+        "texts": len(found.lengths), "length": float(found.lengths.mean()), "verified": int(found.verified.sum()),
         "device": str(model.device.type), "seconds": round(monotonic() - started, 1),
     }  # fmt: skip
     return about, found
 
 
-def _measured(model: Opened, rows: Sequence[Tokenised], texts: int, tuned: FineTunedFidelity | None) -> Measured:
+def _measured(model: Opened, rows: Sequence[Tokenised], texts: int, asked: Sequence[Measure]) -> Measured:
     chosen = rows[:texts]
     held = verified(model, chosen, natural(rows))
     explainers = {name: EXPLAINERS[name] for name in ASKED if unfit(EXPLAINERS[name], model.network) is None}
-    asked: list[Callable[[Case], Mapping[str, np.ndarray]]] = [_erased, _agreeing, SeveralOut(), SoftErasure()]
-    asked += [] if tuned is None else [tuned]
-    pool, lengths = Pool.of(rows).to(model.device), np.array([places(row) for row in chosen])
+    given = zip(POOLS, (Pool.of(rows), Pool.of_vocabulary(model)), strict=True)
+    pools = {kind: pool.to(model.device) for kind, pool in given}
+    lengths = np.array([places(row) for row in chosen])
     groups = by_tokens(lengths, places_at_once(model, int(lengths.max())))
     parts = []
     for group in groups:
         batch = collate([chosen[place] for place in group], len(model.classes)).to(model.device)
-        parts.append(_batch(model, batch, explainers, asked, pool))
+        parts.append(_batch(model, batch, explainers, asked, pools))
     own = np.argsort(np.concatenate(groups))
     precision, values, followed = zip(*parts, strict=True)
     return Measured(
@@ -117,7 +142,7 @@ def _measured(model: Opened, rows: Sequence[Tokenised], texts: int, tuned: FineT
         held,
         np.concatenate(precision)[own],
         {name: np.concatenate([each[name] for each in values])[own] for name in values[0]},
-        Curves(**{name: np.concatenate([vars(each)[name] for each in followed])[own] for name in vars(followed[0])}),
+        {name: np.concatenate([each[name] for each in followed])[own] for name in followed[0]},
     )
 
 
@@ -125,9 +150,9 @@ def _batch(
     model: Opened,
     batch: Batch,
     explainers: Mapping[str, Explainer],
-    asked: Sequence[Callable[[Case], Mapping[str, np.ndarray]]],
-    pool: Pool,
-) -> tuple[np.ndarray, Values, Curves]:
+    asked: Sequence[Measure],
+    pools: Mapping[str, Pool],
+) -> tuple[np.ndarray, Values, Values]:
     scores: dict[str, Any] = {}
     network = model.network
     case = Case(network, batch, scores, 0, explainers, True)
@@ -143,7 +168,9 @@ def _batch(
     values = {name: np.stack([answers[f"{name}:{each}"] for each in scores], 1) for name in names}
     shuffled = [Random((1 << 33) + seed)(network, batch, case.predicted) for seed in range(SHUFFLES)]
     ranks = np.stack([erasure.ranks(numpy(each), mask) for each in (*scores.values(), *shuffled)], 1)
-    return precision, values, curves(case, pool, ranks, DRAWS, 0)
+    followed = {kind: vars(curves(case, pool, ranks, DRAWS, 0)) for kind, pool in pools.items()}
+    named = {f"{kind}{name}": value for kind, found in followed.items() for name, value in found.items()}
+    return precision, values, named
 
 
 def _erased(case: Case) -> Mapping[str, np.ndarray]:

@@ -1,71 +1,86 @@
-"""From the cells of the bank to a rule: measures, what they tell of the truth, and the probability that is fitted."""
+"""What the bank tells: a row for each explainer of each cell, and one for each of its texts."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from jaxtyping import Bool, Float
-from scipy.special import expit, logit
-from scipy.stats import rankdata
+from jaxtyping import Float
 
-from assay.audits.deciding import MEASURES, Curves, measures
+from assay.audits.deciding import REFERENCES, Curves, measures
 from assay.records import read_table
-from studies.verdict.cells import CURVES, TABLE
+from studies.verdict.bank import Cell
+from studies.verdict.cells import CURVES, POOLS, SHUFFLES, TABLE
 
-FOUND = 0.8  # from this average precision on, an explainer has found the words that decide
-LEARNT, HELD = 0.95, 20  # the accuracy, and the number of verified texts, from which a cell counts
 ABOUT = ("cell", "family", "corpus", "network", "seed", "classes", "accuracy", "texts", "length", "verified", "device")
+OTHER = ("seconds", "task", "text", "words", "holds", "explainer")
+LEARNT, HELD = 0.95, 20
+"""The accuracy of a model, and the number of its verified texts, from which its cell counts."""
+
+NULL = "random"
+ALONE = "economy alone"  # with words of the vocabulary in place of those of other texts
 
 
-def rows(folder: Path) -> list[dict[str, Any]]:
-    """One row for each explainer of a cell: its average precision over verified texts, each measure over all texts."""
-    texts, curves = read_table(folder / TABLE), np.load(folder / CURVES)
+def gathered(runs: Path, wanted: Sequence[Cell]) -> tuple[pa.Table, pa.Table]:
+    """The two tables of all cells that are there: of explainers, and of their verified texts."""
+    there = [runs / cell.name for cell in wanted if (runs / cell.name / TABLE).exists()]
+    pairs = [_cell(folder) for folder in there]
+    explainers = pa.Table.from_pylist([row for rows, _ in pairs for row in rows])
+    return explainers, pa.concat_tables([texts for _, texts in pairs])
+
+
+def counts(rows: pa.Table) -> pa.Table:
+    """The rows of the cells whose model has learnt its corpus, and that have enough verified texts."""
+    return rows.filter((rows["accuracy"].to_numpy() >= LEARNT) & (rows["verified"].to_numpy() >= HELD))
+
+
+def _cell(folder: Path) -> tuple[list[dict[str, Any]], pa.Table]:
+    texts = read_table(folder / TABLE)
     names = list(dict.fromkeys(texts["explainer"].to_pylist()))
-    own = [name for name in texts.column_names if name not in (*ABOUT, "seconds", "text", "words", "holds", "explainer")]
     shape = (-1, len(names))
-    values = {name: texts[name].to_numpy().reshape(shape) for name in own}
-    values |= {name: found[:, : len(names)] for name, found in measures(Curves(**curves)).items()}
+    values = {
+        name: texts[name].to_numpy().reshape(shape) for name in texts.column_names if name not in (*ABOUT, *OTHER)
+    }
+    values |= followed(folder / CURVES, names)
     holds = texts["holds"].to_numpy(zero_copy_only=False).reshape(shape)
-    about = {name: texts[name][0].as_py() for name in ABOUT}
     precision = np.where(holds, values.pop("precision"), np.nan)
     means = {name: _means(each) for name, each in {"precision": precision, **values}.items()}
     usable = np.isfinite(values["economy"]).sum(0)
-    return [
-        about | {"explainer": name, "usable": int(usable[place])} | {key: float(each[place]) for key, each in means.items()}
+    about = {name: texts[name][0].as_py() for name in ABOUT}
+    about["task"] = texts["task"][0].as_py() if "task" in texts.column_names else about["accuracy"]
+    rows = [
+        about
+        | {"explainer": name, "usable": int(usable[place])}
+        | {key: round(float(each[place]), 5) for key, each in means.items()}
         for place, name in enumerate(names)
     ]
+    kept = holds.ravel() & np.isfinite(values["economy"]).ravel()
+    columns: dict[str, Any] = {
+        name: pa.array([about[name]] * int(kept.sum())) for name in ("cell", "family", "accuracy")
+    }
+    columns["verified"] = np.full(int(kept.sum()), about["verified"])
+    columns["explainer"] = [name for name, keep in zip(names * len(holds), kept, strict=True) if keep]
+    for name, each in {"precision": precision, "economy": values["economy"], ALONE: values[ALONE]}.items():
+        columns[name] = each.ravel()[kept].round(4).astype(np.float32)
+    columns["mean"] = np.broadcast_to(means["economy"], holds.shape).ravel()[kept].round(4).astype(np.float32)
+    return rows, pa.table(columns)
+
+
+def followed(path: Path, names: Sequence[str]) -> dict[str, Float[np.ndarray, "N E"]]:
+    """The measures of the audit of the words that decide, and its economy with words of the vocabulary."""
+    stored = np.load(path)
+    known = np.isin([*names, *["shuffle"] * SHUFFLES], list(REFERENCES))
+    found = {}
+    for pool in POOLS:
+        made = measures(Curves(**{name: stored[f"{pool}{name}"] for name in Curves.__annotations__}), known)
+        found |= {ALONE: made["economy"]} if pool else made
+    return {name: each[:, : len(names)] for name, each in found.items()}
 
 
 def _means(values: Float[np.ndarray, "N E"]) -> Float[np.ndarray, " E"]:
     """The means over texts of what there is."""
     there = np.isfinite(values)
     return np.where(there.any(0), np.where(there, values, 0).sum(0) / np.maximum(there.sum(0), 1), np.nan)
-
-
-def auroc(values: Float[np.ndarray, " n"], positive: Bool[np.ndarray, " n"]) -> float:
-    """The chance that a value of a positive case is above that of another; a tie counts half (Mann and Whitney)."""
-    known = np.isfinite(values)
-    values, positive = values[known], positive[known]
-    some, others = positive.sum(), (~positive).sum()
-    if not some or not others:
-        return float("nan")
-    return float((rankdata(values)[positive].sum() - some * (some + 1) / 2) / (some * others))
-
-
-def logistic(x: Float[np.ndarray, "n k"], y: Float[np.ndarray, " n"], weight: Float[np.ndarray, " n"], ridge: float = 1e-2) -> Float[np.ndarray, " k"]:
-    """The coefficients of a logistic regression with a small ridge, by Newton's method."""
-    found = np.zeros(x.shape[1])
-    for _ in range(100):
-        p = expit(x @ found)
-        slope = x.T @ (weight * (p - y)) + ridge * found
-        bend = (x * (weight * p * (1 - p))[:, None]).T @ x + ridge * np.eye(x.shape[1])
-        step = np.linalg.solve(bend, slope)
-        found = found - step
-        if np.abs(step).max() < 1e-12:
-            break
-    return found

@@ -25,7 +25,14 @@ def natural(rows: Sequence[Tokenised]) -> Pool:
     plain = [torch.ones_like(row.ids, dtype=torch.bool) if row.truth is None else ~row.truth for row in rows]
     return Pool.of(
         [
-            replace(row, ids=row.ids[kept], pieces=None if row.pieces is None else row.pieces[kept])
+            replace(
+                row,
+                ids=row.ids[kept],
+                spans=row.spans[kept],
+                sentences=row.sentences[kept],
+                truth=None,
+                pieces=None if row.pieces is None else row.pieces[kept],
+            )
             for row, kept in zip(rows, plain, strict=True)
         ]
     )

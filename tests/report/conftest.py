@@ -49,13 +49,13 @@ def human(make: Callable[..., Record]) -> Record:
 @pytest.fixture(scope="session")
 def crowd(make: Callable[..., Record]) -> Record:
     """A record of thirty explainers."""
-    return make(count=24, explainers=synthetic.MANY, audits=synthetic.FAITHFUL)
+    return make(count=30, explainers=synthetic.MANY, audits=synthetic.FAITHFUL)
 
 
 @pytest.fixture(scope="session")
 def erased(make: Callable[..., Record]) -> Record:
     """A record of the audits that erase attention."""
-    return make(count=120, audits=("agreement", "permutation", "adversary", "single_weight", "minimal_set"))
+    return make(count=120, audits=("deciding", "permutation", "adversary", "single_weight", "minimal_set"))
 
 
 @pytest.fixture(scope="session")

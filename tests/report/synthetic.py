@@ -44,6 +44,7 @@ HOSTILE = [
 ]
 SHARED = ("example", "audit", "label", "predicted", "probability", "length")
 AUDITS = {
+    "deciding": ("Do the words that an explanation names decide?", "this tool"),
     "agreement": (
         "Does attention rank words as other measures of importance do?",
         "Jain and Wallace (2019), section 4.1",
@@ -75,7 +76,7 @@ def synthetic_record(
     count: int = 300,
     classes: tuple[str, ...] = ("negative", "positive"),
     explainers: tuple[str, ...] = tuple(EXPLAINERS),
-    audits: tuple[str, ...] = ("agreement", "permutation", "adversary"),
+    audits: tuple[str, ...] = ("deciding", "agreement", "permutation", "adversary"),
     kind: str = "exact",
     sentences: int = 1,
 ) -> Record:
@@ -287,6 +288,8 @@ def _summary(
             "test": {"accuracy": 0.842, "macro_f1": 0.841, "auc": 0.911},
             "epochs": 8,
             "best_dev": 0.85,
+            "shape": "flat",
+            "history": {"recipe": {"architecture": {"encoder": "lstm"}}},
         },
         "explainers": {name: EXPLAINERS.get(name, f"Made up for {name}.") for name in explainers},
         "explainer_seconds": {name: 0.4 + 1.7 * place for place, name in enumerate(explainers)},

@@ -3,19 +3,47 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+import pyarrow as pa
+
 from assay.records import Record
 from assay.report.chosen import choose
 from assay.report.examples import groups
+from assay.report.likely import trusts
 
 
 def test_extremes_are_the_lowest_and_the_highest(record: Record) -> None:
-    rows = [row for row in record.audit_rows("agreement").to_pylist() if row["length"] >= 5]
-    ordered = sorted(rows, key=lambda row: row["tau:attention~leave_one_out"])
-    low, high, _, _ = choose(record)
-    taus = {row["example"]: row["tau:attention~leave_one_out"] for row in rows}
-    assert [taus[row] for row in low.rows] == [row["tau:attention~leave_one_out"] for row in ordered[:6]]
-    assert [taus[row] for row in high.rows] == [row["tau:attention~leave_one_out"] for row in ordered[:-7:-1]]
-    assert "lowest τ of attention with leave_one_out" in low.rule
+    for audit, column, words in (
+        ("deciding", "economy:attention", "lowest economy of attention"),
+        ("agreement", "tau:attention~leave_one_out", "lowest τ of attention with leave_one_out"),
+    ):
+        alone = record if audit == "deciding" else without(record, "deciding")
+        rows = [row for row in record.audit_rows(audit).to_pylist() if row["length"] >= 5]
+        ordered = sorted(rows, key=lambda row: row[column])
+        low, high, _, _ = choose(alone)
+        numbers = {row["example"]: row[column] for row in rows}
+        assert [numbers[row] for row in low.rows] == [row[column] for row in ordered[:6]]
+        assert [numbers[row] for row in high.rows] == [row[column] for row in ordered[:-7:-1]]
+        assert words in low.rule
+
+
+def without(record: Record, audit: str) -> Record:
+    kept = [each != audit for each in record.instances["audit"].to_pylist()]
+    return replace(record, instances=record.instances.filter(kept))
+
+
+def test_those_at_random_are_of_the_texts_that_the_verdict_was_read_off(record: Record) -> None:
+    place = record.instances.column_names.index("economy:attention")
+    values = [
+        value if row % 16 == 0 else None for row, value in enumerate(record.instances["economy:attention"].to_pylist())
+    ]
+    drawn = replace(
+        record, instances=record.instances.set_column(place, "economy:attention", pa.array(values, pa.float64()))
+    )
+    read = set(trusts(drawn))
+    assert 12 < len(read) < record.examples.num_rows / 2
+    *_, random = choose(drawn)
+    assert set(random.rows) <= read
+    assert "among those that the verdict was read off" in random.rule
 
 
 def test_the_most_disputed_have_the_lowest_mean_over_all_pairs_but_those_with_random_scores(record: Record) -> None:

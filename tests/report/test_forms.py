@@ -194,7 +194,7 @@ def test_a_pdf_says_what_the_page_says(record: Record) -> None:
     queried = _queried(told)
     assert outcome(record).headline.split(": ")[0] in queried("<headline>")
     assert all(section.title in queried("heading") for section in sections(record))
-    assert len(json.loads(queried("image"))) == len(told["drawn"]) == 6
+    assert len(json.loads(queried("image"))) == len(told["drawn"]) == 7
 
 
 def test_nothing_in_a_record_becomes_markup_of_a_pdf(hostile: Record) -> None:

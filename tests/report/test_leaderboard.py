@@ -13,6 +13,7 @@ from assay.report.instances import side_by_side, texts
 from assay.report.leaderboard import Cell, Leaderboard, leaderboard
 from assay.report.measures import COLUMNS
 from assay.report.tables import leaderboard_table
+from assay.report.verdicts import verdicts
 from assay.report.writing import number
 
 
@@ -139,9 +140,16 @@ def test_rows_stand_by_their_mean_rank_over_the_measures_of_faithfulness(contest
                 ranks[name].append(0.5 + sum(step > 0 for step in ahead) + 0.5 * sum(step == 0 for step in ahead))
     for row in board.rows:
         assert row.rank == f"{np.mean(ranks[row.name]):.1f}"
-    order = [np.mean(ranks[row.name]) for row in board.rows]
-    assert order == sorted(order)
-    assert board.order == "by the mean rank over AUPRC, comprehensiveness, sufficiency, flip, MoRF, ROAR, and shortcut"
+    given = {verdict.name: verdict for verdict in verdicts(contest)}
+    order = [given[row.name].effect or 0.0 for row in board.rows]
+    assert order == sorted(order, reverse=True)
+    assert [row.verdict for row in board.rows] == [
+        f"{v.grade} {v.effect:.2f}" for v in given.values() if v.grade != "reference"
+    ]
+    assert board.order == (
+        "by the number of the verdict, then by the mean rank over AUPRC, comprehensiveness, sufficiency, flip, MoRF, "
+        "ROAR, and shortcut"
+    )
 
 
 def test_what_people_like_does_not_change_the_order(human: Record) -> None:
@@ -161,7 +169,8 @@ def test_without_a_measure_of_faithfulness_the_plan_gives_the_order(make: Callab
     assert board.order.startswith("in the order of the plan")
 
 
-def test_without_a_measure_there_is_no_leaderboard(record: Record) -> None:
+def test_without_a_measure_there_is_no_leaderboard(make: Callable[..., Record]) -> None:
+    record = make(count=20, audits=("agreement",))
     assert leaderboard(record) is None
     assert leaderboard_table(record) is None
 
@@ -199,7 +208,7 @@ def test_the_terminal_table_fits_and_marks_the_best(which: str, request: pytest.
     record: Record = request.getfixturevalue(which)
     lines, board = printed(record).splitlines(), board_of(record)
     assert max(map(len, lines)) <= 100
-    assert sum(f"{measure.short} {measure.arrow}" in lines[1] for measure in board.measures) >= 4
+    assert sum(f"{measure.short} {measure.arrow}" in lines[1] for measure in board.measures) >= 3
     for row in board.rows:
         starts = (f"{row.name}  ", f"{row.name[:25]}…")
         line = next(line.strip() for line in lines if line.strip().startswith(starts))

@@ -35,8 +35,8 @@ def test_the_leaderboard_stands_after_the_verdict_with_the_best_in_bold(contest:
     assert shown.texts("td", "best") == expected
     tied = [f"{cell.text}≈" for row in (*board.rows, *board.apart) for cell in row.cells if cell.tied]
     assert shown.texts("td", "tied") == tied
-    heads = shown.texts("th")[: 2 + len(board.measures)]
-    assert heads[2:] == [f"{measure.head}\u00a0{measure.arrow}" for measure in board.measures]
+    heads = shown.texts("th")[: 3 + len(board.measures)]
+    assert heads[3:] == [f"{measure.head}\u00a0{measure.arrow}" for measure in board.measures]
     for measure in board.measures:
         assert measure.meaning in shown.texts("dd")
     assert f"Rows stand {board.order}." in words(shown.texts("p")[0])
@@ -78,7 +78,7 @@ def test_explainers_that_were_left_out_and_what_others_say_of_themselves_are_tol
     assert "rollout, flowthe model has no stack of self-attention layers" in shown
     assert "hotflipthe model has no table of embeddings" in shown
     assert "integrated_gradients what the scores leave unexplained (share of the output) 4.2 × 10⁻⁵" in shown
-    assert "3.78 × 10⁻⁵ to 4.62 × 10⁻⁵ 24" in shown
+    assert "3.78 × 10⁻⁵ to 4.62 × 10⁻⁵ 30" in shown
 
 
 def test_a_page_explains_only_words_that_it_uses(page: str, crowded: str) -> None:

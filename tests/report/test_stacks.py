@@ -14,7 +14,7 @@ from assay.models.store import Opened
 from assay.records import Record
 from assay.report import depths, dots, stacks
 from assay.report.answers import ANSWERS
-from assay.report.attention import doubts, furthest, shuffling
+from assay.report.attention import furthest, shuffling
 from assay.report.examples import notes
 from assay.report.facts import facts
 from assay.report.measures import label
@@ -24,7 +24,7 @@ from assay.report.tables import measure_rows
 from assay.run.audit import audit
 from assay.run.plan import AuditPlan
 from tests import pretrained
-from tests.report.synthetic import changed, synthetic_record, worded
+from tests.report.synthetic import synthetic_record
 
 PLAN = AuditPlan(
     ("attention", "gradient", "leave_one_out", "random"),
@@ -87,10 +87,6 @@ def test_the_adversary_of_an_attention_that_pools_is_what_it_was():
 def test_words_speak_of_layers_for_a_stack_and_of_words_elsewhere():
     assert "in every layer, head and place" in shuffling(record())
     assert "among the words" in shuffling(synthetic_record(count=20))
-    flat = changed(synthetic_record(count=20), "adversary", "attention", "jsd", mean=0.6, low=0.55, high=0.65)
-    assert "a very different heatmap gives the same prediction" in doubts(flat)
-    stack = worded(flat, "transformer", "words")
-    assert "very different attention in all layers gives the same prediction" in doubts(stack)
     assert any("every layer and head" in text for _, text in facts(record()))
     assert any("uppermost layer" in note for note in notes(record()))
 

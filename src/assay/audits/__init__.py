@@ -7,6 +7,7 @@ from assay.audits.agreement import Agreement
 from assay.audits.cases import Audit
 from assay.audits.consistency import Consistency
 from assay.audits.deception import Deception
+from assay.audits.deciding import Deciding
 from assay.audits.dispersion import Dispersion
 from assay.audits.erasure import Erasure
 from assay.audits.frozen_uniform import FrozenUniform
@@ -28,6 +29,7 @@ from assay.audits.truth import Truth
 from assay.audits.word_level import WordLevel
 
 CHEAP: dict[str, Audit] = {
+    "deciding": Deciding(),
     "agreement": Agreement(),
     "permutation": Permutation(),
     "adversary": Adversary(),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -86,18 +87,26 @@ class Deciding:
         read = case.part(chosen)
         first = FIRST_SHUFFLE + self.seed * self.shuffles
         shuffled = [Random(first + place)(read.model, read.batch, read.predicted) for place in range(self.shuffles)]
-        mask = read.batch.mask.cpu().numpy()
-        scores = [numpy(each) for each in (*read.scores.values(), *shuffled, *_references(read))]
-        missing = np.stack([(np.isnan(each) & mask).any(-1) for each in scores], 1)
-        ranks = np.stack([erasure.ranks(each, mask) for each in scores], 1)
-        followed = curves(read, self.pool.to(chosen.device), ranks, self.draws, self.seed)
-        known = np.arange(len(scores)) >= len(read.scores) + self.shuffles
-        found = measures(followed, known, missing)
-        size, columns = len(read.scores), {}
+        found = measured(read, self.pool.to(chosen.device), self.draws, self.seed, shuffled)
+        size = len(read.scores)
+        columns: dict[str, np.ndarray] = {}
         for measure, values in found.items():
             columns |= {f"{measure}:{name}": values[:, place] for place, name in enumerate(read.scores)}
             columns[f"{measure}:{CHANCE}"] = values[:, size : size + self.shuffles].mean(-1)
         return columns
+
+
+def measured(
+    case: Case, pool: Pool, draws: int = 8, seed: int = 0, more: Sequence[Tensor] = ()
+) -> dict[str, Float[np.ndarray, "B R"]]:
+    """Each of `MEASURES` for all scores of the case, and for those of `more` rankings after them."""
+    mask = case.batch.mask.cpu().numpy()
+    scores = [numpy(each) for each in (*case.scores.values(), *more, *_references(case))]
+    missing = np.stack([(np.isnan(each) & mask).any(-1) for each in scores], 1)
+    ranks = np.stack([erasure.ranks(each, mask) for each in scores], 1)
+    own = len(case.scores) + len(more)
+    found = measures(curves(case, pool, ranks, draws, seed), np.arange(len(scores)) >= own, missing)
+    return {name: values[:, :own] for name, values in found.items()}
 
 
 def _references(case: Case) -> list[Float[Tensor, "B T"]]:

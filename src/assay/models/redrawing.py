@@ -10,9 +10,14 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from assay.data.batches import Tokenised
+from assay.data.batches import Tokenised, tokenise
+from assay.data.examples import Example
+from assay.data.text import SPECIAL
 from assay.models.erasure import asked, capacity
+from assay.models.store import Opened
 from assay.types import Batch, Model
+
+WORDS = 4096
 
 
 @dataclass(frozen=True)
@@ -28,6 +33,14 @@ class Pool:
         subwords = [word[word >= 0] for row in rows if row.pieces is not None for word in row.pieces]
         pieces = pad_sequence(subwords, batch_first=True, padding_value=-1) if subwords else None
         return cls(torch.cat([row.ids for row in rows]), pieces)
+
+    @classmethod
+    def of_vocabulary(cls, model: Opened) -> Pool:
+        """Words of the model's vocabulary, `WORDS` of them at most: where no other texts are at hand."""
+        words = [word for word in model.tokeniser.vocabulary if word not in SPECIAL]
+        step = max(1, len(words) // WORDS)
+        rows, _ = tokenise([Example(word, 0) for word in words[::step]], model.tokeniser, 100)
+        return cls.of(rows)
 
     def __len__(self) -> int:
         return len(self.ids)

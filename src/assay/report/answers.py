@@ -63,6 +63,10 @@ def _truth(record: Record) -> str | None:
     return _best(record, "truth", "auprc", "an AUPRC of")
 
 
+def _deciding(record: Record) -> str | None:
+    return _best(record, "deciding", "economy", "an economy of")
+
+
 def _plausibility(record: Record) -> str | None:
     told = _best(record, "plausibility", "auprc", "an AUPRC of")
     warning = "This tells what people find convincing, not what the model did."
@@ -180,6 +184,7 @@ def _either(record: Record, one: str, other: str) -> Finding | None:
 
 
 ANSWERS: dict[str, Callable[[Record], str | None]] = {
+    "deciding": _deciding,
     "agreement": _agreement,
     "permutation": shuffling,
     "adversary": furthest,

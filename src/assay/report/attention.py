@@ -7,10 +7,10 @@ from assay.records import Finding, Record
 from assay.report.flips import alone
 from assay.report.items import items
 from assay.report.known import known
-from assay.report.rankings import no_sooner, shortest
+from assay.report.rankings import shortest
 from assay.report.stacks import stacked
 from assay.report.writing import count, evidence, interval, number
-from assay.report.yardsticks import JSD_FAR, SHUFFLE_SMALL
+from assay.report.yardsticks import SHUFFLE_SMALL
 
 SEARCHED = "This is a lower bound from a search: the furthest one may be further away."
 
@@ -70,21 +70,6 @@ def missed(record: Record) -> str | None:
         f"The search of Jain and Wallace (2019) reaches {found.mean:.0%} of the largest divergence on average "
         f"({evidence(found.low, found.high, found.n)}), and all of it in {reached.mean:.0%} of the texts."
     )
-
-
-def doubts(record: Record) -> list[str]:
-    """What speaks against an attention heatmap beside attention's own grade."""
-    shuffled, distant = known(record, "permutation", "median_tvd"), known(record, "adversary", "jsd")
-    against = []
-    if shuffled is not None and shuffled.high < SHUFFLE_SMALL:
-        against.append("shuffling it hardly changes the prediction")
-    if distant is not None and distant.low > JSD_FAR:
-        other = "very different attention in all layers" if stacked(record) else "a very different heatmap"
-        against.append(f"{other} gives the same prediction")
-    if no_sooner(record):
-        most = f"erasing the most attended {items(record).many}"
-        against.append(f"{most} does not clearly change the decision sooner than erasing random ones")
-    return against
 
 
 def _kind(record: Record, found: Finding) -> str:

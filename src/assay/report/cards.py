@@ -13,7 +13,7 @@ from assay.report.graders import GRADERS, MEASURED, NOT_APPLICABLE
 from assay.report.items import items
 from assay.report.tables import MARKS
 from assay.report.words import TITLES
-from assay.report.yardsticks import AGREEMENT, JSD_FAR, LEAD_SURE, REFERENCE, SHUFFLE_SMALL, TRUTH
+from assay.report.yardsticks import AGREEMENT, DECIDING, JSD_FAR, LEAD_SURE, REFERENCE, SHUFFLE_SMALL, TRUTH
 
 CARD_MARKS = MARKS | {MEASURED: "·"}
 
@@ -23,6 +23,7 @@ _GAIN = (
     f"{_BETWEEN}"
 )
 RULES = {
+    "deciding": DECIDING.how,
     "agreement": f"Passes when the 95 % interval of its τ with {REFERENCE} lies at or above {AGREEMENT.passes:g}, "
     f"fails when it lies below {AGREEMENT.fails:g} or not above what random scores reach. {_BETWEEN}",
     "permutation": "Fails when shuffling surely moves predictions by less than "

@@ -10,6 +10,7 @@ from jaxtyping import Float, Int
 
 from assay.records import Record
 from assay.report.instances import side_by_side, texts
+from assay.report.likely import trusts
 from assay.report.yardsticks import NULL, REFERENCE
 
 MOST = 24
@@ -40,14 +41,23 @@ def choose(record: Record, most: int = MOST) -> list[Choice]:
     kinds = 1 + 2 * (ranking is not None) + (dispute is not None)
     each = max(1, most // kinds)
     groups = [] if ranking is None else _extremes(record, ranking, each)
+    read = _read(record)
     groups += [] if dispute is None else [_disputed(record, dispute, each, _taken(groups))]
     seed = int(record.summary.get("plan", {}).get("seed") or 0)
     rest = np.setdiff1d(np.arange(record.examples.num_rows), _taken(groups))
+    known = rest[np.isin(rest, read)]
     size = len(rest) if record.examples.num_rows <= most else min(len(rest), each)
+    among = " among those that the verdict was read off" if size <= len(known) < len(rest) else ""
+    rest = known if among else rest
     drawn = np.random.default_rng(seed).choice(rest, size, replace=False)
-    rule = f"{size} of {'the others' if groups else 'all examples'}, drawn with seed {seed}"
+    rule = f"{size} of {'the others' if groups else 'all examples'}{among}, drawn with seed {seed}"
     groups.append(Choice("At random", rule, tuple(np.sort(drawn).tolist())))
     return [group for group in groups if group.rows]
+
+
+def _read(record: Record) -> Int[np.ndarray, " K"]:
+    """The places of the examples that the audit of the words that decide has read."""
+    return np.flatnonzero(np.isin(record.examples["example"].to_numpy(), list(trusts(record))))
 
 
 def _taken(groups: list[Choice]) -> Int[np.ndarray, " K"]:
@@ -86,15 +96,15 @@ def _places(rows: Int[np.ndarray, " K"]) -> tuple[int, ...]:
 
 
 def _ranking(record: Record) -> Ranking | None:
-    """Attention's AUPRC, else its τ with leave-one-out, else the first measure of that kind that there is."""
-    wanted = ["auprc:attention", f"tau:attention~{REFERENCE}", f"tau:{REFERENCE}~attention"]
-    others = [name for name in record.instances.column_names if name.startswith(("auprc:", "tau:"))]
+    """Attention's AUPRC, its economy, or its τ with leave-one-out, else the first of these that there is."""
+    wanted = ["auprc:attention", "economy:attention", f"tau:attention~{REFERENCE}", f"tau:{REFERENCE}~attention"]
+    others = [name for name in record.instances.column_names if name.startswith(("auprc:", "economy:", "tau:"))]
     for name in wanted + others:
         kind, subject = name.split(":", 1)
-        audit = "truth" if kind == "auprc" else "agreement"
+        audit = {"auprc": "truth", "economy": "deciding"}.get(kind, "agreement")
         values = side_by_side(record, audit, [name])
         if np.isfinite(values).any():
-            title = f"AUPRC of {subject}" if kind == "auprc" else f"τ of {subject.replace('~', ' with ')}"
+            title = {"auprc": "AUPRC", "tau": "τ"}.get(kind, kind) + f" of {subject.replace('~', ' with ')}"
             return Ranking(title, _by_example(record, audit, values[:, 0]))
     return None
 

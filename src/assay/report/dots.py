@@ -10,9 +10,9 @@ import altair as alt
 
 from assay.records import Finding, Record
 from assay.report.canvas import CLASS_COLOURS, INK, Figure, Rows, finish, layers, sheet
-from assay.report.measures import CHANCE, MOST
+from assay.report.measures import MOST
 from assay.report.writing import number, significance
-from assay.report.yardsticks import NULL
+from assay.report.yardsticks import CHANCE, NULL
 
 WIDTH = 250
 NARROW = 200  # where numbers stand beside the dots
@@ -33,6 +33,9 @@ class Dots:
     null: float | None = None
 
 
+DECIDING = Dots(
+    "deciding", {"sufficient": "to keep the decision", "necessary": "to lose it"}, "fewest words, as a share of its own"
+)
 TRUTH = Dots("truth", {"auprc": "AUPRC", "precision": "precision at the number of deciding words"}, "")
 ERASURE = Dots("erasure", {"comprehensiveness_gain": ""}, "probability lost beyond random words", null=0.0)
 ROAR = Dots("roar", {"fall_gain": ""}, "accuracy lost beyond random words", null=0.0)

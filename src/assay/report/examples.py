@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,6 +12,7 @@ from assay.records import Record
 from assay.report import heatmaps
 from assay.report.chosen import MOST, Choice, choose
 from assay.report.items import SENTENCES, items
+from assay.report.likely import TRUST, trusts
 from assay.report.stacks import stacked
 from assay.report.writing import number
 
@@ -61,7 +62,8 @@ def groups(record: Record, order: Sequence[str] = ()) -> list[tuple[Choice, list
     places = pa.array([row for choice in choices for row in choice.rows], pa.int64())
     rows = record.examples.take(places).to_pylist()
     size = _window(record, rows)
-    shown = iter([_shortened(_shown(record, row, size), order) for row in rows])
+    known = trusts(record)
+    shown = iter([_shortened(_shown(record, row, size, known.get(row["example"], {})), order) for row in rows])
     return [(choice, [next(shown) for _ in choice.rows]) for choice in choices]
 
 
@@ -69,6 +71,8 @@ def notes(record: Record) -> list[str]:
     """What a reader of the heatmaps should know of this model and this audit."""
     noun = items(record)
     told = []
+    if trusts(record):
+        told.append(f"{TRUST} It is known of the texts that the audit of the words that decide has drawn.")
     if noun is SENTENCES:
         told.append("Attention is over sentences here: a word has its share of the weight of its sentence.")
     if SMALLEST in record.examples.column_names:
@@ -101,13 +105,14 @@ def _strips(record: Record) -> int:
     return len([name for name in names if name.startswith("score:")]) + 2 + (SMALLEST in names) + (DECEIVED in names)
 
 
-def _shown(record: Record, row: dict[str, Any], size: int) -> Shown:
+def _shown(record: Record, row: dict[str, Any], size: int, trust: Mapping[str, float]) -> Shown:
     classes = [str(name) for name in record.summary["corpus"]["classes"]]
     tokens = heatmaps.Tokens(row["text"], row["starts"], row["ends"])
     scores = {key.removeprefix("score:"): row[key] for key in row if key.startswith("score:") and row[key] is not None}
     first = scores.get("attention") or next(iter(scores.values()), [0.0] * len(row["starts"]))
     part = heatmaps.window(first, size)
-    strips = [Strip(name, "", heatmaps.row(tokens, values, part)) for name, values in scores.items()]
+    remarks = {name: f"trust {number(value, 2)}" for name, value in trust.items()}
+    strips = [Strip(name, remarks.get(name, ""), heatmaps.row(tokens, values, part)) for name, values in scores.items()]
     pair = _pair(row, tokens, strips, part)
     if row.get(DECEIVED):
         strips.append(Strip("deceiving attention", "another model", heatmaps.row(tokens, row[DECEIVED], part)))

@@ -8,6 +8,7 @@ from typing import Any
 from assay.records import Record
 from assay.report.compared.labels import COMPARING
 from assay.report.items import items
+from assay.report.likely import TRUST
 from assay.report.writing import count
 
 SCORES = {"accuracy": "accuracy", "macro_f1": "macro F1", "auc": "AUC"}
@@ -52,6 +53,8 @@ GLOSSARY = {
     "same) to 0.69 (no {item} in common).",
     "ΔJS": "How much further the output moves (Jensen–Shannon divergence, 0 to 0.69) without the {item} on top than "
     "without the other one; below 0 the other one matters more.",
+    "economy": "The fewest words that some ranking takes to keep the decision, or to lose it, as a share of how many "
+    "of its highest words this one takes; the mean of both. 1 is as few as the best.",
     "AUPRC": "Area under the precision–recall curve: 1 when all deciding words are ranked first; random "
     "scores reach about the share of deciding words, more in short texts.",
     "95 % interval": "A range that would hold the true mean in 95 of 100 such audits with other texts of the "
@@ -62,6 +65,7 @@ GLOSSARY = {
     "sufficiency": "How far that probability falls when only the highest words are left; 0 means that they do alone.",
     "MoRF, LeRF": "Area under that probability while words are deleted, the highest first (MoRF, low is good) or the "
     "lowest first (LeRF, high is good).",
+    "trust": f"A{TRUST.removeprefix('Trust is a')}",
     "ROAR": "Remove and retrain: the accuracy of a model that is trained anew on texts without the highest words.",
     "tied (≈)": "Not clearly worse than the best, over the same texts and all explainers compared at once: where all "
     "are equally good, any is called worse in no more than 5 of 100 such audits (a model confidence set).",
@@ -92,6 +96,8 @@ NEEDED = {
     ),
     "JSD": ("adversary", "word_level", "seed_variance", "trained_adversary"),
     "ΔJS": ("single_weight",),
+    "economy": ("deciding",),
+    "trust": ("deciding",),
     "AUPRC": ("truth", "plausibility", "word_level"),
     "comprehensiveness": ("erasure",),
     "sufficiency": ("erasure",),

@@ -13,10 +13,11 @@ from assay.report.compared import four, hidden
 from assay.report.compared.found import points, shared, spread, subjects
 from assay.report.compared.limits import KEPT
 from assay.report.rankings import no_sooner
-from assay.report.verdicts import leading
+from assay.report.verdicts import HOPELESS, leading, likelihood, too_few
 from assay.report.writing import count, evidence, number, percent
 from assay.report.yardsticks import (
     AGREEMENT,
+    DECIDING,
     JSD_FAR,
     LEAD_SURE,
     NULL,
@@ -44,13 +45,23 @@ def known(record: Record, audit: str, measure: str, subject: str = "attention") 
 def _agreement(record: Record) -> Graded | None:
     name = leading(record)
     if name == REFERENCE:
-        return MEASURED, f"Not graded: {REFERENCE} is the yardstick and not measured against itself."
+        return MEASURED, f"Not graded: {REFERENCE} is what the others are compared with."
     found, null = (_either(record, each) for each in (name, NULL))
     if found is None:
         return None
     if found.low >= SAME:
-        return MEASURED, f"Not graded: {name} is the same as {REFERENCE} but for the sign, which is the yardstick."
+        return MEASURED, f"Not graded: {name} is the same as {REFERENCE} but for the sign."
     return _judged(f"With {REFERENCE} {name} has a τ of", found, AGREEMENT, 0.0 if null is None else null.high)
+
+
+def _deciding(record: Record) -> Graded | None:
+    laid, name = scale(record, DECIDING), leading(record) or ""
+    found, effect = laid.measured.get(name), laid.effects.get(name)
+    if found is None or effect is None:
+        return None
+    given = laid.grade(name)
+    told = f"Economy of {name}: {_numbers(found)}; {likelihood(effect.mean)} such explainers had found the words."
+    return given, told if given != NOT_APPLICABLE else too_few(found) or HOPELESS
 
 
 def _either(record: Record, name: str | None) -> Finding | None:
@@ -80,13 +91,10 @@ def _adversary(record: Record) -> Graded | None:
 
 
 def _truth(record: Record) -> Graded | None:
-    laid, name = scale(record), leading(record) or ""
-    found = laid.effects.get(name) if laid.rule is TRUTH else None
-    return (
-        None
-        if found is None
-        else _judged(f"For the words that decide {name} has an AUPRC of", found, TRUTH, laid.null_high)
-    )
+    laid, name = scale(record, TRUTH), leading(record) or ""
+    found = laid.measured.get(name)
+    told = f"For the words that decide {name} has an AUPRC of"
+    return None if found is None else _judged(told, found, TRUTH, laid.null_high)
 
 
 def _shortcut(record: Record) -> Graded | None:
@@ -203,6 +211,7 @@ def _numbers(found: Finding) -> str:
 
 
 GRADERS: dict[str, Callable[[Record], Graded | None]] = {
+    "deciding": _deciding,
     "agreement": _agreement,
     "permutation": _permutation,
     "adversary": _adversary,

@@ -20,7 +20,7 @@ FEW = 10
 
 def verdict(record: Record) -> Figure | None:
     """All explainers on one scale, best first: effect with 95 % interval, the null, and the limits of the grades."""
-    graded = sorted((v for v in verdicts(record) if v.effect is not None), key=lambda v: -(v.effect or 0))
+    graded = [v for v in verdicts(record) if v.effect is not None]
     rows: Rows = [
         {"name": v.name, "mean": v.effect, "low": v.low, "high": v.high, "grade": v.grade}
         | {"label": f"{number(v.effect, 2)}  {'null' if v.name == NULL else v.grade}"}
@@ -33,7 +33,7 @@ def verdict(record: Record) -> Figure | None:
     colour = alt.Color("grade:N", legend=None, scale=_scale(GRADE_COLOURS))
     shape = alt.Shape("grade:N", legend=None, scale=_scale(SHAPES))
     rule = scale(record).rule
-    title = f"{rule.symbol} with {'the deciding words' if rule is TRUTH else 'leave-one-out'}"
+    title = f"{rule.symbol} {'for' if rule is TRUTH else 'of finding'} the words that decide"
     shared = sheet(rows).encode(y=names())
     ticks = alt.Axis(values=[place / 5 for place in range(-5, 6)], format=".1f")
     spans = shared.mark_rule(strokeWidth=4, opacity=0.5, strokeCap="round").encode(
@@ -58,8 +58,8 @@ def _limits(record: Record, domain: tuple[float, float]) -> list[alt.Chart]:
     laid = scale(record)
     rule = laid.rule
     zones: Rows = [
-        {"from": domain[0], "to": rule.fails, "zone": "fail", "name": f"fails below {rule.fails:g}"},
-        {"from": rule.passes, "to": domain[1], "zone": "pass", "name": f"passes from {rule.passes:g}"},
+        {"from": domain[0], "to": rule.fails, "zone": "fail", "name": f"fails below {number(rule.fails, 2)}"},
+        {"from": rule.passes, "to": domain[1], "zone": "pass", "name": f"passes from {number(rule.passes, 2)}"},
     ]
     shared = sheet(zones)
     grounds = shared.mark_rect(opacity=0.1).encode(x="from:Q", x2="to:Q", color=alt.Color("zone:N", legend=None))

@@ -1,7 +1,8 @@
-"""All explainers beside each other: every measure that was run, what is best, what is tied with it, and the cost."""
+"""All explainers beside each other: verdict, every measure that was run, what is best or tied with it, and the cost."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,8 +12,11 @@ from scipy.stats import rankdata
 from assay.metrics.paired import tied
 from assay.records import Record
 from assay.report.instances import side_by_side
-from assay.report.measures import BASELINES, CHANCE, COLUMNS, Measure
+from assay.report.likely import known_reasons
+from assay.report.measures import BASELINES, COLUMNS, Measure
+from assay.report.verdicts import GRADED, Verdict, verdicts
 from assay.report.writing import listed, number
+from assay.report.yardsticks import CHANCE
 
 PLACES = 3
 
@@ -28,9 +32,10 @@ class Cell:
 
 @dataclass(frozen=True)
 class Row:
-    """One explainer: its mean rank over the measures of faithfulness, its cells, and its cost as text."""
+    """One explainer: grade and number of the verdict, mean rank over measures of faithfulness, cells, cost as text."""
 
     name: str
+    verdict: str
     rank: str
     cells: tuple[Cell, ...]
     costs: tuple[str, ...]
@@ -38,13 +43,17 @@ class Row:
 
 @dataclass(frozen=True)
 class Leaderboard:
-    """Rows in their order, and apart from them what scores without knowledge reach."""
+    """Rows in their order, and apart from them what scores without knowledge reach.
+
+    `notes` say why a column and a grade contradict each other.
+    """
 
     measures: tuple[Measure, ...]
     costs: tuple[str, ...]
     rows: tuple[Row, ...]
     apart: tuple[Row, ...]
     order: str
+    notes: tuple[str, ...]
 
 
 def leaderboard(record: Record) -> Leaderboard | None:
@@ -61,18 +70,48 @@ def leaderboard(record: Record) -> Leaderboard | None:
     columns = [_cells(record, m, names, means[:, place]) for place, m in enumerate(measures)]
     costs = {title: texts for title, texts in _costs(record, names).items() if any(texts)}
     ranks = _ranks(means, measures, names)
+    given = {v.name: v for v in verdicts(record)}
     rows = [
         Row(
             name,
+            _verdict(given.get(name)),
             number(ranks[place], 1),
             tuple(column[place] for column in columns),
             tuple(texts[place] or "–" for texts in costs.values()),
         )
         for place, name in enumerate(names)
     ]
-    ordered = [rows[place] for place in np.argsort(np.nan_to_num(ranks, nan=np.inf), kind="stable")]
+    effects = [(v.effect if (v := given.get(name)) else None) for name in names]
+    first = np.array([np.inf if effect is None else -effect for effect in effects])
+    ordered = [rows[place] for place in np.lexsort((np.nan_to_num(ranks, nan=np.inf), first))]
     rivals, apart = (tuple(r for r in ordered if (r.name in BASELINES) is set_apart) for set_apart in (False, True))
-    return Leaderboard(measures, tuple(costs), rivals, apart, _told(measures))
+    judged = bool(np.isfinite(first).any())
+    return Leaderboard(
+        measures, tuple(costs), rivals, apart, _told(measures, judged), tuple(_contradictions(rivals, measures, given))
+    )
+
+
+def _verdict(given: Verdict | None) -> str:
+    """The grade with its number, or nothing where there is none."""
+    if given is None or given.grade not in GRADED:
+        return "–"
+    return f"{given.grade} {number(given.effect, 2)}"
+
+
+def _contradictions(rows: Iterable[Row], measures: Iterable[Measure], given: Mapping[str, Verdict]) -> Iterator[str]:
+    """A sentence on each explainer that is best by a measure of faithfulness and fails."""
+    alone = known_reasons()["measures"]
+    best: dict[str, list[Measure]] = {}
+    for place, measure in enumerate(measures):
+        for row in rows:
+            if measure.faithful and row.cells[place].best and given[row.name].grade == "fail":
+                best.setdefault(row.name, []).append(measure)
+    for name, columns in best.items():
+        told = [f"{m.title} (AUROC {number(alone[m.name], 2)})" if m.name in alone else m.title for m in columns]
+        yield (
+            f"{name} is best by {listed(told)} and fails: no such measure alone tells the explainers that find the "
+            "words that decide from the others as surely as the verdict does."
+        )
 
 
 def _ranks(means: Float[np.ndarray, "k m"], measures: tuple[Measure, ...], names: list[str]) -> Float[np.ndarray, " k"]:
@@ -125,9 +164,11 @@ def _seconds(value: float) -> str:
     return f"{value:,.0f}" if value >= 10 else f"{value:.2f}"
 
 
-def _told(measures: tuple[Measure, ...]) -> str:
+def _told(measures: tuple[Measure, ...], judged: bool) -> str:
     """By what the rows are ordered, as the end of a sentence."""
     faithful = [measure.title for measure in measures if measure.faithful]
-    if not faithful:
+    if not faithful and not judged:
         return "in the order of the plan, for no measure of faithfulness was run"
-    return f"by the mean rank over {listed(faithful)}"
+    ways = ["the number of the verdict"] if judged else []
+    ways += [f"the mean rank over {listed(faithful)}"] if faithful else []
+    return f"by {', then by '.join(ways)}"

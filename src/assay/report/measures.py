@@ -5,10 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from assay.report.compared import labels
-from assay.report.yardsticks import NULL
-
-CHANCE = "chance"
-"""The subject of what random rankings reach on average, where an audit draws them itself."""
+from assay.report.yardsticks import CHANCE, NULL
 
 MOST = 15
 """More explainers than this are not drawn in one figure of dots; the table below it holds all."""
@@ -43,6 +40,15 @@ class Measure:
 COLUMNS = (
     Measure(
         "truth", "auprc", "AUPRC", "AUPRC", True, "how well the ranking finds the words that decide by construction"
+    ),
+    Measure(
+        "deciding",
+        "economy",
+        "economy",
+        "economy",
+        True,
+        "how few of its highest words it takes to keep the decision, and to lose it, beside the ranking that takes the "
+        "fewest, while words of other texts stand in all other places",
     ),
     Measure(
         "erasure",
@@ -135,6 +141,9 @@ LABELS = {
     "uniform_flips": "texts then decided otherwise (share)",
     "permuted": "median output change with shuffled weights (TVD)",
     "permuted_flips": "shuffles then decided otherwise (share)",
+    "economy": "economy of the highest words",
+    "sufficient": "fewest words that keep the decision, as a share of its own",
+    "necessary": "fewest words that the decision is lost without, as a share of its own",
     "auprc": "AUPRC",
     "auprc_size": "AUPRC by absolute score",
     "precision": "precision at the number of deciding words",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from assay.records import Record
@@ -11,23 +11,21 @@ from assay.report.cards import Card, cards
 from assay.report.compared.together import closing, together
 from assay.report.facts import left_out
 from assay.report.graders import MEASURED, NOT_APPLICABLE
-from assay.report.verdicts import (
-    ATTENTION,
-    Verdict,
-    ability,
-    against,
-    leader,
-    near_chance,
-    standing,
-    verdicts,
-)
-from assay.report.writing import count, interval, listed, number
-from assay.report.yardsticks import AUC_INFORMED, FEW, NEAR_CHANCE, TRUTH, Grade, scale
+from assay.report.likely import told
+from assay.report.verdicts import ATTENTION, Verdict, ability, likelihood, near_chance, ranked, standing, verdicts
+from assay.report.writing import count, interval, number
+from assay.report.yardsticks import AUC_INFORMED, FEW, NEAR_CHANCE, TRUTH, Grade, scale, yardstick
 
 OPENINGS: dict[Grade, str] = {
-    "pass": "The {heatmap} may be shown as a reason for this model’s decisions",
-    "warn": "Show the {heatmap} as a reason for this model’s decisions only with a warning",
-    "fail": "Do not show the {heatmap} as the reason for this model’s decisions",
+    "pass": "You may show {best} as a reason for this model’s decisions",
+    "warn": "Show {best} as a reason for this model’s decisions only with a warning",
+    "fail": "Do not show {best} as the reason for this model’s decisions",
+}
+OF_ATTENTION = {
+    "pass": "attention may be shown too",
+    "warn": "show attention only with a warning",
+    "fail": "do not show attention",
+    NOT_APPLICABLE: "of attention nothing can be said",
 }
 OF_EXPLAINERS = {"pass": "pass", "warn": "warn", "fail": "fail", "reference": "reference", NOT_APPLICABLE: "not graded"}
 OF_AUDITS = {"pass": "pass", "warn": "warn", "fail": "fail", MEASURED: "measured only", NOT_APPLICABLE: NOT_APPLICABLE}
@@ -38,8 +36,8 @@ OF_AUDITS = {"pass": "pass", "warn": "warn", "fail": "fail", MEASURED: "measured
 class Outcome:
     """What a run says: terminal, `print`, page, PDF, Markdown, JSON and notebook show these words and no others.
 
-    `grade` is that of the heatmap of the headline, which is of `explainer`. `tally` counts the grades of all explainers
-    and of all audits; `cards` are the audits, each with its result.
+    `grade` is that of the headline, which is about `explainer`, the best of all. `tally` counts the grades of all
+    explainers and of all audits; `cards` are the audits, each with its result.
     """
 
     headline: str
@@ -58,12 +56,11 @@ class Outcome:
 
 def outcome(record: Record) -> Outcome:
     """The outcome of a record."""
-    found, audits = tuple(verdicts(record)), tuple(cards(record))
-    given = leader(record)
+    found, audits, given = tuple(verdicts(record)), tuple(cards(record)), ranked(record)
     return Outcome(
         headline=_headline(record, given, audits),
         grade=standing(record),
-        explainer=None if given is None else given.name,
+        explainer=given[0].name if given else None,
         tally=" ".join(_tallies(found, audits)),
         cards=audits,
         caveats=tuple(_caveats(record)),
@@ -71,47 +68,55 @@ def outcome(record: Record) -> Outcome:
     )
 
 
-def _headline(record: Record, given: Verdict | None, audits: Iterable[Card]) -> str:
-    """One sentence on whether a heatmap may be shown; of a run that tests none, the result of its audits."""
-    decision, reasons = standing(record), against(record)
-    if given is None or decision not in OPENINGS:
-        return _without_heatmap(record, given, audits)
-    opening = OPENINGS[decision].format(heatmap=_heatmap(record, given.name))
-    clause = [] if given.effect is None else [_clause(record, given)]
-    if given.grade == "pass" and reasons:
-        return f"{opening}: {clause[0]}, but {listed(reasons)}."
-    return f"{opening}: {listed(clause + reasons)}."
+def _headline(record: Record, given: Sequence[Verdict], audits: Iterable[Card]) -> str:
+    """Which heatmap may be shown, whether that of attention may, and why; of a run that tests none, its audits."""
+    if not given:
+        return _without_heatmap(record, audits)
+    best, decision = given[0], standing(record)
+    if decision == "fail" and len(given) > 1:
+        opening = (
+            f"None of these {count(len(given))} explainers may be shown as the reason for this model’s decisions; the "
+            f"least bad is {best.name}"
+        )
+    else:
+        opening = OPENINGS[decision].format(best=best.name)
+    attention = next((v for v in verdicts(record) if v.name == ATTENTION and v.name != best.name), None)
+    if attention is not None and decision != "fail":
+        opening += f"; {OF_ATTENTION[attention.grade]}"
+    chance = ", but the model itself is hardly better than chance" if near_chance(record) else ""
+    return f"{opening}: {_clause(record, best, attention)}{chance}."
 
 
-def _without_heatmap(record: Record, given: Verdict | None, audits: Iterable[Card]) -> str:
+def _clause(record: Record, best: Verdict, attention: Verdict | None) -> str:
+    """The numbers of the best explainer, and of attention where that is another one."""
+    numbers = [v for v in (best, attention) if v is not None and v.effect is not None]
+    if yardstick(record) is TRUTH:
+        rule = TRUTH
+        words = {"pass": "finds most of", "warn": "finds only some of", "fail": "misses many of"}[best.grade]
+        reached = [f"{rule.symbol} {number(v.effect, 2)}, 95 % interval {interval(v.low, v.high, 2)}" for v in numbers]
+        other = f"; attention: {reached[1]}" if len(reached) > 1 else ""
+        return f"it {words} {rule.against} ({reached[0]}{other})"
+    of_hundred = [likelihood(v.effect or 0.0) for v in numbers]
+    other = f", one like attention in {of_hundred[1]}" if len(of_hundred) > 1 else ""
+    return (
+        f"in {of_hundred[0]} models with known reasons an explainer that measured like {best.name} had found the "
+        f"deciding words{other}"
+    )
+
+
+def _without_heatmap(record: Record, audits: Iterable[Card]) -> str:
     if together(record) is not None:
         return f"This run tests attention, not a single heatmap: {closing(record)}"
+    asked = [v for v in verdicts(record) if v.grade == NOT_APPLICABLE]
+    if asked and yardstick(record).audit in record.summary["audits"]:
+        return f"This run cannot say whether a heatmap may be shown: {_lowered(asked[0].sentence)}"
     if results := [card.brief for card in audits if card.told]:
         return f"No heatmap was graded: {results[0]}"
-    if given is None:
-        return "This run cannot say whether a heatmap may be shown: no explainer was put to a test."
-    return "This run cannot say whether the attention heatmap may be shown: attention was not put to a test."
+    return "This run cannot say whether a heatmap may be shown: no explainer was put to a test."
 
 
-def _heatmap(record: Record, name: str) -> str:
-    """The heatmap of the headline; one that stands there because no other is better is named as such."""
-    if name == ATTENTION:
-        return "attention heatmap"
-    graded = sum(verdict.grade in OPENINGS for verdict in verdicts(record))
-    return f"heatmap of {name}" + (f", the best of {graded}," if graded > 1 else "")
-
-
-def _clause(record: Record, given: Verdict) -> str:
-    laid = scale(record)
-    rule = laid.rule
-    numbers = f"({rule.symbol} {number(given.effect, 2)}, 95 % interval {interval(given.low, given.high, 2)})"
-    if given.low is not None and given.low <= laid.null_high:
-        return f"it does not clearly beat random scores {numbers}"
-    if rule is TRUTH:
-        words = {"pass": "finds most of", "warn": "finds only some of", "fail": "misses many of"}[given.grade]
-        return f"it {words} {rule.against} {numbers}"
-    words = {"pass": "agrees well", "warn": "agrees only in part", "fail": "agrees only weakly"}[given.grade]
-    return f"it {words} with {rule.against} {numbers}"
+def _lowered(sentence: str) -> str:
+    return f"{sentence[:1].lower()}{sentence[1:]}"
 
 
 def _tallies(found: Iterable[Verdict], audits: Iterable[Card]) -> list[str]:
@@ -131,23 +136,17 @@ def _counts(grades: Iterable[str], words: Mapping[str, str]) -> str:
 
 def _caveats(record: Record) -> list[str]:
     """What a reader should know before trusting the outcome."""
-    effects = scale(record).effects
-    deciding = [effects[name] for name in record.summary["explainers"] if name in effects]
-    others = [f for f in record.findings if f.group == "all" and f.n > 0]
-    fewest = min((f.n for f in deciding or others), default=record.examples.num_rows)
-    undefined = max(deciding, key=lambda f: f.undefined, default=None)
+    laid = scale(record)
+    others = [f.n for f in record.findings if f.group == "all" and f.n > 0]
+    fewest = min(others, default=record.examples.num_rows)
     notes = _of_the_model(record)
-    if fewest < FEW:
-        behind = "a grade" if deciding else "some numbers"
-        notes.append(f"Only {_texts(fewest)} behind {behind}: with fewer than {FEW} an interval is itself uncertain.")
-    notes += _unread(record)
-    if undefined is not None and undefined.undefined:
-        every = undefined.n + undefined.undefined
+    if laid.unlike and ranked(record):
+        notes.append(told(laid.unlike))
+    if fewest < FEW and not ranked(record):
         notes.append(
-            f"For {count(undefined.undefined)} of {count(every)} texts a measure does not exist (one token only, or "
-            "all scores equal)."
+            f"Only {_texts(fewest)} behind some numbers: with fewer than {FEW} an interval is itself uncertain."
         )
-    return notes + _unfit(record)
+    return notes + _unread(record) + _unfit(record)
 
 
 def _unfit(record: Record) -> list[str]:

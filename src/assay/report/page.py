@@ -21,9 +21,9 @@ from assay.report.sections import captions, sections
 from assay.report.tables import MANY, TIE, own_rows
 from assay.report.templating import environment
 from assay.report.trees import style as tree_style
-from assay.report.verdicts import ATTENTION
+from assay.report.verdicts import leading
 from assay.report.writing import count, interval, number
-from assay.report.yardsticks import JSD_FAR, LEAD_SURE, SHUFFLE_SMALL, yardstick
+from assay.report.yardsticks import CAPTION, yardstick
 
 SCRIPTS = ("grid.js", "browser.js")
 
@@ -63,12 +63,10 @@ def _judged(record: Record) -> dict[str, Any]:
     """What the first section shows."""
     return {
         "outcome": outcome(record),
-        "attention": ATTENTION,
         "rule": yardstick(record),
+        "verdict_caption": CAPTION,
+        "about": leading(record) or "the explanations",
         "marks": CARD_MARKS,
-        "shuffle_small": SHUFFLE_SMALL,
-        "jsd_far": JSD_FAR,
-        "lead_sure": LEAD_SURE,
     }
 
 

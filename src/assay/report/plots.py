@@ -67,6 +67,7 @@ FIGURES: dict[str, Callable[[Record], Figure | None]] = {
     "adversary": adversary,
     "adversary_by_attention": adversary_by_attention,
     "layers": depths.by_layer,
+    "deciding": partial(dots.draw, spec=dots.DECIDING),
     "truth": partial(dots.draw, spec=dots.TRUTH),
     "erasure": partial(dots.draw, spec=dots.ERASURE),
     "erasure_by_share": partial(

@@ -148,11 +148,11 @@ def leaderboard_table(record: Record, width: int = WIDTH) -> Table | None:
         "Passes are forward + backward for each text, seconds in all."
         + (f" {left} more {'measures stand' if left > 1 else 'measure stands'} in the report." if left else ""),
     ]
-    caption = Text("\n".join(notes))
+    caption = Text("\n".join([*notes, *board.notes]))
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), caption=caption, caption_justify="left")
     table.add_column("explainer", no_wrap=True, overflow="ellipsis", max_width=NAME)
     heads = [f"{measure.short} {measure.arrow}" for measure in board.measures[:shown]]
-    for head in ("rank", *heads, *_costs(board)):
+    for head in ("verdict", "rank", *heads, *_costs(board)):
         table.add_column(head, justify="right", no_wrap=True)
     for row in board.rows:
         table.add_row(*_line(board, row, shown))
@@ -167,7 +167,7 @@ def _fitting(board: Leaderboard, width: int) -> int:
     """How many measures fit beside name, rank and costs; a column needs its head or a number, and two blanks."""
     rows = (*board.rows, *board.apart)
     costs = zip(*(_costs(board, row) for row in rows), strict=True)
-    spent = [min(NAME, max(len(row.name) for row in rows)), 4, *(max(7, *map(len, cost)) for cost in costs)]
+    spent = [min(NAME, max(len(row.name) for row in rows)), 9, 4, *(max(7, *map(len, cost)) for cost in costs)]
     ends = accumulate(max(7, len(measure.short) + 2) + 2 for measure in board.measures)
     return max(1, sum(end <= width - sum(spent) - 2 * len(spent) for end in ends))
 
@@ -177,7 +177,7 @@ def _line(board: Leaderboard, row: Row, shown: int) -> list[Text]:
         Text(f"{cell.text}{'*' if cell.best else TIE if cell.tied else ' '}", style="bold" if cell.best else "")
         for cell in row.cells[:shown]
     ]
-    return [Text(row.name), Text(row.rank), *cells, *map(Text, _costs(board, row))]
+    return [Text(row.name), Text(row.verdict), Text(row.rank), *cells, *map(Text, _costs(board, row))]
 
 
 def _costs(board: Leaderboard, row: Row | None = None) -> list[str]:

@@ -7,24 +7,23 @@ from dataclasses import dataclass
 import numpy as np
 
 from assay.records import Finding, Record
-from assay.report.attention import doubts, sentences
+from assay.report.attention import sentences
+from assay.report.writing import count
 from assay.report.yardsticks import (
-    AGREEMENT,
     AUC_INFORMED,
     CHANCE_AUC,
+    FEW,
     NEAR_CHANCE,
     NULL,
-    REFERENCE,
-    SAME,
     TRUTH,
     Grade,
     Scale,
     Yardstick,
-    grade,
     scale,
 )
 
 ATTENTION = "attention"
+GRADED = ("pass", "warn", "fail")
 
 
 @dataclass(frozen=True)
@@ -44,39 +43,30 @@ class Verdict:
 
 
 def verdicts(record: Record) -> list[Verdict]:
-    """One verdict for each explainer of the record, in the order of the plan."""
+    """One verdict for each explainer of the record, the largest number first, then those that have none."""
     laid = scale(record)
-    return [_verdict(record, name, laid) for name in record.summary["explainers"]]
+    found = [_verdict(record, name, laid) for name in record.summary["explainers"]]
+    return sorted(found, key=lambda v: (v.effect is None, v.name == NULL, -(v.effect or 0.0)))
+
+
+def ranked(record: Record) -> list[Verdict]:
+    """The verdicts on all explainers that are graded, the largest number first."""
+    return [v for v in verdicts(record) if v.grade in GRADED]
 
 
 def leading(record: Record) -> str | None:
-    """The explainer of the headline: attention where it was run, else the one with the largest effect, if any."""
+    """The explainer that cards are about: attention where it was run, else the one with the largest number, if any."""
     if ATTENTION in record.summary["explainers"]:
         return ATTENTION
-    graded = [v for v in verdicts(record) if v.effect is not None and v.name != NULL]
-    return max(graded, key=lambda v: v.effect or 0.0).name if graded else None
-
-
-def leader(record: Record) -> Verdict | None:
-    """The verdict on the explainer of the headline, or None where there is no such explainer."""
-    name = leading(record)
-    return None if name is None else _verdict(record, name, scale(record))
+    return next((v.name for v in ranked(record)), None)
 
 
 def standing(record: Record) -> Grade:
-    """Whether the heatmap of the headline may be shown: its grade, lowered by what speaks against it."""
-    given, reasons = leader(record), against(record)
-    if given is None or given.effect is None:
-        return "warn" if reasons and given is not None else "not applicable"
-    return "warn" if given.grade == "pass" and reasons else given.grade
-
-
-def against(record: Record) -> list[str]:
-    """What speaks against the heatmap of the headline beside its own grade; of one without a grade, of attention."""
-    given = leader(record)
-    own = doubts(record) if given is not None and given.name == ATTENTION else []
-    weak = given is not None and given.effect is not None and near_chance(record)
-    return own + (["the model itself is hardly better than chance"] if weak else [])
+    """Whether any heatmap may be shown: the grade of the best, a warning at most where the model is near chance."""
+    best = next(iter(ranked(record)), None)
+    if best is None:
+        return "not applicable"
+    return "warn" if best.grade == "pass" and near_chance(record) else best.grade
 
 
 def near_chance(record: Record) -> bool:
@@ -100,24 +90,29 @@ def ability(record: Record) -> tuple[float | None, float, float | None]:
 def _verdict(record: Record, name: str, laid: Scale) -> Verdict:
     rule, found = laid.rule, laid.effects.get(name)
     more = sentences(record) if name == ATTENTION else ()
-    if name == REFERENCE and rule is AGREEMENT:
-        sentence = "The yardstick: how far the prediction moves when a word is deleted. Not graded against itself."
-        return _without_number(name, "reference", rule, sentence)
     if found is None:
-        return _without_number(name, "not applicable", rule, _why_not(record, rule), more)
-    if rule is AGREEMENT and found.low >= SAME:
-        sentence = f"The same as {REFERENCE} but for the sign, which is the yardstick. Not graded against itself."
-        return _without_number(name, "reference", rule, sentence)
+        return _without_number(name, rule, _why_not(record, rule), more)
     numbers = (rule.measure, found.mean, found.low, found.high, found.n)
     if name == NULL:
         sentence = "Scores drawn at random: what an explainer that knows nothing reaches. The others must beat it."
         return Verdict(name, "reference", *numbers, None, sentence)
-    given = grade(found, laid.null_high, rule)
+    given = laid.grade(name)
+    if given == "not applicable":
+        return _without_number(name, rule, too_few(found) or HOPELESS, more)
     return Verdict(name, given, *numbers, laid.null, _sentence(given, found, laid), more)
 
 
-def _without_number(name: str, given: Grade, rule: Yardstick, sentence: str, more: tuple[str, ...] = ()) -> Verdict:
-    return Verdict(name, given, rule.measure, None, None, None, 0, None, sentence, more)
+HOPELESS = "Nothing can be said: in texts like these random rankings do as well."
+
+
+def too_few(found: Finding) -> str | None:
+    """Why a finding is too small for a grade, or None."""
+    usable = "1 text is" if found.n == 1 else f"{count(found.n)} texts are"
+    return None if found.n >= FEW else f"Too few texts: {usable} usable, and a grade takes {FEW}."
+
+
+def _without_number(name: str, rule: Yardstick, sentence: str, more: tuple[str, ...] = ()) -> Verdict:
+    return Verdict(name, "not applicable", rule.measure, None, None, None, 0, None, sentence, more)
 
 
 def _why_not(record: Record, rule: Yardstick) -> str:
@@ -126,22 +121,21 @@ def _why_not(record: Record, rule: Yardstick) -> str:
         return f"Not graded: the audit “{rule.audit}” was not run."
     if not audit.get("applies", True):
         return f"Not graded: {audit.get('why') or 'the audit does not apply to this model.'}"
-    if rule is AGREEMENT and REFERENCE not in record.summary["explainers"]:
-        return f"Not graded: without {REFERENCE} among the explainers there is nothing to compare with."
-    return "Not graded: no example has a defined value."
+    return "Nothing can be said: no text has a number."
 
 
 def _sentence(given: Grade, found: Finding, laid: Scale) -> str:
     rule = laid.rule
-    if found.low <= laid.null_high:
+    if laid.measured[found.subject].low <= laid.null_high:
         return f"Does not clearly beat scores drawn at random when compared with {rule.against}."
     if rule is TRUTH:
         words = {"pass": "Finds most of", "warn": "Finds some of", "fail": "Misses many of"}[given]
         return f"{words} {rule.against}: average precision {found.mean:.2f} of 1."
-    words = {"pass": "Agrees well", "warn": "Agrees in part", "fail": "Agrees only weakly"}[given]
-    # the share of concordant pairs is (1 + tau) / 2 where nothing is tied, and ties of real scores are rare
-    alike = round(50 * (1 + found.mean))
-    return (
-        f"{words} with {rule.against}: of two words, both put the same one first "
-        f"about {alike} times in 100 (chance: 50)."
-    )
+    words = {"pass": "Finds", "warn": "May find", "fail": "Hardly finds"}[given]
+    return f"{words} {rule.against}: {likelihood(found.mean)} explainers that measured like this had found them."
+
+
+def likelihood(probability: float) -> str:
+    """A probability as how many of 100, to be followed by what they are."""
+    hundredths = round(100 * probability)
+    return f"{'more than 99' if hundredths == 100 else 'fewer than 1' if hundredths == 0 else hundredths} of 100"

@@ -6,6 +6,7 @@ from assay.report import stacks
 from assay.report.compared import words as compared
 
 TITLES = {
+    "deciding": "Do the words that are shown decide, whatever the others are?",
     "agreement": "Do the explanations agree with each other?",
     "permutation": "Does it matter which {item} gets the attention?",
     "adversary": "Could another heatmap explain the same prediction?",
@@ -27,6 +28,7 @@ FIGURES = {
     "permutation": ("permutation",),
     "adversary": ("adversary", "adversary_by_attention"),
     stacks.AUDIT: (stacks.AUDIT,),
+    "deciding": ("deciding",),
     "truth": ("truth",),
     "erasure": ("erasure", "erasure_by_share"),
     "plausibility": ("plausibility",),
@@ -49,6 +51,8 @@ CAPTIONS = {
     "adversary_by_attention": "The same distance, by how peaked the observed attention is. Thin line: 5 to "
     "95 % of texts; bar: 25 to 75 %; thick tick: median.",
     stacks.AUDIT: stacks.CAPTION,
+    "deciding": "How few words each explainer takes to keep the decision, and to lose it, beside "
+    "the ranking that takes the fewest, with 95 % intervals. The dashed line is where random rankings are.",
     "truth": "How well each explainer finds the deciding words, with 95 % intervals. The dashed line is the "
     "AUPRC of random scores.",
     "erasure": "Comprehensiveness beyond that of random rankings (the dashed line at 0), with 95 % intervals; "
@@ -94,6 +98,12 @@ READING = {
     "prediction. What it finds is a lower bound; the furthest one is computed, exactly where there are two classes. A "
     "low share means that the search makes attention look harder to replace than it is.",
     stacks.AUDIT: stacks.READING,
+    "deciding": "Words give way to words drawn from other audited texts, so that texts stay of the kind that the model "
+    "knows and the decision is not held by what is left out. A good ranking takes few of its highest words: with them "
+    "alone the decision stays, and with them drawn anew it goes. 1 means as few as the better one of leave-one-out and "
+    "integrated gradients takes, or fewer; 0.5 twice as many. Only texts count in which the words decide: against "
+    "words drawn for all of them they raise the probability of the decision by a quarter at least. The mean of "
+    "both, the economy, is what the verdict is read off.",
     "truth": "In this corpus it is known which words decide, so the ranking can be checked directly: 1 "
     "means that all deciding words come first.",
     "erasure": "If the words that an explainer ranks highest are the reason, the prediction should fall without "
@@ -131,7 +141,7 @@ READING = {
     "the table tells how many these are. The order is that of the mean share, which is the area over the curve of "
     "decisions changed by the time that so many {items} are erased. The random order is drawn once for each text.",
 } | compared.READING
-LIMITED = dict.fromkeys(("truth", "erasure", "plausibility", "stability", "roar", "shortcut"), "best") | {
+LIMITED = dict.fromkeys(("deciding", "truth", "erasure", "plausibility", "stability", "roar", "shortcut"), "best") | {
     "sanity": "least noticing"
 }
 """Figures with a line for each explainer, as far as there is room, and which ones come first."""

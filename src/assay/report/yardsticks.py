@@ -12,10 +12,12 @@ import pyarrow.compute
 
 from assay.metrics.divergence import MAX_JSD
 from assay.records import Finding, Record
+from assay.report.likely import known_reasons, likely, unlike
 
 Grade = Literal["pass", "warn", "fail", "reference", "not applicable"]
 REFERENCE = "leave_one_out"
-NULL = "random"
+NULL, CHANCE = "random", "chance"
+"""What random scores are called: as an explainer, and where an audit draws them itself."""
 
 SAME = 0.999
 """From this τ on an explainer is the reference itself: for two classes, occlusion is leave-one-out with a sign."""
@@ -43,7 +45,7 @@ AUC_INFORMED = 0.65
 """From this AUC on a model knows something even where its accuracy does not show it, as with rare classes."""
 
 FEW = 30
-"""Below this many examples an interval is itself uncertain."""
+"""From fewer texts no explainer is graded."""
 
 
 @dataclass(frozen=True)
@@ -56,9 +58,15 @@ class Yardstick:
     passes: float
     fails: float
     against: str
+    how: str  # the grades are given
     reason: str
 
 
+_INTERVALS = (
+    "An explainer passes when the whole 95 % interval of its {symbol} lies at or above {passes:g}. It fails when the "
+    "whole interval lies below {fails:g}, or when it does not lie above what random scores reach. In between it gets a "
+    "warning. With fewer than 30 texts nothing is graded."
+)
 AGREEMENT = Yardstick(
     "agreement",
     "tau",
@@ -66,11 +74,14 @@ AGREEMENT = Yardstick(
     0.6,
     0.4,
     "what happens when words are deleted",
+    _INTERVALS.format(symbol="τ", passes=0.6, fails=0.4),
     "A Kendall τ of 0.6 means that of two words the same one is put first about 80 times in 100, 0.4 about "
     "70 times, chance 50 times. In Table 2 of Jain and Wallace (2019) attention over single words (their "
     "Average encoder) reaches 0.65 to 0.84 with gradients on all corpora but two; over a BiLSTM it stays "
     "below 0.5 on all of them.",
 )
+"""Of a card, and no verdict: most explainers that fail by it find the words that decide."""
+
 TRUTH = Yardstick(
     "truth",
     "auprc",
@@ -78,48 +89,102 @@ TRUTH = Yardstick(
     0.8,
     0.5,
     "the words that are known to decide",
+    _INTERVALS.format(symbol="AUPRC", passes=0.8, fails=0.5),
     "Where the deciding words are known, an explainer has to find them. Reading down its ranking, an AUPRC "
     "of 0.8 means that at each deciding word on average four in five of the words read so far are deciding "
     "ones; at 0.5 it is every second one.",
 )
 
 
+def _deciding() -> Yardstick:
+    known = known_reasons()
+    rule, models = known["explainer"], known["models"]
+    passes, fails, judged = rule["passes"], rule["fails"], rule["held_out"]
+    return Yardstick(
+        "deciding",
+        "economy",
+        "probability",
+        passes,
+        fails,
+        "the words that decide",
+        f"An explainer passes from a probability of {passes:.2f} on, fails below {fails:.2f} or where it is not surely "
+        "more economical than random rankings, and gets a warning in between. Of a model that is unlike those of the "
+        "bank the whole interval has to lie on one side. With fewer than 30 texts nothing is graded.",
+        f"The probability is read off {models} models whose reasons are known: how often an explainer with such an "
+        "economy (how few of its highest words it takes to keep the decision, and to lose it, while words drawn from "
+        "other texts stand in all other places) had found the words that decide there. On families of models that the "
+        f"fit had not seen {100 * judged['wrong']:.1f} of 100 passes were wrong, {100 * judged['failed']:.1f} of 100 "
+        f"explainers that had found the words failed, and {100 * judged['warned']:.0f} of 100 got a warning "
+        f"(AUROC {judged['auroc']:.3f}).",
+    )
+
+
+DECIDING = _deciding()
+CAPTION = (
+    "Each explainer on the scale by which it is judged: mean and 95 % interval. The dashed line is the null: what "
+    "scores without any knowledge reach."
+)
+"""Of the figure of the verdict."""
+
+
 def yardstick(record: Record) -> Yardstick:
-    """Known evidence where the corpus has it, else agreement with leave-one-out: truth beats agreement."""
-    return TRUTH if any(f.audit == "truth" and f.measure == "auprc" for f in record.findings) else AGREEMENT
+    """Known evidence where the corpus has it, else how likely an explainer finds the words that decide."""
+    return TRUTH if any(f.audit == "truth" and f.measure == "auprc" for f in record.findings) else DECIDING
 
 
 @dataclass(frozen=True)
 class Scale:
-    """A yardstick laid to a record: the finding of each explainer that has one, and what random scores reach."""
+    """A yardstick laid to a record: the number of each explainer that has one, and what random scores reach.
+
+    `measured` holds the findings behind the numbers; `unlike` says in what the model is unlike those that the
+    yardstick was made from.
+    """
 
     rule: Yardstick
     effects: dict[str, Finding]
+    measured: dict[str, Finding]
     null: float
-    null_high: float
+    null_measured: float
+    null_high: float  # the upper end of the interval of what is measured
+    unlike: tuple[str, ...] = ()
+
+    def grade(self, name: str) -> Grade:
+        """The grade of an explainer: not applicable where there are too few texts, or chance does as well as any."""
+        found, effect = self.measured[name], self.effects[name]
+        if found.n < FEW or (self.hopeless and found.low <= self.null_high):
+            return "not applicable"
+        if found.low <= self.null_high:
+            return "fail"
+        if self.rule is TRUTH or self.unlike:
+            return surely(effect, self.rule.passes, self.rule.fails)
+        return "pass" if effect.mean >= self.rule.passes else "fail" if effect.mean < self.rule.fails else "warn"
+
+    @property
+    def hopeless(self) -> bool:
+        """Whether random scores would not fail: then texts are so short that a ranking says nothing."""
+        return self.rule is DECIDING and self.null >= self.rule.fails
 
 
-def scale(record: Record) -> Scale:
+def scale(record: Record, rule: Yardstick | None = None) -> Scale:
     """The record's yardstick with all numbers on it; the null is the random explainer's, or else chance."""
-    rule, effects = yardstick(record), {}
-    for finding in record.findings:
-        name = _judged(finding, rule)
-        if name is not None and finding.n > 0 and not math.isnan(finding.mean):
-            effects[name] = finding
-    if NULL in effects:
-        return Scale(rule, effects, effects[NULL].mean, effects[NULL].high)
-    chance = _random_ranking(record) if rule is TRUTH else 0.0
-    return Scale(rule, effects, chance, chance)
-
-
-def _judged(finding: Finding, rule: Yardstick) -> str | None:
-    """The explainer that a finding decides about, or None."""
-    if (finding.audit, finding.measure, finding.group) != (rule.audit, rule.measure, "all"):
-        return None
-    one, _, other = finding.subject.partition("~")
-    if rule is TRUTH or other == REFERENCE:
-        return one
-    return other if one == REFERENCE else None
+    rule = rule or yardstick(record)
+    measured = {
+        finding.subject: finding
+        for finding in record.findings
+        if (finding.audit, finding.measure, finding.group) == (rule.audit, rule.measure, "all")
+        and finding.n > 0
+        and not math.isnan(finding.mean)
+    }
+    chance = measured.pop(CHANCE, None)
+    null = measured.get(NULL, chance)
+    if rule is not DECIDING:
+        reached = _random_ranking(record) if null is None else null.mean
+        return Scale(rule, measured, measured, reached, reached, reached if null is None else null.high)
+    reasons = tuple(unlike(record)) if measured else ()
+    effects = {name: likely(found, reasons) for name, found in measured.items()}
+    if null is None:
+        return Scale(rule, effects, measured, 0.0, 0.0, 0.0, reasons)
+    return Scale(rule, effects, measured, likely(null).mean, null.mean, null.high, reasons)
 
 
 def _random_ranking(record: Record) -> float:

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import torch
+from jaxtyping import Float
 from rich.console import Group
 from rich.text import Text
+from torch import Tensor
 
+from assay.audits.cases import Case
+from assay.audits.deciding import measured
 from assay.data.batches import collate
 from assay.data.examples import Span
 from assay.errors import unknown
+from assay.models.redrawing import Pool
 from assay.models.store import Opened
 from assay.run.examination import explained
 from assay.run.languages import Home
@@ -20,12 +26,19 @@ from assay.run.phrases import fitting_trees
 from assay.run.plan import AuditPlan
 from assay.run.texts import read
 from assay.trees import Tree
-from assay.types import Attribution, Explainer
+from assay.types import Attribution, Batch, Explainer
+
+TRUSTED = "trust"
+UNTRUSTED = "No trust can be told: with other words in all places the decision is hardly less probable."
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """A prediction, and the score of each word under each explainer."""
+    """A prediction, and the score of each word under each explainer.
+
+    `notes` are what an explainer says of its own scores, and under `TRUSTED` how likely its highest words hold what
+    decides; that is missing where the words of the text hardly decide, and for a class that was not predicted.
+    """
 
     text: str
     query: str | None
@@ -71,7 +84,13 @@ class Explanation:
         return ", ".join(f"{number.replace('_', ' ')} {value:.3g}" for number, value in self.notes[name].items())
 
     def _ending(self) -> list[str]:
+        from assay.report.likely import TRUST
+
         asked = [] if self.target == self.predicted else [f"\nThe scores are for the class {self.target}."]
+        if any(TRUSTED in numbers for numbers in self.notes.values()):
+            asked.append(f"\n{TRUST}")
+        elif self.target == self.predicted and self.scores:
+            asked.append(f"\n{UNTRUSTED}")
         return asked + [f"{name} is left out: {reason}." for name, reason in self.left_out.items()]
 
     def __str__(self) -> str:
@@ -126,18 +145,32 @@ def explain(
     wanted = batch.labels.new_tensor([model.classes.index(target or predicted)])
     fitting, left_out = plan.fitting(network)
     found = {name: explained(explainer, network, batch, wanted) for name, explainer in fitting.items()}
+    scores = {name: each.scores for name, each in found.items()}
+    trust = _trust(model, batch, scores, seed) if scores and target in (None, predicted) else {}
     return Explanation(
         text=text,
         query=query,
         spans=[(start, end) for start, end in row.spans.tolist()],
         predicted=predicted,
         probabilities=dict(zip(model.classes, probabilities[0].tolist(), strict=True)),
-        scores={name: each.scores[0].tolist() for name, each in found.items()},
+        scores={name: each[0].tolist() for name, each in scores.items()},
         target=target or predicted,
-        notes={name: _numbers(each) for name, each in found.items()},
+        notes={name: trust.get(name, {}) | _numbers(each) for name, each in found.items()},
         left_out=left_out,
         trees={name: builder(network, batch, wanted)[0] for name, builder in builders.items()},
     )
+
+
+def _trust(
+    model: Opened, batch: Batch, scores: dict[str, Float[Tensor, "1 T"]], seed: int
+) -> dict[str, dict[str, float]]:
+    """How likely the highest words of each explainer hold what decides, with words of the vocabulary for the others."""
+    from assay.report.likely import of_text
+
+    case = Case(model.network, batch, scores, seed)
+    economies = measured(case, Pool.of_vocabulary(model).to(model.device), seed=seed)["economy"][0]
+    pairs = zip(scores, economies.tolist(), strict=True)
+    return {name: {TRUSTED: of_text(economy)} for name, economy in pairs if math.isfinite(economy)}
 
 
 def _numbers(found: Attribution) -> dict[str, float]:

@@ -21,7 +21,7 @@ from assay.report.sections import captions
 from assay.report.tables import MANY, MARKS
 from assay.report.words import FIGURES as FIGURES_OF
 from assay.report.words import TITLES
-from assay.report.yardsticks import yardstick
+from assay.report.yardsticks import CAPTION, yardstick
 from assay.serve.bench import Bench
 from assay.serve.browsing import SORTS, Question, browse
 from assay.serve.gallery import KINDS, Gallery, figures_of, policy_of
@@ -32,10 +32,6 @@ from assay.serve.reading import plain
 MOST = 12  # runs side by side
 OFFERED = 50  # runs that the plot browser offers beside those that are chosen
 LONG = 2000  # letters of a fact
-VERDICT = (
-    "Each explainer on the scale by which it is judged: mean and 95 % interval. The dashed line is the null: what "
-    "scores without any knowledge reach."
-)
 PICTURE = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; sandbox"
 
 router = APIRouter()
@@ -182,7 +178,7 @@ def plots_page(request: Request, figure: Words = "verdict", run: Ids = []) -> HT
         before=known[place - 1] if place else None,
         after=known[place + 1] if place is not None and place + 1 < len(known) else None,
         drawn=[(each, _told(made)) for each, made in drawn],
-        caption=told.get(figure, VERDICT if figure == "verdict" else ""),
+        caption=told.get(figure, CAPTION if figure == "verdict" else ""),
         chosen=chosen,
         others=others[:OFFERED],
         more=len(others) > OFFERED,

@@ -24,6 +24,10 @@ PLAIN, BOUNDARY = re.compile(WORD), pre_tokenizers.Split(Regex(WORD), behavior="
 """The words of the models that are trained here; Python's own expressions are faster, but split words at accents."""
 
 
+WORD_STARTS = ("\u0120", "\u2581")
+"""What stands for the space before a word in byte-level and in SentencePiece vocabularies."""
+
+
 @dataclass(frozen=True)
 class PieceOptions:
     """How texts become tokens: in `words` or in pieces; above `longest` pieces a text is left out, or cut."""
@@ -58,6 +62,14 @@ class PieceTokeniser:
         return self.with_options(words=False)(texts)
 
     unit = "pieces of words"
+
+    @property
+    def vocabulary(self) -> list[str]:
+        """The words that are one subword, in the order of their ids."""
+        ids: dict[str, int] = self.inner.get_vocab()
+        tokens = sorted(ids, key=ids.__getitem__)
+        begun = [token[1:] for token in tokens if token[:1] in WORD_STARTS]
+        return [word for word in begun or tokens if word.isalpha()]
 
     def fitted(self, words: Words, query: Words, longest: int) -> Words | None:
         """The text, or as many of its words as there is room for beside the question, if it may be cut."""

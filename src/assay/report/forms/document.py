@@ -16,7 +16,8 @@ from assay.report.leaderboard import leaderboard
 from assay.report.outcome import Outcome, outcome
 from assay.report.sections import Section, captions, sections
 from assay.report.tables import own_rows, verdict_rows
-from assay.report.yardsticks import yardstick
+from assay.report.verdicts import leading
+from assay.report.yardsticks import CAPTION, yardstick
 
 SCHEMA, VERSION = "assay.report", 1
 GRADES = (
@@ -40,7 +41,7 @@ def document(record: Record) -> dict[str, Any]:
         "left_out": left_out(record),
         "own": gridded(own_rows(record)),
         "four_tests": _four_tests(record),
-        "grades": GRADES.format(about=found.explainer or "the explanations"),
+        "grades": GRADES.format(about=leading(record) or "the explanations"),
         "audits": [_section(record, section) for section in sections(record)],
         "example_notes": notes(record),
         "examples": samples(record, [row.name for row in board.rows] if board else ()),
@@ -58,6 +59,7 @@ def _verdict(record: Record, found: Outcome) -> dict[str, Any]:
         "tally": found.tally,
         "caveats": list(found.caveats),
         "yardstick": asdict(yardstick(record)),
+        "caption": CAPTION,
         "explainers": [asdict(verdict) for verdict in found.verdicts],
         "table": gridded(verdict_rows(record)),
     }

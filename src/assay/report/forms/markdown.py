@@ -95,9 +95,7 @@ def _verdict(verdict: dict[str, Any]) -> list[str]:
         *(f"**Caveat.** {text(caveat)}" for caveat in verdict["caveats"]),
         *([table(list(map(text, grid["columns"])), rows, grid["first_number"])] if verdict["graded"] else []),
         _pairs(zip(names, words, strict=True)),
-        f"An explainer passes when the whole 95 % interval of its {text(rule['symbol'])} with {text(rule['against'])} "
-        f"lies at or above {rule['passes']}; it fails when the whole interval lies below {rule['fails']}, or does not "
-        f"lie above what random scores reach (the null). {text(rule['reason'])}",
+        f"{text(rule['how'])} {text(rule['reason'])}",
     ]
 
 
@@ -118,6 +116,7 @@ def _board(board: dict[str, Any] | None) -> list[str]:
         f"Rows stand {text(board['order'])}. **Bold** is the best of a column; {TIE} is not clearly worse: it "
         "belongs to the 95 % model confidence set over the same texts. ↑ more is better, ↓ less is better.",
         table(list(map(text, grid["columns"])), rows),
+        *map(text, board["notes"]),
         "\n".join(meanings),
     ]
 

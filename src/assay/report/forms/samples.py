@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -13,6 +13,7 @@ from assay.report import heatmaps
 from assay.report.chosen import choose
 from assay.report.examples import DECEIVED, SMALLEST
 from assay.report.forms.plain import clipped
+from assay.report.likely import trusts
 
 MOST = 8
 """So many are shown where a page would show more; all of them stand in the record."""
@@ -28,12 +29,12 @@ def samples(record: Record, order: Sequence[str] = ()) -> list[dict[str, Any]]:
     """Groups of examples, each with the rule that chose them; of many explainers those that come first in `order`."""
     choices = choose(record, MOST)
     places = pa.array([row for choice in choices for row in choice.rows], pa.int64())
-    rows = iter(record.examples.take(places).to_pylist())
+    rows, known = iter(record.examples.take(places).to_pylist()), trusts(record)
     return [
         {
             "title": choice.title,
             "rule": choice.rule,
-            "examples": [_sample(record, next(rows), order) for _ in choice.rows],
+            "examples": [_sample(record, next(rows), order, known) for _ in choice.rows],
         }
         for choice in choices
     ]
@@ -45,7 +46,10 @@ def strongest(words: Sequence[str], scores: Sequence[float], most: int = 5) -> l
     return sorted(scored, key=lambda pair: -abs(pair[1]))[:most]
 
 
-def _sample(record: Record, row: dict[str, Any], order: Sequence[str]) -> dict[str, Any]:
+def _sample(
+    record: Record, row: dict[str, Any], order: Sequence[str], known: Mapping[int, Mapping[str, float]]
+) -> dict[str, Any]:
+    trust = known.get(row["example"], {})
     classes = [str(name) for name in record.summary["corpus"]["classes"]]
     scores = {key.removeprefix("score:"): row[key] for key in row if key.startswith("score:") and row[key] is not None}
     names = sorted(scores, key=lambda name: (name != "attention", [*order, name].index(name)))[:SHOWN]
@@ -63,7 +67,8 @@ def _sample(record: Record, row: dict[str, Any], order: Sequence[str]) -> dict[s
         "before": first,
         "after": len(row["starts"]) - last,
         "words": [_piece(row["text"][start:end]) for start, end in zip(row["starts"], row["ends"], strict=True)][kept],
-        "rows": [_scored(name, scores[name], kept) for name in names] + _known(record, row, kept),
+        "rows": [_scored(name, scores[name], kept) | {"trust": trust.get(name)} for name in names]
+        + _known(record, row, kept),
         "left_out": len(scores) - len(names),
     }
 

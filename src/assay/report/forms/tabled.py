@@ -53,10 +53,10 @@ def board_table(board: Leaderboard) -> dict[str, Any]:
     heads = [f"{measure.title} {measure.arrow}" for measure in board.measures]
     return {
         "title": "",
-        "columns": ["explainer", "mean rank", *heads, *board.costs],
-        "rows": [[row.name, row.rank, *map(_cell_text, row.cells), *row.costs] for row in rows],
+        "columns": ["explainer", "verdict", "mean rank", *heads, *board.costs],
+        "rows": [[row.name, row.verdict, row.rank, *map(_cell_text, row.cells), *row.costs] for row in rows],
         "first_number": 1,
-        "best": [[place for place, cell in enumerate(row.cells, start=2) if cell.best] for row in rows],
+        "best": [[place for place, cell in enumerate(row.cells, start=3) if cell.best] for row in rows],
         "apart": len(board.rows),
     }
 
@@ -73,10 +73,11 @@ def board_data(record: Record, board: Leaderboard) -> dict[str, Any]:
             marks = {"best": cell.best, "tied": cell.tied}
             cells.append(dict(zip(("mean", "low", "high", "n"), numbers, strict=True)) | marks)
         rank = None if row.rank == "–" else float(row.rank)
-        return {"explainer": row.name, "mean_rank": rank, "cells": cells}
+        return {"explainer": row.name, "verdict": row.verdict, "mean_rank": rank, "cells": cells}
 
     return {
         "order": board.order,
+        "notes": list(board.notes),
         "measures": [
             {
                 "audit": measure.audit,

@@ -26,7 +26,9 @@ def panels(comparison: Comparison) -> list[tuple[str, Figure]]:
     if quantity is None:
         return []
     subjects = [name for name in comparison.subjects(quantity) if name not in BASELINES][:MOST]
-    nulls = {run: scale(record).null for run, record in comparison.records.items() if headline(record) == quantity}
+    nulls = {
+        run: scale(record).null_measured for run, record in comparison.records.items() if headline(record) == quantity
+    }
     labels = _labels(list(comparison.records))
     made: dict[str, Rows] = {subject: [] for subject in subjects}
     for subject, rows in made.items():

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from assay.records import Finding, Record
 from assay.report.measures import COLUMNS
-from assay.report.yardsticks import AGREEMENT, REFERENCE, TRUTH, yardstick
+from assay.report.yardsticks import AGREEMENT, REFERENCE, yardstick
 
 ATTENTION = "attention"
 
@@ -51,6 +51,7 @@ class Quantity:
 AGREES = Quantity(
     AGREEMENT.audit, AGREEMENT.measure, "τ with leave-one-out", True, "how alike its ranking is to that of deletion"
 )
+"""Where runs hold no number that a verdict could be read off."""
 BOARD = tuple(Quantity(m.audit, m.name, m.title, m.rises, m.meaning) for m in COLUMNS)
 ALONE = (
     Quantity(
@@ -64,19 +65,20 @@ ALONE = (
         "adversary", "jsd", "furthest same-prediction attention (JSD)", None, "how far another attention may lie away"
     ),
 )
-KNOWN = (next(each for each in BOARD if each.audit == TRUTH.audit), AGREES, *BOARD[1:], *ALONE)
+KNOWN = (*BOARD[:2], AGREES, *BOARD[2:], *ALONE)  # the two yardsticks lead the board
 
 
 def headline(record: Record) -> Quantity:
     """What the grades of a run are given by."""
-    return KNOWN[0] if yardstick(record) is TRUTH else AGREES
+    found = yardstick(record)
+    return next(each for each in BOARD if (each.audit, each.measure) == (found.audit, found.measure))
 
 
 def quantities(records: Mapping[str, Record]) -> tuple[Quantity, ...]:
-    """What two runs or more have a number of: yardsticks first, of which τ only where it grades a run."""
-    graded = {headline(record) for record in records.values()}
-    shown = [each for each in KNOWN if each is not AGREES or each in graded]
-    return tuple(each for each in shown if sum(bool(each.subjects(record)) for record in records.values()) > 1)
+    """What two runs or more have a number of: yardsticks first, and τ only where none of them is there."""
+    held = [each for each in KNOWN if sum(bool(each.subjects(record)) for record in records.values()) > 1]
+    judged = any(headline(record) in held for record in records.values())
+    return tuple(each for each in held if each is not AGREES or not judged)
 
 
 def why_not(quantity: Quantity, first: Record, second: Record) -> str | None:

@@ -12,7 +12,7 @@ from assay.report.runs.differences import Comparison, Difference, Value
 from assay.report.runs.quantities import Quantity
 from assay.report.runs.seeds import seed
 from assay.report.runs.words import MARKS, behind
-from assay.report.verdicts import leading, standing, verdicts
+from assay.report.verdicts import ranked, standing
 from assay.report.writing import count, interval, number, significance
 from assay.report.yardsticks import Grade, yardstick
 
@@ -134,10 +134,9 @@ def _run(name: str, record: Record, group: int | None) -> RunRow:
     corpus, model = record.summary["corpus"], record.summary.get("model", {})
     trained, planned = seed(record), record.summary.get("plan", {}).get("seed")
     accuracy = (model.get("test") or {}).get("accuracy")
-    shown = leading(record)
-    found = next((v for v in verdicts(record) if v.name == shown), None)
+    found = next(iter(ranked(record)), None)
     effect = "–"
-    if found is not None and found.effect is not None:
+    if found is not None:
         numbers = f"{number(found.effect, 2)} ({interval(found.low, found.high, 2)})"
         effect = f"{line(found.name)}: {yardstick(record).symbol} {numbers}"
     return RunRow(

@@ -7,7 +7,7 @@ from assay.report.outcome import OPENINGS
 from assay.report.runs.differences import ENOUGH, FEWEST, SURE, Comparison, Difference, Side
 from assay.report.runs.quantities import ATTENTION, Quantity
 from assay.report.runs.quantities import headline as graded_by
-from assay.report.verdicts import leading, near_chance, standing, verdicts
+from assay.report.verdicts import near_chance, verdicts
 from assay.report.writing import count, interval, listed, number
 from assay.report.yardsticks import FEW, Grade
 
@@ -181,10 +181,8 @@ def grades(comparison: Comparison) -> tuple[str, dict[str, Grade]] | None:
     found: dict[str, dict[str, Grade]] = {}
     for run, record in comparison.records.items():
         for verdict in verdicts(record):
-            # what a run says of its headline's explainer counts what speaks against it beside the grade
-            grade = standing(record) if verdict.name == leading(record) else verdict.grade
-            if grade in OPENINGS:
-                found.setdefault(verdict.name, {})[run] = grade
+            if verdict.grade in OPENINGS:
+                found.setdefault(verdict.name, {})[run] = verdict.grade
     if not found:
         return None
     name = ATTENTION if ATTENTION in found else max(found, key=lambda each: len(found[each]))

@@ -19,6 +19,7 @@ class Main:
 
 
 MAIN = {
+    "deciding": Main(("economy",)),
     "agreement": Main(("tau",)),
     "permutation": Main(("median_tvd",)),
     "adversary": Main(("jsd",)),
@@ -51,6 +52,8 @@ RISES = {(each.audit, each.name): each.rises for each in COLUMNS} | {
     ("erasure", "flipped"): True,
     ("erasure", "flip_mask"): False,
     ("erasure", "lerf"): True,
+    ("deciding", "sufficient"): True,
+    ("deciding", "necessary"): True,
     ("truth", "auprc_size"): True,
     ("truth", "precision"): True,
     ("plausibility", "average_precision"): True,

@@ -1,0 +1,123 @@
+"""How likely an explainer finds the words that decide: read off a table of models whose reasons are known."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+from scipy.special import expit, logit
+from scipy.stats import norm
+
+from assay.records import Finding, Record
+from assay.report.instances import side_by_side, texts
+from assay.report.writing import count, listed, number
+
+ECONOMY = ("deciding", "economy")
+TRUST = (
+    "Trust is a share of texts with known reasons: of those in which an explanation measured like this one, in how "
+    "many its highest words were those that decide."
+)
+POINTS = norm.ppf((np.arange(15) + 0.5) / 15)
+"""Points of a normal distribution, all as probable, that stand for the error of a mean over texts."""
+
+WIDER = 2.0
+Z = float(norm.ppf(0.975))
+
+
+@cache
+def known_reasons() -> dict[str, Any]:
+    """The table that `python -m studies.verdict` writes: coefficients, limits, their errors, what the bank holds."""
+    stored: dict[str, Any] = json.loads(files("assay.report").joinpath("known_reasons.json").read_text("utf-8"))
+    return stored
+
+
+def likely(found: Finding, unlike: Sequence[str] = ()) -> Finding:
+    """The finding of a mean economy as the probability that the explainer finds the words that decide, with interval.
+
+    The interval holds the error of the mean over texts and what other families of models in the bank would have given;
+    of a model `unlike` the bank it reaches `WIDER` times as far from the estimate, in log-odds.
+    """
+    rule = known_reasons()["explainer"]
+    error = (found.high - found.low) / (2 * Z) if math.isfinite(found.high - found.low) else 0.0
+    economies = np.clip(found.mean + error * POINTS, 0, 1)
+    drawn = np.array(rule["draws"])
+    low, high = np.quantile(_probability(drawn, economies), (0.025, 0.975))
+    mean = float(_probability(np.array([rule["coefficients"]]), np.array([found.mean]))[0, 0])
+    low, high = min(float(low), mean), max(float(high), mean)
+    if unlike:
+        low, high = (float(expit(logit(mean) + WIDER * (logit(end) - logit(mean)))) for end in (low, high))
+    return replace(found, mean=mean, low=low, high=high)
+
+
+def _probability(given: Float[np.ndarray, "D 2"], economies: Float[np.ndarray, " E"]) -> Float[np.ndarray, "D E"]:
+    return np.asarray(expit(given[:, :1] + given[:, 1:] * economies))
+
+
+def of_text(economy: float, mean: float | None = None) -> float:
+    """The probability that the highest words of one text hold what decides there.
+
+    From its own economy and the explainer's mean over texts; without the mean, from an economy with words that are
+    drawn from the model's vocabulary.
+    """
+    rules = known_reasons()
+    (start, *slopes), values = (
+        (rules["alone"]["coefficients"], [economy])
+        if mean is None
+        else (rules["text"]["coefficients"], [economy, mean])
+    )
+    return float(expit(start + np.dot(slopes, values)))
+
+
+def trusts(record: Record) -> dict[int, dict[str, float]]:
+    """How far the heatmap of each explainer can be trusted, for each text that the audit of deciding words has read."""
+    means = {f.subject: f.mean for f in record.findings if (f.audit, f.measure, f.group) == (*ECONOMY, "all") and f.n}
+    numbers = side_by_side(record, ECONOMY[0], [f"{ECONOMY[1]}:{name}" for name in means])
+    return {
+        example: {name: of_text(value, mean) for (name, mean), value in zip(means.items(), row, strict=True)}
+        for example, row in zip(texts(record, ECONOMY[0]).tolist(), numbers.tolist(), strict=True)
+        if all(map(math.isfinite, row)) and row
+    }
+
+
+def unlike(record: Record) -> list[str]:
+    """In what the audited model is unlike every model of the bank, as parts of a sentence."""
+    bank, model = known_reasons()["bank"], record.summary.get("model", {})
+    lengths = record.examples["starts"].combine_chunks().value_lengths().to_numpy() if len(record.examples) else []
+    found = []
+    if len(lengths):
+        found += _outside("its texts have {} words on average", float(np.mean(lengths)), bank["words"], 0)
+    found += _outside("it tells {} classes apart", float(len(record.summary["corpus"]["classes"])), bank["classes"], 0)
+    accuracy = (model.get("test") or {}).get("accuracy")
+    if accuracy is not None:
+        found += _outside("its accuracy is {}", accuracy, bank["accuracy"], 2)
+    network = kind(model)
+    if network not in bank["networks"]:
+        found.append(f"it is another kind of network ({network or 'not known'})")
+    return found
+
+
+def kind(model: dict[str, Any]) -> str:
+    """What sort of network a summary tells of: its encoder where it is one of ours over words, else its shape."""
+    recipe = (model.get("history") or {}).get("recipe") or {}
+    encoder, shape = (recipe.get("architecture") or {}).get("encoder"), model.get("shape", "")
+    return str(encoder if encoder and shape == "flat" else shape)
+
+
+def _outside(words: str, value: float, ends: Sequence[int | float], digits: int) -> list[str]:
+    low, high = ends
+    if low <= value <= high:
+        return []
+    told = count(round(value)) if not digits else number(value, digits)
+    return [f"{words.format(told)}, in the bank {number(float(low), digits)} to {number(float(high), digits)}"]
+
+
+def told(reasons: Sequence[str]) -> str:
+    """A sentence on a model that is unlike the bank."""
+    return f"This model is unlike those of the bank ({listed(list(reasons))}): intervals are widened."
