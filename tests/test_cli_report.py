@@ -23,7 +23,7 @@ STARTS = {"html": b"<!doctype html>", "pdf": b"%PDF-", "md": b"# Audit of", "jso
 
 @pytest.fixture(scope="module")
 def made() -> Record:
-    return synthetic_record(count=24, audits=("agreement", "permutation"))
+    return synthetic_record(count=30, audits=("deciding", "permutation"))
 
 
 @pytest.fixture(autouse=True)
@@ -68,9 +68,9 @@ def test_every_figure_of_an_audit_is_written_and_listed(assay: Caller, made: Rec
     assert code == 0
     wanted = {f"{name}.{form}" for name, draw in FIGURES.items() if draw(made) is not None}
     assert {path.name for path in Path("deep/down").iterdir()} == wanted
-    assert len(wanted) == 4
+    assert len(wanted) == 3
     assert all(name in out for name in wanted)
-    assert out.splitlines()[-1] == "Figures: deep/down (4)"
+    assert out.splitlines()[-1] == "Figures: deep/down (3)"
     for path in Path("deep/down").iterdir():
         _check(path)
 

@@ -39,7 +39,7 @@ from studies.verdict.built import TASK
 from studies.verdict.measures.fine_tuned_fidelity import FineTunedFidelity, fine_tuned
 from studies.verdict.measures.several_out import SeveralOut
 from studies.verdict.measures.soft_erasure import SoftErasure
-from studies.verdict.truth import natural, verified
+from studies.verdict.truth import constructed, natural, verified
 
 ASKED = (
     *("attention", "attention_x_gradient", "attention_x_value", "gradient", "gradient_norm", "input_x_gradient"),
@@ -52,11 +52,7 @@ SHARES = tuple(f"{name}@{share:g}" for name in ERASED[:2] for share in erasure.T
 TABLE, CURVES = "texts.parquet", "curves.npz"
 SHUFFLES = 3  # random rankings beside those of the explainers
 DRAWS = 8
-POOLS = (
-    "",
-    "vocabulary ",
-)  # where the words come from that others give way to: the texts of the corpus, the vocabulary
-
+VOCABULARY = "vocabulary "  # before the names of curves for which words are drawn from the vocabulary
 Values = dict[str, Float[np.ndarray, "B E"]]
 Measure = Callable[[Case], Mapping[str, np.ndarray]]
 
@@ -78,7 +74,9 @@ class Measured:
 
 def make(wanted: Sequence[Cell], runs: Path, device: str, jobs: int) -> None:
     """Makes all cells, several side by side; one that fails is told of and left out."""
-    wanted = sorted(wanted, key=lambda cell: ("imdb" in cell.corpus, cell.seed))  # half a bank shows every family
+    wanted = sorted(
+        wanted, key=lambda cell: ("imdb" in cell.corpus or cell.network == "minilm", cell.seed)
+    )  # half a bank shows every family
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
         waiting = {pool.submit(made, cell, runs, device): cell for cell in wanted}
         for done in as_completed(waiting):
@@ -103,15 +101,20 @@ def made(cell: Cell, runs: Path, device: str) -> str:
 
 
 def measured(cell: Cell, runs: Path, device: str = "cpu") -> tuple[dict[str, Any], Measured]:
-    """What the model of a cell is, and what its test texts give; of the first seed also by all other measures."""
+    """What the model of a cell is, and what its test texts give; where it is `whole` by all measures."""
     started = monotonic()
     model, corpus = cell.made(runs, device)
     rows, _ = tokenise(corpus.test, model.tokeniser, model.tokeniser.options.longest)
     right = predict(model.network, rows).argmax(-1) == np.array([row.label for row in rows])
-    tuned = fine_tuned(model, corpus) if isinstance(model, Trained) and cell.seed == 0 else None
-    others: list[Measure] = [_erased, _agreeing, SeveralOut(), SoftErasure()] if cell.seed == 0 else []
+    tuned = (
+        fine_tuned(model, corpus) if isinstance(model, Trained) and cell.whole and "recipe" in model.history else None
+    )
+    others: list[Measure] = [_erased, _agreeing, SeveralOut(), SoftErasure()] if cell.whole else []
     others += [] if tuned is None else [FineTunedFidelity(tuned)]
-    found = _measured(model, rows, cell.texts, others)
+    pools = {"": Pool.of(rows)} | ({VOCABULARY: Pool.of_vocabulary(model)} if cell.whole else {})
+    chosen = rows[: cell.texts]
+    held = constructed(model, chosen) if cell.constructed else verified(model, chosen, natural(rows))
+    found = _measured(model, chosen, held, others, pools)
     about = {
         "cell": cell.name, "family": cell.family, "corpus": corpus.name, "network": cell.network, "seed": cell.seed,
         "classes": len(model.classes), "accuracy": (accuracy := float(right.mean())),
@@ -122,12 +125,15 @@ def measured(cell: Cell, runs: Path, device: str = "cpu") -> tuple[dict[str, Any
     return about, found
 
 
-def _measured(model: Opened, rows: Sequence[Tokenised], texts: int, asked: Sequence[Measure]) -> Measured:
-    chosen = rows[:texts]
-    held = verified(model, chosen, natural(rows))
+def _measured(
+    model: Opened,
+    chosen: Sequence[Tokenised],
+    held: Bool[np.ndarray, " N"],
+    asked: Sequence[Measure],
+    pools: Mapping[str, Pool],
+) -> Measured:
     explainers = {name: EXPLAINERS[name] for name in ASKED if unfit(EXPLAINERS[name], model.network) is None}
-    given = zip(POOLS, (Pool.of(rows), Pool.of_vocabulary(model)), strict=True)
-    pools = {kind: pool.to(model.device) for kind, pool in given}
+    pools = {kind: pool.to(model.device) for kind, pool in pools.items()}
     lengths = np.array([places(row) for row in chosen])
     groups = by_tokens(lengths, places_at_once(model, int(lengths.max())))
     parts = []

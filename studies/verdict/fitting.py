@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from assay.audits.deciding import REFERENCES, Curves, measures
 from assay.records import read_table
 from studies.verdict.bank import Cell
-from studies.verdict.cells import CURVES, POOLS, SHUFFLES, TABLE
+from studies.verdict.cells import CURVES, SHUFFLES, TABLE, VOCABULARY
 
 ABOUT = ("cell", "family", "corpus", "network", "seed", "classes", "accuracy", "texts", "length", "verified", "device")
 OTHER = ("seconds", "task", "text", "words", "holds", "explainer")
 LEARNT, HELD = 0.95, 20
 """The accuracy of a model, and the number of its verified texts, from which its cell counts."""
 
+TEXTS = pa.schema(
+    [
+        *((name, pa.string()) for name in ("cell", "family")),
+        ("accuracy", pa.float64()),
+        ("verified", pa.int64()),
+        ("explainer", pa.string()),
+        *((name, pa.float32()) for name in ("precision", "economy", "economy alone", "mean")),
+    ]
+)
 NULL = "random"
 ALONE = "economy alone"  # with words of the vocabulary in place of those of other texts
 
@@ -66,18 +75,21 @@ def _cell(folder: Path) -> tuple[list[dict[str, Any]], pa.Table]:
     for name, each in {"precision": precision, "economy": values["economy"], ALONE: values[ALONE]}.items():
         columns[name] = each.ravel()[kept].round(4).astype(np.float32)
     columns["mean"] = np.broadcast_to(means["economy"], holds.shape).ravel()[kept].round(4).astype(np.float32)
-    return rows, pa.table(columns)
+    return rows, pa.table(columns, TEXTS)
 
 
 def followed(path: Path, names: Sequence[str]) -> dict[str, Float[np.ndarray, "N E"]]:
     """The measures of the audit of the words that decide, and its economy with words of the vocabulary."""
     stored = np.load(path)
     known = np.isin([*names, *["shuffle"] * SHUFFLES], list(REFERENCES))
-    found = {}
-    for pool in POOLS:
-        made = measures(Curves(**{name: stored[f"{pool}{name}"] for name in Curves.__annotations__}), known)
-        found |= {ALONE: made["economy"]} if pool else made
+    found = _read(stored, "", known)
+    alone = f"{VOCABULARY}whole" in stored
+    found[ALONE] = _read(stored, VOCABULARY, known)["economy"] if alone else np.full_like(found["economy"], np.nan)
     return {name: each[:, : len(names)] for name, each in found.items()}
+
+
+def _read(stored: Mapping[str, Any], pool: str, known: Bool[np.ndarray, " R"]) -> dict[str, Float[np.ndarray, "N R"]]:
+    return measures(Curves(**{name: stored[f"{pool}{name}"] for name in Curves.__annotations__}), known)
 
 
 def _means(values: Float[np.ndarray, "N E"]) -> Float[np.ndarray, " E"]:

@@ -11,6 +11,7 @@ from jaxtyping import Bool
 
 from assay.audits.deciding import drawn
 from assay.data.batches import Tokenised, by_tokens, collate
+from assay.models.predictions import predict
 from assay.models.redrawing import Pool, redrawn_probabilities
 from assay.models.store import Opened
 from assay.run.portions import TOKENS
@@ -36,6 +37,12 @@ def natural(rows: Sequence[Tokenised]) -> Pool:
             for row, kept in zip(rows, plain, strict=True)
         ]
     )
+
+
+def constructed(model: Opened, rows: Sequence[Tokenised]) -> Bool[np.ndarray, " N"]:
+    """Which texts have evidence, and the label that the model gives them: all it takes where truth is constructed."""
+    right = predict(model.network, rows).argmax(-1) == np.array([row.label for row in rows])
+    return right & np.array([row.truth is not None and bool(row.truth.any()) for row in rows])
 
 
 @torch.no_grad()

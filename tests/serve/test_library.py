@@ -46,7 +46,7 @@ def test_a_run_is_told_in_short(record: Record, tmp_path: Path) -> None:
     assert run.model.startswith("BiLSTM")
     assert run.created == record.summary["created"]
     assert run.explainers == tuple(record.summary["explainers"])
-    assert run.audits == ("agreement", "permutation", "adversary")
+    assert run.audits == ("deciding", "agreement", "permutation", "adversary")
 
 
 KINDS: dict[str, dict[str, Any]] = {

@@ -55,16 +55,17 @@ def record() -> Record:
 def folder(record: Record, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Four runs of two corpora, one of which passes."""
     home = tmp_path_factory.mktemp("runs")
-    agreed = changed(record, "agreement", "attention~leave_one_out", "tau", **STRONG)
-    agreed = changed(agreed, "permutation", "attention", "median_tvd", mean=0.3, low=0.28, high=0.32)
-    agreed = changed(agreed, "adversary", "attention", "jsd", mean=0.1, low=0.09, high=0.11)
-    films = agreed.summary["corpus"] | {"name": "films"}
+    weak = record
+    for name in record.summary["explainers"]:
+        low = 0.3 if name == "random" else 0.5
+        weak = changed(weak, "deciding", name, "economy", mean=low + 0.01, low=low, high=low + 0.02)
+    films = record.summary["corpus"] | {"name": "films"}
     other = {"description": "Transformer", "test": {"accuracy": 0.9}, "parameters": 7}
     for name, made, told in (
-        ("a/first", record, {"created": "2026-01-01T00:00:00Z"}),
-        ("a/second", record, {"created": "2026-01-02T00:00:00Z"}),
-        ("films", agreed, {"created": "2026-01-03T00:00:00Z", "corpus": films}),
-        ("other", record, {"created": "2026-01-04T00:00:00Z", "model": other}),
+        ("a/first", weak, {"created": "2026-01-01T00:00:00Z"}),
+        ("a/second", weak, {"created": "2026-01-02T00:00:00Z"}),
+        ("films", record, {"created": "2026-01-03T00:00:00Z", "corpus": films}),
+        ("other", weak, {"created": "2026-01-04T00:00:00Z", "model": other}),
     ):
         replace(made, summary=made.summary | told).write(home / name)
     (home / "a" / "model").mkdir()
@@ -177,7 +178,7 @@ def test_a_run_shows_its_verdict_and_its_files(client: TestClient, runs: dict[st
     assert (
         page.texts("h1") == [run.headline.replace(": ", ":", 1)] or run.headline.split(": ")[0] in page.texts("h1")[0]
     )
-    for verdict in verdicts(record):
+    for verdict in verdicts(run.judged()):
         assert verdict.sentence in page.texts("p")
     assert record.summary["command"] in page.texts("pre")
     assert f"assay report {run.folder}" in page.texts("code")

@@ -66,8 +66,8 @@ class Deciding:
 
     def prepared(self, bench: Bench) -> Deciding:
         """With the words to draw from, and the texts that are read."""
-        starts = range(0, len(bench.rows), AT_ONCE)
-        numbers = torch.cat([text_numbers(collate(bench.rows[start : start + AT_ONCE])) for start in starts])
+        starts, classes = range(0, len(bench.rows), AT_ONCE), len(bench.model.classes)
+        numbers = torch.cat([text_numbers(collate(bench.rows[start : start + AT_ONCE], classes)) for start in starts])
         order = mixed(numbers + mixed(torch.tensor(self.seed + 1))).argsort()
         return replace(self, pool=Pool.of(bench.rows), chosen=numbers[order[: self.texts]])
 

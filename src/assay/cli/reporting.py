@@ -117,6 +117,14 @@ def shown(record: Record, folder: Path, console: Console) -> None:
     path = folder / "report.html"
     write(record, path)
     tell(record, path, console)
+    if (line := spent(record)) is not None:
+        console.print(line, soft_wrap=True, markup=False, highlight=False)
+
+
+def spent(record: Record) -> str | None:
+    """How much of the time of an audit the verdict took, where both are known."""
+    whole, part = record.summary.get("seconds"), record.summary["audits"].get("deciding", {}).get("seconds")
+    return f"The verdict took {part:.1f} of {whole:.1f} s ({part / whole:.0%})." if whole and part else None
 
 
 def tell(record: Record, path: Path, console: Console) -> None:

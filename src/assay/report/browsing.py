@@ -16,6 +16,7 @@ from assay.records import Record
 from assay.report.chosen import Choice, choose
 from assay.report.examples import DECEIVED, EXACT, FIRST, MANY, SMALLEST, evidence, opening
 from assay.report.heatmaps import PIECE, window
+from assay.report.likely import trusted, trusts
 from assay.report.writing import number
 
 MOST = 200
@@ -123,6 +124,7 @@ class _Shown:
 
     def __init__(self, record: Record, table: pa.Table, lines: Sequence[Line], size: int) -> None:
         self.table, self.lines, self.size = table, lines, size
+        self.trusts = trusts(record)
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         rows = self.table.select([name for name in SHARED if name in self.table.column_names]).to_pylist()
@@ -139,7 +141,9 @@ class _Shown:
         first, last = window(guide.tolist(), self.size)
         spans = zip(starts[first:last].tolist(), ends[first:last].tolist(), strict=True)
         query = {"query": opening(row["query"], QUERY)} if row.get("query") else {}
-        remark = {"remark": _distance(row)} if row.get("adversary_jsd") is not None else {}
+        remark: dict[str, Any] = {"remark": _distance(row)} if row.get("adversary_jsd") is not None else {}
+        if known := self.trusts.get(row["example"]):
+            remark["trust"] = {name: trusted(value) for name, value in known.items()}
         return {
             "number": row["example"],
             "label": row["label"],

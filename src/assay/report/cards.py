@@ -13,7 +13,7 @@ from assay.report.graders import GRADERS, MEASURED, NOT_APPLICABLE
 from assay.report.items import items
 from assay.report.tables import MARKS
 from assay.report.words import TITLES
-from assay.report.yardsticks import AGREEMENT, DECIDING, JSD_FAR, LEAD_SURE, REFERENCE, SHUFFLE_SMALL, TRUTH
+from assay.report.yardsticks import AGREEMENT, DECIDING, JSD_FAR, LEAD_SURE, REFERENCE, SHUFFLE_SMALL, TRUTH, yardstick
 
 CARD_MARKS = MARKS | {MEASURED: "·"}
 
@@ -68,6 +68,21 @@ UNGRADED = {
     "word_level": "It compares models, each trained once; no limit between them can be defended.",
     "seed_variance": "It is the null for the trained adversary, not a test by itself.",
 }
+
+
+OF_MODEL = (
+    *("permutation", "adversary", "searched", "layers", "single_weight", "minimal_set", "dispersion", "sparsity"),
+    *("word_level", "frozen_uniform", "seed_variance", "guide", "trained_adversary", "deception"),
+)
+"""Audits that ask about the model and its attention, whatever a heatmap shows."""
+
+
+def speaks(record: Record, name: str) -> str:
+    """What a card is about, and whether it decides what may be shown."""
+    if name == yardstick(record).audit:
+        return "The verdict is read off this card."
+    about = "the model and its attention" if name in OF_MODEL else "the explanations"
+    return f"This card speaks of {about}; it does not decide what may be shown."
 
 
 NOTHING = "No text gave a number."

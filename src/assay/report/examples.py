@@ -12,7 +12,7 @@ from assay.records import Record
 from assay.report import heatmaps
 from assay.report.chosen import MOST, Choice, choose
 from assay.report.items import SENTENCES, items
-from assay.report.likely import TRUST, trusts
+from assay.report.likely import TRUST, trusted, trusts
 from assay.report.stacks import stacked
 from assay.report.writing import number
 
@@ -111,7 +111,7 @@ def _shown(record: Record, row: dict[str, Any], size: int, trust: Mapping[str, f
     scores = {key.removeprefix("score:"): row[key] for key in row if key.startswith("score:") and row[key] is not None}
     first = scores.get("attention") or next(iter(scores.values()), [0.0] * len(row["starts"]))
     part = heatmaps.window(first, size)
-    remarks = {name: f"trust {number(value, 2)}" for name, value in trust.items()}
+    remarks = {name: trusted(value) for name, value in trust.items()}
     strips = [Strip(name, remarks.get(name, ""), heatmaps.row(tokens, values, part)) for name, values in scores.items()]
     pair = _pair(row, tokens, strips, part)
     if row.get(DECEIVED):

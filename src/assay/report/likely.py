@@ -75,6 +75,11 @@ def of_text(economy: float, mean: float | None = None) -> float:
     return float(expit(start + np.dot(slopes, values)))
 
 
+def trusted(trust: float) -> str:
+    """How far a heatmap can be trusted, as it stands beside one."""
+    return f"trust {number(trust, 2)}"
+
+
 def trusts(record: Record) -> dict[int, dict[str, float]]:
     """How far the heatmap of each explainer can be trusted, for each text that the audit of deciding words has read."""
     means = {f.subject: f.mean for f in record.findings if (f.audit, f.measure, f.group) == (*ECONOMY, "all") and f.n}

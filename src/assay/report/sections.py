@@ -7,7 +7,7 @@ from typing import Any
 
 from assay.records import Record
 from assay.report import flips, rankings, stacks
-from assay.report.cards import RULES, Card, card
+from assay.report.cards import RULES, Card, card, speaks
 from assay.report.compared import levels
 from assay.report.compared.labels import COMPARING
 from assay.report.compared.levels import level_rows
@@ -85,7 +85,7 @@ def _section(record: Record, name: str, about: dict[str, Any]) -> Section:
         why_not=why_not,
         remark=about.get("remark"),
         whole=not by_class(record) or (name in COMPARING and _classed(record, name)),
-        rule=RULES.get(name, ""),
+        rule=" ".join(filter(None, (RULES.get(name), speaks(record, name)))),
     )
 
 

@@ -17,7 +17,10 @@ LARGEST = 64 * 2**20  # bytes of a summary
 LONGEST = 160  # letters of a name
 ENOUGH = 2000  # letters of any text in a summary
 ENDLESS = re.compile(rb'[^"]{%d}' % ENOUGH)
-JUDGED = {EXAMPLES: ("label", "predicted", "truth"), INSTANCES: ("audit", "erased:", "fraction:", "never:", "right:")}
+JUDGED = {
+    EXAMPLES: ("label", "predicted", "starts", "truth"),
+    INSTANCES: ("audit", "erased:", "fraction:", "never:", "right:"),
+}
 """The columns that verdicts are made of, by how their names start: far fewer than a file holds."""
 
 

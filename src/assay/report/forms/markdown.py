@@ -188,11 +188,15 @@ def _examples(told: dict[str, Any]) -> list[str]:
     return blocks
 
 
+def _trusted(row: dict[str, Any]) -> str:
+    return f"{row['name']} ({row['trust']})" if row.get("trust") else str(row["name"])
+
+
 def _sample(sample: dict[str, Any]) -> list[str]:
     cuts = [f"… {count(cut)} more tokens …" if cut else "" for cut in (sample["before"], sample["after"])]
     shown = " ".join(filter(None, (cuts[0], " ".join(sample["words"]), cuts[1])))
     outcome = "right" if sample["right"] else f"labelled {text(sample['label'])}"
-    rows = [[text(row["name"]), _words(sample["words"], row)] for row in sample["rows"]]
+    rows = [[text(_trusted(row)), _words(sample["words"], row)] for row in sample["rows"]]
     return [
         f"> {text(shown)}",
         *([f"Question or hypothesis: {text(sample['query'])}"] if sample["query"] else []),

@@ -13,7 +13,7 @@ from assay.report import heatmaps
 from assay.report.chosen import choose
 from assay.report.examples import DECEIVED, SMALLEST
 from assay.report.forms.plain import clipped
-from assay.report.likely import trusts
+from assay.report.likely import trusted, trusts
 
 MOST = 8
 """So many are shown where a page would show more; all of them stand in the record."""
@@ -67,7 +67,10 @@ def _sample(
         "before": first,
         "after": len(row["starts"]) - last,
         "words": [_piece(row["text"][start:end]) for start, end in zip(row["starts"], row["ends"], strict=True)][kept],
-        "rows": [_scored(name, scores[name], kept) | {"trust": trust.get(name)} for name in names]
+        "rows": [
+            _scored(name, scores[name], kept) | {"trust": trusted(trust[name]) if name in trust else None}
+            for name in names
+        ]
         + _known(record, row, kept),
         "left_out": len(scores) - len(names),
     }

@@ -52,7 +52,8 @@
       const step = steps[0] / held.steps;
       const scores = steps.slice(1).map((each) => (each === null ? null : each * step));
       const kind = row.flags ? "flags" : scores.some((score) => score < 0) ? "signed" : "weights";
-      const remark = row.column === "adversary" ? example.remark : kind === "flags" && row.none && steps[0] === 0 ? row.none : row.remark;
+      const none = kind === "flags" && row.none && steps[0] === 0;
+      const remark = row.column === "adversary" ? example.remark : none ? row.none : example.trust?.[row.name] ?? row.remark;
       found.push({ name: row.name, scores, kind, remark: remark || "", step: row.flags ? 0 : step });
     });
     return found;

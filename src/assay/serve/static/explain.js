@@ -195,7 +195,8 @@ function draw() {
   const rows = names.map((name) => {
     const scores = found.scores[name];
     const kind = scores.some((score) => score < 0) ? "signed" : "weights";
-    return { name: name.replaceAll("_", " "), scores, kind, remark: "" };
+    const trust = found.notes[name]?.trust;
+    return { name: name.replaceAll("_", " "), scores, kind, remark: trust === undefined ? "" : `trust ${trust.toFixed(2)}` };
   });
   at("grid").replaceChildren();
   at("words").querySelector(".tools").hidden = at("grid").hidden = names.length === 0;
