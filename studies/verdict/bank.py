@@ -29,8 +29,10 @@ SLOW = {"transformer": 45}  # the most texts that are measured with a network
 HOSTS = {  # corpora that code words are put into: networks that read them, seeds, how many texts are measured
     "sst": (("lstm", "gru-dot", "cnn", "transformer"), (0, 1), 90),
     "agnews": (("lstm", "cnn", "transformer"), (0, 1), 60),
-    "imdb": (("lstm", "cnn"), (0,), 45),
 }
+LONG = {"lstm": ("keyword", "synonyms", "pair", "negation", "count"), "cnn": ("keyword", "double", "majority")}
+"""The networks and rules of long texts, one seed each, as they take long."""
+
 BAGS = ("keyword", "synonyms", "double", "majority")
 """The rules that a network can learn that sees every word by itself."""
 
@@ -105,6 +107,10 @@ def _coded() -> Iterator[Cell]:
                 for rule in RULES if network != "average" else BAGS:
                     yield Cell(rule, f"planted:{rule}/{host}", network, seed, min(texts, SLOW.get(network, texts)))
 
+    for network, rules in LONG.items():
+        for rule in rules:
+            yield Cell(rule, f"planted:{rule}/imdb", network, 0, 45)
+
 
 def _synthetic() -> Iterator[Cell]:
     """Corpora of templates, of two classes."""
@@ -127,5 +133,5 @@ def _by_hand() -> Iterator[Cell]:
 
 def _pretrained() -> Iterator[Cell]:
     """Fine-tuned MiniLM, a family of its own."""
-    for rule in ("keyword", "order", "negation", "majority"):
+    for rule in ("keyword", "order", "negation"):
         yield Cell("pretrained", f"planted:{rule}/sst", "minilm", 0, 36)

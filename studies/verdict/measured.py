@@ -79,9 +79,13 @@ def rivals(explainers: pa.Table) -> pa.Table:
     return rows.filter(np.array(rows["explainer"].to_pylist()) != NULL)
 
 
+def _whole(rows: pa.Table) -> pa.Table:
+    return rows.filter(np.isfinite(rows["tau"].to_numpy().astype(float)))
+
+
 def told(explainers: pa.Table) -> list[Told]:
-    """Every measure, the most telling first. Those of the first seed alone are judged by its models."""
-    rows = rivals(explainers)
+    """Every measure, the most telling first, in the models that all of them were taken of."""
+    rows = _whole(rivals(explainers))
     precision = rows["precision"].to_numpy()
     family, cell = (np.array(rows[name].to_pylist()) for name in ("family", "cell"))
     found = []
@@ -112,7 +116,7 @@ def _spearman(values: Float[np.ndarray, " n"], precision: Float[np.ndarray, " n"
 
 def combined(explainers: pa.Table) -> dict[str, Judged]:
     """The figures of each combination with the families left out in turn, measures in units of their spread."""
-    rows = rivals(explainers)
+    rows = _whole(rivals(explainers))
     return {title: _judged(rows, names) for title, names in COMBINED.items()}
 
 

@@ -14,7 +14,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from assay.serve.library import Library, Run
 from tests.browser.noticing import noticed
-from tests.report.synthetic import changed, synthetic_record
+from tests.report.synthetic import failing, synthetic_record
 from tests.serving import served
 
 pytestmark = pytest.mark.browser
@@ -26,10 +26,8 @@ SIZES = [(390, 844), (1400, 900)]
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Four runs, one of which passes and one of which means harm, and a damaged one."""
     home = tmp_path_factory.mktemp("library")
-    record = synthetic_record(count=24)
-    good = changed(record, "agreement", "attention~leave_one_out", "tau", mean=0.9, low=0.88, high=0.92)
-    good = changed(good, "permutation", "attention", "median_tvd", mean=0.3, low=0.28, high=0.32)
-    good = changed(good, "adversary", "attention", "jsd", mean=0.1, low=0.09, high=0.11)
+    good = synthetic_record(count=30)
+    record = failing(good)
     summary = record.summary
     evil = {"corpus": summary["corpus"] | {"name": HOSTILE, "classes": [HOSTILE, "other"]}, "command": HOSTILE}
     evil |= {"model": summary["model"] | {"description": HOSTILE}, "created": "2025-01-01"}

@@ -14,7 +14,7 @@ from tests.report.erased import ERASED, smallest_set
 from tests.report.invented import EXPLAINERS, FAITHFUL, MANY, NEW, SIGNED, agreements, all_scores, found
 from tests.report.trained import MAKE, QUESTIONS, numbers
 
-__all__ = ["FAITHFUL", "MANY", "SIGNED", "changed", "synthetic_record", "worded"]
+__all__ = ["FAITHFUL", "MANY", "SIGNED", "changed", "failing", "synthetic_record", "worded"]
 
 OPENINGS = ["the film", "this story", "her second novel", "the last act", "their new play", "a quiet comedy"]
 MIDDLES = [
@@ -103,6 +103,14 @@ def changed(record: Record, audit: str, subject: str, measure: str, **values: An
         for row in record.summary["findings"]
     ]
     return replace(record, summary=record.summary | {"findings": rows})
+
+
+def failing(record: Record) -> Record:
+    """The record with explainers that all fail."""
+    for name in record.summary["explainers"]:
+        low = 0.3 if name == "random" else 0.5
+        record = changed(record, "deciding", name, "economy", mean=low + 0.01, low=low, high=low + 0.02)
+    return record
 
 
 def worded(record: Record, shape: str = "hierarchical", items: str = "sentences") -> Record:

@@ -25,10 +25,9 @@ from assay.serve.library import Library, Run
 from assay.serve.safety import POLICY
 from assay.serve.settings import Settings
 from tests.report.parsed import Page
-from tests.report.synthetic import changed, synthetic_record
+from tests.report.synthetic import failing, synthetic_record
 
 HOME = "http://127.0.0.1:8765"
-STRONG = {"mean": 0.9, "low": 0.88, "high": 0.92}
 
 
 class Live:
@@ -55,10 +54,7 @@ def record() -> Record:
 def folder(record: Record, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Four runs of two corpora, one of which passes."""
     home = tmp_path_factory.mktemp("runs")
-    weak = record
-    for name in record.summary["explainers"]:
-        low = 0.3 if name == "random" else 0.5
-        weak = changed(weak, "deciding", name, "economy", mean=low + 0.01, low=low, high=low + 0.02)
+    weak = failing(record)
     films = record.summary["corpus"] | {"name": "films"}
     other = {"description": "Transformer", "test": {"accuracy": 0.9}, "parameters": 7}
     for name, made, told in (

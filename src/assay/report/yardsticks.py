@@ -108,8 +108,8 @@ def _deciding() -> Yardstick:
         fails,
         "the words that decide",
         f"An explainer passes from a probability of {passes:.2f} on, fails below {fails:.2f} or where it is not surely "
-        "more economical than random rankings, and gets a warning in between. Of a model that is unlike those of the "
-        "bank the whole interval has to lie on one side. With fewer than 30 texts nothing is graded.",
+        "more economical than random rankings, and gets a warning in between. With a model that is unlike those of "
+        "the bank a pass takes the whole interval. With fewer than 30 texts nothing is graded.",
         f"The probability is read off {models} models whose reasons are known: how often an explainer with such an "
         "economy (how few of its highest words it takes to keep the decision, and to lose it, while words drawn from "
         "other texts stand in all other places) had found the words that decide there. On families of models that the "
@@ -155,9 +155,10 @@ class Scale:
             return "not applicable"
         if found.low <= self.null_high:
             return "fail"
-        if self.rule is TRUTH or self.unlike:
+        if self.rule is not DECIDING:
             return surely(effect, self.rule.passes, self.rule.fails)
-        return "pass" if effect.mean >= self.rule.passes else "fail" if effect.mean < self.rule.fails else "warn"
+        sure = effect.low if self.unlike else effect.mean
+        return "fail" if effect.mean < self.rule.fails else "pass" if sure >= self.rule.passes else "warn"
 
     @property
     def hopeless(self) -> bool:
