@@ -131,7 +131,9 @@ def test_explainers_are_chosen_and_two_are_compared(view: Page, address: str) ->
     for name in ("attention", "leave_one_out", "occlusion"):
         view.locator(f"[name=explainers][value={name}]").check()
     view.get_by_role("button", name="Explain", exact=True).click()
-    expect(view.locator("#grid tbody tr .grid-name")).to_have_text(["attention", "leave one out", "occlusion"])
+    names = view.locator("#grid tbody tr .grid-name")
+    expect(names).to_contain_text(["attention", "leave one out", "occlusion"])
+    expect(names.first.locator("small")).to_contain_text("trust")
     view.get_by_text("shared", exact=True).click()
     expect(view.locator("#grid .grid")).to_have_attribute("data-scale", "shared")
     view.locator("#first").select_option("attention")

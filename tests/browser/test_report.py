@@ -6,7 +6,7 @@ import shutil
 from dataclasses import replace
 
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, expect
 
 from assay.records import Record
 from assay.report.flips import flip_tables
@@ -211,7 +211,7 @@ def test_details_open_without_a_script(page: Page, address: str) -> None:
     inside = example.locator(".grid" if scripted else ".heat").first
     assert not inside.is_visible()
     example.locator("summary").click()
-    assert inside.is_visible()
+    expect(inside).to_be_visible()
 
 
 def test_a_word_shows_its_score_on_focus_without_a_script(browser: Browser, address: str) -> None:

@@ -9,13 +9,15 @@ import numpy as np
 import pytest
 import torch
 
-from assay.audits import AUDITS, COSTLY
+from assay.audits import AUDITS, COSTLY, deciding
 from assay.audits.adversary import Adversary
 from assay.audits.cases import Case
 from assay.audits.permutation import Permutation
 from assay.audits.searched import Searched
 from assay.explainers import EXPLAINERS
 from assay.explainers.needs import unfit
+from assay.explainers.random import text_numbers
+from assay.models.redrawing import Pool
 from tests import builders, pretrained
 
 KINDS = (
@@ -62,6 +64,21 @@ def cases(kind, batch):
     return [case(kind, batch, planted) for planted in (False, True)]
 
 
+@pytest.fixture(autouse=True)
+def _untrained(monkeypatch):
+    """Networks that have learnt nothing hardly decide by any words; here all words count."""
+    monkeypatch.setattr(deciding, "DECIDES", 0.0)
+
+
+def ready(audit, one):
+    """The audit with what it prepares itself with, where a batch is enough for that."""
+    if not isinstance(audit, deciding.Deciding):
+        return audit
+    batch = one.batch
+    pool = Pool(batch.ids[batch.mask], None if batch.pieces is None else batch.pieces[batch.mask])
+    return replace(audit, pool=pool, chosen=text_numbers(batch))
+
+
 def elsewhere(kind):
     """The audits that are for other models."""
     if kind in ("bert", "gpt2"):
@@ -78,7 +95,7 @@ def test_every_audit_gives_each_text_its_numbers_or_says_why_not(name, kind):
     fit = [one for one, reason in found if reason is None]
     assert fit or name in TRAINING or name in elsewhere(kind)
     for one in fit:
-        answer = QUICK[name](one)
+        answer = ready(QUICK[name], one)(one)
         assert answer.measures
         for values in answer.measures.values():
             assert values.shape == (len(texts),) and values.dtype == np.float64
@@ -95,7 +112,7 @@ def test_padding_and_the_other_texts_change_no_number(name, kind):
     """But for what is drawn at random for a batch."""
     for narrow, wide in zip(cases(kind, builders.texts()), cases(kind, builders.texts(width=16)), strict=True):
         if AUDITS[name].unfit(narrow) is None and name != "permutation":
-            expected, found = AUDITS[name](narrow).measures, AUDITS[name](wide).measures
+            expected, found = (ready(AUDITS[name], one)(one).measures for one in (narrow, wide))
             assert expected.keys() == found.keys()
             for measure, values in expected.items():
                 np.testing.assert_allclose(found[measure], values, atol=1e-7, err_msg=measure)
@@ -107,4 +124,4 @@ def test_a_barred_class_makes_no_number_infinite(name):
     for one in cases("paired-average", replace(builders.texts(), candidates=allowed)):
         assert allowed.gather(1, one.predicted[:, None]).all()
         if AUDITS[name].unfit(one) is None:
-            assert not any(np.isinf(values).any() for values in AUDITS[name](one).measures.values())
+            assert not any(np.isinf(values).any() for values in ready(AUDITS[name], one)(one).measures.values())

@@ -87,7 +87,7 @@ def test_many_explainers_leave_room_for_fewer_examples(crowd: Record) -> None:
     held = browse(crowd)
     assert held is not None
     assert held["first"] == 8
-    assert len(held["examples"]) == 24
+    assert len(held["examples"]) == 30
 
 
 def test_what_is_no_number_is_none(make: Callable[..., Record]) -> None:
