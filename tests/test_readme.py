@@ -61,3 +61,14 @@ def test_the_explainer_of_the_contributing_page_works():
     scores = names["embedding_norm"](builders.model(), batch, batch.labels)
     assert scores.shape == batch.ids.shape
     assert (scores[~batch.mask] == 0).all()
+
+
+def test_the_error_of_the_verdict_is_that_of_the_table():
+    from assay.report.likely import known_reasons
+
+    known = known_reasons()
+    told = known["explainer"]["held_out"]
+    assert f"{known['models']} models whose reasons are known" in README
+    assert f"{100 * told['wrong']:.1f} of 100 passes were wrong" in README
+    assert f"{100 * told['failed']:.1f} of 100 explainers that had found the words failed" in README
+    assert f"{100 * told['warned']:.0f} of 100 got a warning" in README

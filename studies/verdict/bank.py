@@ -133,5 +133,5 @@ def _by_hand() -> Iterator[Cell]:
 
 def _pretrained() -> Iterator[Cell]:
     """Fine-tuned MiniLM, a family of its own."""
-    for rule in ("keyword", "order", "negation"):
+    for rule in ("keyword", "order"):
         yield Cell("pretrained", f"planted:{rule}/sst", "minilm", 0, 36)
