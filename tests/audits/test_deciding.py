@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+from assay.audits import deciding
 from assay.audits.bench import Bench
 from assay.audits.cases import Case
 from assay.audits.deciding import SIZES, Deciding, curves, drawn, measured
@@ -16,7 +17,7 @@ from assay.data.text import TextOptions, Tokeniser
 from assay.errors import AssayError
 from assay.explainers.integrated import IntegratedGradients
 from assay.explainers.occlusion import leave_one_out
-from assay.explainers.random import Random
+from assay.explainers.random import Random, text_numbers
 from assay.metrics.erasure import ranks
 from assay.models.redrawing import Pool
 from assay.models.store import Opened
@@ -114,12 +115,13 @@ def test_a_text_that_does_not_decide_and_scores_that_are_missing_have_no_number(
 
 
 def prepared(rows: list[Tokenised], **options: int) -> Deciding:
-    model = builders.model(encoder="lstm")
+    model = builders.model(encoder="lstm", dtype=torch.float32)
     bench = Bench(Opened(model, Tokeniser.fit(["a"], TextOptions()), ("no", "yes"), {}), {}, rows)
     return Deciding(**options).prepared(bench)
 
 
-def test_it_reads_the_texts_that_the_seed_draws_whatever_the_batches() -> None:
+def test_it_reads_the_texts_that_the_seed_draws_whatever_the_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(deciding, "DECIDES", -1.0)  # the network of the bench has learnt nothing
     rows = texts(20)
     audit = prepared(rows, texts=7, draws=3)
     audit = replace(audit, pool=pool_of(rows))
@@ -137,6 +139,27 @@ def test_it_reads_the_texts_that_the_seed_draws_whatever_the_batches() -> None:
     assert audit.chosen is not None and other.chosen is not None
     assert set(audit.chosen.tolist()) != set(other.chosen.tolist())
     assert len(prepared(rows, texts=50).chosen) == 20  # type: ignore[arg-type]
+
+
+def test_it_draws_texts_in_which_words_decide(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The others have no number in a case of all texts, and are passed over."""
+    rows = texts(40)
+    pool = Pool.of(rows)
+    model = builders.model(encoder="lstm", dtype=torch.float32)
+    order = np.zeros((40, 1, collate(rows).ids.shape[1]), dtype=np.int64)
+    added = curves(Case(model, collate(rows), {}), pool, order, 8, 0)
+    gain = added.whole - added.empty
+    monkeypatch.setattr(deciding, "DECIDES", float(np.median(gain)))
+    audit = prepared(rows, texts=10)
+    numbers = text_numbers(collate(rows))
+    assert audit.chosen is not None and len(audit.chosen) == 10
+    assert set(audit.chosen.tolist()) <= set(numbers[torch.tensor(gain >= np.median(gain) - 1e-6)].tolist())
+    monkeypatch.setattr(deciding, "DECIDES", 2.0)
+    none = prepared(rows, texts=10)
+    assert none.chosen is not None and len(none.chosen) == 0
+    batch = collate(rows)
+    scores = {"random": Random()(Keyword(), batch, torch.zeros(40, dtype=torch.long))}
+    assert np.isnan(none(Case(Keyword(), batch, scores)).measures["economy:random"]).all()
 
 
 def test_explainers_do_not_change_each_others_numbers() -> None:

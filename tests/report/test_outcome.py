@@ -152,8 +152,8 @@ def test_counts_add_up(run: tuple[Record, tuple[str, ...]]) -> None:
 
 
 def test_tables_without_a_number_are_not_shown() -> None:
-    record = synthetic_record(count=12, audits=("deception",))
+    record = synthetic_record(count=30, audits=("deception",))
     assert "not graded" in str(Result(record))
     assert "verdict" not in str(Result(record))
     assert 'class="verdicts"' not in notebook.audit(record)
-    assert 'class="verdicts"' in notebook.audit(synthetic_record(count=12))
+    assert 'class="verdicts"' in notebook.audit(synthetic_record(count=30))

@@ -9,7 +9,7 @@ import altair as alt
 from assay.records import Record
 from assay.report.canvas import GRADE_COLOURS, INK, Figure, Rows, finish, known, layers, sheet
 from assay.report.dots import WIDTH, names
-from assay.report.verdicts import verdicts
+from assay.report.verdicts import ranked, verdicts
 from assay.report.writing import number
 from assay.report.yardsticks import NULL, TRUTH, scale
 
@@ -20,7 +20,7 @@ FEW = 10
 
 def verdict(record: Record) -> Figure | None:
     """All explainers on one scale, best first: effect with 95 % interval, the null, and the limits of the grades."""
-    graded = [v for v in verdicts(record) if v.effect is not None]
+    graded = [v for v in verdicts(record) if v.effect is not None] if ranked(record) else []
     rows: Rows = [
         {"name": v.name, "mean": v.effect, "low": v.low, "high": v.high, "grade": v.grade}
         | {"label": f"{number(v.effect, 2)}  {'null' if v.name == NULL else v.grade}"}

@@ -12,7 +12,17 @@ from assay.report.compared.together import closing, together
 from assay.report.facts import left_out
 from assay.report.graders import MEASURED, NOT_APPLICABLE
 from assay.report.likely import told
-from assay.report.verdicts import ATTENTION, Verdict, ability, likelihood, near_chance, ranked, standing, verdicts
+from assay.report.verdicts import (
+    ATTENTION,
+    GRADED,
+    Verdict,
+    ability,
+    likelihood,
+    near_chance,
+    ranked,
+    standing,
+    verdicts,
+)
 from assay.report.writing import count, interval, number
 from assay.report.yardsticks import AUC_INFORMED, FEW, NEAR_CHANCE, TRUTH, Grade, scale, yardstick
 
@@ -50,8 +60,8 @@ class Outcome:
 
     @property
     def graded(self) -> bool:
-        """Whether any explainer has a number on the yardstick, so that a table of them tells something."""
-        return any(verdict.effect is not None for verdict in self.verdicts)
+        """Whether any explainer has a grade, so that a table of them tells something."""
+        return any(verdict.grade in GRADED for verdict in self.verdicts)
 
 
 def outcome(record: Record) -> Outcome:
