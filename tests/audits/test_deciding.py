@@ -11,7 +11,7 @@ import torch
 from assay.audits import deciding
 from assay.audits.bench import Bench
 from assay.audits.cases import Case
-from assay.audits.deciding import SIZES, Deciding, curves, drawn, measured
+from assay.audits.deciding import SIZES, Deciding, curves, drawn, measured, measures
 from assay.data.batches import Tokenised, collate
 from assay.data.text import TextOptions, Tokeniser
 from assay.errors import AssayError
@@ -19,6 +19,7 @@ from assay.explainers.integrated import IntegratedGradients
 from assay.explainers.occlusion import leave_one_out
 from assay.explainers.random import Random, text_numbers
 from assay.metrics.erasure import ranks
+from assay.metrics.shortest import REACHED
 from assay.models.redrawing import Pool
 from assay.models.store import Opened
 from assay.types import Batch
@@ -79,6 +80,21 @@ def test_curves_are_means_over_texts_put_together_by_hand() -> None:
             without = np.mean([answer(top[k:], draw) for draw in range(draws)])
             assert found.only[text, 0, step] == pytest.approx(only, abs=1e-6)
             assert found.without[text, 0, step] == pytest.approx(without, abs=1e-6)
+
+
+def test_curves_that_stop_early_give_the_same_measures(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(deciding, "DECIDES", 0.0)
+    rows = texts(12)
+    batch, pool = collate(rows), pool_of(rows)
+    draw = torch.Generator().manual_seed(1)
+    scores = [torch.rand(batch.ids.shape, generator=draw).double() for _ in range(4)]
+    order = np.stack([ranks(each.numpy(), batch.mask.numpy()) for each in scores], 1)
+    case, known = Case(builders.model(encoder="lstm"), batch, {}), np.array([False, False, True, True])
+    whole, stopped = (curves(case, pool, order, 4, 0, enough) for enough in (np.inf, REACHED))
+    assert (whole.only != stopped.only).any() and (whole.without != stopped.without).any()
+    assert np.isfinite(measures(whole, known)["economy"]).any()
+    for name, values in measures(whole, known).items():
+        np.testing.assert_array_equal(measures(stopped, known)[name], values)
 
 
 def test_a_model_of_one_word_is_decided_by_that_word() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -19,7 +20,7 @@ from assay.explainers.needs import unfit
 from assay.explainers.occlusion import leave_one_out
 from assay.explainers.random import Random, mixed, text_numbers
 from assay.metrics import erasure
-from assay.metrics.shortest import economy, shortest
+from assay.metrics.shortest import REACHED, economy, shortest
 from assay.models.redrawing import Pool, redrawn_probabilities
 from assay.types import Batch, Explainer
 
@@ -116,7 +117,7 @@ def measured(
     missing = np.stack([(np.isnan(each) & mask).any(-1) for each in scores], 1)
     ranks = np.stack([erasure.ranks(each, mask) for each in scores], 1)
     own = len(case.scores) + len(more)
-    found = measures(curves(case, pool, ranks, draws, seed), np.arange(len(scores)) >= own, missing)
+    found = measures(curves(case, pool, ranks, draws, seed, REACHED), np.arange(len(scores)) >= own, missing)
     return {name: values[:, :own] for name, values in found.items()}
 
 
@@ -159,37 +160,49 @@ def measures(
 
 @dataclass(frozen=True)
 class Curves:
-    """What the model answers while R rankings of words are followed, K sizes deep, as means over draws.
+    """The probability of the decision while R rankings of words are followed, K sizes deep, as means over draws.
 
-    `only`: the probability of the decision where the highest words are kept and all others are drawn from other texts;
-    `without`: where the highest words are drawn; `stays` and `goes` are the shares of draws in which the decision then
-    stays, or is another. `whole` and `empty` are its probability for the text itself, and where all words are drawn;
-    `steady` is the share of draws in which the decision then stays.
+    `only` where the highest words are kept and all others are drawn from other texts, `without` where the highest words
+    are drawn; `whole` for the text itself, and `empty` where all words are drawn.
     """
 
     whole: Float[np.ndarray, " B"]
     empty: Float[np.ndarray, " B"]
-    steady: Float[np.ndarray, " B"]
     only: Float[np.ndarray, "B R K"]
     without: Float[np.ndarray, "B R K"]
-    stays: Float[np.ndarray, "B R K"]
-    goes: Float[np.ndarray, "B R K"]
 
 
-def curves(case: Case, pool: Pool, ranks: Int[np.ndarray, "B R T"], draws: int, seed: int) -> Curves:
-    """The curves of these rankings; draws depend on the text and the seed alone, and are the same for all rankings."""
-    words = drawn(case.batch, pool, draws, seed)
-    top = ranks[:, :, None] < np.array(SIZES)[:, None]
-    kept = np.concatenate([top, ~top], 2).reshape(len(ranks), -1, ranks.shape[-1])
-    kept = np.concatenate([np.zeros_like(kept[:, :1]), kept], 1)
-    answers = _answers(case, pool, kept, words)
-    predicted = case.predicted.cpu().numpy()
-    stays = (answers.argmax(-1) == predicted[:, None, None]).mean(-1)
-    sure = np.take_along_axis(answers, predicted[:, None, None, None], -1)[..., 0].mean(-1)
-    whole = np.take_along_axis(numpy(case.probabilities), predicted[:, None], -1)[:, 0]
-    shape = (len(ranks), ranks.shape[1], 2, len(SIZES))
-    sures, stay = (values[:, 1:].reshape(shape) for values in (sure, stays))
-    return Curves(whole, sure[:, 0], stays[:, 0], sures[:, :, 0], sures[:, :, 1], stay[:, :, 0], 1 - stay[:, :, 1])
+def curves(
+    case: Case, pool: Pool, ranks: Int[np.ndarray, "B R T"], draws: int, seed: int, enough: float = math.inf
+) -> Curves:
+    """The curves of these rankings; draws depend on the text and the seed alone, and are the same for all rankings.
+
+    A ranking whose words account for the share `enough` of what the text adds is followed no further: what comes after
+    is what was read last. So is one of a text whose words hardly decide, unless all is asked for.
+    """
+    words, predicted = drawn(case.batch, pool, draws, seed), case.predicted.cpu().numpy()[:, None]
+    whole = np.take_along_axis(numpy(case.probabilities), predicted, -1)[:, 0]
+    rows, rankings, tokens = ranks.shape
+
+    def sure(kept: Bool[np.ndarray, "B N T"]) -> Float[np.ndarray, "B N"]:
+        answers = _answers(case, pool, kept, words).mean(2)
+        return np.asarray(np.take_along_axis(answers, predicted[:, None], -1)[..., 0])
+
+    empty = sure(np.zeros((rows, 1, tokens), dtype=bool))[:, 0]
+    added = (whole - empty)[:, None, None]
+    divisor = np.where(added >= DECIDES, added, 1)
+    going = np.broadcast_to((added >= DECIDES) | math.isinf(enough), (rows, rankings, 2))
+    last = np.stack(np.broadcast_arrays(empty[:, None], whole[:, None]), -1).repeat(rankings, 1)
+    read = np.empty((rows, rankings, 2, len(SIZES)))
+    for step, size in enumerate(SIZES):
+        top = ranks < size
+        sets = np.stack([top, ~top], 2) & going[..., None]  # those that are followed no further are one set
+        found = sure(sets.reshape(rows, -1, tokens)).reshape(rows, rankings, 2)
+        last = np.where(going, found, last)
+        read[..., step] = last
+        risen = np.stack([last[..., 0] - empty[:, None], whole[:, None] - last[..., 1]], -1)
+        going = going & (risen / divisor < enough)
+    return Curves(whole, empty, read[:, :, 0], read[:, :, 1])
 
 
 def _decides(case: Case, pool: Pool, draws: int, seed: int) -> Bool[np.ndarray, " B"]:
