@@ -6,9 +6,12 @@ hook = install_import_hook("assay", "beartype.beartype")
 
 import os  # noqa: E402
 
+import hypothesis  # noqa: E402
 import pytest  # noqa: E402
 import torch  # noqa: E402
 
+hypothesis.settings.register_profile("untimed", deadline=None)  # a busy machine is no failure
+hypothesis.settings.load_profile("untimed")
 torch.set_num_threads(1)  # the same rounding everywhere
 os.environ["ASSAY_WORKERS"] = "1"  # starting a process takes longer than the trainings here
 

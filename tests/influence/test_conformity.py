@@ -119,7 +119,7 @@ def test_p_values_count_examples_that_conform_no_better() -> None:
 ROWS = some.lists(some.tuples(some.integers(1, 9), some.booleans(), some.booleans()), min_size=1, max_size=12)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(ROWS)
 def test_the_threshold_is_the_best_of_all(rows: list[tuple[int, bool, bool]]) -> None:
     sure = 0.5 + np.array([row[0] for row in rows]) / 20

@@ -66,7 +66,7 @@ def test_rows_that_are_almost_sorted_agree_with_scipy(size: int) -> None:
     np.testing.assert_allclose(result.p, scipy_rows(x, y, np.ones(x.shape, dtype=bool))[1], rtol=1e-9)
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=200, derandomize=True)
 @given(
     st.lists(
         st.tuples(

@@ -17,7 +17,7 @@ from assay.study.trials import Asked, Kind, Source, Trial
 from tests.study import small
 
 words = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8)
-few = settings(max_examples=25, deadline=None)
+few = settings(max_examples=25)
 drawn = st.fixed_dictionaries(
     {
         "corpus": st.fixed_dictionaries(
