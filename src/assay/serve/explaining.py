@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from assay.errors import AssayError, unknown
 from assay.intervene.acts import Act
+from assay.report.likely import TRUST
 from assay.serve.bench import Bench
 from assay.serve.bounded import Bounded
 from assay.serve.pages import page
@@ -61,7 +62,7 @@ class AskedAttention(Asked):
 def explain_page(request: Request) -> HTMLResponse:
     """The page; what it shows is in its address."""
     limit = request.app.state.settings.limits.text
-    return page("explain.html.jinja", "/", benches=list(request.app.state.benches), limit=limit)
+    return page("explain.html.jinja", "/", benches=list(request.app.state.benches), limit=limit, trust=TRUST)
 
 
 @router.get("/api/models")
