@@ -46,7 +46,9 @@ def main() -> None:
         explainers, texts = gathered(options.runs, wanted)
         if options.small or starts:
             cases = of_explainers(explainers)
-            progress.console.print(judgements({"economy": judged(*held_out(cases), cases)}), highlight=False)
+            progress.console.print(
+                judgements({"economy": judged(*held_out(cases), cases)}), highlight=False, soft_wrap=True
+            )
             return
         for name, table in (("explainers", explainers), ("texts", texts)):
             write_table(table, RESULTS / f"{name}.parquet")
