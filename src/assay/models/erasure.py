@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import torch
@@ -59,23 +60,37 @@ def version_probabilities(
     x = model.embed(batch)
     there = kept if blank is None else batch.mask[example]
     lengths = (extents(batch)[example] * there).sum(-1) + asked(batch)[example]
+
+    def read(chosen: Int[Tensor, " n"], width: int) -> Float[Tensor, "n C"]:
+        rows = example[chosen]
+        if blank is None:
+            places = left(kept[chosen])[:, :width]
+            return model(x[rows[:, None], places], gathered(batch, rows, places, kept[chosen])).probabilities
+        places = torch.arange(width, device=x.device).expand(len(chosen), -1)
+        filled = torch.where(kept[chosen, :width, None], x[rows, :width], blank)
+        return model(filled, gathered(batch, rows, places, batch.mask[rows])).probabilities
+
+    return read_alike(lengths, there.sum(-1), capacity(model, x.device), read)
+
+
+def read_alike(
+    lengths: Int[Tensor, " N"],
+    words: Int[Tensor, " N"],
+    limit: int,
+    read: Callable[[Int[Tensor, " n"], int], Float[Tensor, "n C"]],
+) -> Float[Tensor, "N C"]:
+    """What is read of N versions, those of like length together, as many at once as have `limit` places.
+
+    `read` is given the numbers of some versions and the most words that one of them has.
+    """
     order = lengths.argsort(stable=True, descending=True)  # the longest first: what fits then fits to the end
-    sizes, words = lengths[order].tolist(), there.sum(-1)[order].tolist()
-    limit = capacity(model, x.device)
+    sizes, widths = lengths[order].tolist(), words[order].tolist()
     parts: list[Tensor] = []
     start = 0
     while start < len(order):
         stop = start + max(1, limit // max(1, sizes[start]))
-        width, chosen = max(1, *words[start:stop]), order[start:stop]
-        rows = example[chosen]
-        if blank is None:
-            places = left(kept[chosen])[:, :width]
-            parts.append(model(x[rows[:, None], places], gathered(batch, rows, places, kept[chosen])).probabilities)
-        else:
-            places = torch.arange(width, device=x.device).expand(len(chosen), -1)
-            filled = torch.where(kept[chosen, :width, None], x[rows, :width], blank)
-            parts.append(model(filled, gathered(batch, rows, places, batch.mask[rows])).probabilities)
-        start += len(chosen)
+        parts.append(read(order[start:stop], max(1, *widths[start:stop])))
+        start = stop
     answers = torch.cat(parts)
     return torch.empty_like(answers).index_copy(0, order, answers)
 

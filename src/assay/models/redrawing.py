@@ -13,11 +13,12 @@ from torch.nn.utils.rnn import pad_sequence
 from assay.data.batches import Tokenised, tokenise
 from assay.data.examples import Example
 from assay.data.text import SPECIAL
-from assay.models.erasure import asked, capacity
+from assay.models.erasure import asked, capacity, extents, read_alike
 from assay.models.store import Opened
 from assay.types import Batch, Model
 
 WORDS = 4096
+"""Of so many words of a vocabulary, or fewer, all are taken."""
 
 
 @dataclass(frozen=True)
@@ -32,11 +33,11 @@ class Pool:
         """All words of these texts."""
         subwords = [word[word >= 0] for row in rows if row.pieces is not None for word in row.pieces]
         pieces = pad_sequence(subwords, batch_first=True, padding_value=-1) if subwords else None
-        return cls(torch.cat([row.ids for row in rows]), pieces)
+        return cls(torch.cat([torch.zeros(0, dtype=torch.long), *(row.ids for row in rows)]), pieces)
 
     @classmethod
     def of_vocabulary(cls, model: Opened) -> Pool:
-        """Words of the model's vocabulary, `WORDS` of them at most: where no other texts are at hand."""
+        """Words of the model's vocabulary, evenly over it, `WORDS` to twice as many: where no texts are at hand."""
         words = [word for word in model.tokeniser.vocabulary if word not in SPECIAL]
         step = max(1, len(words) // WORDS)
         rows, _ = tokenise([Example(word, 0) for word in words[::step]], model.tokeniser, 100)
@@ -77,15 +78,10 @@ def redrawn_probabilities(
 
     `drawn` are indices into the pool. Versions of like length are read together, as many at once as `capacity` allows.
     """
-    lengths = batch.lengths[example] + asked(batch)[example]
-    order = lengths.argsort(stable=True, descending=True)
-    sizes, words = lengths[order].tolist(), batch.lengths[example][order].tolist()
-    limit, parts, start = capacity(model, kept.device), [], 0
-    while start < len(order):
-        stop = start + max(1, limit // max(1, sizes[start]))
-        chosen, width = order[start:stop], max(1, words[start])
+
+    def read(chosen: Int[Tensor, " n"], width: int) -> Float[Tensor, "n C"]:
         version = pool.put(batch[example[chosen]].narrowed(width), kept[chosen, :width], drawn[chosen, :width])
-        parts.append(model(model.embed(version), version).probabilities)
-        start += len(chosen)
-    answers = torch.cat(parts)
-    return torch.empty_like(answers).index_copy(0, order, answers)
+        return model(model.embed(version), version).probabilities
+
+    lengths = (extents(batch).sum(-1) + asked(batch))[example]
+    return read_alike(lengths, batch.lengths[example], capacity(model, kept.device), read)
