@@ -13,13 +13,13 @@ from torch import Tensor
 
 from assay.audits.bench import Bench
 from assay.audits.cases import Answer, Case, numpy
+from assay.audits.rankings import CHANCE, distinct, ranked, shuffled
 from assay.data.batches import collate
 from assay.errors import AssayError
 from assay.explainers.integrated import IntegratedGradients
 from assay.explainers.needs import unfit
 from assay.explainers.occlusion import leave_one_out
-from assay.explainers.random import Random, mixed, text_numbers
-from assay.metrics import erasure
+from assay.explainers.random import mixed, text_numbers
 from assay.metrics.shortest import REACHED, economy, shortest
 from assay.models.redrawing import Pool, redrawn_probabilities
 from assay.types import Batch, Explainer
@@ -27,9 +27,8 @@ from assay.types import Batch, Explainer
 SIZES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
 """How many of the highest words are kept or drawn anew: nobody reads further down a ranking."""
 
-TRIED = 6
+TRIED = 6  # times as many texts are looked at, at most, as are read
 AT_ONCE = 1000  # texts whose numbers are made together
-CHANCE = "chance"
 FIRST_SHUFFLE = 1 << 33  # seeds of random rankings start here, far from those of explainers and of other audits
 DECIDES = 0.25
 """The words of a text must make its decision so much more probable than words drawn from other texts do."""
@@ -77,8 +76,9 @@ class Deciding:
         for start in range(0, min(len(order), TRIED * self.texts), self.texts):
             tried = order[start : start + self.texts].tolist()
             batch = collate([bench.rows[place] for place in tried], classes).to(bench.model.device)
-            usable = _decides(Case(bench.model.network, batch, {}), pool, self.draws, self.seed)
-            chosen += [place for place, decides in zip(tried, usable.tolist(), strict=True) if decides]
+            words = drawn(batch, pool, self.draws, self.seed)
+            whole, empty = _ends(Case(bench.model.network, batch, {}), pool, words)
+            chosen += np.array(tried)[whole - empty >= DECIDES].tolist()
             if len(chosen) >= self.texts:
                 break
         return replace(self, pool=pool, chosen=numbers[chosen[: self.texts]])
@@ -97,9 +97,8 @@ class Deciding:
         """The measures of the texts that are read."""
         assert self.pool is not None
         read = case.part(chosen)
-        first = FIRST_SHUFFLE + self.seed * self.shuffles
-        shuffled = [Random(first + place)(read.model, read.batch, read.predicted) for place in range(self.shuffles)]
-        found = measured(read, self.pool.to(chosen.device), self.draws, self.seed, shuffled)
+        chance = shuffled(read, FIRST_SHUFFLE + self.seed * self.shuffles, self.shuffles)
+        found = measured(read, self.pool.to(chosen.device), self.draws, self.seed, chance)
         size = len(read.scores)
         columns: dict[str, np.ndarray] = {}
         for measure, values in found.items():
@@ -112,10 +111,8 @@ def measured(
     case: Case, pool: Pool, draws: int = 8, seed: int = 0, more: Sequence[Tensor] = ()
 ) -> dict[str, Float[np.ndarray, "B R"]]:
     """Each of `MEASURES` for all scores of the case, and for those of `more` rankings after them."""
-    mask = case.batch.mask.cpu().numpy()
-    scores = [numpy(each) for each in (*case.scores.values(), *more, *_references(case))]
-    missing = np.stack([(np.isnan(each) & mask).any(-1) for each in scores], 1)
-    ranks = np.stack([erasure.ranks(each, mask) for each in scores], 1)
+    scores = [*case.scores.values(), *more, *_references(case)]
+    ranks, missing = ranked(scores, case.batch.mask.cpu().numpy())
     own = len(case.scores) + len(more)
     found = measures(curves(case, pool, ranks, draws, seed, REACHED), np.arange(len(scores)) >= own, missing)
     return {name: values[:, :own] for name, values in found.items()}
@@ -180,15 +177,9 @@ def curves(
     A ranking whose words account for the share `enough` of what the text adds is followed no further: what comes after
     is what was read last. So is one of a text whose words hardly decide, unless all is asked for.
     """
-    words, predicted = drawn(case.batch, pool, draws, seed), case.predicted.cpu().numpy()[:, None]
-    whole = np.take_along_axis(numpy(case.probabilities), predicted, -1)[:, 0]
+    words = drawn(case.batch, pool, draws, seed)
+    whole, empty = _ends(case, pool, words)
     rows, rankings, tokens = ranks.shape
-
-    def sure(kept: Bool[np.ndarray, "B N T"]) -> Float[np.ndarray, "B N"]:
-        answers = _answers(case, pool, kept, words).mean(2)
-        return np.asarray(np.take_along_axis(answers, predicted[:, None], -1)[..., 0])
-
-    empty = sure(np.zeros((rows, 1, tokens), dtype=bool))[:, 0]
     added = (whole - empty)[:, None, None]
     divisor = np.where(added >= DECIDES, added, 1)
     going = np.broadcast_to((added >= DECIDES) | math.isinf(enough), (rows, rankings, 2))
@@ -197,7 +188,7 @@ def curves(
     for step, size in enumerate(SIZES):
         top = ranks < size
         sets = np.stack([top, ~top], 2) & going[..., None]  # those that are followed no further are one set
-        found = sure(sets.reshape(rows, -1, tokens)).reshape(rows, rankings, 2)
+        found = _sure(case, pool, sets.reshape(rows, -1, tokens), words).reshape(rows, rankings, 2)
         last = np.where(going, found, last)
         read[..., step] = last
         risen = np.stack([last[..., 0] - empty[:, None], whole[:, None] - last[..., 1]], -1)
@@ -205,16 +196,15 @@ def curves(
     return Curves(whole, empty, read[:, :, 0], read[:, :, 1])
 
 
-def _decides(case: Case, pool: Pool, draws: int, seed: int) -> Bool[np.ndarray, " B"]:
-    """In which texts the words make the decision more probable than drawn words do, by `DECIDES` at least."""
-    nothing = np.zeros((len(case.batch), 1, case.batch.ids.shape[1]), dtype=bool)
-    answers = _answers(case, pool, nothing, drawn(case.batch, pool, draws, seed))[:, 0].mean(1)
-    predicted = case.predicted.cpu().numpy()[:, None]
-    added = np.take_along_axis(numpy(case.probabilities) - answers, predicted, -1)[:, 0]
-    return np.asarray(added >= DECIDES)
+def _ends(
+    case: Case, pool: Pool, words: Int[Tensor, "B D T"]
+) -> tuple[Float[np.ndarray, " B"], Float[np.ndarray, " B"]]:
+    """The probability of the decision for the whole text, and where all of its words are drawn."""
+    whole = np.take_along_axis(numpy(case.probabilities), case.predicted.cpu().numpy()[:, None], -1)[:, 0]
+    return whole, _sure(case, pool, np.zeros((len(case.batch), 1, case.batch.ids.shape[1]), dtype=bool), words)[:, 0]
 
 
-def drawn(batch: Batch, pool: Pool, draws: int, seed: int) -> Int[torch.Tensor, "B D T"]:
+def drawn(batch: Batch, pool: Pool, draws: int, seed: int) -> Int[Tensor, "B D T"]:
     """A word of the pool for each draw and position, as its number; it depends on the text and the seed alone."""
     device = batch.ids.device
     numbers = torch.arange(1, draws + 1, device=device) + (seed << 20)
@@ -223,20 +213,14 @@ def drawn(batch: Batch, pool: Pool, draws: int, seed: int) -> Int[torch.Tensor, 
     return (mixed(texts[..., None] + positions) & ((1 << 62) - 1)) % len(pool)
 
 
-def _answers(
-    case: Case, pool: Pool, kept: Bool[np.ndarray, "B N T"], drawn: Int[torch.Tensor, "B D T"]
-) -> Float[np.ndarray, "B N D C"]:
-    """The probabilities for every set of words that is kept, with each draw of the others; equal sets are read once."""
-    rows, sets, tokens = kept.shape
-    kept = kept & case.batch.mask.cpu().numpy()[:, None]
-    example = np.arange(rows).repeat(sets)
-    flat = kept.reshape(-1, tokens)
-    bits = np.ascontiguousarray(np.concatenate([example[:, None].view(np.uint8), np.packbits(flat, axis=-1)], 1))
-    _, first, place = np.unique(bits.view(f"V{bits.shape[1]}")[:, 0], return_index=True, return_inverse=True)
-    whose, left = (torch.from_numpy(values[first]).to(drawn.device) for values in (example, flat))
-    draws = drawn.shape[1]
-    example_of, kept_of = whose.repeat_interleave(draws), left.repeat_interleave(draws, 0)
-    words = drawn[whose].reshape(-1, tokens)
-    read = redrawn_probabilities(case.quick, case.batch, pool, example_of, kept_of, words)
-    found = numpy(read).reshape(len(first), draws, -1)
-    return found[place].reshape(rows, sets, draws, -1)
+def _sure(
+    case: Case, pool: Pool, kept: Bool[np.ndarray, "B N T"], words: Int[Tensor, "B D T"]
+) -> Float[np.ndarray, "B N"]:
+    """The mean probability of the decision over the draws of what is not kept; equal sets are read once."""
+    whose, left, place = distinct(kept, case.batch.mask.cpu().numpy())
+    whose, left = whose.to(words.device), left.to(words.device)
+    draws = words.shape[1]
+    example, sets = whose.repeat_interleave(draws), left.repeat_interleave(draws, 0)
+    read = redrawn_probabilities(case.quick, case.batch, pool, example, sets, words[whose].flatten(0, 1))
+    decided = numpy(read.gather(-1, case.predicted[example][:, None]))
+    return np.asarray(decided.reshape(-1, draws).mean(-1)[place].reshape(kept.shape[:2]))

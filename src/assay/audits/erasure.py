@@ -6,17 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 from jaxtyping import Bool, Float, Int
 
 from assay.audits.cases import Answer, Case, numpy
+from assay.audits.rankings import CHANCE, distinct, ranked, shuffled
 from assay.errors import AssayError
-from assay.explainers.random import Random
 from assay.metrics import erasure
 from assay.models.erasure import version_probabilities
 from assay.types import BlankModel
 
-CHANCE = "chance"
 FIRST_SHUFFLE = 1 << 32  # seeds of random rankings start here, far from those of any explainer
 GAINS = {"comprehensiveness": True, "sufficiency": False, "flip": False, "morf": False}
 """The measures that are compared with chance, and whether a high value is the good one."""
@@ -90,18 +88,11 @@ class Erasure:
         return None
 
     def __call__(self, case: Case) -> Answer:
-        rankings = [*case.scores.values(), *self._shuffled(case)]
-        mask = case.batch.mask.cpu().numpy()
-        missing = np.stack([(np.isnan(numpy(scores)) & mask).any(-1) for scores in rankings], 1)
-        ranks = np.stack([erasure.ranks(numpy(scores), mask) for scores in rankings], 1)
+        chance = shuffled(case, FIRST_SHUFFLE + self.seed * self.shuffles, self.shuffles)
+        ranks, missing = ranked([*case.scores.values(), *chance], case.batch.mask.cpu().numpy())
         measures = self._measures(self._read(case, ranks))
         found = {name: np.where(missing, np.nan, values) for name, values in measures.items()}
         return Answer(_named(found, list(case.scores)))
-
-    def _shuffled(self, case: Case) -> list[torch.Tensor]:
-        first = FIRST_SHUFFLE + self.seed * self.shuffles
-        seeds = range(first, first + self.shuffles)
-        return [Random(seed)(case.model, case.batch, case.predicted) for seed in seeds]
 
     def _read(self, case: Case, ranks: Int[np.ndarray, "B R T"]) -> Curves:
         points = erasure.grid(case.batch.lengths.cpu().numpy(), self.thresholds, self.prefixes)
@@ -143,15 +134,11 @@ class Erasure:
 
 def _answers(case: Case, kept: Bool[np.ndarray, "B R G T"], removal: str) -> Float[np.ndarray, "B R G C"]:
     """The probabilities when these tokens are left; what several rankings leave of a text is read once."""
-    kept = kept & case.batch.mask.cpu().numpy()[:, None, None]
-    example = np.arange(len(kept)).repeat(kept.shape[1] * kept.shape[2])
-    versions = kept.reshape(len(example), -1)
-    bits = np.concatenate([example[:, None].view(np.uint8), np.packbits(versions, axis=-1)], 1)
-    keys = np.ascontiguousarray(bits).view(f"V{bits.shape[1]}")[:, 0]
-    _, first, place = np.unique(keys, return_index=True, return_inverse=True)
-    whose, left = (torch.from_numpy(values[first]).to(case.batch.ids.device) for values in (example, versions))
-    read = version_probabilities(case.quick, case.batch, whose, left, removal)
-    return numpy(read)[place].reshape(*kept.shape[:3], -1)
+    device = case.batch.ids.device
+    sets = kept.reshape(len(kept), -1, kept.shape[-1])
+    whose, left, place = distinct(sets, case.batch.mask.cpu().numpy())
+    read = version_probabilities(case.quick, case.batch, whose.to(device), left.to(device), removal)
+    return np.asarray(numpy(read)[place].reshape(*kept.shape[:3], -1))
 
 
 def _named(measures: dict[str, Float[np.ndarray, "B R"]], names: Sequence[str]) -> dict[str, Float[np.ndarray, " B"]]:

@@ -16,6 +16,7 @@ from torch import Tensor
 from assay import progress
 from assay.audits.bench import FOREIGN, LACKING, Bench
 from assay.audits.cases import Answer, Case
+from assay.audits.rankings import CHANCE
 from assay.audits.retraining import Retraining, Splits
 from assay.data.batches import collate
 from assay.explainers.random import Random
@@ -23,7 +24,6 @@ from assay.models import store
 from assay.models.network import Network
 from assay.types import Batch, Explainer
 
-CHANCE = "chance"
 Answers = Int[np.ndarray, " N"]
 """The class that a retrained model predicts for each audited text."""
 
