@@ -93,6 +93,14 @@ def test_nothing_is_said_of_a_text_that_hardly_decides_or_of_another_class() -> 
     assert TRUST not in str(other) and UNTRUSTED not in str(other)
 
 
+def test_a_model_that_knows_no_words_has_no_trust() -> None:
+    tokeniser = Tokeniser.fit([""], TextOptions(min_count=1))
+    network = Classifier(Architecture(encoder="none", embedding=2), len(tokeniser.vocabulary), 2)
+    found = explain(Opened(network.eval(), tokeniser, ("without", "with"), {}), TEXT, ["leave_one_out"])
+    assert found.notes == {"leave_one_out": {}}
+    assert UNTRUSTED in str(found)
+
+
 def test_trust_is_the_same_each_time() -> None:
     first, second = (explain(opened(), TEXT, ["random"], seed=3) for _ in range(2))
     assert first == replace(second)

@@ -167,8 +167,10 @@ def _trust(
     """How likely the highest words of each explainer hold what decides, with words of the vocabulary for the others."""
     from assay.report.likely import of_text
 
-    case = Case(model.network, batch, scores, seed)
-    economies = measured(case, Pool.of_vocabulary(model).to(model.device), seed=seed)["economy"][0]
+    pool = Pool.of_vocabulary(model).to(model.device)
+    if not len(pool):
+        return {}
+    economies = measured(Case(model.network, batch, scores, seed), pool, seed=seed)["economy"][0]
     pairs = zip(scores, economies.tolist(), strict=True)
     return {name: {TRUSTED: of_text(economy)} for name, economy in pairs if math.isfinite(economy)}
 
