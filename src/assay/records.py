@@ -21,6 +21,7 @@ from assay.files import whole, write_text
 SUMMARY, INSTANCES, EXAMPLES = "summary.json", "instances.parquet", "examples.parquet"
 FIRST_LAYER = "first_layer"  # of a summary: the number of the lowest layer; earlier ones lack it and count from 1
 NEEDED = ("corpus", "explainers", "audits", "findings")  # what a summary must hold to be shown
+CHANCE = "chance"  # of a finding: the subject of what random rankings that an audit draws itself reach on average
 
 
 @dataclass(frozen=True)

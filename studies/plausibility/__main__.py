@@ -16,14 +16,13 @@ import hashlib
 from dataclasses import replace
 from pathlib import Path
 
-from assay.audits.erasure import CHANCE
 from assay.data.corpora import corpus
 from assay.explainers import EXPLAINERS
 from assay.explainers.choice import separated
 from assay.models.options import Training
 from assay.models.presets import PRESETS
 from assay.models.recipes import Recipe, train
-from assay.records import Record
+from assay.records import CHANCE, Record
 from assay.run.audit import audit
 from assay.run.plan import AuditPlan
 from studies.pages import made, put, table

@@ -11,7 +11,7 @@ import torch
 
 from assay.audits import retraining
 from assay.audits.retraining import Retraining, Splits, ranking, without
-from assay.audits.roar import CHANCE, Roar
+from assay.audits.roar import Roar
 from assay.data.batches import tokenise
 from assay.data.planted.keyword import KEYWORDS
 from assay.data.text import SPECIAL, UNKNOWN
@@ -20,6 +20,7 @@ from assay.explainers.gradients import Gradient, input_x_gradient
 from assay.explainers.random import Random
 from assay.models import predictions, recipes, training
 from assay.models.checkpoints import Checkpoint
+from assay.records import CHANCE
 from tests.audits import benches
 
 UNKNOWN_ID = SPECIAL.index(UNKNOWN)

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from assay.audits.bench import Bench
 from assay.audits.cases import Answer, Case, numpy
-from assay.audits.rankings import CHANCE, distinct, ranked, shuffled
+from assay.audits.rankings import distinct, ranked, shuffled
 from assay.data.batches import collate
 from assay.errors import AssayError
 from assay.explainers.integrated import IntegratedGradients
@@ -22,6 +22,7 @@ from assay.explainers.occlusion import leave_one_out
 from assay.explainers.random import mixed, text_numbers
 from assay.metrics.shortest import REACHED, economy, shortest
 from assay.models.redrawing import Pool, redrawn_probabilities
+from assay.records import CHANCE
 from assay.types import Batch, Explainer
 
 SIZES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)

@@ -9,10 +9,11 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from assay.audits.cases import Answer, Case, numpy
-from assay.audits.rankings import CHANCE, distinct, ranked, shuffled
+from assay.audits.rankings import distinct, ranked, shuffled
 from assay.errors import AssayError
 from assay.metrics import erasure
 from assay.models.erasure import version_probabilities
+from assay.records import CHANCE
 from assay.types import BlankModel
 
 FIRST_SHUFFLE = 1 << 32  # seeds of random rankings start here, far from those of any explainer

@@ -13,9 +13,6 @@ from assay.audits.cases import Case, numpy
 from assay.explainers.random import Random
 from assay.metrics import erasure
 
-CHANCE = "chance"
-"""The subject of what random rankings reach on average."""
-
 
 def shuffled(case: Case, first: int, count: int) -> list[Float[Tensor, "B T"]]:
     """The scores of `count` random rankings, with seeds from the `first` on."""

@@ -16,12 +16,12 @@ from torch import Tensor
 from assay import progress
 from assay.audits.bench import FOREIGN, LACKING, Bench
 from assay.audits.cases import Answer, Case
-from assay.audits.rankings import CHANCE
 from assay.audits.retraining import Retraining, Splits
 from assay.data.batches import collate
 from assay.explainers.random import Random
 from assay.models import store
 from assay.models.network import Network
+from assay.records import CHANCE
 from assay.types import Batch, Explainer
 
 Answers = Int[np.ndarray, " N"]

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import altair as alt
 
-from assay.records import Finding, Record
+from assay.records import CHANCE, Finding, Record
 from assay.report.canvas import CLASS_COLOURS, INK, Figure, Rows, finish, layers, sheet
 from assay.report.dots import SHAPES
 from assay.report.measures import BASELINES
-from assay.report.yardsticks import CHANCE
 
 FEW = 5
 """More lines than this cannot be told apart."""

@@ -10,13 +10,12 @@ from jaxtyping import Float
 from scipy.stats import rankdata
 
 from assay.metrics.paired import tied
-from assay.records import Record
+from assay.records import CHANCE, Record
 from assay.report.instances import side_by_side
 from assay.report.likely import known_reasons
 from assay.report.measures import BASELINES, COLUMNS, Measure
 from assay.report.verdicts import GRADED, Verdict, verdicts
 from assay.report.writing import listed, number
-from assay.report.yardsticks import CHANCE
 
 PLACES = 3
 

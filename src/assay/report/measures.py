@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from assay.records import CHANCE
 from assay.report.compared import labels
-from assay.report.yardsticks import CHANCE, NULL
+from assay.report.yardsticks import NULL
 
 MOST = 15
 """More explainers than this are not drawn in one figure of dots; the table below it holds all."""

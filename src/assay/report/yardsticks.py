@@ -11,13 +11,13 @@ import pyarrow as pa
 import pyarrow.compute
 
 from assay.metrics.divergence import MAX_JSD
-from assay.records import Finding, Record
+from assay.records import CHANCE, Finding, Record
 from assay.report.likely import known_reasons, likely, unlike
 
 Grade = Literal["pass", "warn", "fail", "reference", "not applicable"]
 REFERENCE = "leave_one_out"
-NULL, CHANCE = "random", "chance"
-"""What random scores are called: as an explainer, and where an audit draws them itself."""
+NULL = "random"
+"""What random scores are called as an explainer; those that an audit draws itself are CHANCE."""
 
 SAME = 0.999
 """From this τ on an explainer is the reference itself: for two classes, occlusion is leave-one-out with a sign."""
