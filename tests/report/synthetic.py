@@ -14,7 +14,7 @@ from tests.report.erased import ERASED, smallest_set
 from tests.report.invented import EXPLAINERS, FAITHFUL, MANY, NEW, SIGNED, agreements, all_scores, found
 from tests.report.trained import MAKE, QUESTIONS, numbers
 
-__all__ = ["FAITHFUL", "MANY", "SIGNED", "changed", "failing", "synthetic_record", "worded"]
+__all__ = ["FAITHFUL", "MANY", "SIGNED", "changed", "failing", "synthetic_record", "thinned", "worded"]
 
 OPENINGS = ["the film", "this story", "her second novel", "the last act", "their new play", "a quiet comedy"]
 MIDDLES = [
@@ -103,6 +103,16 @@ def changed(record: Record, audit: str, subject: str, measure: str, **values: An
         for row in record.summary["findings"]
     ]
     return replace(record, summary=record.summary | {"findings": rows})
+
+
+def thinned(record: Record, *columns: str, every: int) -> Record:
+    """The record with these numbers in every so-many-th row of its instances alone."""
+    kept = np.arange(record.instances.num_rows) % every == 0
+    table = record.instances
+    for name in columns:
+        values = pa.array(table[name].to_numpy(), mask=~kept)
+        table = table.set_column(table.column_names.index(name), name, values)
+    return replace(record, instances=table)
 
 
 def failing(record: Record) -> Record:

@@ -3,12 +3,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-import pyarrow as pa
-
 from assay.records import Record
 from assay.report.chosen import choose
 from assay.report.examples import groups
 from assay.report.likely import trusts
+from tests.report.synthetic import thinned
 
 
 def test_extremes_are_the_lowest_and_the_highest(record: Record) -> None:
@@ -32,13 +31,8 @@ def without(record: Record, audit: str) -> Record:
 
 
 def test_those_at_random_are_of_the_texts_that_the_verdict_was_read_off(record: Record) -> None:
-    place = record.instances.column_names.index("economy:attention")
-    values = [
-        value if row % 16 == 0 else None for row, value in enumerate(record.instances["economy:attention"].to_pylist())
-    ]
-    drawn = replace(
-        record, instances=record.instances.set_column(place, "economy:attention", pa.array(values, pa.float64()))
-    )
+    economies = [name for name in record.instances.column_names if name.startswith("economy:")]
+    drawn = thinned(record, *economies, every=16)
     read = set(trusts(drawn))
     assert 12 < len(read) < record.examples.num_rows / 2
     *_, random = choose(drawn)

@@ -20,6 +20,7 @@ from assay.report.examples import groups
 from assay.report.forms import markdown
 from assay.report.likely import TRUST, known_reasons, trusted, trusts
 from assay.run.explanation import TRUSTED, UNTRUSTED, explain
+from tests.report.synthetic import thinned
 
 WORDS = ("alpha", "one", "two", "three", "four", "five", "six", "seven", *(f"w{place}" for place in range(400)))
 
@@ -29,12 +30,23 @@ def test_the_trust_of_a_text_is_read_off_its_economy_and_that_of_the_explainer(r
     told = trusts(record)
     rows = {row["example"]: row for row in record.audit_rows("deciding").to_pylist()}
     assert set(told) == set(rows)
+    assert {name for each in told.values() for name in each} == set(record.summary["explainers"])
     for example, row in rows.items():
         for name, value in told[example].items():
             found = record.finding("deciding", name, "economy")
             assert found is not None
             score = start + own * row[f"economy:{name}"] + whole * found.mean
             assert value == pytest.approx(1 / (1 + math.exp(-score)))
+
+
+def test_an_explainer_without_a_number_in_a_text_leaves_the_others_theirs(make: Callable[..., Record]) -> None:
+    record = make(count=24, audits=("deciding",))
+    whole, some = trusts(record), trusts(thinned(record, "economy:gradient", every=4))
+    for example, numbers in whole.items():
+        kept = {name: value for name, value in numbers.items() if name != "gradient" or example % 4 == 0}
+        assert some[example] == kept
+    columns = [f"economy:{name}" for name in record.summary["explainers"]]
+    assert set(trusts(thinned(record, *columns, every=4))) == {example for example in whole if example % 4 == 0}
 
 
 def test_trust_stands_beside_every_explanation_that_has_one(record: Record) -> None:

@@ -175,5 +175,7 @@ def test_what_a_report_looks_up_is_the_rule() -> None:
     low, high = np.quantile(expit(draws[:, 0] + draws[:, 1] * 0.83), [0.025, 0.975])
     assert (likely(point).low, likely(point).high) == pytest.approx((min(low, told.mean), max(high, told.mean)))
     assert told.low < likely(point).low and told.high > likely(point).high
-    assert of_text(0.9, 0.9) > of_text(0.5, 0.9) > 0
+    start, slope = known_reasons()["alone"]["coefficients"]
+    assert of_text(0.83) == pytest.approx(expit(start + slope * 0.83))
+    assert of_text(0.9) > of_text(0.5) > 0
     assert json.loads(table.PATH.read_text())["command"] == "python -m studies.verdict"

@@ -15,11 +15,13 @@ from jaxtyping import Float
 from scipy.special import expit, logit
 from scipy.stats import norm
 
-from assay.records import Finding, Record
+from assay.records import CHANCE, Finding, Record
 from assay.report.instances import side_by_side, texts
 from assay.report.writing import count, listed, number
 
 ECONOMY = ("deciding", "economy")
+"""The audit and the measure that trust is read off."""
+
 TRUST = (
     "Trust is a share of texts with known reasons: of those in which an explanation measured like this one, in how "
     "many its highest words were those that decide."
@@ -60,19 +62,13 @@ def _probability(given: Float[np.ndarray, "D 2"], economies: Float[np.ndarray, "
     return np.asarray(expit(given[:, :1] + given[:, 1:] * economies))
 
 
-def of_text(economy: float, mean: float | None = None) -> float:
-    """The probability that the highest words of one text hold what decides there.
+def of_text(economy: float) -> float:
+    """The probability that the highest words of a single text hold what decides there.
 
-    From its own economy and the explainer's mean over texts; without the mean, from an economy with words that are
-    drawn from the model's vocabulary.
+    It is read off the text's own economy, with words of the model's vocabulary in place of those of other texts.
     """
-    rules = known_reasons()
-    (start, *slopes), values = (
-        (rules["alone"]["coefficients"], [economy])
-        if mean is None
-        else (rules["text"]["coefficients"], [economy, mean])
-    )
-    return float(expit(start + np.dot(slopes, values)))
+    start, slope = known_reasons()["alone"]["coefficients"]
+    return float(expit(start + slope * economy))
 
 
 def trusted(trust: float) -> str:
@@ -81,14 +77,23 @@ def trusted(trust: float) -> str:
 
 
 def trusts(record: Record) -> dict[int, dict[str, float]]:
-    """How far the heatmap of each explainer can be trusted, for each text that the audit of deciding words has read."""
+    """How far each heatmap can be trusted, by text and explainer; of those that the audit of deciding words has read.
+
+    It is read off the economy in the text and the explainer's mean over texts.
+    """
+    audit, measure = ECONOMY
     means = {f.subject: f.mean for f in record.findings if (f.audit, f.measure, f.group) == (*ECONOMY, "all") and f.n}
-    numbers = side_by_side(record, ECONOMY[0], [f"{ECONOMY[1]}:{name}" for name in means])
-    return {
-        example: {name: of_text(value, mean) for (name, mean), value in zip(means.items(), row, strict=True)}
-        for example, row in zip(texts(record, ECONOMY[0]).tolist(), numbers.tolist(), strict=True)
-        if all(map(math.isfinite, row)) and row
-    }
+    means.pop(CHANCE, None)
+    start, own, whole = known_reasons()["text"]["coefficients"]
+    economies = side_by_side(record, audit, [f"{measure}:{name}" for name in means])
+    sure = expit(start + own * economies + whole * np.array(list(means.values())))
+    pairs = zip(texts(record, audit).tolist(), sure.tolist(), strict=True)
+    told = {example: _finite(dict(zip(means, row, strict=True))) for example, row in pairs}
+    return {example: numbers for example, numbers in told.items() if numbers}
+
+
+def _finite(numbers: dict[str, float]) -> dict[str, float]:
+    return {name: value for name, value in numbers.items() if math.isfinite(value)}
 
 
 def unlike(record: Record) -> list[str]:

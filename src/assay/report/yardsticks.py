@@ -12,7 +12,7 @@ import pyarrow.compute
 
 from assay.metrics.divergence import MAX_JSD
 from assay.records import CHANCE, Finding, Record
-from assay.report.likely import known_reasons, likely, unlike
+from assay.report.likely import ECONOMY, known_reasons, likely, unlike
 
 Grade = Literal["pass", "warn", "fail", "reference", "not applicable"]
 REFERENCE = "leave_one_out"
@@ -101,8 +101,7 @@ def _deciding() -> Yardstick:
     rule, models = known["explainer"], known["models"]
     passes, fails, judged = rule["passes"], rule["fails"], rule["held_out"]
     return Yardstick(
-        "deciding",
-        "economy",
+        *ECONOMY,
         "probability",
         passes,
         fails,
