@@ -19,7 +19,7 @@ from assay.report.page import render
 from assay.report.verdicts import verdicts
 from assay.serve.app import create
 from assay.serve.browsing import A_PAGE
-from assay.serve.gallery import Gallery, figures_of, policy_of
+from assay.serve.gallery import Gallery, policy_of
 from assay.serve.kept import Kept
 from assay.serve.library import Library, Run
 from assay.serve.safety import POLICY
@@ -280,7 +280,7 @@ def test_a_figure_that_a_run_lacks_is_said(client: TestClient, runs: dict[str, R
 
 
 def test_figures_are_offered_by_the_audits_that_were_run(runs: dict[str, Run]) -> None:
-    found = figures_of(runs["films"])
+    found = list(runs["films"].figures)
     gallery = Gallery()
     assert found[0] == "verdict"
     assert "truth" not in found

@@ -58,7 +58,7 @@ def _marks(options: SelectionOptions) -> list[str]:
 
 def _table(answer: dict[str, Any]) -> Table:
     from assay.report.rationales.words import MEASURES
-    from assay.report.writing import count, interval, number
+    from assay.writing import count, interval, number
 
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     for title, justify in (("measure", "left"), ("mean", "right"), ("95 % interval", "right"), ("texts", "right")):

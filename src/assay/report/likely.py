@@ -15,9 +15,9 @@ from jaxtyping import Float
 from scipy.special import expit, logit
 from scipy.stats import norm
 
+from assay.lookup import side_by_side, texts
 from assay.records import CHANCE, Finding, Record
-from assay.report.instances import side_by_side, texts
-from assay.report.writing import count, listed, number
+from assay.writing import count, listed, number
 
 ECONOMY = ("deciding", "economy")
 """The audit and the measure that trust is read off."""

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from assay.lookup import BASELINES
 from assay.metrics.comparisons import Contrast, by_example, holm, paired, student
-from assay.report.measures import BASELINES
 from assay.report.runs.differences import ENOUGH, FEWEST
 from assay.report.studies.answers import Cell, Difference, Over, Row
 from assay.study.finished import Finished

@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from assay.files import write_text
+from assay.lookup import NOT_APPLICABLE
 from assay.records import Record
-from assay.report.cards import CARD_MARKS
 from assay.report.forms.document import document
-from assay.report.forms.plain import line
 from assay.report.forms.samples import strongest
-from assay.report.graders import NOT_APPLICABLE
+from assay.report.plain import line
+from assay.report.sections import CARD_MARKS
 from assay.report.tables import TIE
-from assay.report.writing import count, figures
+from assay.writing import count, figures
 
 ACTING = re.compile(r"[\\`*\[\]<|$]|~(?=\S)|(?<=\S)~|&(?=#?\w+;)|(?<![^\W_])_|_(?![^\W_])")
 """What Markdown may take for markup; an underscore only at the edge of a word, so that names stay readable."""

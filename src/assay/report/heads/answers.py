@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from assay.report.grids import Grid
 from assay.report.heads.probe import Probe, real
 from assay.report.heads.verdict import step
-from assay.report.writing import count, interval, percent
+from assay.stories import Grid
+from assay.writing import count, interval, percent
 
 Section = dict[str, Any]
 

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from assay.report.grids import Grid
 from assay.report.heads import answers, drawn, figures, words
 from assay.report.heads.probe import Cells, Probe, Relation, real
-from assay.report.matrices import Cell
-from assay.report.writing import number, percent
+from assay.report.squares import Cell
+from assay.stories import Grid
+from assay.writing import number, percent
 
 FIRST = 12
 """So many relations are shown before the rest, which is folded away."""

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from assay.report.heads.probe import Cells, Relation, real
-from assay.report.writing import percent
+from assay.writing import percent
 
 LEVELS = 8
 CELL = 14

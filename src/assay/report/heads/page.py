@@ -11,7 +11,7 @@ from assay.report.heads.probe import Probe, relations
 from assay.report.heads.sentences import sentences
 from assay.report.heads.verdict import NAMES, caveats, headline, leading, model, step
 from assay.report.templating import environment
-from assay.report.writing import count, interval, percent
+from assay.writing import count, interval, percent
 
 
 def render(probe: Probe) -> str:

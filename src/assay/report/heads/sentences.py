@@ -7,7 +7,7 @@ from typing import Any
 
 from assay.report.heads import links
 from assay.report.heads.probe import Cells, Probe, real
-from assay.report.writing import percent
+from assay.writing import percent
 
 
 @dataclass(frozen=True)

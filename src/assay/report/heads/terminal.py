@@ -6,7 +6,7 @@ from rich.table import Table
 
 from assay.report.heads.probe import Probe, best_directions, relations
 from assay.report.heads.verdict import NAMES
-from assay.report.writing import count, interval, listed, number
+from assay.writing import count, interval, listed, number
 
 
 def relation_table(probe: Probe) -> Table | None:

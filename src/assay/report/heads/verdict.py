@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from assay.report.heads.probe import Probe, Relation, best_directions, real, relations, single
-from assay.report.writing import count, listed, percent
+from assay.writing import count, listed, percent
 
 NAMES = {
     "relations": "dependency relations",

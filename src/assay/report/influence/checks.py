@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from assay.report.writing import count, figures, interval, number, percent
+from assay.writing import count, figures, interval, number, percent
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import Any
 
 from assay.report.heatmaps import Tokens, row, window
 from assay.report.templating import TEMPLATES, environment
-from assay.report.writing import count, figures, number
+from assay.writing import count, figures, number
 
 Answer = Mapping[str, Any]
 

@@ -9,7 +9,7 @@ from typing import Any
 from assay.files import write_text
 from assay.report.influence import checks, hybrid, words
 from assay.report.templating import environment
-from assay.report.writing import count, figures, interval, number, percent
+from assay.writing import count, figures, interval, number, percent
 
 LONGEST = 600  # signs of a training text that are shown
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from assay.report.writing import count, figures, percent
+from assay.writing import count, figures, percent
 
 Answer = Mapping[str, Any]
 

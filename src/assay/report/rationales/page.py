@@ -10,7 +10,7 @@ from typing import Any
 from assay.files import write_text
 from assay.report.rationales import texts, words
 from assay.report.templating import environment
-from assay.report.writing import count, interval, number
+from assay.writing import count, interval, number
 
 SAID = 3  # classes that are named with a pair
 

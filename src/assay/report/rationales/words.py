@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from assay.report.writing import count, figures, number, percent
+from assay.writing import count, figures, number, percent
 
 Answer = Mapping[str, Any]
 

@@ -6,14 +6,15 @@ import math
 
 import altair as alt
 
+from assay.lookup import BASELINES
 from assay.report.canvas import GRADE_COLOURS, INK, Figure, Rows, finish, known, layers, sheet
-from assay.report.forms.plain import line
-from assay.report.grades import SHAPES
-from assay.report.measures import BASELINES, MOST
+from assay.report.figures.explainers import MOST
+from assay.report.figures.verdict import SHAPES
+from assay.report.plain import line
 from assay.report.runs.differences import Comparison
 from assay.report.runs.quantities import headline
-from assay.report.writing import number
 from assay.report.yardsticks import scale
+from assay.writing import number
 
 WIDTH = 150
 LONG = 22  # letters of the name of a run

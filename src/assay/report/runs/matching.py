@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from jaxtyping import Float, Int
 
+from assay.lookup import side_by_side, texts
 from assay.records import Record
-from assay.report.instances import side_by_side, texts
 
 Key = tuple[str, str | None, str, int]
 

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from assay.records import Record
-from assay.report.forms.plain import line
+from assay.report.plain import line
 from assay.report.runs.differences import Comparison, Difference, Value
 from assay.report.runs.quantities import Quantity
 from assay.report.runs.seeds import seed
 from assay.report.runs.words import MARKS, behind
 from assay.report.verdicts import ranked, standing
-from assay.report.writing import count, interval, number, significance
 from assay.report.yardsticks import Grade, yardstick
+from assay.writing import count, interval, number, significance
 
 NAMED = 2
 """So many sides are named in a cell; of more their number is."""

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from assay.report.forms.plain import line
 from assay.report.outcome import OPENINGS
+from assay.report.plain import line
 from assay.report.runs.differences import ENOUGH, FEWEST, SURE, Comparison, Difference, Side
 from assay.report.runs.quantities import ATTENTION, Quantity
 from assay.report.runs.quantities import headline as graded_by
 from assay.report.verdicts import near_chance, verdicts
-from assay.report.writing import count, interval, listed, number
 from assay.report.yardsticks import FEW, Grade
+from assay.writing import count, interval, listed, number
 
 BULLETS = 6
 """So many lines of the verdict tell what differs; the rest stands in a table."""

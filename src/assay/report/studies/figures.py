@@ -8,11 +8,11 @@ from typing import Any
 import altair as alt
 
 from assay.report.canvas import CLASS_COLOURS, Figure, Rows, finish, known, layers, sheet
-from assay.report.forms.plain import line
-from assay.report.measures import MOST, label
+from assay.report.figures.explainers import MOST
+from assay.report.plain import line
 from assay.report.studies.answers import Answer, Cell, Column, Row
 from assay.report.studies.tables import places, subject
-from assay.report.writing import number
+from assay.writing import number
 
 WIDTH = 190
 LONG = 24  # letters of a name beside the axis
@@ -116,7 +116,7 @@ def _panel(answer: Answer, rows: Rows, models: list[str], domain: tuple[float, f
     told = "; ".join(f"{row['name']}, {row['model']}: {row['told']}" for row in rows)
     step = alt.Step(DENSE if several else STEP)
     figure = layers(spans, dots).properties(width=WIDTH, height=step)
-    return finish(figure, f"{line(label(answer.measure, answer.audit))}, mean over seeds: {told}.")
+    return finish(figure, f"{line(answer.called)}, mean over seeds: {told}.")
 
 
 def _model(column: Column) -> str:

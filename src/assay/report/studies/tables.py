@@ -8,10 +8,10 @@ import math
 from dataclasses import dataclass
 
 from assay.report.forms.markdown import table, text
-from assay.report.forms.plain import encodable, line
+from assay.report.plain import encodable, line
 from assay.report.studies import words
 from assay.report.studies.answers import Answer, Cell, Column
-from assay.report.writing import count, interval, number, significance
+from assay.writing import count, interval, number, significance
 
 DIFFERENCES = ("subject", "corpus and model", "difference", "95 % interval", "p", "p, corrected", "over", "holds")
 """The heads above the differences of a table."""

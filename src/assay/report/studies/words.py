@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from assay.report.facts import KINDS, kind
-from assay.report.forms.plain import line
-from assay.report.measures import label
+from assay.report.facts import KINDS
+from assay.report.plain import line
 from assay.report.runs.differences import ENOUGH, FEWEST
 from assay.report.studies.answers import MODEL, SURE, Answer, Cell, Column, Difference, Missing, Study
-from assay.report.writing import count, listed
+from assay.writing import count, listed
 
 RULES = (
     "A mean is one over seeds: every model was trained once by each seed, and what it reaches is one number. Its 95 % "
@@ -103,10 +102,10 @@ def legend(answer: Answer) -> str:
 
 def measured(answer: Answer) -> str:
     """What the numbers are, which way is better, and how far each can be trusted."""
-    name = label(answer.measure, answer.audit)
+    name = answer.called
     own = "," if name == answer.measure else f": {line(answer.measure)}"
     better = "" if answer.rises is None else f"; {'more' if answer.rises else 'less'} is better"
-    kinds = dict.fromkeys(kind(answer.audit, each) for each in answer.kinds)
+    kinds = dict.fromkeys(answer.kinds)
     trusted = f" The numbers are {listed([KINDS.get(each, line(each)) for each in kinds])}." if kinds else ""
     asked = "the model" if answer.audit == MODEL else f"the audit {line(answer.audit)}"
     return f"Measure: {line(name)}{own} of {asked}{better}.{trusted}"
