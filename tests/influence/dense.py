@@ -68,8 +68,8 @@ class Dense:
         found = []
         for place, row in enumerate(self.setting.queries):
             reading = self.setting.reader.read(collate([row]))
-            slopes = self.setting.asked(np.array([place]), reading)
-            found.append(slopes[0].detach() @ _jacobian(self.setting.network, row))
+            gradients = self.setting.asked(np.array([place]), reading)
+            found.append(gradients[0].detach() @ _jacobian(self.setting.network, row))
         return torch.stack(found)
 
     @property

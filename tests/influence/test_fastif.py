@@ -41,9 +41,9 @@ def whole(setting: Setting) -> np.ndarray:
         shares = torch.from_numpy(setting.weights[places]) / count
         losses[places] = reading.gradients(setting.learnt(batch, reading)).flat()
         for own in range(2):
-            slopes = torch.zeros_like(reading.logits)
-            slopes[:, own] = 1
-            other = reading.gradients(slopes).flat()
+            gradients = torch.zeros_like(reading.logits)
+            gradients[:, own] = 1
+            other = reading.gradients(gradients).flat()
             p = reading.logits.detach().softmax(-1)
             matrix += other.T @ (other * (shares * p[:, own])[:, None])
         mean = reading.gradients(reading.logits.detach().softmax(-1)).flat()

@@ -45,12 +45,12 @@ def test_leverage_leaves_the_example_out_of_the_curvature(classes: int) -> None:
     setting = small.setting(builders.model(encoder="average", classes=classes), count=8)
     rows = small.directions(setting).view(8, classes, -1)
     matrix = small.fisher(setting) + 0.1 * torch.eye(rows.shape[-1], dtype=torch.float64)
-    asked, slopes = small.asked(setting), small.learnt(setting)
+    asked, gradients = small.asked(setting), small.learnt(setting)
     expected = np.zeros((len(asked), 8))
     own = np.zeros(8)
-    for place, slope in enumerate(slopes):
-        change = torch.linalg.solve(matrix - rows[place].T @ rows[place], slope) * setting.weights[place] / 8
-        expected[:, place], own[place] = (asked @ change).numpy(), float(slope @ change)
+    for place, gradient in enumerate(gradients):
+        change = torch.linalg.solve(matrix - rows[place].T @ rows[place], gradient) * setting.weights[place] / 8
+        expected[:, place], own[place] = (asked @ change).numpy(), float(gradient @ change)
     method = replace(EXPLICIT, leverage=True)
     np.testing.assert_allclose(method(setting).scores, expected, rtol=1e-6, atol=1e-8)
     np.testing.assert_allclose(method.own(setting), own, rtol=1e-6, atol=1e-8)

@@ -15,9 +15,9 @@ from tests import builders, pretrained
 BY_NOTES = tuple(name for name in pretrained.ARCHITECTURES if name not in pretrained.CLOSED)
 
 
-def each(network: TextModel, batch: Batch, slopes: Tensor) -> Tensor:
+def each(network: TextModel, batch: Batch, weights: Tensor) -> Tensor:
     """The gradients of all examples, a way back for each."""
-    asked = (network(network.embed(batch), batch).logits * slopes).sum(-1)
+    asked = (network(network.embed(batch), batch).logits * weights).sum(-1)
     parameters = [parameter for parameter in network.parameters() if parameter.requires_grad]
     rows = []
     for value in asked:
@@ -32,8 +32,8 @@ def agree(network: TextModel, batch: Batch) -> set[str]:
     torch.manual_seed(0)
     reader = Reader(network.eval())
     reading = reader.read(batch)
-    slopes = torch.randn_like(reading.logits)
-    torch.testing.assert_close(reading.gradients(slopes).flat(), each(network, batch, slopes), rtol=1e-9, atol=1e-11)
+    weights = torch.randn_like(reading.logits)
+    torch.testing.assert_close(reading.gradients(weights).flat(), each(network, batch, weights), rtol=1e-9, atol=1e-11)
     return reading.alone
 
 

@@ -118,18 +118,18 @@ class Fitted:
     def refit(self, weights: Tensor, start: Tensor) -> Tensor:
         """The minima near `start` under each row of weights, by steps of Newton's method that go down."""
         value = torch.func.vmap(self.objective)
-        slopes = torch.func.vmap(torch.func.grad(self.objective))
+        gradients = torch.func.vmap(torch.func.grad(self.objective))
         curvatures = torch.func.vmap(torch.func.hessian(self.objective), chunk_size=6)
         flat = start.repeat(len(weights), 1)
         left = torch.arange(len(weights))
         for _ in range(100):
-            slope = slopes(flat[left], weights[left])
-            far = slope.norm(dim=-1) > 1e-11
-            left, slope = left[far], slope[far]
+            gradient = gradients(flat[left], weights[left])
+            far = gradient.norm(dim=-1) > 1e-11
+            left, gradient = left[far], gradient[far]
             if not len(left):
                 return flat
             own = weights[left]
-            step = solved(curvatures(flat[left], own), slope)
+            step = solved(curvatures(flat[left], own), gradient)
             before = value(flat[left], own) + 1e-15
             while (up := value(flat[left] - step, own) > before).any():
                 step = torch.where(up[:, None], step / 2, step)
@@ -169,7 +169,7 @@ def inverse(given: Setting, vectors: Vectors) -> Vectors:
     return {name: part.reshape(-1, *shape) for (name, shape), part in zip(model.names.items(), parts, strict=True)}
 
 
-def test_it_is_the_slope_of_retraining_with_another_weight() -> None:
+def test_it_is_the_gradient_of_retraining_with_another_weight() -> None:
     model, given = fitted(), setting()
     scores = Hybrid(inverse).scores(given, Hybrid(inverse).solved(given, [PAIR]))[0]
     rows, steps = (3, 11, 40), (0.2, 0.1, 1e-3)
@@ -179,8 +179,8 @@ def test_it_is_the_slope_of_retraining_with_another_weight() -> None:
             weights[place, number, :, row] += torch.tensor([step, -step])
     after = [model.salience(each, PAIR) for each in model.refit(weights.flatten(0, 2), model.minimum)]
     above, below = np.array(after).reshape(3, 3, 2).transpose(2, 0, 1)
-    slopes = (above - below) / (2 * np.array(steps))
-    errors = np.abs(slopes + scores[list(rows), None]) / np.abs(slopes)
+    gradients = (above - below) / (2 * np.array(steps))
+    errors = np.abs(gradients + scores[list(rows), None]) / np.abs(gradients)
     assert errors[:, 2].max() < 1e-6
     np.testing.assert_allclose(errors[:, 0] / errors[:, 1], 4, rtol=0.2)  # it falls with the square of the step
 
@@ -285,12 +285,12 @@ def test_the_first_order_of_a_token_is_a_derivative() -> None:
             move = torch.zeros_like(x)
             move[0, token] = x[0, token].detach() * sign * step
             loss = targets.loss(network(x + move, batch).logits, batch.labels).sum()
-            slopes = torch.autograd.grad(loss, list(network.parameters()))
-            return flattened(vectors) @ torch.cat([each.flatten() for each in slopes])
+            gradients = torch.autograd.grad(loss, list(network.parameters()))
+            return flattened(vectors) @ torch.cat([each.flatten() for each in gradients])
 
         for token in range(len(given.train[place].ids)):
-            slope = (along(1, token) - along(-1, token)) / (2 * step) / TEXTS
-            np.testing.assert_allclose(scores[:, token], slope, rtol=1e-6, atol=1e-10)
+            expected = (along(1, token) - along(-1, token)) / (2 * step) / TEXTS
+            np.testing.assert_allclose(scores[:, token], expected, rtol=1e-6, atol=1e-10)
 
 
 NETWORKS: dict[str, Callable[[], tuple[TextModel, list[Tokenised]]]] = {

@@ -68,11 +68,11 @@ def trained(weights: np.ndarray, decay: float, start: np.ndarray | None = None) 
     found = np.zeros(WORDS) if start is None else start
     for _ in range(50):
         chance = 1 / (1 + np.exp(-shares @ found))
-        slope = shares.T @ (weights * (chance - labels)) / TEXTS + decay * found
-        if np.linalg.norm(slope) < 1e-13:
+        gradient = shares.T @ (weights * (chance - labels)) / TEXTS + decay * found
+        if np.linalg.norm(gradient) < 1e-13:
             break
         bend = (shares.T * (weights * chance * (1 - chance) / TEXTS)) @ shares + decay * np.eye(WORDS)
-        found = found - np.linalg.solve(bend, slope)
+        found = found - np.linalg.solve(bend, gradient)
     return found
 
 

@@ -12,7 +12,7 @@ from torch import nn
 from assay.data.batches import tokenise
 from assay.data.examples import Example
 from assay.errors import AssayError
-from assay.influence.adam import Moments, Rule, clipped_back, shrinkage
+from assay.influence.adam import Moments, Rule, clipping_backward, shrinkage
 from assay.influence.course import Course
 from assay.influence.retraining import measured
 from assay.influence.setting import Setting
@@ -94,9 +94,9 @@ def test_one_step_of_a_linear_model_has_a_closed_form() -> None:
 
     texts, queries = pooled(list(made.rows)), pooled(asked[:2])
     labels = torch.tensor([row.label for row in made.rows])
-    slopes = (texts @ made.network.decoder.weight.T + made.network.decoder.bias).softmax(-1)
-    slopes = (slopes - nn.functional.one_hot(labels, 2)).detach()
-    own = slopes[:, :, None] * texts[:, None] / len(texts)  # the gradient of each example
+    gradients = (texts @ made.network.decoder.weight.T + made.network.decoder.bias).softmax(-1)
+    gradients = (gradients - nn.functional.one_hot(labels, 2)).detach()
+    own = gradients[:, :, None] * texts[:, None] / len(texts)  # the gradient of each example
     total = own.sum(0)
     # the first step of Adam is rate · g / (|g| + ε)
     steep = HARD.learning_rate * 1e-8 / (total.abs() + 1e-8) ** 2
@@ -129,11 +129,11 @@ def test_a_step_is_that_of_pytorch_and_its_way_back_that_of_autograd() -> None:
         start = Moments(*before, steps=now.steps)
         now = rule.step(start, gradient)
         torch.testing.assert_close(now.value.detach(), parameter.detach())
-        slopes = [torch.randn(2, 5, dtype=torch.float64) for _ in before]
+        adjoints = [torch.randn(2, 5, dtype=torch.float64) for _ in before]
         ends = [now.value, now.mean, now.square, now.highest]
-        expected = torch.autograd.grad(ends, [*before, gradient], slopes, is_grads_batched=True, allow_unused=True)
+        expected = torch.autograd.grad(ends, [*before, gradient], adjoints, is_grads_batched=True, allow_unused=True)
         with torch.no_grad():
-            found, by_gradient = rule.back(start, now, gradient, Moments(*slopes))
+            found, by_gradient = rule.backward(start, now, gradient, Moments(*adjoints))
         # what goes through the gradient to the parameter is for those who know the gradient
         parts = (found.value, found.mean, found.square, found.highest, by_gradient)
         for one, other in zip(parts, expected, strict=True):
@@ -151,12 +151,12 @@ def test_the_way_back_through_clipping_is_that_of_autograd(limit: float) -> None
     clipped = {name: each * share for name, each in gradients.items()}
     for name, each in copies.items():
         torch.testing.assert_close(clipped[name].detach(), each.grad)
-    slopes = {name: torch.randn(4, 3, 2, dtype=torch.float64) for name in gradients}
+    adjoints = {name: torch.randn(4, 3, 2, dtype=torch.float64) for name in gradients}
     expected = torch.autograd.grad(
-        list(clipped.values()), list(gradients.values()), list(slopes.values()), is_grads_batched=True
+        list(clipped.values()), list(gradients.values()), list(adjoints.values()), is_grads_batched=True
     )
     with torch.no_grad():
-        found = clipped_back(gradients, slopes, limit)
+        found = clipping_backward(gradients, adjoints, limit)
     for one, other in zip(found.values(), expected, strict=True):
         torch.testing.assert_close(one, other)
 

@@ -117,9 +117,9 @@ def test_hard_choices_have_the_gradient_of_their_probabilities() -> None:
     z = StraightThrough().draw(theta, mask).z
     assert torch.equal(z.detach().round(), ((theta[..., 0] > 0) & mask[:, None]).double())
     torch.testing.assert_close(z.detach(), z.detach().round())
-    (slope,) = torch.autograd.grad(z.sum(), theta)
+    (gradient,) = torch.autograd.grad(z.sum(), theta)
     chance = theta[..., 0].detach().sigmoid()
-    torch.testing.assert_close(slope[..., 0], chance * (1 - chance) * mask[:, None])
+    torch.testing.assert_close(gradient[..., 0], chance * (1 - chance) * mask[:, None])
 
 
 def test_classwise_masks_without_a_condition_are_refused() -> None:

@@ -60,7 +60,7 @@ def test_what_is_wholly_selected_is_no_distance_away():
 
 
 def test_the_answer_to_all_does_not_move_towards_the_selection():
-    """The slope with respect to the predictor is that of a cross-entropy with fixed targets."""
+    """The gradient with respect to the predictor is that of a cross-entropy with fixed targets."""
     game = play()
     parts = list(game.players.predictor.decoder.parameters())
     found = torch.autograd.grad(FromAll()(game).sum(), parts, retain_graph=True)
@@ -107,8 +107,8 @@ def test_the_predictor_learns_answers_and_the_selector_alone_what_to_select(reci
 def test_with_one_encoder_both_players_learn_through_it():
     assert moved(fr(Options()), 0) == {"predictor", "head"}
     game = play(fr(Options()))
-    slopes = torch.autograd.grad(game.theta.sum(), list(game.players.predictor.encoder.parameters()))
-    assert any(slope.abs().max() > 0 for slope in slopes)
+    gradients = torch.autograd.grad(game.theta.sum(), list(game.players.predictor.encoder.parameters()))
+    assert any(gradient.abs().max() > 0 for gradient in gradients)
 
 
 def test_a_predictor_of_first_words_is_blind_to_the_others():

@@ -75,11 +75,11 @@ def test_the_constraint_pulls_gates_down_and_its_multiplier_up() -> None:
         torch.manual_seed(1)
         play = Play(cast, batch, scheme.rules)
         term, weight = Below(FromAll(), 0.25), cast.head.score.weight
-        slopes = torch.autograd.grad(term(play).mean(), (weight, multiplier.value), retain_graph=True)
+        gradients = torch.autograd.grad(term(play).mean(), (weight, multiplier.value), retain_graph=True)
         lost = FromAll()(play)
         (alone,) = torch.autograd.grad(lost.mean(), weight)
-        torch.testing.assert_close(slopes[0], used * alone)
-        assert float(slopes[1]) == pytest.approx(0.25 - float(lost.mean().detach()))
+        torch.testing.assert_close(gradients[0], used * alone)
+        assert float(gradients[1]) == pytest.approx(0.25 - float(lost.mean().detach()))
         assert float(multiplier.value.detach()) == used
 
 

@@ -1,4 +1,4 @@
-"""Adam as PyTorch computes it, and the way back through one of its steps for many slopes at once."""
+"""Adam as PyTorch computes it, and the way back through one of its steps for many adjoints at once."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SLACK = 1e-6  # that PyTorch adds to the norm of a gradient before it clips
 class Moments:
     """A parameter, the running means of its gradients and of their squares, and the highest that the latter was.
 
-    Slopes by all of these have the same form, with one more axis in front.
+    Adjoints by all of these have the same form, with one more axis in front.
     """
 
     value: Tensor
@@ -52,21 +52,21 @@ class Rule:
         value = before.value - length * mean / (highest.sqrt() / root + self.smallest)
         return Moments(value, mean, square, highest, before.steps + 1)
 
-    def back(self, before: Moments, after: Moments, gradient: Tensor, slopes: Moments) -> tuple[Moments, Tensor]:
-        """The slopes by all before a step, but for what goes through the gradient, and those by the gradient."""
+    def backward(self, before: Moments, after: Moments, gradient: Tensor, adjoints: Moments) -> tuple[Moments, Tensor]:
+        """The adjoints by all before a step, but for what goes through the gradient, and those by the gradient."""
         length, root = self._corrections(after.steps)
         deviation = after.highest.sqrt()
         spread = deviation / root + self.smallest
-        moved = length * slopes.value / spread
-        mean = slopes.mean - moved
+        moved = length * adjoints.value / spread
+        mean = adjoints.mean - moved
         # a square of 0 belongs to what never had a gradient, so nothing goes through its root
         steep = torch.where(after.highest > 0, 0.5 / (root * deviation), 0.0)
-        highest = slopes.highest + moved * (after.mean / spread * steep)
+        highest = adjoints.highest + moved * (after.mean / spread * steep)
         risen = after.highest > before.highest
-        square = slopes.square + highest * risen
+        square = adjoints.square + highest * risen
         decayed = gradient + self.decay * before.value
         by_gradient = (1 - self.betas[0]) * mean + 2 * (1 - self.betas[1]) * decayed * square
-        value = slopes.value + self.decay * by_gradient
+        value = adjoints.value + self.decay * by_gradient
         return Moments(value, self.betas[0] * mean, self.betas[1] * square, highest * ~risen), by_gradient
 
     def _corrections(self, steps: int) -> tuple[float, float]:
@@ -88,14 +88,14 @@ def norms(gradients: Tensors) -> Float[Tensor, S]:
     return found
 
 
-def clipped_back(gradients: Tensors, slopes: Tensors, limit: float | None) -> dict[str, Tensor]:
-    """The slopes [Q, ...] by gradients before they were clipped, from those by clipped ones."""
+def clipping_backward(gradients: Tensors, adjoints: Tensors, limit: float | None) -> dict[str, Tensor]:
+    """The adjoints [Q, ...] by gradients before they were clipped, from those by clipped ones."""
     if limit is None:
-        return dict(slopes)
+        return dict(adjoints)
     norm = norms({name: each[None] for name, each in gradients.items()})[0]
     share = limit / (norm + SLACK)
     if share >= 1:
-        return dict(slopes)
-    along = torch.stack([slopes[name].flatten(1) @ each.flatten() for name, each in gradients.items()]).sum(0)
+        return dict(adjoints)
+    along = torch.stack([adjoints[name].flatten(1) @ each.flatten() for name, each in gradients.items()]).sum(0)
     pull = along * share / ((norm + SLACK) * norm)
-    return {name: share * slopes[name] - pull.view(-1, *[1] * each.dim()) * each for name, each in gradients.items()}
+    return {name: share * adjoints[name] - pull.view(-1, *[1] * each.dim()) * each for name, each in gradients.items()}

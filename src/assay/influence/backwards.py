@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from assay.errors import AssayError
-from assay.influence.adam import Moments, clipped_back, shrinkage
+from assay.influence.adam import Moments, clipping_backward, shrinkage
 from assay.influence.plainly import Plainly
 from assay.influence.replay import Learner, Portion, State, Trace, portions, put_dice
 
@@ -47,27 +47,27 @@ def length(vectors: Tensor, dim: int) -> Tensor:
 
 @dataclass
 class Back:
-    """The slopes of some targets by all that learns, taken back through training step by step."""
+    """The adjoints of some targets by all that learns, taken back through training step by step."""
 
     learner: Learner
     trace: Trace
-    slopes: dict[str, Moments]
+    adjoints: dict[str, Moments]
     gap: float = 0.0  # between means of gradients as they were and as they are found again, largest share
 
     @classmethod
     def of(cls, learner: Learner, trace: Trace, asked: Mapping[str, Tensor]) -> Back:
         """After the last step."""
         count = len(next(iter(asked.values())))
-        slopes = {}
+        adjoints = {}
         for name, each in learner.parameters.items():
             own = asked.get(name.removeprefix("network.")) if name.startswith("network.") else None
             own = each.new_zeros(count, *each.shape) if own is None else own
             nothing = torch.zeros_like(own)
-            slopes[name] = Moments(own, nothing, nothing, nothing)
-        return cls(learner, trace, slopes)
+            adjoints[name] = Moments(own, nothing, nothing, nothing)
+        return cls(learner, trace, adjoints)
 
     def step(self, number: int, before: State, after: State) -> Float[np.ndarray, "Q n"]:
-        """Goes one step back; returns the slopes by the weights of the examples of that step."""
+        """Goes one step back; returns the adjoints by the weights of the examples of that step."""
         self.learner.put(before)
         group = self.trace.groups[number]
         like = next(iter(self.learner.parameters.values()))
@@ -100,14 +100,16 @@ class Back:
         return {name: each for name, each in zip(parameters, found, strict=True) if each is not None}
 
     def _through_optimiser(self, raw: Mapping[str, Tensor], before: State, after: State) -> dict[str, Tensor]:
-        """The slopes by the gradients of a step; those by what was before it are put in place but for them."""
+        """The adjoints by the gradients of a step; those by what was before it are put in place but for them."""
         limit = self.learner.course.training.clip
         share = shrinkage({name: each[None] for name, each in raw.items()}, limit)
         clipped, wanted, rules = {name: each * share for name, each in raw.items()}, {}, self.learner.rules
         self._compare(clipped, before, after)
         for name, each in clipped.items():
-            self.slopes[name], wanted[name] = rules[name].back(before[name], after[name], each, self.slopes[name])
-        return clipped_back(raw, wanted, limit)
+            self.adjoints[name], wanted[name] = rules[name].backward(
+                before[name], after[name], each, self.adjoints[name]
+            )
+        return clipping_backward(raw, wanted, limit)
 
     def _compare(self, clipped: Mapping[str, Tensor], before: State, after: State) -> None:
         """Refuses to go on where the gradient is another than it was, because dropout could not be thrown again."""
@@ -127,7 +129,7 @@ class Back:
     def _through_gradient(
         self, graph: Mapping[str, Tensor], wanted: Mapping[str, Tensor], shares: Tensor
     ) -> Float[np.ndarray, "Q n"]:
-        """Adds what goes through the gradient to the slopes by parameters; returns those by the shares."""
+        """Adds what goes through the gradient to the adjoints by parameters; returns those by the shares."""
         parameters = self.learner.parameters
         found = torch.autograd.grad(
             list(graph.values()),
@@ -138,6 +140,6 @@ class Back:
         )
         for name, each in zip(parameters, found[:-1], strict=True):
             if each is not None:
-                own = self.slopes[name]
-                self.slopes[name] = replace(own, value=own.value + each)
+                own = self.adjoints[name]
+                self.adjoints[name] = replace(own, value=own.value + each)
         return found[-1].double().cpu().numpy()

@@ -95,8 +95,8 @@ class Table(Block):
         self.values = like.new_zeros(like.shape, dtype=torch.float64)
 
     def gather(self, gradients: Gradients) -> None:
-        slopes = wide(self._rows(gradients).slopes).flatten(0, 1)
-        self.basis += (slopes.T @ slopes).double()
+        row_gradients = wide(self._rows(gradients).gradients).flatten(0, 1)
+        self.basis += (row_gradients.T @ row_gradients).double()
 
     def decompose(self) -> None:
         self.basis = basis(self.basis)
@@ -124,12 +124,12 @@ class Table(Block):
         return found
 
     def _turned(self, gradients: Gradients) -> tuple[Int[Tensor, " K"], Int[Tensor, " K"], Float[Tensor, "K D"]]:
-        """The examples and the rows that they look up, each once, and its slope in the basis."""
+        """The examples and the rows that they look up, each once, and its gradient in the basis."""
         rows, total = self._rows(gradients), len(self.values)
         numbers = torch.arange(len(rows.ids), device=rows.ids.device)[:, None] * total + rows.ids
         once, places = numbers.flatten().unique(return_inverse=True)  # type: ignore[no-untyped-call]
-        slopes = wide(rows.slopes).flatten(0, 1)
-        summed = slopes.new_zeros(len(once), slopes.shape[1]).index_add_(0, places, slopes)
+        row_gradients = wide(rows.gradients).flatten(0, 1)
+        summed = row_gradients.new_zeros(len(once), row_gradients.shape[1]).index_add_(0, places, row_gradients)
         return once // total, once % total, summed @ self.basis.to(summed)
 
 

@@ -98,11 +98,11 @@ class Hessian(Curvature):
         parameters = list(self.setting.parameters.values())
         with torch.enable_grad():
             loss = (targets.loss(self._logits(batch), batch.labels) * shares).sum()
-            slopes = torch.autograd.grad(loss, parameters, create_graph=True, materialize_grads=True)
-            moved = [each for each in slopes if each.requires_grad]
+            gradients = torch.autograd.grad(loss, parameters, create_graph=True, materialize_grads=True)
+            moved = [each for each in gradients if each.requires_grad]
         for piece in pieces:
-            split = [part for part, each in zip(self._split(piece), slopes, strict=True) if each.requires_grad]
-            yield _back(moved, parameters, split)
+            split = [part for part, each in zip(self._split(piece), gradients, strict=True) if each.requires_grad]
+            yield _vector_jacobian_products(moved, parameters, split)
 
     def _split(self, vectors: Float[Tensor, "q P"]) -> list[Tensor]:
         return list(by_name(vectors, self.setting).values())
@@ -121,10 +121,10 @@ class GaussNewton(Curvature):
             used = [place for place, each in enumerate(back) if each.requires_grad]
         for piece in pieces:
             split = list(by_name(piece, self.setting).values())
-            ahead = _back([back[place] for place in used], [put], [split[place] for place in used])
+            ahead = _vector_jacobian_products([back[place] for place in used], [put], [split[place] for place in used])
             change = ahead.reshape(len(piece), *logits.shape) * probabilities
             change = (change - probabilities * change.sum(-1, keepdim=True)) * shares[:, None]
-            yield _back([logits], parameters, [change])
+            yield _vector_jacobian_products([logits], parameters, [change])
 
     def dense(self) -> Float[Tensor, "P P"]:
         """From the gradients of each example by itself."""
@@ -162,9 +162,11 @@ def symmetric(matrix: Float[Tensor, "P P"]) -> Float[Tensor, "P P"]:
     return (matrix + matrix.mT) / 2
 
 
-def _back(outputs: Sequence[Tensor], inputs: Sequence[Tensor], slopes: Sequence[Tensor]) -> Float[Tensor, "q P"]:
+def _vector_jacobian_products(
+    outputs: Sequence[Tensor], inputs: Sequence[Tensor], grad_outputs: Sequence[Tensor]
+) -> Float[Tensor, "q P"]:
     """Several ways back at once, the results side by side."""
     found = torch.autograd.grad(
-        outputs, inputs, slopes, retain_graph=True, is_grads_batched=True, materialize_grads=True
+        outputs, inputs, grad_outputs, retain_graph=True, is_grads_batched=True, materialize_grads=True
     )
     return torch.cat([each.flatten(1) for each in found], dim=1)

@@ -142,8 +142,8 @@ def _kernel(sampled: list[Gradients], name: str, scale: Tensor | None) -> Float[
         owners = torch.arange(len(tables) * sampled[0].size, device=tables[0].ids.device).view(len(tables), -1)
         total = owners.numel()
         found = Lookups.joined([Lookups.of(each, own, total) for each, own in zip(tables, owners, strict=True)])
-        products = found.slopes.new_zeros(total, total, dtype=torch.float64)
-        scaled = found if scale is None else found.scaled(scale.to(found.slopes))
+        products = found.gradients.new_zeros(total, total, dtype=torch.float64)
+        scaled = found if scale is None else found.scaled(scale.to(found.gradients))
         add_kernel(products, scaled, scaled)
         return products
     whole = torch.cat([each.dense(name) for each in sampled])

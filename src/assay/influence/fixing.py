@@ -134,9 +134,9 @@ def corrected(network: TextModel, rows: Sequence[Tokenised], steps: int = 3, rat
     for _ in range(steps):
         with torch.enable_grad():
             mean = loss(copied(copied.embed(batch), batch).logits, batch.labels).mean()
-            slopes = torch.autograd.grad(mean, parameters, allow_unused=True)
+            gradients = torch.autograd.grad(mean, parameters, allow_unused=True)
         with torch.no_grad():
-            for parameter, slope in zip(parameters, slopes, strict=True):
-                if slope is not None:
-                    parameter.sub_(slope, alpha=rate)
+            for parameter, gradient in zip(parameters, gradients, strict=True):
+                if gradient is not None:
+                    parameter.sub_(gradient, alpha=rate)
     return copied

@@ -67,9 +67,9 @@ class InfluenceFunctions:
         solve, _ = self.prepared(setting)
         found = np.zeros(len(setting.train))
         for places, part in _portions(setting):
-            slopes = flattened(query_gradients(part))
-            solved = torch.stack(solve(slopes).tries).mean(0)
-            found[places] = (slopes * solved).sum(1).double().cpu().numpy() * part.weights / len(setting.train)
+            gradients = flattened(query_gradients(part))
+            solved = torch.stack(solve(gradients).tries).mean(0)
+            found[places] = (gradients * solved).sum(1).double().cpu().numpy() * part.weights / len(setting.train)
             if self.leverage:
                 rows = np.arange(len(places))
                 found[places] += _corrections(part, solve, solved, len(setting.train))[rows, rows]
@@ -110,12 +110,12 @@ def _corrections(
     found = np.zeros((len(vectors), len(setting.train)))
     for places, batch in setting.batches(setting.train, tokens=512):
         reading = setting.reader.read(batch)
-        slopes = reading.gradients(setting.learnt(batch, reading)).flat()
+        gradients = reading.gradients(setting.learnt(batch, reading)).flat()
         roots = curvature_roots(reading)
         solved = solve(roots.flatten(0, 1)).tries[0].view_as(roots)
         shares = torch.from_numpy(setting.weights[places] / count).to(roots)
         within = torch.einsum("bkp,blp->bkl", roots, solved) * shares[:, None, None]
-        pull = torch.einsum("bkp,bp->bk", solved, slopes.to(solved)) * shares[:, None]
+        pull = torch.einsum("bkp,bp->bk", solved, gradients.to(solved)) * shares[:, None]
         missing = torch.eye(within.shape[1]).to(within) - within
         weights = torch.linalg.solve(missing, pull) * shares[:, None]
         found[:, places] = (vectors @ (roots * weights[..., None]).sum(1).T).double().cpu().numpy()

@@ -39,8 +39,8 @@ class Gradients:
         records = [record for record in self.records[name] if isinstance(record, Rows)]
         if not records or len(records) < len(self.records[name]):
             return None
-        ids, slopes = (torch.cat([getattr(each, part) for each in records], dim=1) for part in ("ids", "slopes"))
-        return Rows(ids, slopes, records[0].shape)
+        ids, gradients = (torch.cat([getattr(each, part) for each in records], dim=1) for part in ("ids", "gradients"))
+        return Rows(ids, gradients, records[0].shape)
 
 
 @dataclass
@@ -74,22 +74,24 @@ class Reading:
     logits: Float[Tensor, "B C"]
     alone: set[str]
 
-    def gradients(self, slopes: Float[Tensor, "B C"]) -> Gradients:
-        """The gradient of Σ_c slopes[b, c] logits[b, c] for each example b."""
-        shapes, rows = self.reader.shapes, len(slopes)
+    def gradients(self, logit_gradients: Float[Tensor, "B C"]) -> Gradients:
+        """The gradient of Σ_c logit_gradients[b, c] logits[b, c] for each example b."""
+        shapes, rows = self.reader.shapes, len(logit_gradients)
         parameters = dict(self.reader.network.named_parameters())
         with self.tape.noting() as found:
             wanted = [parameters[name] for name in shapes]
-            torch.autograd.grad((self.logits * slopes).sum(), wanted, retain_graph=True, allow_unused=True)
-        own: dict[str, list[Record]] = {name: [Whole(self._each(parameters[name], slopes))] for name in self.alone}
+            torch.autograd.grad((self.logits * logit_gradients).sum(), wanted, retain_graph=True, allow_unused=True)
+        own: dict[str, list[Record]] = {
+            name: [Whole(self._each(parameters[name], logit_gradients))] for name in self.alone
+        }
         nothing: dict[str, list[Record]] = {
             name: [Whole(self.logits.new_zeros(rows, *shapes[name]))] for name in shapes if name not in found
         }
         return Gradients({name: own.get(name) or found.get(name) or nothing[name] for name in shapes}, shapes, rows)
 
-    def _each(self, parameter: Tensor, slopes: Float[Tensor, "B C"]) -> Float[Tensor, "B ..."]:
+    def _each(self, parameter: Tensor, logit_gradients: Float[Tensor, "B C"]) -> Float[Tensor, "B ..."]:
         """The gradients of one parameter, a way back for each example."""
-        asked = (self.logits * slopes).sum(-1)
+        asked = (self.logits * logit_gradients).sum(-1)
         return torch.stack([_own(each, parameter) for each in asked])
 
 
@@ -100,12 +102,12 @@ def _own(value: Float[Tensor, ""], parameter: Tensor) -> Tensor:
 
 def _wrong(reading: Reading) -> set[str]:
     """The parameters whose notes differ from what ways back for single examples say, or that were missed."""
-    slopes = torch.linspace(-1, 1, reading.logits.numel(), device=reading.logits.device)
-    slopes = slopes.reshape(reading.logits.shape).to(reading.logits)
-    found, parameters = reading.gradients(slopes), dict(reading.reader.network.named_parameters())
-    asked = (reading.logits * slopes).sum(-1)
+    logit_gradients = torch.linspace(-1, 1, reading.logits.numel(), device=reading.logits.device)
+    logit_gradients = logit_gradients.reshape(reading.logits.shape).to(reading.logits)
+    found, parameters = reading.gradients(logit_gradients), dict(reading.reader.network.named_parameters())
+    asked = (reading.logits * logit_gradients).sum(-1)
     wrong = set(reading.alone)
-    places = sorted({0, (len(slopes) - 1) // 2, len(slopes) - 1})
+    places = sorted({0, (len(logit_gradients) - 1) // 2, len(logit_gradients) - 1})
     names = [name for name in found.shapes if name not in wrong]
     tolerance, least = _precision(reading)
     for place in places:

@@ -58,18 +58,20 @@ def _found(setting: Setting) -> Head | None:
 
 def _read(reading: Reading, weight: str) -> Float[Tensor, "B F"]:
     """What the layer reads: the derivative of the first logit by the first row of the weights."""
-    slopes = torch.zeros_like(reading.logits)
-    slopes[:, 0] = 1
+    logit_gradients = torch.zeros_like(reading.logits)
+    logit_gradients[:, 0] = 1
     if weight in reading.alone:
-        found = reading.gradients(slopes)
+        found = reading.gradients(logit_gradients)
     else:  # the way back ends at the layer
         parameter = dict(reading.reader.network.named_parameters())[weight]
         with reading.tape.noting() as records:
-            torch.autograd.grad((reading.logits * slopes).sum(), parameter, retain_graph=True, allow_unused=True)
+            torch.autograd.grad(
+                (reading.logits * logit_gradients).sum(), parameter, retain_graph=True, allow_unused=True
+            )
         if weight not in records:
-            return slopes.new_zeros(len(slopes), parameter.shape[1])
-        found = Gradients(records, reading.reader.shapes, len(slopes))
-    return found.dense(weight).view(len(slopes), slopes.shape[1], -1)[:, 0]
+            return logit_gradients.new_zeros(len(logit_gradients), parameter.shape[1])
+        found = Gradients(records, reading.reader.shapes, len(logit_gradients))
+    return found.dense(weight).view(len(logit_gradients), logit_gradients.shape[1], -1)[:, 0]
 
 
 def read_by_head(

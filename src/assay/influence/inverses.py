@@ -92,9 +92,9 @@ def _led_back(setting: Setting, coefficients: Float[Tensor, "Q N K"]) -> dict[st
         for places, batch in setting.batches(setting.train):
             with torch.enable_grad(), Plainly():
                 logits = network(network.embed(batch), batch).logits
-            slopes = (coefficients[:, torch.from_numpy(places).to(basis.device)] @ basis.T).to(logits)
+            gradients = (coefficients[:, torch.from_numpy(places).to(basis.device)] @ basis.T).to(logits)
             back = torch.autograd.grad(
-                logits, list(parameters.values()), slopes, is_grads_batched=True, materialize_grads=True
+                logits, list(parameters.values()), gradients, is_grads_batched=True, materialize_grads=True
             )
             for total, part in zip(found.values(), back, strict=True):
                 total += part

@@ -26,7 +26,7 @@ STRIPS = 8  # a symmetric product leaves out almost half of all numbers
 Roots = Mapping[str, Float[Tensor, "..."]]
 """What the gradient of each parameter is multiplied with: a number, or one for each number in it."""
 
-Slopes = Callable[[Int[np.ndarray, " n"], Batch, Reading], Float[Tensor, "K n C"]]
+LogitGradients = Callable[[Int[np.ndarray, " n"], Batch, Reading], Float[Tensor, "K n C"]]
 """The directions of the logits in which some rows are asked about."""
 
 
@@ -44,7 +44,7 @@ class Read:
 
     setting: Setting
     rows: Sequence[Tokenised]
-    slopes: Slopes
+    logit_gradients: LogitGradients
     width: int = 1
     advance: Callable[[int], object] = field(default=lambda rows: None)
 
@@ -53,10 +53,10 @@ class Read:
         """Of the logits of all training rows, in all directions that matter."""
         basis = directions(setting.network.classes)
 
-        def slopes(places: Int[np.ndarray, " n"], batch: Batch, reading: Reading) -> Float[Tensor, "K n C"]:
+        def logit_gradients(places: Int[np.ndarray, " n"], batch: Batch, reading: Reading) -> Float[Tensor, "K n C"]:
             return basis.T[:, None].to(reading.logits).expand(-1, len(batch), -1)
 
-        return cls(setting, setting.train, slopes, basis.shape[1], advance)
+        return cls(setting, setting.train, logit_gradients, basis.shape[1], advance)
 
     @classmethod
     def queries(cls, setting: Setting) -> Read:
@@ -75,8 +75,8 @@ class Read:
         tables: dict[str, list[Lookups]] = defaultdict(list)
         for places, batch in self.setting.batches(self.rows):
             reading = self.setting.reader.read(batch)
-            for direction, slopes in enumerate(self.slopes(places, batch, reading)):
-                gradients = reading.gradients(slopes)
+            for direction, each in enumerate(self.logit_gradients(places, batch, reading)):
+                gradients = reading.gradients(each)
                 owners = torch.from_numpy(places).to(device) * self.width + direction
                 start = 0
                 for each in group:

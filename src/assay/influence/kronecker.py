@@ -21,7 +21,7 @@ from assay.influence.products import Vectors
 from assay.influence.records import Outer
 from assay.influence.setting import Influence, Setting
 from assay.influence.similarity import dots, over_train, shares
-from assay.influence.targets import slopes
+from assay.influence.targets import logit_gradients
 
 FISHERS = ("expected", "empirical")
 LARGEST = 8_192  # side of a matrix that is decomposed
@@ -31,9 +31,9 @@ LARGEST = 8_192  # side of a matrix that is decomposed
 class Kronecker:
     """EK-FAC over every parameter; George et al. (2018), Grosse et al. (2023), equations 16 to 22.
 
-    The curvature of each layer is diagonal in the eigenvectors of the second moments of what goes in and of the slopes
-    of what comes out; its values are the mean squares of the gradients in them. Tables of embeddings have one input a
-    row, recurrent weights one position a step; a bias is the weight of an input that is always 1.
+    The curvature of each layer is diagonal in the eigenvectors of the second moments of its inputs and of the gradients
+    of its outputs; its values are the mean squares of the gradients in that basis. Tables of embeddings have one input
+    a row, recurrent weights one position a step; a bias is the weight of an input that is always 1.
     """
 
     fisher: str = "expected"  # over what the model holds possible, or "empirical": over the labels
@@ -97,7 +97,7 @@ class Kronecker:
             logits = reading.logits.detach()
             roots = torch.from_numpy(setting.weights[places]).to(logits).sqrt()[:, None]
             if self.fisher == "empirical":
-                yield reading.gradients(roots * slopes("loss", logits, batch.labels)), len(places)
+                yield reading.gradients(roots * logit_gradients("loss", logits, batch.labels)), len(places)
                 continue
             for number, direction in enumerate(softmax_roots(logits).unbind(-1)):
                 yield reading.gradients(roots * direction), len(places) * (number == 0)
@@ -161,6 +161,6 @@ def bias_of(setting: Setting, gradients: Gradients, name: str) -> str | None:
         return None
     if setting.decay.get(bias, 0.0) != setting.decay.get(name, 0.0):
         return None
-    slopes = torch.stack([each.slopes.sum(1) for each in records]).sum(0)
+    sums = torch.stack([each.gradients.sum(1) for each in records]).sum(0)
     own = gradients.dense(bias)
-    return bias if own.shape == slopes.shape and torch.allclose(own, slopes, rtol=1e-3, atol=1e-6) else None
+    return bias if own.shape == sums.shape and torch.allclose(own, sums, rtol=1e-3, atol=1e-6) else None

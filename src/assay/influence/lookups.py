@@ -17,11 +17,11 @@ FREQUENT = 64  # a row is frequent where more than one of this many pairs of tex
 
 @dataclass(frozen=True)
 class Lookups:
-    """Of each vector that has anything there, the row of the table and its slopes; no pair occurs twice."""
+    """Of each vector that has anything there, the row of the table and its gradients; no pair occurs twice."""
 
     owners: Int[Tensor, " O"]
     tokens: Int[Tensor, " O"]
-    slopes: Float[Tensor, "O D"]
+    gradients: Float[Tensor, "O D"]
     count: int  # of vectors
 
     @classmethod
@@ -29,9 +29,9 @@ class Lookups:
         """The rows that a batch looks up; what one text says of one row is added up."""
         pairs = owners[:, None] * rows.shape[0] + rows.ids
         unique, places = pairs.flatten().unique(return_inverse=True)  # type: ignore[no-untyped-call]
-        slopes = rows.slopes.new_zeros(len(unique), rows.slopes.shape[-1])
-        slopes.index_add_(0, places, rows.slopes.flatten(0, 1))
-        return cls(unique // rows.shape[0], unique % rows.shape[0], slopes, count)
+        gradients = rows.gradients.new_zeros(len(unique), rows.gradients.shape[-1])
+        gradients.index_add_(0, places, rows.gradients.flatten(0, 1))
+        return cls(unique // rows.shape[0], unique % rows.shape[0], gradients, count)
 
     @classmethod
     def among(cls, tables: Float[Tensor, "Q V D"], tokens: Int[Tensor, " U"]) -> Lookups:
@@ -42,12 +42,14 @@ class Lookups:
     @classmethod
     def joined(cls, parts: Sequence[Lookups]) -> Lookups:
         """Those of several batches."""
-        owners, tokens, slopes = (torch.cat([getattr(p, n) for p in parts]) for n in ("owners", "tokens", "slopes"))
-        return cls(owners, tokens, slopes, parts[0].count)
+        owners, tokens, gradients = (
+            torch.cat([getattr(p, n) for p in parts]) for n in ("owners", "tokens", "gradients")
+        )
+        return cls(owners, tokens, gradients, parts[0].count)
 
     def scaled(self, factors: Float[Tensor, "*V_D"]) -> Lookups:
         """Each row of the table times its factors, or all times one."""
-        return replace(self, slopes=self.slopes * (factors if factors.dim() == 0 else factors[self.tokens]))
+        return replace(self, gradients=self.gradients * (factors if factors.dim() == 0 else factors[self.tokens]))
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,7 @@ class Shelf:
 
     owners: Int[Tensor, " O"]
     codes: Int[Tensor, " O"]
-    slopes: Float[Tensor, "O D"]
+    gradients: Float[Tensor, "O D"]
     starts: Int[Tensor, " U"]
     counts: Int[Tensor, " U"]
     count: int  # of vectors
@@ -68,22 +70,22 @@ class Shelf:
         order = own.argsort(stable=True)
         order = order[own[order] < shared]
         counts = torch.bincount(own[order], minlength=shared)
-        sorts = (lookups.owners[order], own[order], lookups.slopes[order].double())
+        sorts = (lookups.owners[order], own[order], lookups.gradients[order].double())
         return cls(*sorts, counts.cumsum(0) - counts, counts, lookups.count)
 
     def spread(self, start: int, stop: int) -> Float[Tensor, "R P"]:
         """Some rows of the table for every vector, 0 where it has none."""
         first, last = int(self.starts[start]), int(self.starts[stop - 1] + self.counts[stop - 1])
-        whole = self.slopes.new_zeros(self.count, stop - start, self.slopes.shape[1])
-        whole[self.owners[first:last], self.codes[first:last] - start] = self.slopes[first:last]
+        whole = self.gradients.new_zeros(self.count, stop - start, self.gradients.shape[1])
+        whole[self.owners[first:last], self.codes[first:last] - start] = self.gradients[first:last]
         return whole.flatten(1)
 
     def padded(self, codes: Int[Tensor, " c"], width: int) -> tuple[Int[Tensor, "c w"], Float[Tensor, "c w D"]]:
-        """Who looks up each of some rows, and the slopes; 0 where there are fewer."""
+        """Who looks up each of some rows, and the gradients; 0 where there are fewer."""
         steps = torch.arange(width, device=codes.device)
         places = (self.starts[codes, None] + steps).clamp(max=len(self.owners) - 1)
         there = steps < self.counts[codes, None]
-        return self.owners[places] * there, self.slopes[places] * there[..., None]
+        return self.owners[places] * there, self.gradients[places] * there[..., None]
 
 
 def add_kernel(out: Float[Tensor, "R S"], left: Lookups, right: Lookups) -> None:
@@ -96,7 +98,7 @@ def add_kernel(out: Float[Tensor, "R S"], left: Lookups, right: Lookups) -> None
     shared, frequent = int((pairs > 0).sum()), int((pairs * FREQUENT > out.numel()).sum())
     one = Shelf.of(left, codes, shared)
     other = one if right is left else Shelf.of(right, codes, shared)
-    step = max(1, NUMBERS // (sum(out.shape) * left.slopes.shape[1]))
+    step = max(1, NUMBERS // (sum(out.shape) * left.gradients.shape[1]))
     for start in range(0, frequent, step):
         stop = min(start + step, frequent)
         spread = one.spread(start, stop)
@@ -107,15 +109,15 @@ def add_kernel(out: Float[Tensor, "R S"], left: Lookups, right: Lookups) -> None
 def _add_pairs(out: Float[Tensor, "R S"], one: Shelf, other: Shelf, frequent: int) -> None:
     """Rows that about as many vectors have at once."""
     widths = torch.stack([_width(each.counts[frequent:]) for each in (one, other)], dim=1)
-    flat, length, size = out.view(-1), out.shape[1], one.slopes.shape[1]
+    flat, length, size = out.view(-1), out.shape[1], one.gradients.shape[1]
     for first, second in widths.unique(dim=0).tolist():  # type: ignore[no-untyped-call]
         codes = frequent + (widths == widths.new_tensor([first, second])).all(1).nonzero().squeeze(1)
         step = max(1, NUMBERS // max(first * second, (first + second) * size))
         for group in codes.split(step):  # type: ignore[no-untyped-call]
-            owners, slopes = one.padded(group, first)
+            owners, gradients = one.padded(group, first)
             others, against = other.padded(group, second)
             places = owners[:, :, None] * length + others[:, None]
-            flat.index_add_(0, places.flatten(), (slopes @ against.mT).flatten())
+            flat.index_add_(0, places.flatten(), (gradients @ against.mT).flatten())
 
 
 def _width(counts: Int[Tensor, " c"]) -> Int[Tensor, " c"]:

@@ -77,6 +77,6 @@ def mean_squares(setting: Setting) -> dict[str, Float[Tensor, ...]]:
                     total += (share @ gradients.dense(name).double().square()).view_as(total)
                 else:
                     each = Lookups.of(rows, torch.arange(len(places), device=device), len(places))
-                    total.index_add_(0, each.tokens, share[each.owners, None] * each.slopes.double().square())
+                    total.index_add_(0, each.tokens, share[each.owners, None] * each.gradients.double().square())
             shown.advance(task, len(places))
     return found

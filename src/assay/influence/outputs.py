@@ -1,4 +1,4 @@
-"""What the loss says at the logits: its slope and its curvature for each training example, in few directions."""
+"""What the loss says at the logits: its gradient and its curvature for each training example, in few directions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def directions(classes: int) -> Float[Tensor, "C K"]:
 class Outputs:
     """Of each of N training examples, in K directions."""
 
-    slopes: Float[Tensor, "N K"]  # of the loss, without its weight
+    gradients: Float[Tensor, "N K"]  # of the loss, without its weight
     curvature: Float[Tensor, "N K K"]  # of the loss, times its weight / N
     roots: Float[Tensor, "N K K"]  # of that, symmetric
     shares: Float[Tensor, " N"]  # weight / N
@@ -37,13 +37,13 @@ class Outputs:
         """From logits and labels; the shares are weights / the number of all training examples."""
         device, basis = logits.device, directions(logits.shape[1])
         probabilities = logits.double().cpu().softmax(-1)
-        slopes = probabilities - torch.nn.functional.one_hot(torch.from_numpy(labels), logits.shape[1])
+        gradients = probabilities - torch.nn.functional.one_hot(torch.from_numpy(labels), logits.shape[1])
         share = torch.from_numpy(np.asarray(shares, dtype=np.float64))
         whole = torch.diag_embed(probabilities) - probabilities[:, :, None] * probabilities[:, None]
         curvature = share[:, None, None] * (basis.T @ whole @ basis)
         sizes, axes = torch.linalg.eigh(curvature)
         roots = axes * sizes.clamp(min=0).sqrt()[:, None] @ axes.mT
-        return cls(*(each.to(device) for each in (slopes @ basis, curvature, roots, share)))
+        return cls(*(each.to(device) for each in (gradients @ basis, curvature, roots, share)))
 
     @classmethod
     def train(cls, setting: Setting) -> Outputs:

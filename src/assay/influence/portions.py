@@ -44,7 +44,7 @@ class Portion:
         parts = []
         for record in (cut(each, start, stop) for each in gradients.records[self.name]):
             if isinstance(record, Outer):
-                side = "inputs" if record.transposed else "slopes"
+                side = "inputs" if record.transposed else "gradients"
                 part = getattr(record, side)[..., self.start : self.stop]
                 parts.append(replace(record, **{side: part}).dense())
             else:
@@ -57,12 +57,12 @@ class Portion:
         if found is None:
             whole = gradients.dense(self.name).reshape(gradients.size, *self.shape)
             found = Rows(torch.arange(self.shape[0], device=whole.device).expand(len(whole), -1), whole, self.shape)
-        return replace(found, slopes=found.slopes[..., self.start : self.stop])
+        return replace(found, gradients=found.gradients[..., self.start : self.stop])
 
 
 def cut(record: Record, start: int, stop: int) -> Record:
     """The record of some examples."""
-    own = {name: getattr(record, name)[start:stop] for name in ("inputs", "ids", "slopes") if hasattr(record, name)}
+    own = {name: getattr(record, name)[start:stop] for name in ("inputs", "ids", "gradients") if hasattr(record, name)}
     return replace(record, **own)
 
 
@@ -102,8 +102,8 @@ def looked_at(setting: Setting, rows: Sequence[Tokenised]) -> Gradients:
     """The gradients of rows in random directions of their logits."""
     _, batch = next(setting.batches(rows))
     reading = setting.reader.read(batch)
-    slopes = torch.randn(reading.logits.shape, generator=torch.Generator().manual_seed(0)).to(reading.logits)
-    return reading.gradients(slopes - slopes.mean(-1, keepdim=True))
+    logit_gradients = torch.randn(reading.logits.shape, generator=torch.Generator().manual_seed(0)).to(reading.logits)
+    return reading.gradients(logit_gradients - logit_gradients.mean(-1, keepdim=True))
 
 
 def tables_of(gradients: Gradients) -> dict[str, int]:

@@ -44,10 +44,10 @@ def products(gradients: Gradients, vectors: Vectors) -> Float[Tensor, "Q B"]:
 
 def _looked_up(rows: Rows, vectors: Float[Tensor, "Q V D"]) -> Float[Tensor, "Q B"]:
     """The products with the rows of a table that each example looks up, some vectors at a time."""
-    step = max(1, TABLE // max(1, rows.slopes.numel()))
-    slopes = rows.slopes.to(vectors)
+    step = max(1, TABLE // max(1, rows.gradients.numel()))
+    gradients = rows.gradients.to(vectors)
     return torch.cat(
-        [torch.einsum("qbkd,bkd->qb", part[:, rows.ids], slopes) for part in vectors.split(step)]  # type: ignore[no-untyped-call]
+        [torch.einsum("qbkd,bkd->qb", part[:, rows.ids], gradients) for part in vectors.split(step)]  # type: ignore[no-untyped-call]
     )
 
 

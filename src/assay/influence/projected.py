@@ -173,8 +173,8 @@ class Work:
                 reading = self.setting.reader.read(batch)
                 reading = replace(reading, logits=reading.logits.to(self._dtype))
                 logits[own] = reading.logits.detach()
-                for direction, slopes in enumerate(source.slopes(places, batch, reading)):
-                    features[own, direction] = projection(reading.gradients(slopes), self._dtype).to(self._kept_as)
+                for direction, each in enumerate(source.logit_gradients(places, batch, reading)):
+                    features[own, direction] = projection(reading.gradients(each), self._dtype).to(self._kept_as)
         return features, logits
 
     def _outputs(self, part: Part) -> Outputs:

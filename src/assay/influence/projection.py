@@ -59,10 +59,10 @@ class TwoSided:
 
     def _both(self, record: Record, shape: torch.Size) -> Float[Tensor, "B o i"]:
         if isinstance(record, Outer):
-            sides = (record.inputs, record.slopes) if record.transposed else (record.slopes, record.inputs)
+            sides = (record.inputs, record.gradients) if record.transposed else (record.gradients, record.inputs)
             return _onto(sides[0], self.left).mT @ _onto(sides[1], self.right)
         if isinstance(record, Rows) and self.left is not None:
-            return self.left[record.ids].to(record.slopes).mT @ _onto(record.slopes, self.right)
+            return self.left[record.ids].to(record.gradients).mT @ _onto(record.gradients, self.right)
         whole = record.dense().view(-1, shape[0], prod(shape[1:]))
         return _onto(_onto(whole, self.right).mT, self.left).mT
 
@@ -83,7 +83,7 @@ class Hashed:
     def add(self, out: Float[Tensor, "B S"], gradients: Gradients, name: str, factor: float) -> None:
         shape = gradients.shapes[name]
         rows = Portion(name, shape, 0, shape[1], table=True).rows(gradients)
-        values = (_onto(rows.slopes, self.right) * (self.signs[rows.ids] * factor)).to(out)
+        values = (_onto(rows.gradients, self.right) * (self.signs[rows.ids] * factor)).to(out)
         steps = torch.arange(self.signs.shape[1], device=out.device)
         slots = (self.offset + self.places[rows.ids, None] * self.signs.shape[1] + steps) % out.shape[1]
         out.scatter_add_(1, slots.flatten(1), values.flatten(1))
@@ -117,7 +117,7 @@ class Projection:
     def __call__(self, gradients: Gradients, dtype: torch.dtype) -> Float[Tensor, "B S"]:
         """The numbers of each example; each parameter counts as its factor says."""
         first = next(iter(gradients.records.values()))[0]
-        out = torch.zeros(gradients.size, self.size, dtype=dtype, device=first.slopes.device)
+        out = torch.zeros(gradients.size, self.size, dtype=dtype, device=first.gradients.device)
         for name, sketch in self.sketches.items():
             sketch.add(out, gradients, name, self.factors[name])
         return out
@@ -125,7 +125,7 @@ class Projection:
 
 def _drawn(found: Gradients, name: str, sides: Mapping[str, Tensor], offset: int, random: torch.Generator) -> Sketch:
     records, shape = found.records[name], found.shapes[name]
-    given = records[0].slopes
+    given = records[0].gradients
     like = torch.zeros((), device=given.device, dtype=torch.promote_types(given.dtype, torch.float32))
 
     def signs(*sizes: int) -> Tensor:

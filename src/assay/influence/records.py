@@ -14,51 +14,51 @@ class Outer:
     """Of a linear map: sums of outer products of what came out and what went in."""
 
     inputs: Float[Tensor, "B T I"]
-    slopes: Float[Tensor, "B T O"]
+    gradients: Float[Tensor, "B T O"]
     shape: torch.Size  # of the parameter
     transposed: bool = False  # the parameter has its inputs in rows
 
     def of(self, place: int) -> Outer:
         """The record of one example."""
         own = slice(place, place + 1)
-        return replace(self, inputs=self.inputs[own], slopes=self.slopes[own])
+        return replace(self, inputs=self.inputs[own], gradients=self.gradients[own])
 
     def dense(self) -> Float[Tensor, "B P"]:
-        left, right = (self.inputs, self.slopes) if self.transposed else (self.slopes, self.inputs)
+        left, right = (self.inputs, self.gradients) if self.transposed else (self.gradients, self.inputs)
         return (left.mT @ right).flatten(1)
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Of a table: the slopes of the rows that were looked up."""
+    """Of a table: the gradients of the rows that were looked up."""
 
     ids: Int[Tensor, "B K"]
-    slopes: Float[Tensor, "B K D"]
+    gradients: Float[Tensor, "B K D"]
     shape: torch.Size
 
     def of(self, place: int) -> Rows:
         """The record of one example."""
         own = slice(place, place + 1)
-        return replace(self, ids=self.ids[own], slopes=self.slopes[own])
+        return replace(self, ids=self.ids[own], gradients=self.gradients[own])
 
     def dense(self) -> Float[Tensor, "B P"]:
         batch, size = len(self.ids), self.shape[1]
-        whole = self.slopes.new_zeros(batch, *self.shape)
-        return whole.scatter_add_(1, self.ids[..., None].expand(-1, -1, size), self.slopes).flatten(1)
+        whole = self.gradients.new_zeros(batch, *self.shape)
+        return whole.scatter_add_(1, self.ids[..., None].expand(-1, -1, size), self.gradients).flatten(1)
 
 
 @dataclass(frozen=True)
 class Whole:
     """Of anything else: the gradient itself."""
 
-    slopes: Float[Tensor, "B ..."]
+    gradients: Float[Tensor, "B ..."]
 
     def of(self, place: int) -> Whole:
         """The record of one example."""
-        return Whole(self.slopes[place : place + 1])
+        return Whole(self.gradients[place : place + 1])
 
     def dense(self) -> Float[Tensor, "B P"]:
-        return self.slopes.flatten(1)
+        return self.gradients.flatten(1)
 
 
 Record = Outer | Rows | Whole

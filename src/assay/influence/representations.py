@@ -69,8 +69,8 @@ def share_below(network: TextModel, row: Tokenised, name: str) -> float:
     batch = collate([row], network.classes).to(network.device)
     with torch.enable_grad():
         vector = read(network, batch)[name].sum()
-        slopes = torch.autograd.grad(vector, trained, allow_unused=True) if vector.requires_grad else [None]
-    met = sum(each.numel() for each, slope in zip(trained, slopes, strict=False) if slope is not None)
+        gradients = torch.autograd.grad(vector, trained, allow_unused=True) if vector.requires_grad else [None]
+    met = sum(each.numel() for each, gradient in zip(trained, gradients, strict=False) if gradient is not None)
     return met / max(1, sum(each.numel() for each in trained))
 
 

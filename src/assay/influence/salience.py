@@ -1,4 +1,4 @@
-"""How much a model looks at each token of a query, and the slope of that by every parameter."""
+"""How much a model looks at each token of a query, and the gradient of that by every parameter."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Question:
         x = self.network.embed(self.batch)
         return x if x.requires_grad else x.requires_grad_()
 
-    def slope(self, x: Float[Tensor, "R T D"]) -> Float[Tensor, "R T D"]:
+    def gradient(self, x: Float[Tensor, "R T D"]) -> Float[Tensor, "R T D"]:
         """∂S/∂x, a function of the parameters; each text may stand several times in succession."""
         rows = torch.arange(len(self.batch), device=x.device).repeat_interleave(len(x) // len(self.batch))
         with Plainly():
@@ -50,17 +50,17 @@ class Question:
 
 def norm(question: Question) -> Float[Tensor, "B T"]:
     """‖∂S/∂x_t‖ (Meng et al., 2020; eq. 28 of the survey)."""
-    slope = question.slope(question.embedded())
-    held = slope.detach()
+    gradient = question.gradient(question.embedded())
+    held = gradient.detach()
     sizes: Tensor = torch.linalg.vector_norm(held, dim=-1, keepdim=True)
-    # the direction is held: this is the slope of a norm, and 0 where a norm has none
-    return (slope * (held / sizes.where(sizes > 0, 1))).sum(-1)
+    # the direction is held: this is the gradient of a norm, and 0 where a norm has none
+    return (gradient * (held / sizes.where(sizes > 0, 1))).sum(-1)
 
 
 def input_x_gradient(question: Question) -> Float[Tensor, "B T"]:
     """x_t · ∂S/∂x_t, which has a sign."""
     x = question.embedded()
-    return (x * question.slope(x)).sum(-1)
+    return (x * question.gradient(x)).sum(-1)
 
 
 def integrated_gradient(question: Question) -> Float[Tensor, "B T"]:
@@ -68,8 +68,8 @@ def integrated_gradient(question: Question) -> Float[Tensor, "B T"]:
     x = question.embedded()
     shares, weights = (torch.as_tensor(part).to(x) / 2 for part in np.polynomial.legendre.leggauss(NODES))
     points = torch.einsum("n,btd->bntd", shares + 0.5, x).flatten(0, 1)
-    slopes = question.slope(points).reshape(len(x), NODES, *x.shape[1:])
-    return torch.einsum("btd,bntd,n->bt", x, slopes, weights)
+    gradients = question.gradient(points).reshape(len(x), NODES, *x.shape[1:])
+    return torch.einsum("btd,bntd,n->bt", x, gradients, weights)
 
 
 SALIENCES: dict[str, Callable[[Question], Float[Tensor, "B T"]]] = {
@@ -90,7 +90,7 @@ def saliences(setting: Setting, kind: str = "norm") -> list[Float[np.ndarray, " 
 def salience_gradients(setting: Setting, pairs: Sequence[Pair], kind: str = "norm") -> dict[str, Tensor]:
     """The gradients of the saliences of some tokens by all parameters; those of one query from one reading.
 
-    The text stays and its embeddings move: a table counts both as what is read and as what the slope is taken at.
+    The text stays and its embeddings move: a table counts both as what is read and as what the gradient is taken at.
     """
     parameters = setting.parameters
     found = {name: each.new_zeros(len(pairs), *each.shape) for name, each in parameters.items()}
@@ -103,12 +103,12 @@ def salience_gradients(setting: Setting, pairs: Sequence[Pair], kind: str = "nor
             measured = _measured(setting, np.array([query]), batch, kind)[0]
             chosen = measured[[pairs[number][1] for number in numbers]]
             each = torch.eye(len(numbers)).to(chosen)
-            slopes = torch.autograd.grad(
+            gradients = torch.autograd.grad(
                 chosen, list(parameters.values()), each, is_grads_batched=True, allow_unused=True
             )
-            for name, slope in zip(parameters, slopes, strict=True):
-                if slope is not None:
-                    found[name][numbers] = slope
+            for name, gradient in zip(parameters, gradients, strict=True):
+                if gradient is not None:
+                    found[name][numbers] = gradient
             shown.advance(task, len(numbers))
     return found
 

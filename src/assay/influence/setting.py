@@ -97,11 +97,11 @@ class Setting:
     def asked(self, places: Int[np.ndarray, " n"], reading: Reading) -> Float[Tensor, "n C"]:
         """The derivatives of the targets of some queries by their logits."""
         classes = torch.from_numpy(self.classes[places]).to(reading.logits.device)
-        return targets.slopes(self.target, reading.logits, classes)
+        return targets.logit_gradients(self.target, reading.logits, classes)
 
     def learnt(self, batch: Batch, reading: Reading) -> Float[Tensor, "n C"]:
         """The derivatives of the losses of some training rows by their logits, without their weights."""
-        return targets.slopes("loss", reading.logits, batch.labels)
+        return targets.logit_gradients("loss", reading.logits, batch.labels)
 
 
 @runtime_checkable

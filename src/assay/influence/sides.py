@@ -51,13 +51,13 @@ def _seen(found: Gradients, name: str) -> dict[str, Float[Tensor, "I I"]]:
     records = found.records[name]
     rows = found.rows(name)
     if rows is not None:
-        return {"right": _spread(rows.slopes)}
+        return {"right": _spread(rows.gradients)}
     seen: dict[str, Tensor] = {}
     for record in records:
         if isinstance(record, Outer):
             weighed = (
-                record.slopes * record.inputs.norm(dim=-1, keepdim=True),
-                record.inputs * record.slopes.norm(dim=-1, keepdim=True),
+                record.gradients * record.inputs.norm(dim=-1, keepdim=True),
+                record.inputs * record.gradients.norm(dim=-1, keepdim=True),
             )
             for place, each in zip(("right", "left") if record.transposed else ("left", "right"), weighed, strict=True):
                 seen[place] = seen[place] + _spread(each) if place in seen else _spread(each)

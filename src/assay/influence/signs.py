@@ -45,10 +45,10 @@ class Signs:
         if isinstance(record, Outer):
             if record.transposed:
                 rows, columns = columns, rows
-            return ((record.slopes.to(rows) @ rows) * (record.inputs.to(rows) @ columns)).sum(1)
+            return ((record.gradients.to(rows) @ rows) * (record.inputs.to(rows) @ columns)).sum(1)
         if isinstance(record, Rows):
-            return ((record.slopes.to(rows) @ columns) * rows[record.ids]).sum(1)
-        whole = record.dense().to(rows).view(len(record.slopes), len(rows), -1)
+            return ((record.gradients.to(rows) @ columns) * rows[record.ids]).sum(1)
+        whole = record.dense().to(rows).view(len(record.gradients), len(rows), -1)
         return ((whole @ columns) * rows).sum(1)
 
 

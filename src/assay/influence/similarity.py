@@ -113,9 +113,9 @@ def squares(gradients: Gradients, scales: Vectors | None = None) -> Float[Tensor
             dense = gradients.dense(name).double()
             parts.append((dense if scale is None else dense * scale.flatten()).square().sum(1))
         else:
-            slopes, same = rows.slopes.double(), rows.ids[:, :, None] == rows.ids[:, None]
-            slopes = slopes if scale is None else slopes * scale[rows.ids]
-            parts.append((slopes @ slopes.mT * same).sum((1, 2)))
+            values, same = rows.gradients.double(), rows.ids[:, :, None] == rows.ids[:, None]
+            values = values if scale is None else values * scale[rows.ids]
+            parts.append((values @ values.mT * same).sum((1, 2)))
     return torch.stack(parts).sum(0)
 
 

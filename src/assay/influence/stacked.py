@@ -97,7 +97,7 @@ def _gradients(
             each = vmap(lambda own, read=portion: functional_call(module, own, (read,)), randomness="same")
             losses = each(values) * shares[:, portion.places] * portion.weights
             found = torch.autograd.grad(losses.sum(), list(values.values()), allow_unused=True)
-        for name, slope in zip(values, found, strict=True):
-            if slope is not None:
-                total[name] = total[name] + slope if name in total else slope
+        for name, gradient in zip(values, found, strict=True):
+            if gradient is not None:
+                total[name] = total[name] + gradient if name in total else gradient
     return total

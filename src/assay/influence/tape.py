@@ -27,7 +27,7 @@ ALIKE = {torch.Tensor.to, torch.Tensor.float, torch.Tensor.double, torch.Tensor.
 
 @dataclass(frozen=True)
 class Loose:
-    """A tensor that no example owns, the parameter that it comes from, and what its slopes say of that."""
+    """A tensor that no example owns, the parameter that it comes from, and what its gradients say of that."""
 
     tensor: Tensor
     name: str
@@ -80,11 +80,11 @@ class Tape(Plainly):
         return None if tensor is None else self.names.get(id(tensor))
 
     def _tap(self, tensor: Tensor, make: Make) -> None:
-        """Notes what `make` makes of the tensor's slope, on every way back."""
+        """Notes what `make` makes of the tensor's gradient, on every way back."""
 
-        def note(slope: Tensor) -> None:
+        def note(gradient: Tensor) -> None:
             if self.found is not None:
-                for name, record in make(slope.detach()):
+                for name, record in make(gradient.detach()):
                     self.found[name].append(record)
 
         if tensor.requires_grad:
@@ -117,14 +117,14 @@ class Tape(Plainly):
             self.missed |= {name for name in (matrix, shift) if name is not None}
             return
 
-        def make(slope: Tensor) -> list[tuple[str, Record]]:
-            rows = slope.mT if columns else slope
-            slopes = rows.reshape(self.size, -1, rows.shape[-1])
+        def make(gradient: Tensor) -> list[tuple[str, Record]]:
+            rows = gradient.mT if columns else gradient
+            gradients = rows.reshape(self.size, -1, rows.shape[-1])
             made: list[tuple[str, Record]] = []
             if matrix is not None:
-                made.append((matrix, Outer(inputs, slopes, weight.shape, transposed)))
+                made.append((matrix, Outer(inputs, gradients, weight.shape, transposed)))
             if shift is not None:
-                made.append((shift, Whole(slopes.sum(1))))
+                made.append((shift, Whole(gradients.sum(1))))
             return made
 
         if matrix is not None or shift is not None:
@@ -156,10 +156,10 @@ class Tape(Plainly):
             return y
         blank = -1 if padding_idx is None else padding_idx % weight.shape[0]
         if ids.dim() > 1 and len(ids) == self.size:
-            self._tap(y, lambda slope: [(name, _looked_up(ids, slope, weight.shape, blank))])
+            self._tap(y, lambda gradient: [(name, _looked_up(ids, gradient, weight.shape, blank))])
         else:
             every = ids.reshape(1, -1).expand(self.size, -1)
-            self._loosen(y, name, lambda slope: _looked_up(every, slope, weight.shape, blank))
+            self._loosen(y, name, lambda gradient: _looked_up(every, gradient, weight.shape, blank))
         return y
 
     def _layer_norm(
@@ -172,13 +172,13 @@ class Tape(Plainly):
             return y
         normed = self._rows(F.layer_norm(x.detach(), shape, None, None, eps))
 
-        def make(slope: Tensor) -> list[tuple[str, Record]]:
-            slopes = slope.reshape(self.size, -1, slope.shape[-1])
+        def make(gradient: Tensor) -> list[tuple[str, Record]]:
+            gradients = gradient.reshape(self.size, -1, gradient.shape[-1])
             made: list[tuple[str, Record]] = []
             if scale is not None and normed is not None:
-                made.append((scale, Whole((slopes * normed).sum(1))))
+                made.append((scale, Whole((gradients * normed).sum(1))))
             if shift is not None:
-                made.append((shift, Whole(slopes.sum(1))))
+                made.append((shift, Whole(gradients.sum(1))))
             return made
 
         if scale is not None or shift is not None:
@@ -228,7 +228,7 @@ class Tape(Plainly):
             if first.make is Whole:
                 row, shape = args[1] % len(first.tensor), first.tensor.shape
                 ids = torch.full((self.size, 1), row, device=result.device)
-                self._loosen(result, first.name, lambda slope: Rows(ids, slope.reshape(self.size, 1, -1), shape))
+                self._loosen(result, first.name, lambda gradient: Rows(ids, gradient.reshape(self.size, 1, -1), shape))
                 return result
         elif func in ELEMENTWISE:
             tensors = [each for each in (*args, *kwargs.values()) if isinstance(each, Tensor)]
@@ -254,21 +254,21 @@ class Tape(Plainly):
         return self._noted(value.reshape(shape).expand(self.size, *shape[1:]), origin)
 
     def _noted(self, copies: Tensor, origin: Loose) -> Tensor:
-        """The copies; what their slopes say of each example is noted."""
+        """The copies; what their gradients say of each example is noted."""
         own = tuple(origin.tensor.shape)
         if len(own) == copies.dim():
             own = own[1:]
         padded = (1,) * (copies.dim() - 1 - len(own)) + own
 
-        def make(slope: Tensor) -> list[tuple[str, Record]]:
-            return [(origin.name, origin.make(slope.sum_to_size(self.size, *padded).reshape(self.size, *own)))]
+        def make(gradient: Tensor) -> list[tuple[str, Record]]:
+            return [(origin.name, origin.make(gradient.sum_to_size(self.size, *padded).reshape(self.size, *own)))]
 
         self._tap(copies, make)
         return copies
 
 
-def _looked_up(ids: Tensor, slope: Tensor, shape: torch.Size, blank: int) -> Rows:
+def _looked_up(ids: Tensor, gradient: Tensor, shape: torch.Size, blank: int) -> Rows:
     """The rows that were looked up; that of the padding learns nothing."""
     flat = ids.flatten(1)
-    slopes = slope.reshape(*flat.shape, shape[1])
-    return Rows(flat, slopes * (flat != blank)[..., None] if blank >= 0 else slopes, shape)
+    gradients = gradient.reshape(*flat.shape, shape[1])
+    return Rows(flat, gradients * (flat != blank)[..., None] if blank >= 0 else gradients, shape)

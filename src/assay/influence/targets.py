@@ -45,7 +45,7 @@ def target(name: str) -> Target:
     return TARGETS[name]
 
 
-def slopes(name: str, logits: Float[Tensor, "B C"], classes: Int[Tensor, " B"]) -> Float[Tensor, "B C"]:
+def logit_gradients(name: str, logits: Float[Tensor, "B C"], classes: Int[Tensor, " B"]) -> Float[Tensor, "B C"]:
     """The derivatives of the target of each text by its own logits."""
     with torch.enable_grad():
         free = logits.detach().requires_grad_()

@@ -48,7 +48,7 @@ def gradient(setting: Setting, vectors: Vectors, places: Sequence[int]) -> list[
     with progress.bar() as shown:
         task = shown.add_task("training tokens", total=len(rows))
         for numbers, batch in setting.batches(rows):
-            products = _inputs_times_slopes(setting, vectors, batch).double().cpu().numpy()
+            products = _input_x_gradient(setting, vectors, batch).double().cpu().numpy()
             for row, number in enumerate(numbers):
                 own = products[:, row, : len(rows[number].ids)]
                 found[number] = own * _share(setting, places[number])
@@ -72,7 +72,7 @@ def without(row: Tokenised, token: int) -> Tokenised:
     )
 
 
-def _inputs_times_slopes(setting: Setting, vectors: Vectors, batch: Batch) -> Float[Tensor, "Q B T"]:
+def _input_x_gradient(setting: Setting, vectors: Vectors, batch: Batch) -> Float[Tensor, "Q B T"]:
     parameters = {name: each for name, each in setting.parameters.items() if name in vectors}
     with torch.enable_grad():
         x = setting.network.embed(batch)
@@ -80,9 +80,13 @@ def _inputs_times_slopes(setting: Setting, vectors: Vectors, batch: Batch) -> Fl
         with Plainly():
             logits = setting.network(x + nudge, batch).logits
         loss = targets.loss(logits, batch.labels).sum()
-        slopes = torch.autograd.grad(loss, list(parameters.values()), create_graph=True, allow_unused=True)
-        used = [(slope, vectors[name]) for name, slope in zip(parameters, slopes, strict=True) if slope is not None]
-        outputs, directions = [slope for slope, _ in used], [vector.to(slope) for slope, vector in used]
+        gradients = torch.autograd.grad(loss, list(parameters.values()), create_graph=True, allow_unused=True)
+        used = [
+            (gradient, vectors[name])
+            for name, gradient in zip(parameters, gradients, strict=True)
+            if gradient is not None
+        ]
+        outputs, directions = [gradient for gradient, _ in used], [vector.to(gradient) for gradient, vector in used]
         (found,) = torch.autograd.grad(outputs, nudge, directions, is_grads_batched=True)
     products: Tensor = (found * x.detach()).sum(-1) * batch.mask
     return products

@@ -12,7 +12,7 @@ from assay.influence.checkpoints import UNTOLD
 from assay.influence.head import Head, head, headless, read_by_head
 from assay.influence.setting import Influence, Setting
 from assay.influence.similarity import shares
-from assay.influence.targets import slopes
+from assay.influence.targets import logit_gradients
 from assay.influence.tracin import TracIn
 
 
@@ -58,12 +58,12 @@ AtHead = tuple[Float[np.ndarray, "_ F"], Float[np.ndarray, "_ C"]]
 
 
 def _at_head(setting: Setting, last: Head, asked: bool) -> AtHead:
-    """What the last layer reads of the queries or of the training rows, and the slopes of what comes out."""
+    """What the last layer reads of the queries or of the training rows, and the gradients of what comes out."""
     rows = setting.queries if asked else setting.train
     features, logits = read_by_head(setting, rows, last.weight)
     classes = setting.classes if asked else np.array([row.label for row in rows])
     target = setting.target if asked else "loss"
-    return features, slopes(target, torch.from_numpy(logits), torch.from_numpy(classes)).numpy()
+    return features, logit_gradients(target, torch.from_numpy(logits), torch.from_numpy(classes)).numpy()
 
 
 def _products(last: Head, left: AtHead, right: AtHead) -> Float[np.ndarray, "Q N"]:

@@ -104,7 +104,7 @@ def _features(setting: Setting, signs: Signs) -> tuple[Float[np.ndarray, "N K"],
     found, shares = np.zeros((len(setting.train), size)), np.zeros(len(setting.train))
     for places, batch in setting.batches(setting.train):
         reading = setting.reader.read(batch)
-        gradients = reading.gradients(targets.slopes("margin", reading.logits, batch.labels))
+        gradients = reading.gradients(targets.logit_gradients("margin", reading.logits, batch.labels))
         found[places] = signs(gradients).double().cpu().numpy() / np.sqrt(size)
         logits: Tensor = reading.logits.detach().double()
         shares[places] = targets.probability(logits, batch.labels).cpu().numpy()

@@ -76,14 +76,14 @@ def importance(
     was_training = network.training
     network.eval()
     for batch in _batches(network, rows):
-        total += slopes(network, batch, heads).abs().sum(0).double().cpu().numpy()
+        total += gate_gradients(network, batch, heads).abs().sum(0).double().cpu().numpy()
         ticked(len(batch) / len(rows))
     network.train(was_training)
     mean = total / len(rows)
     return mean / np.maximum(np.linalg.norm(mean, axis=1, keepdims=True), 1e-300) if normalised else mean
 
 
-def slopes(network: Pretrained, batch: Batch, heads: int) -> Float[Tensor, "B L H"]:
+def gate_gradients(network: Pretrained, batch: Batch, heads: int) -> Float[Tensor, "B L H"]:
     """The derivative of each text's cross-entropy by the gate of each head, where all gates are 1."""
     with torch.enable_grad():
         x = network.embed(batch).detach()

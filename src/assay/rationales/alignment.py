@@ -20,7 +20,7 @@ from assay.rationales.transport import Transport
 from assay.rationales.units import Units
 from assay.types import Batch, Edit, Output, Selection
 
-LEAST = 1e-6  # added under a root, which has no slope at 0
+LEAST = 1e-6  # added under a root, which has no gradient at 0
 
 
 class Votes(nn.Module):

@@ -100,8 +100,8 @@ def test_gradients_reach_the_vectors_of_texts_and_of_landmarks() -> None:
             return torch.func.functional_call(front, {"table": rows}, arguments)
 
         assert torch.autograd.gradcheck(alike, table.requires_grad_())
-        slope = torch.autograd.grad(alike(table).sum(), table)[0]
-        assert (slope.abs().sum(1) > 1e-6).all()
+        gradient = torch.autograd.grad(alike(table).sum(), table)[0]
+        assert (gradient.abs().sum(1) > 1e-6).all()
 
 
 def test_influence_is_minus_the_parts_at_the_places_of_landmarks(model: LandmarkModel) -> None:

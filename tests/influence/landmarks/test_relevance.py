@@ -48,8 +48,8 @@ def test_without_a_stabiliser_it_is_gradient_times_input_for_relu() -> None:
     x = likeness().requires_grad_()
     logits = found(x)
     for number in range(3):
-        (slope,) = torch.autograd.grad(logits[:, number].sum(), x, retain_graph=True)
-        expected = slope * (x - found.usual)
+        (gradient,) = torch.autograd.grad(logits[:, number].sum(), x, retain_graph=True)
+        expected = gradient * (x - found.usual)
         np.testing.assert_allclose(relevance(found, likeness())[:, number], expected.detach(), atol=1e-10)
 
 

@@ -37,8 +37,8 @@ def influence(
     with torch.no_grad():
         logits = model.network(likeness)
     asked = logits.argmax(-1) if classes is None else torch.from_numpy(classes).to(logits.device)
-    slopes = targets.slopes(target, logits, asked)
-    parts = torch.einsum("qc,qcm->qm", slopes, relevance(model.network, likeness, epsilon)).double().cpu().numpy()
+    gradients = targets.logit_gradients(target, logits, asked)
+    parts = torch.einsum("qc,qcm->qm", gradients, relevance(model.network, likeness, epsilon)).double().cpu().numpy()
     scores = np.zeros((len(texts), model.learnt))
     np.subtract.at(scores.T, model.places, parts.T)
     share = len(np.unique(model.places)) / model.learnt

@@ -24,12 +24,12 @@ def relevance(network: LandmarkNetwork, likeness: Float[Tensor, "B M"], epsilon:
     for number, linear in enumerate(network.linear):
         sums.append(linear(activate(sums[-1]) if number else sums[-1]))
     # Relevances are handed down as multiples of the values that they belong to, which are finite where a value is 0.
-    slopes = torch.diag_embed(_kept(sums[-1], epsilon))
+    multipliers = torch.diag_embed(_kept(sums[-1], epsilon))
     for number in range(len(network.linear) - 1, -1, -1):
         passed = _activated(sums[number], activate(sums[number]), epsilon) if number else _kept(sums[0], epsilon)
-        slopes = slopes @ network.weights[number] * passed[:, None]
+        multipliers = multipliers @ network.weights[number] * passed[:, None]
     sizes = [each.shape[1] for each in network.projections]
-    parts = zip(slopes.split(sizes, dim=-1), network.projections, strict=True)  # type: ignore[no-untyped-call]
+    parts = zip(multipliers.split(sizes, dim=-1), network.projections, strict=True)  # type: ignore[no-untyped-call]
     return (
         torch.cat([part @ each.T for part, each in parts], dim=-1) * (likeness - network.usual)[:, None] * network.scale
     )

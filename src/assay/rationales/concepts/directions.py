@@ -62,9 +62,9 @@ def sensitivities(network: TextModel, rows: Sequence[Tokenised], level: str, tar
     return _read(network, rows, level, target)
 
 
-def score(slopes: Float[np.ndarray, "N M"], towards: Direction) -> float:
+def score(gradients: Float[np.ndarray, "N M"], towards: Direction) -> float:
     """The share of texts whose logit rises in the direction; Kim et al. (2018), equation 2."""
-    return float((slopes @ towards.vector.numpy() > 0).mean())
+    return float((gradients @ towards.vector.numpy() > 0).mean())
 
 
 def _read(network: TextModel, rows: Sequence[Tokenised], level: str, target: int | None) -> Float[np.ndarray, "N M"]:
@@ -77,8 +77,8 @@ def _read(network: TextModel, rows: Sequence[Tokenised], level: str, target: int
             at = steered(network, batch, level)
             part = at.mean
             if target is not None:
-                (slope,) = torch.autograd.grad(at.logits[:, target].sum(), at.shift)
-                part = slope.sum(1)
+                (gradient,) = torch.autograd.grad(at.logits[:, target].sum(), at.shift)
+                part = gradient.sum(1)
             found |= dict(zip(places.tolist(), part.double().cpu().numpy(), strict=True))
             shown.advance(task, len(places))
     network.train(was_training)

@@ -33,8 +33,8 @@ class ConceptSensitivity:
         demand(self.unfit(model))
         assert isinstance(model, TextModel)
         at = steered(model, batch, self.direction.level)
-        (slopes,) = torch.autograd.grad(at.logits.gather(1, target[:, None]).sum(), at.shift)
-        moved = slopes @ self.direction.vector.to(slopes)
+        (gradients,) = torch.autograd.grad(at.logits.gather(1, target[:, None]).sum(), at.shift)
+        moved = gradients @ self.direction.vector.to(gradients)
         if self.direction.level == STATES and isinstance(model, Hierarchical):
             return over_tokens(model, moved, batch)
         return of_tokens(moved, at.places, batch.ids.shape[1])

@@ -79,17 +79,17 @@ class Tcav:
             raise AssayError(
                 "TCAV needs two examples of each concept, four random texts, and one text of each class asked about."
             )
-        slopes = {target: sensitivities(network, rows, self.level, target) for target, rows in texts.items()}
+        gradients = {target: sensitivities(network, rows, self.level, target) for target, rows in texts.items()}
         drawn = vectors(network, others, self.level)
-        asked = len(concepts) * len(slopes)
+        asked = len(concepts) * len(gradients)
         found = []
         for place, (concept, rows) in enumerate(concepts.items()):
             shown = vectors(network, rows, self.level)
             known = [self._told(shown, drawn, self._chance(2 * place, run)) for run in range(self.runs)]
             size = min(len(shown), len(drawn) // 2)
             random = [self._made_up(drawn, size, self._chance(2 * place + 1, run)) for run in range(self.runs)]
-            for target, slope in slopes.items():
-                found.append(self._compared(concept, target, slope, known, random, asked))
+            for target, gradient in gradients.items():
+                found.append(self._compared(concept, target, gradient, known, random, asked))
         return tuple(found)
 
     def _told(self, shown: Vectors, drawn: Float[np.ndarray, "O M"], chance: np.random.Generator) -> Direction:
@@ -106,12 +106,12 @@ class Tcav:
         self,
         concept: str,
         target: int,
-        slopes: Vectors,
+        gradients: Vectors,
         known: Sequence[Direction],
         random: Sequence[Direction],
         asked: int,
     ) -> Dependence:
-        scores, chance = (np.array([score(slopes, each) for each in some]) for some in (known, random))
+        scores, chance = (np.array([score(gradients, each) for each in some]) for some in (known, random))
         p = unlike(scores, chance)
         accuracy = float(np.mean([each.accuracy for each in known]))
         return Dependence(concept, target, scores, chance, p, p * asked < self.significance, accuracy)
