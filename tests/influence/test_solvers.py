@@ -70,7 +70,7 @@ def test_some_examples_stand_for_all_and_batches_change_nothing(
 ) -> None:
     setting = small.setting(builders.model(encoder="gru"), count=6)
     vectors = drawn(setting)
-    some = replace(setting, train=[setting.train[place] for place in (4, 1)], weights=setting.weights[[4, 1]])
+    some = replace(setting, train=[setting.train[index] for index in (4, 1)], weights=setting.weights[[4, 1]])
     torch.testing.assert_close(kind(setting).matvec(vectors, np.array([4, 1])), kind(some).matvec(vectors))
     whole = kind(setting).matvec(vectors)
     monkeypatch.setattr("assay.influence.setting.READ_AT_ONCE", {"cpu": 8})

@@ -63,8 +63,8 @@ class Lds:
         return Scored(tuple(scores), ceilings, left_out, self.subsets, len(setting.queries))
 
     def _other(self, setting: Setting, seed: int) -> Retrained:
-        assert setting.course is not None
-        return Retrained(replace(setting, course=seeded(setting.course, seed)), self.folder)
+        assert setting.training_run is not None
+        return Retrained(replace(setting, training_run=seeded(setting.training_run, seed)), self.folder)
 
 
 def answered(

@@ -8,9 +8,9 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from assay.influence.gradient_records import Rows
 from assay.influence.gradients import Gradients
 from assay.influence.products import Vectors
-from assay.influence.records import Rows
 
 WHOLE = 1_024  # numbers of a parameter up to which its block is a whole matrix
 
@@ -127,9 +127,9 @@ class Table(Block):
         """The examples and the rows that they look up, each once, and its gradient in the basis."""
         rows, total = self._rows(gradients), len(self.values)
         numbers = torch.arange(len(rows.ids), device=rows.ids.device)[:, None] * total + rows.ids
-        once, places = numbers.flatten().unique(return_inverse=True)  # type: ignore[no-untyped-call]
+        once, indices = numbers.flatten().unique(return_inverse=True)  # type: ignore[no-untyped-call]
         row_gradients = wide(rows.gradients).flatten(0, 1)
-        summed = row_gradients.new_zeros(len(once), row_gradients.shape[1]).index_add_(0, places, row_gradients)
+        summed = row_gradients.new_zeros(len(once), row_gradients.shape[1]).index_add_(0, indices, row_gradients)
         return once // total, once % total, summed @ self.basis.to(summed)
 
 

@@ -11,11 +11,11 @@ import torch
 from torch import Tensor, nn
 
 from assay.errors import AssayError
-from assay.influence.course import Course
 from assay.influence.setting import Setting
+from assay.influence.training_run import TrainingRun
 from assay.models.textmodel import TextModel
 
-UNTOLD = "how the model was trained is not known"
+UNKNOWN_TRAINING = "how the model was trained is not known"
 
 
 @dataclass(frozen=True)
@@ -32,9 +32,9 @@ class Checkpoint:
         return replace(setting, network=self.network)
 
 
-def checkpoints(course: Course, count: int) -> list[Checkpoint]:
+def checkpoints(training_run: TrainingRun, count: int) -> list[Checkpoint]:
     """So many, at equal distances, the last after the last step; they are kept in memory."""
-    steps = np.unique(np.linspace(0, course.steps, count + 1).round().astype(int))
+    steps = np.unique(np.linspace(0, training_run.steps, count + 1).round().astype(int))
     lengths = dict(zip(steps[1:].tolist(), np.diff(steps).tolist(), strict=True))
     found: list[Checkpoint] = []
 
@@ -43,7 +43,7 @@ def checkpoints(course: Course, count: int) -> list[Checkpoint]:
             rate = float(optimiser.param_groups[0]["lr"])
             found.append(Checkpoint(deepcopy(network).eval(), lengths[number], rate, adam_spread(network, optimiser)))
 
-    course.learn(watch=watch)
+    training_run.learn(watch=watch)
     return found
 
 
@@ -63,10 +63,10 @@ def adam_spread(network: nn.Module, optimiser: torch.optim.Optimizer) -> dict[st
     return found
 
 
-def course_of(setting: Setting) -> Course:
+def training_run_of(setting: Setting) -> TrainingRun:
     """The training of the rows of the setting."""
-    if setting.course is None:
-        raise AssayError(f"This method cannot be used: {UNTOLD}.")
-    if len(setting.course.rows) != len(setting.train):
+    if setting.training_run is None:
+        raise AssayError(f"This method cannot be used: {UNKNOWN_TRAINING}.")
+    if len(setting.training_run.rows) != len(setting.train):
         raise AssayError("The training rows are not those that the model was trained on; give these.")
-    return setting.course
+    return setting.training_run

@@ -35,16 +35,16 @@ class Conformity:
     approximate: bool = False
     folder: Path | None = None  # keeps representations
 
-    def fit(self, network: TextModel, rows: Sequence[Tokenised]) -> Witnesses:
+    def fit(self, network: TextModel, rows: Sequence[Tokenised]) -> LayerNeighbours:
         """The training examples, ready to be asked."""
         found = representations(network, rows, self.layers, self.folder)
         device = str(network.device)
         vectors = {name: Vectors(each, self.distance, self.approximate, device) for name, each in found.items()}
-        return Witnesses(self, network, vectors, np.array([row.label for row in rows]))
+        return LayerNeighbours(self, network, vectors, np.array([row.label for row in rows]))
 
 
 @dataclass(frozen=True)
-class Witnesses:
+class LayerNeighbours:
     """Training examples in the layers of a network, with their labels."""
 
     options: Conformity
@@ -68,7 +68,7 @@ class Witnesses:
         for name, vectors in self.vectors.items():
             found = vectors.nearest(asked[name], self.options.k, without)
             weights = weighed(found.distances, self.options.temperature)
-            shares.append(votes(self.labels[found.places], weights, self.network.classes))
+            shares.append(votes(self.labels[found.indices], weights, self.network.classes))
         mean: Float[np.ndarray, "Q C"] = np.mean(shares, axis=0)
         return mean
 
@@ -84,8 +84,8 @@ def weighed(distances: Float[np.ndarray, "Q k"], temperature: float | None) -> F
 
 def votes(labels: Int[np.ndarray, "Q k"], weights: Float[np.ndarray, "Q k"], classes: int) -> Float[np.ndarray, "Q C"]:
     """The share of the neighbours of each class."""
-    places = labels + classes * np.arange(len(labels))[:, None]
-    summed = np.bincount(places.ravel(), weights.ravel(), minlength=classes * len(labels)).reshape(-1, classes)
+    indices = labels + classes * np.arange(len(labels))[:, None]
+    summed = np.bincount(indices.ravel(), weights.ravel(), minlength=classes * len(labels)).reshape(-1, classes)
     return np.asarray(summed / summed.sum(1, keepdims=True))
 
 
@@ -132,8 +132,8 @@ def threshold(
     """
     sure = probabilities.max(1)
     gains = (conformity.argmax(1) == labels) * 1 - (probabilities.argmax(1) == labels)
-    values, places = np.unique(sure, return_inverse=True)
-    gained = np.bincount(places, gains, minlength=len(values)).cumsum()  # where all up to a value are overridden
+    values, indices = np.unique(sure, return_inverse=True)
+    gained = np.bincount(indices, gains, minlength=len(values)).cumsum()  # where all up to a value are overridden
     best = int(gained.argmax())
     if gained[best] <= 0:
         return NEVER

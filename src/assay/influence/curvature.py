@@ -13,9 +13,9 @@ from torch import Tensor
 
 from assay.influence import targets
 from assay.influence.gradients import Reading
-from assay.influence.plainly import Plainly
 from assay.influence.products import Vectors
 from assay.influence.setting import Setting
+from assay.influence.unfused_ops import UnfusedOps
 from assay.types import Batch
 
 AT_ONCE = 2**24  # numbers that the vectors of one way back take together, with the states of a batch for each
@@ -56,21 +56,21 @@ class Curvature(ABC):
         return spread(self.setting.decay, self.setting)
 
     def matvec(
-        self, vectors: Float[Tensor, "Q P"], places: Int[np.ndarray, " n"] | None = None
+        self, vectors: Float[Tensor, "Q P"], indices: Int[np.ndarray, " n"] | None = None
     ) -> Float[Tensor, "Q P"]:
-        """The products with the vectors; with `places`, the mean over these examples stands for that of all."""
+        """The products with the vectors; with `indices`, the mean over these examples stands for that of all."""
         found = vectors * self.decay
-        for shares, batch in self.batches(places):
+        for shares, batch in self.batches(indices):
             step = max(1, AT_ONCE // (self.size + batch.ids.numel() * 64))
             pieces = torch.split(vectors, step)
             found += torch.cat([*self._products(batch, shares.to(vectors), pieces)])
         return found
 
-    def batches(self, places: Int[np.ndarray, " n"] | None = None) -> Iterator[tuple[Float[Tensor, " n"], Batch]]:
+    def batches(self, indices: Int[np.ndarray, " n"] | None = None) -> Iterator[tuple[Float[Tensor, " n"], Batch]]:
         """Training examples with their shares in the loss."""
         setting = self.setting
-        chosen = np.arange(len(setting.train)) if places is None else places
-        rows = [setting.train[int(place)] for place in chosen]
+        chosen = np.arange(len(setting.train)) if indices is None else indices
+        rows = [setting.train[int(index)] for index in chosen]
         for group, batch in setting.batches(rows):
             shares = setting.weights[chosen[group]] / len(rows)
             yield torch.from_numpy(shares).to(setting.network.device), batch
@@ -86,7 +86,7 @@ class Curvature(ABC):
 
     def _logits(self, batch: Batch) -> Float[Tensor, "B C"]:
         network = self.setting.network
-        with Plainly(), torch.enable_grad():
+        with UnfusedOps(), torch.enable_grad():
             logits: Tensor = network(network.embed(batch), batch).logits
         return logits
 
@@ -118,10 +118,10 @@ class GaussNewton(Curvature):
         with torch.enable_grad():  # what goes back is linear in what is put in: its own way back is the way forward
             put = torch.zeros_like(logits, requires_grad=True)
             back = torch.autograd.grad(logits, parameters, put, create_graph=True, materialize_grads=True)
-            used = [place for place, each in enumerate(back) if each.requires_grad]
+            used = [index for index, each in enumerate(back) if each.requires_grad]
         for piece in pieces:
             split = list(by_name(piece, self.setting).values())
-            ahead = _vector_jacobian_products([back[place] for place in used], [put], [split[place] for place in used])
+            ahead = _vector_jacobian_products([back[index] for index in used], [put], [split[index] for index in used])
             change = ahead.reshape(len(piece), *logits.shape) * probabilities
             change = (change - probabilities * change.sum(-1, keepdim=True)) * shares[:, None]
             yield _vector_jacobian_products([logits], parameters, [change])

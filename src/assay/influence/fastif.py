@@ -63,10 +63,10 @@ class FastIF:
         searched = time.perf_counter()
         vectors = self.inverse(setting, query_gradients(setting))
         solved = time.perf_counter()
-        read, places = np.unique(near, return_inverse=True)
-        products = self._products(setting, vectors, [setting.train[place] for place in read])
+        read, indices = np.unique(near, return_inverse=True)
+        products = self._products(setting, vectors, [setting.train[index] for index in read])
         scores = np.zeros((len(near), len(setting.train)))
-        own = np.take_along_axis(products, places.reshape(near.shape), 1) * setting.weights[near]
+        own = np.take_along_axis(products, indices.reshape(near.shape), 1) * setting.weights[near]
         np.put_along_axis(scores, near, own / len(setting.train), 1)
         ended = time.perf_counter()
         notes: dict[str, Any] = {
@@ -90,7 +90,7 @@ class FastIF:
             )
         rows = (setting.train, setting.queries)
         stored, asked = (representations(setting.network, each, [self.layer], self.folder)[self.layer] for each in rows)
-        return Stored(stored, self.distance, device=str(setting.network.device)).nearest(asked, k).places
+        return Stored(stored, self.distance, device=str(setting.network.device)).nearest(asked, k).indices
 
     def _products(self, setting: Setting, vectors: Vectors, rows: Sequence[Tokenised]) -> Float[np.ndarray, "Q n"]:
         """The products with the gradients of the candidates, read in parts where there are several devices."""
@@ -101,7 +101,7 @@ class FastIF:
         def one(part: Int[np.ndarray, " n"], device: str) -> Float[np.ndarray, "Q n"]:
             there = replace(setting, network=deepcopy(setting.network).to(device))
             moved: dict[str, Tensor] = {name: each.to(device) for name, each in vectors.items()}
-            return train_products(there, moved, [rows[place] for place in part], "candidates")
+            return train_products(there, moved, [rows[index] for index in part], "candidates")
 
         with ThreadPoolExecutor(len(parts)) as threads:
             pairs = zip(parts, self.devices, strict=False)

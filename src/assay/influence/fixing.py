@@ -12,9 +12,9 @@ from jaxtyping import Bool, Float, Int
 
 from assay.data.batches import Tokenised, collate
 from assay.errors import AssayError, unknown
-from assay.influence.course import Course
 from assay.influence.setting import Method, Setting
 from assay.influence.targets import loss
+from assay.influence.training_run import TrainingRun
 from assay.metrics.measured import measured
 from assay.models.predictions import predict
 from assay.models.textmodel import TextModel
@@ -28,7 +28,7 @@ class Error:
 
     row: Tokenised
     predicted: int
-    places: Int[np.ndarray, " n"]
+    indices: Int[np.ndarray, " n"]
     changes: Float[np.ndarray, " n"]  # of the loss, as predicted
 
 
@@ -39,7 +39,7 @@ class Repair:
     before: tuple[float, float, float]
     after: tuple[float, float, float]
     gained: tuple[float, float, float]
-    places: Int[np.ndarray, " n"]
+    indices: Int[np.ndarray, " n"]
     network: TextModel
 
 
@@ -48,20 +48,24 @@ def right(network: TextModel, rows: Sequence[Tokenised]) -> Bool[np.ndarray, " N
     return np.asarray(predict(network, rows).argmax(1) == np.array([row.label for row in rows]))
 
 
-def errors(method: Method, network: TextModel, course: Course, rows: Sequence[Tokenised], top: int = 5) -> list[Error]:
+def errors(
+    method: Method, network: TextModel, training_run: TrainingRun, rows: Sequence[Tokenised], top: int = 5
+) -> list[Error]:
     """Why each of these texts that is classified wrongly is so."""
     wrong = [row for row, good in zip(rows, right(network, rows), strict=True) if not good]
     if not wrong:
         return []
-    scores = _harm(method, network, course, wrong)
+    scores = _harm(method, network, training_run, wrong)
     order = np.argsort(scores, axis=1, kind="stable")[:, :top]
     predicted = predict(network, wrong).argmax(1)
     found = zip(wrong, predicted, order, np.take_along_axis(scores, order, 1), strict=True)
-    return [Error(row, int(said), places[change < 0], change[change < 0]) for row, said, places, change in found]
+    return [Error(row, int(said), indices[change < 0], change[change < 0]) for row, said, indices, change in found]
 
 
-def _harm(method: Method, network: TextModel, course: Course, rows: Sequence[Tokenised]) -> Float[np.ndarray, "Q N"]:
-    setting = Setting.of(network, course.rows, rows, "loss", course=course)
+def _harm(
+    method: Method, network: TextModel, training_run: TrainingRun, rows: Sequence[Tokenised]
+) -> Float[np.ndarray, "Q N"]:
+    setting = Setting.of(network, training_run.rows, rows, "loss", training_run=training_run)
     if (why := method.unfit(setting)) is not None:
         raise AssayError(f"{type(method).__name__} does not fit: {why}.")
     return method(setting).scores
@@ -86,40 +90,40 @@ class Fixing:
             raise unknown("way to fix", self.way, WAYS)
 
     def __call__(
-        self, network: TextModel, course: Course, dev: Sequence[Tokenised], test: Sequence[Tokenised]
+        self, network: TextModel, training_run: TrainingRun, dev: Sequence[Tokenised], test: Sequence[Tokenised]
     ) -> Repair:
         """How many of the test texts, which chose nothing, are right before and after."""
-        places = self.harmful(network, course, dev)
+        indices = self.harmful(network, training_run, dev)
         if self.way == "remove":
-            shares = np.ones(len(course.rows))
-            shares[places] = 0
-            mended = course.learn(shares)
+            shares = np.ones(len(training_run.rows))
+            shares[indices] = 0
+            mended = training_run.learn(shares)
         else:
-            mended = replace(course, rows=relabelled(network, course.rows, places)).learn()
+            mended = replace(training_run, rows=relabelled(network, training_run.rows, indices)).learn()
         good = [right(each, test) * 1.0 for each in (network, mended)]
         found = measured(("right", "right", "right_gain"), np.stack([*good, good[1] - good[0]], 1))
         before, after, gained = zip(found.mean.tolist(), found.low.tolist(), found.high.tolist(), strict=True)
-        return Repair(before, after, gained, places, mended)
+        return Repair(before, after, gained, indices, mended)
 
-    def harmful(self, network: TextModel, course: Course, dev: Sequence[Tokenised]) -> Int[np.ndarray, " n"]:
+    def harmful(self, network: TextModel, training_run: TrainingRun, dev: Sequence[Tokenised]) -> Int[np.ndarray, " n"]:
         """The training examples that harm most, most first."""
         chosen = [row for row, good in zip(dev, right(network, dev), strict=True) if self.every or not good]
         if not chosen:
             return np.zeros(0, int)
-        scores = _harm(self.method, network, course, chosen).sum(0)
+        scores = _harm(self.method, network, training_run, chosen).sum(0)
         order = np.argsort(scores, kind="stable")[: self.count]
         return np.asarray(order[scores[order] < 0])
 
 
-def relabelled(network: TextModel, rows: Sequence[Tokenised], places: Int[np.ndarray, " n"]) -> list[Tokenised]:
+def relabelled(network: TextModel, rows: Sequence[Tokenised], indices: Int[np.ndarray, " n"]) -> list[Tokenised]:
     """The rows with the class that is likeliest beside the label, for some of them."""
     changed = list(rows)
-    if len(places):
-        own = np.array([rows[place].label for place in places])
-        probabilities = predict(network, [rows[place] for place in places])
+    if len(indices):
+        own = np.array([rows[index].label for index in indices])
+        probabilities = predict(network, [rows[index] for index in indices])
         probabilities[np.arange(len(own)), own] = -1
-        for place, label in zip(places.tolist(), probabilities.argmax(1).tolist(), strict=True):
-            changed[place] = replace(rows[place], label=label)
+        for index, label in zip(indices.tolist(), probabilities.argmax(1).tolist(), strict=True):
+            changed[index] = replace(rows[index], label=label)
     return changed
 
 

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from assay.influence.records import Record, Rows, Whole
+from assay.influence.gradient_records import Record, Rows, Whole
 from assay.influence.tape import Tape
 from assay.models.textmodel import TextModel
 from assay.types import Batch
@@ -48,7 +48,7 @@ class Reader:
     """Reads batches with a network; which parameters need a way back for each example is found out on the first."""
 
     network: TextModel
-    alone: set[str] | None = field(default=None)
+    unbatched: set[str] | None = field(default=None)
 
     @property
     def shapes(self) -> dict[str, torch.Size]:
@@ -60,9 +60,9 @@ class Reader:
         tape.missed |= {name for name in self.shapes if name.startswith(REORDERED)}
         with tape, torch.enable_grad():
             logits = self.network(self.network.embed(batch), batch).logits
-        if self.alone is None:
-            self.alone = _wrong(Reading(self, tape, logits, set(tape.missed)))
-        return Reading(self, tape, logits, self.alone | tape.missed)
+        if self.unbatched is None:
+            self.unbatched = _wrong(Reading(self, tape, logits, set(tape.missed)))
+        return Reading(self, tape, logits, self.unbatched | tape.missed)
 
 
 @dataclass(frozen=True)
@@ -72,17 +72,17 @@ class Reading:
     reader: Reader
     tape: Tape
     logits: Float[Tensor, "B C"]
-    alone: set[str]
+    unbatched: set[str]
 
     def gradients(self, logit_gradients: Float[Tensor, "B C"]) -> Gradients:
         """The gradient of Σ_c logit_gradients[b, c] logits[b, c] for each example b."""
         shapes, rows = self.reader.shapes, len(logit_gradients)
         parameters = dict(self.reader.network.named_parameters())
-        with self.tape.noting() as found:
+        with self.tape.recording() as found:
             wanted = [parameters[name] for name in shapes]
             torch.autograd.grad((self.logits * logit_gradients).sum(), wanted, retain_graph=True, allow_unused=True)
         own: dict[str, list[Record]] = {
-            name: [Whole(self._each(parameters[name], logit_gradients))] for name in self.alone
+            name: [Whole(self._each(parameters[name], logit_gradients))] for name in self.unbatched
         }
         nothing: dict[str, list[Record]] = {
             name: [Whole(self.logits.new_zeros(rows, *shapes[name]))] for name in shapes if name not in found
@@ -106,17 +106,17 @@ def _wrong(reading: Reading) -> set[str]:
     logit_gradients = logit_gradients.reshape(reading.logits.shape).to(reading.logits)
     found, parameters = reading.gradients(logit_gradients), dict(reading.reader.network.named_parameters())
     asked = (reading.logits * logit_gradients).sum(-1)
-    wrong = set(reading.alone)
-    places = sorted({0, (len(logit_gradients) - 1) // 2, len(logit_gradients) - 1})
+    wrong = set(reading.unbatched)
+    indices = sorted({0, (len(logit_gradients) - 1) // 2, len(logit_gradients) - 1})
     names = [name for name in found.shapes if name not in wrong]
     tolerance, least = _precision(reading)
-    for place in places:
+    for index in indices:
         own = torch.autograd.grad(
-            asked[place], [parameters[name] for name in names], retain_graph=True, allow_unused=True
+            asked[index], [parameters[name] for name in names], retain_graph=True, allow_unused=True
         )
         largest = max((float(each.norm()) for each in own if each is not None), default=0.0)
         for name, each in zip(names, own, strict=True):
-            noted = _one(found, name, place).float()
+            noted = _one(found, name, index).float()
             exact = torch.zeros_like(noted) if each is None else each.detach().flatten().float()
             if (noted - exact).norm() > tolerance * max(float(exact.norm()), least * largest):
                 wrong.add(name)
@@ -135,6 +135,6 @@ def _precision(reading: Reading) -> tuple[float, float]:
     return (0.15, 0.05) if rough else (1e-3, 1e-3)
 
 
-def _one(found: Gradients, name: str, place: int) -> Float[Tensor, " P"]:
+def _one(found: Gradients, name: str, index: int) -> Float[Tensor, " P"]:
     """The gradient of one example, without those of the others."""
-    return torch.stack([record.of(place).dense()[0] for record in found.records[name]]).sum(0)
+    return torch.stack([record.of(index).dense()[0] for record in found.records[name]]).sum(0)

@@ -60,11 +60,11 @@ def _read(reading: Reading, weight: str) -> Float[Tensor, "B F"]:
     """What the layer reads: the derivative of the first logit by the first row of the weights."""
     logit_gradients = torch.zeros_like(reading.logits)
     logit_gradients[:, 0] = 1
-    if weight in reading.alone:
+    if weight in reading.unbatched:
         found = reading.gradients(logit_gradients)
     else:  # the way back ends at the layer
         parameter = dict(reading.reader.network.named_parameters())[weight]
-        with reading.tape.noting() as records:
+        with reading.tape.recording() as records:
             torch.autograd.grad(
                 (reading.logits * logit_gradients).sum(), parameter, retain_graph=True, allow_unused=True
             )
@@ -80,8 +80,8 @@ def read_by_head(
     """What the last layer reads of each row, and the logits."""
     features = np.zeros((len(rows), setting.parameters[weight].shape[1]))
     logits = np.zeros((len(rows), setting.network.classes))
-    for places, batch in setting.batches(rows):
+    for indices, batch in setting.batches(rows):
         reading = setting.reader.read(batch)
-        features[places] = _read(reading, weight).double().cpu().numpy()
-        logits[places] = reading.logits.detach().double().cpu().numpy()
+        features[indices] = _read(reading, weight).double().cpu().numpy()
+        logits[indices] = reading.logits.detach().double().cpu().numpy()
     return features, logits

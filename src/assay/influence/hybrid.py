@@ -10,8 +10,8 @@ from jaxtyping import Float
 
 from assay import progress
 from assay.errors import AssayError, unknown
+from assay.influence.hybrid_result import HybridResult, SalientToken, TrainingEvidence
 from assay.influence.inverses import Inverse, affordable
-from assay.influence.looked import Behind, HybridAnswer, Looked
 from assay.influence.products import Vectors, train_products
 from assay.influence.salience import SALIENCES, Pair, salience_gradients, saliences
 from assay.influence.setting import Influence, Setting
@@ -43,9 +43,9 @@ class Hybrid:
 
     def __call__(self, setting: Setting) -> Influence:
         """How much the salience of the most salient token of each query would change without each example."""
-        places = [int(np.abs(each).argmax()) for each in saliences(setting, self.salience)]
-        solved = self.solved(setting, list(enumerate(places)))
-        return Influence(self.scores(setting, solved), notes={"tokens": places})
+        positions = [int(np.abs(each).argmax()) for each in saliences(setting, self.salience)]
+        solved = self.solved(setting, list(enumerate(positions)))
+        return Influence(self.scores(setting, solved), notes={"tokens": positions})
 
     def solved(self, setting: Setting, pairs: Sequence[Pair]) -> Vectors:
         """H⁻¹ ∇_θ s for these tokens."""
@@ -57,16 +57,16 @@ class Hybrid:
 
     def explain(
         self, setting: Setting, query: int = 0, tokens: Sequence[int] | None = None, top: int = 5, most: int = 1
-    ) -> HybridAnswer:
+    ) -> HybridResult:
         """The `top` training examples behind each of these tokens of a query, or behind the `most` salient ones."""
         one = replace(setting, queries=[setting.queries[query]], classes=setting.classes[[query]])
         (found,) = saliences(one, self.salience)
         chosen = np.argsort(-np.abs(found), kind="stable")[:most].tolist() if tokens is None else list(tokens)
-        if not chosen or not all(0 <= place < len(found) for place in chosen):
-            raise AssayError(f"Ask for tokens of the text by their places, from 0 to {len(found) - 1}.")
+        if not chosen or not all(0 <= position < len(found) for position in chosen):
+            raise AssayError(f"Ask for tokens of the text by their positions, from 0 to {len(found) - 1}.")
         with progress.bar() as shown:
             task = shown.add_task("why the model looks there", total=3)
-            solved = self.solved(one, [(0, place) for place in chosen])
+            solved = self.solved(one, [(0, position) for position in chosen])
             shown.advance(task)
             scores = self.scores(one, solved)
             shown.advance(task)
@@ -77,17 +77,17 @@ class Hybrid:
             parts = dict(zip(rows, OF_TOKENS[self.perturbation](one, solved, rows) if rows else [], strict=True))
             shown.advance(task)
         looked = tuple(
-            Looked(
-                place,
-                float(found[place]),
+            SalientToken(
+                position,
+                float(found[position]),
                 tuple(
-                    Behind(row, setting.train[row], float(scores[number, row]), parts[row][number])
+                    TrainingEvidence(row, setting.train[row], float(scores[number, row]), parts[row][number])
                     for row in best[number]
                 ),
             )
-            for number, place in enumerate(chosen)
+            for number, position in enumerate(chosen)
         )
         asked = int(setting.classes[query])
-        return HybridAnswer(
+        return HybridResult(
             setting.queries[query], asked, setting.target, self.salience, len(setting.train), found, looked
         )

@@ -12,14 +12,14 @@ from torch import Tensor
 from assay import progress
 from assay.influence import kronecker
 from assay.influence.curvature import by_name, flattened
-from assay.influence.dual import DualGaussNewton, Work
+from assay.influence.dual import DualGaussNewton, DualSystem
 from assay.influence.functions import InfluenceFunctions
-from assay.influence.kernels import Given
+from assay.influence.kernels import GivenGradients
 from assay.influence.metric import diagonal
 from assay.influence.outputs import directions
-from assay.influence.plainly import Plainly
 from assay.influence.products import Vectors
 from assay.influence.setting import Setting
+from assay.influence.unfused_ops import UnfusedOps
 
 Inverse = Callable[[Setting, Vectors], Vectors]
 """Takes vectors; returns the inverse of the curvature of the training objective times each of them."""
@@ -34,7 +34,7 @@ class ThroughDual:
     dual: DualGaussNewton = field(default_factory=DualGaussNewton)
 
     def __call__(self, setting: Setting, vectors: Vectors) -> dict[str, Tensor]:
-        work = self.dual.work(setting, Given(vectors))
+        work = self.dual.work(setting, GivenGradients(vectors))
         shares = _led_back(setting, _coefficients(work))
         damping = work.notes["damping"] if self.dual.metric == "plain" else self.dual.damping  # not chosen anew
         divided = diagonal(setting, self.dual.metric, damping)
@@ -71,7 +71,7 @@ def affordable(setting: Setting, vectors: Vectors) -> Vectors:
     return (ThroughDual() if exact else ThroughKronecker())(setting, vectors)
 
 
-def _coefficients(work: Work) -> Float[Tensor, "Q N K"]:
+def _coefficients(work: DualSystem) -> Float[Tensor, "Q N K"]:
     """S M⁻¹ S U D⁻¹ v for each vector v."""
     roots = work.solved.outputs.roots
     rooted = torch.einsum("nkj,qnj->qnk", roots, work.cross.view(len(work.cross), *roots.shape[:2]))
@@ -89,14 +89,14 @@ def _led_back(setting: Setting, coefficients: Float[Tensor, "Q N K"]) -> dict[st
     }
     with progress.bar() as shown:
         task = shown.add_task("training examples", total=len(setting.train))
-        for places, batch in setting.batches(setting.train):
-            with torch.enable_grad(), Plainly():
+        for indices, batch in setting.batches(setting.train):
+            with torch.enable_grad(), UnfusedOps():
                 logits = network(network.embed(batch), batch).logits
-            gradients = (coefficients[:, torch.from_numpy(places).to(basis.device)] @ basis.T).to(logits)
+            gradients = (coefficients[:, torch.from_numpy(indices).to(basis.device)] @ basis.T).to(logits)
             back = torch.autograd.grad(
                 logits, list(parameters.values()), gradients, is_grads_batched=True, materialize_grads=True
             )
             for total, part in zip(found.values(), back, strict=True):
                 total += part
-            shown.advance(task, len(places))
+            shown.advance(task, len(indices))
     return found

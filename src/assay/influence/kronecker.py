@@ -15,10 +15,10 @@ from assay import progress
 from assay.errors import unknown
 from assay.influence.blocks import Block, Table, Vector
 from assay.influence.damping import chosen_damping
+from assay.influence.gradient_records import Outer
 from assay.influence.gradients import Gradients
 from assay.influence.layers import Layer
 from assay.influence.products import Vectors
-from assay.influence.records import Outer
 from assay.influence.setting import Influence, Setting
 from assay.influence.similarity import dots, over_train, shares
 from assay.influence.targets import logit_gradients
@@ -92,15 +92,15 @@ class Kronecker:
 
     def _directions(self, setting: Setting) -> Iterator[tuple[Gradients, int]]:
         """The gradients of the rows in each direction of the Fisher information, and how many rows are done with."""
-        for places, batch in setting.batches(setting.train):
+        for indices, batch in setting.batches(setting.train):
             reading = setting.reader.read(batch)
             logits = reading.logits.detach()
-            roots = torch.from_numpy(setting.weights[places]).to(logits).sqrt()[:, None]
+            roots = torch.from_numpy(setting.weights[indices]).to(logits).sqrt()[:, None]
             if self.fisher == "empirical":
-                yield reading.gradients(roots * logit_gradients("loss", logits, batch.labels)), len(places)
+                yield reading.gradients(roots * logit_gradients("loss", logits, batch.labels)), len(indices)
                 continue
             for number, direction in enumerate(softmax_roots(logits).unbind(-1)):
-                yield reading.gradients(roots * direction), len(places) * (number == 0)
+                yield reading.gradients(roots * direction), len(indices) * (number == 0)
 
 
 def softmax_roots(logits: Float[Tensor, "B C"]) -> Float[Tensor, "B C K"]:

@@ -9,9 +9,9 @@ from jaxtyping import Float
 from torch import Tensor
 
 from assay.influence.blocks import Block, basis, wide
+from assay.influence.gradient_records import Outer
 from assay.influence.gradients import Gradients
 from assay.influence.products import Vectors
-from assay.influence.records import Outer
 
 AT_ONCE = 2**26  # numbers that the gradients of a layer may take at once
 

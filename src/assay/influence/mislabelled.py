@@ -114,8 +114,8 @@ def _resampled(
 def _levels(counts: Float[np.ndarray, "R N"], level: Int[np.ndarray, " N"]) -> Float[np.ndarray, "R L"]:
     """The sum of the counts of each level of suspicion, the highest first."""
     size = int(level.max()) + 1
-    places = level + size * np.arange(len(counts))[:, None]
-    return np.bincount(places.ravel(), counts.ravel(), minlength=size * len(counts)).reshape(len(counts), size)
+    indices = level + size * np.arange(len(counts))[:, None]
+    return np.bincount(indices.ravel(), counts.ravel(), minlength=size * len(counts)).reshape(len(counts), size)
 
 
 def ranked(setting: Setting, signals: Mapping[str, Signal] | None = None) -> dict[str, Float[np.ndarray, " N"]]:

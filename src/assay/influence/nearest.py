@@ -16,14 +16,14 @@ from assay.errors import AssayError, unknown
 
 DISTANCES = ("cosine", "euclidean")
 AT_ONCE = 2**25  # distances held at a time
-BREADTH, LINKS, BUILT = 400, 32, 400  # of a walk, of a place in the graph, of its building
+BREADTH, LINKS, BUILT = 400, 32, 400  # of a walk, of an index in the graph, of its building
 
 
 @dataclass(frozen=True)
-class Found:
+class NearestVectors:
     """The nearest vectors to each query, nearest first, and how far they are."""
 
-    places: Int[np.ndarray, "Q k"]
+    indices: Int[np.ndarray, "Q k"]
     distances: Float[np.ndarray, "Q k"]
 
 
@@ -64,18 +64,20 @@ class Vectors:
     def stored(self) -> Float[Tensor, "N D"]:
         return self.ready(self.given)
 
-    def nearest(self, queries: Float[np.ndarray, "Q D"], k: int, without: Int[np.ndarray, " Q"] | None = None) -> Found:
+    def nearest(
+        self, queries: Float[np.ndarray, "Q D"], k: int, without: Int[np.ndarray, " Q"] | None = None
+    ) -> NearestVectors:
         """The k nearest to each query; `without` names a vector for each that does not count, such as itself."""
         most = len(self.given) - (without is not None)
         if not 1 <= k <= most:
             raise AssayError(f"The number of neighbours is a whole number from 1 to {most}, not {k}.")
         asked = self.ready(queries)
         search = self._walked if self.approximate else self._compared
-        places = [
+        indices = [
             search(part, k, None if without is None else without[start : start + len(part)])
             for start, part in self._parts(asked)
         ]
-        return self._measured(asked, np.concatenate(places))
+        return self._measured(asked, np.concatenate(indices))
 
     def _parts(self, asked: Float[Tensor, "Q D"]) -> list[tuple[int, Float[Tensor, "q D"]]]:
         step = max(1, AT_ONCE // len(self.given))
@@ -95,11 +97,11 @@ class Vectors:
     ) -> Int[np.ndarray, "q k"]:
         """By the graph."""
         more = k + (without is not None)
-        places = self.graph.search(asked.cpu().numpy(), more, threads=1).keys.astype(np.int64).reshape(-1, more)
+        indices = self.graph.search(asked.cpu().numpy(), more, threads=1).keys.astype(np.int64).reshape(-1, more)
         if without is None:
-            return np.asarray(places)
-        last = (places == without[:, None]).argsort(1, kind="stable")  # the one that does not count, or the farthest
-        return np.asarray(np.take_along_axis(places, last, 1)[:, :k])
+            return np.asarray(indices)
+        last = (indices == without[:, None]).argsort(1, kind="stable")  # the one that does not count, or the farthest
+        return np.asarray(np.take_along_axis(indices, last, 1)[:, :k])
 
     @cached_property
     def graph(self) -> Any:
@@ -121,14 +123,14 @@ class Vectors:
         graph.add(np.arange(len(self.given)), self.stored.cpu().numpy(), threads=1)
         return graph
 
-    def _measured(self, asked: Float[Tensor, "Q D"], places: Int[np.ndarray, "Q k"]) -> Found:
-        """The distances by differences, which lose no digits where vectors are near, and the places in their order."""
-        distances = np.zeros(places.shape)
-        step = max(1, AT_ONCE // (places.shape[1] * asked.shape[1]))
+    def _measured(self, asked: Float[Tensor, "Q D"], indices: Int[np.ndarray, "Q k"]) -> NearestVectors:
+        """The distances by differences, which lose no digits where vectors are near, and the indices in their order."""
+        distances = np.zeros(indices.shape)
+        step = max(1, AT_ONCE // (indices.shape[1] * asked.shape[1]))
         for start in range(0, len(asked), step):
             part = slice(start, start + step)
-            apart = asked[part, None] - self.stored[torch.from_numpy(places[part]).to(asked.device)]
+            apart = asked[part, None] - self.stored[torch.from_numpy(indices[part]).to(asked.device)]
             distances[part] = apart.double().square().sum(-1).cpu().numpy()
         distances = distances / 2 if self.distance == "cosine" else np.sqrt(distances)
-        order = np.lexsort((places, distances))  # of equal ones the earlier first
-        return Found(np.take_along_axis(places, order, 1), np.take_along_axis(distances, order, 1))
+        order = np.lexsort((indices, distances))  # of equal ones the earlier first
+        return NearestVectors(np.take_along_axis(indices, order, 1), np.take_along_axis(distances, order, 1))

@@ -40,9 +40,9 @@ class Neighbours:
         stored = _stored(setting, self)
         asked = representations(setting.network, setting.queries, [self.layer], self.folder)[self.layer]
         found = stored.nearest(asked, self.k + 1)
-        votes = labels(setting)[found.places] == setting.classes[:, None]
+        votes = labels(setting)[found.indices] == setting.classes[:, None]
         scores = np.zeros((len(asked), len(setting.train)))
-        np.put_along_axis(scores, found.places[:, :-1], (votes[:, -1:] * 1.0 - votes[:, :-1]) / self.k, 1)
+        np.put_along_axis(scores, found.indices[:, :-1], (votes[:, -1:] * 1.0 - votes[:, :-1]) / self.k, 1)
         return _answer(setting, self.layer, scores, {"distance": self.distance, "k": self.k})
 
     def own(self, setting: Setting) -> Float[np.ndarray, " N"]:
@@ -52,7 +52,7 @@ class Neighbours:
         """
         stored, own = _stored(setting, self), labels(setting)
         found = stored.nearest(stored.given, self.k, np.arange(len(own)))
-        shares: Float[np.ndarray, " N"] = (own[found.places] != own[:, None]).mean(1)
+        shares: Float[np.ndarray, " N"] = (own[found.indices] != own[:, None]).mean(1)
         return shares
 
 
@@ -75,9 +75,9 @@ class NeighbourShapley:
     def __call__(self, setting: Setting) -> Influence:
         asked = representations(setting.network, setting.queries, [self.layer], self.folder)[self.layer]
         found = _stored(setting, self).nearest(asked, len(setting.train))
-        values = shapley(labels(setting)[found.places] == setting.classes[:, None], self.k)
+        values = shapley(labels(setting)[found.indices] == setting.classes[:, None], self.k)
         scores = np.zeros_like(values)
-        np.put_along_axis(scores, found.places, -values, 1)
+        np.put_along_axis(scores, found.indices, -values, 1)
         return _answer(setting, self.layer, scores, {"distance": self.distance, "k": self.k})
 
 

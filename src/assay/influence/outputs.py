@@ -15,9 +15,9 @@ from assay.influence.setting import Setting
 def directions(classes: int) -> Float[Tensor, "C K"]:
     """Orthonormal directions of the logits that change probabilities: one less than classes, each sums to 0."""
     basis = torch.zeros(classes, classes - 1, dtype=torch.float64)
-    for place in range(1, classes):
-        basis[:place, place - 1] = 1 / (place * (place + 1)) ** 0.5
-        basis[place, place - 1] = -place / (place * (place + 1)) ** 0.5
+    for index in range(1, classes):
+        basis[:index, index - 1] = 1 / (index * (index + 1)) ** 0.5
+        basis[index, index - 1] = -index / (index * (index + 1)) ** 0.5
     return basis
 
 
@@ -57,7 +57,7 @@ def train_logits(setting: Setting) -> Float[Tensor, "N C"]:
     network = setting.network
     found = torch.zeros(len(setting.train), network.classes, dtype=torch.float64, device=network.device)
     with torch.no_grad():
-        for places, batch in setting.batches(setting.train):
+        for indices, batch in setting.batches(setting.train):
             logits = network(network.embed(batch), batch).logits
-            found[torch.from_numpy(places).to(found.device)] = logits.double()
+            found[torch.from_numpy(indices).to(found.device)] = logits.double()
     return found

@@ -11,8 +11,8 @@ from torch import Tensor
 
 from assay import progress
 from assay.data.batches import Tokenised
+from assay.influence.gradient_records import Rows
 from assay.influence.gradients import Gradients
-from assay.influence.records import Rows
 from assay.influence.setting import Setting
 
 Vectors = Mapping[str, Float[Tensor, "Q ..."]]
@@ -24,11 +24,11 @@ TABLE = 2**27  # numbers that the rows of a table may take for one product
 def query_gradients(setting: Setting) -> dict[str, Tensor]:
     """The gradient of the target of each query."""
     found = {name: each.new_zeros(len(setting.queries), *each.shape) for name, each in setting.parameters.items()}
-    for places, batch in setting.batches(setting.queries):
+    for indices, batch in setting.batches(setting.queries):
         reading = setting.reader.read(batch)
-        gradients = reading.gradients(setting.asked(places, reading))
+        gradients = reading.gradients(setting.query_logit_gradients(indices, reading))
         for name, each in found.items():
-            each[places] = gradients.dense(name).reshape(len(places), *each.shape[1:])
+            each[indices] = gradients.dense(name).reshape(len(indices), *each.shape[1:])
     return found
 
 
@@ -59,9 +59,9 @@ def train_products(
     found = np.zeros((len(next(iter(vectors.values()))), len(rows)))
     with progress.bar() as shown:
         task = shown.add_task(label, total=len(rows))
-        for places, batch in setting.batches(rows):
+        for indices, batch in setting.batches(rows):
             reading = setting.reader.read(batch)
-            gradients = reading.gradients(setting.learnt(batch, reading))
-            found[:, places] = products(gradients, vectors).double().cpu().numpy()
-            shown.advance(task, len(places))
+            gradients = reading.gradients(setting.train_logit_gradients(batch, reading))
+            found[:, indices] = products(gradients, vectors).double().cpu().numpy()
+            shown.advance(task, len(indices))
     return found

@@ -1,6 +1,6 @@
 """Gradients of each example as few numbers, whose inner products are right on average; they are never formed whole.
 
-A matrix is projected on both sides, as in LoGra (Choe et al., 2024), before its sum over places is taken; what comes
+A matrix is projected on both sides, as in LoGra (Choe et al., 2024), before its sum over indices is taken; what comes
 out, the rows of tables and all else is spread by signs over the same numbers (count-sketch: Charikar et al., 2002).
 """
 
@@ -15,9 +15,9 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from assay.influence.gradient_records import Outer, Record, Rows
 from assay.influence.gradients import Gradients
-from assay.influence.portions import Portion, cut
-from assay.influence.records import Outer, Record, Rows
+from assay.influence.parameter_slices import ParameterSlice, cut
 
 NUMBERS = 2**28  # of projected gradients that are held at once
 
@@ -69,11 +69,11 @@ class TwoSided:
 
 @dataclass(frozen=True)
 class Hashed:
-    """The columns are projected; every row has a place and signs of its own."""
+    """The columns are projected; every row has an index and signs of its own."""
 
     right: Float[Tensor, "D d"] | None
     signs: Float[Tensor, "V d"]
-    places: Int[Tensor, " V"]  # the order of the rows
+    indices: Int[Tensor, " V"]  # the order of the rows
     offset: int
 
     @property
@@ -82,15 +82,15 @@ class Hashed:
 
     def add(self, out: Float[Tensor, "B S"], gradients: Gradients, name: str, factor: float) -> None:
         shape = gradients.shapes[name]
-        rows = Portion(name, shape, 0, shape[1], table=True).rows(gradients)
+        rows = ParameterSlice(name, shape, 0, shape[1], table=True).rows(gradients)
         values = (_onto(rows.gradients, self.right) * (self.signs[rows.ids] * factor)).to(out)
         steps = torch.arange(self.signs.shape[1], device=out.device)
-        slots = (self.offset + self.places[rows.ids, None] * self.signs.shape[1] + steps) % out.shape[1]
+        slots = (self.offset + self.indices[rows.ids, None] * self.signs.shape[1] + steps) % out.shape[1]
         out.scatter_add_(1, slots.flatten(1), values.flatten(1))
 
 
 Sketch = Signed | TwoSided | Hashed
-"""A linear map of the gradients of one parameter to `count` numbers, added to those of others from a place on."""
+"""A linear map of the gradients of one parameter to `count` numbers, added to those of others from an index on."""
 
 
 @dataclass(frozen=True)
@@ -152,7 +152,7 @@ def _onto(x: Float[Tensor, "B T I"], side: Float[Tensor, "I i"] | None) -> Tenso
 
 
 def _fold(out: Float[Tensor, "B S"], values: Float[Tensor, "B P"], offset: int) -> None:
-    """Adds the values from a place on, and goes on at the first when the last is reached."""
+    """Adds the values from an index on, and goes on at the first when the last is reached."""
     size, start = out.shape[1], offset % out.shape[1]
     first = values[:, : size - start]
     out[:, start : start + first.shape[1]] += first

@@ -31,7 +31,7 @@ from assay.types import Batch, PooledModel, attended
 
 EMBEDDING, LAYER, STATES, ATTENDED, DECODER = "embedding", "layer {}", "states", "attended", "decoder"
 
-Read = dict[str, Float[Tensor, "B _"]]
+LayerVectors = dict[str, Float[Tensor, "B _"]]
 
 
 def layers(network: TextModel) -> tuple[str, ...]:
@@ -53,13 +53,13 @@ def representations(
     for name in names:
         if name not in layers(network):
             raise unknown("layer", name, layers(network))
-    places = {} if folder is None else {name: folder / _file(network, rows, name) for name in names}
-    found = {name: load_file(place)["vectors"] for name, place in places.items() if place.exists()}
+    paths = {} if folder is None else {name: folder / _file(network, rows, name) for name in names}
+    found = {name: load_file(path)["vectors"] for name, path in paths.items() if path.exists()}
     if missing := [name for name in names if name not in found]:
         found |= _made(network, rows, missing)
-    for name, place in places.items():
-        if not place.exists():
-            tensors.save({"vectors": torch.from_numpy(found[name])}, place)
+    for name, path in paths.items():
+        if not path.exists():
+            tensors.save({"vectors": torch.from_numpy(found[name])}, path)
     return {name: found[name] for name in names}
 
 
@@ -80,17 +80,17 @@ def _made(network: TextModel, rows: Sequence[Tokenised], names: Sequence[str]) -
     made: dict[str, np.ndarray] = {}
     with progress.bar() as shown:
         task = shown.add_task("representations", total=len(rows))
-        for places, batch in groups(network, rows):
+        for indices, batch in groups(network, rows):
             there = read(network, batch)
             for name in names:
                 part = there[name].float().cpu().numpy()
-                made.setdefault(name, np.zeros((len(rows), part.shape[1]), np.float32))[places] = part
-            shown.advance(task, len(places))
+                made.setdefault(name, np.zeros((len(rows), part.shape[1]), np.float32))[indices] = part
+            shown.advance(task, len(indices))
     network.train(was_training)
     return made
 
 
-def read(network: TextModel, batch: Batch) -> Read:
+def read(network: TextModel, batch: Batch) -> LayerVectors:
     """The vectors of all layers for a batch, from one pass."""
     if isinstance(network, Body):
         return _body(network, batch)
@@ -98,7 +98,7 @@ def read(network: TextModel, batch: Batch) -> Read:
     return _network(network, batch)
 
 
-def _network(network: Network, batch: Batch) -> Read:
+def _network(network: Network, batch: Batch) -> LayerVectors:
     x = network.embed(batch)
     stack = list(network.encoder.blocks) if network.layers and isinstance(network.encoder, Transformer) else []
     with _noted(stack) as made:
@@ -106,27 +106,27 @@ def _network(network: Network, batch: Batch) -> Read:
     around = made[0].shape[1] - batch.ids.shape[1] if made else 0  # markers stand before and after the words
     inner = [each[:, around // 2 : each.shape[1] - around // 2] for each in made]
     found = {EMBEDDING: _mean(x, batch.mask)}
-    found |= {LAYER.format(place): _mean(each, batch.mask) for place, each in enumerate(inner)}
+    found |= {LAYER.format(index): _mean(each, batch.mask) for index, each in enumerate(inner)}
     return found | _pooled(network, states, batch)
 
 
-def _body(network: Body, batch: Batch) -> Read:
+def _body(network: Body, batch: Batch) -> LayerVectors:
     given = network.sequence(network.embed(batch), batch)
     with _noted(_linears(network), inputs=True) as maps:
         answer, _ = network.read(given, output_hidden_states=True)
     words = given.places >= 0
     inner = [each.to(given.embeddings.dtype) for each in answer.hidden_states]
     found = {EMBEDDING: _mean(given.embeddings, words)}
-    found |= {LAYER.format(place): _mean(each, words) for place, each in enumerate(inner[1:])}
+    found |= {LAYER.format(index): _mean(each, words) for index, each in enumerate(inner[1:])}
     if isinstance(network, Attentive):
         states = given.shares(batch.ids.shape[1], inner[-1].dtype).mT @ inner[-1]
         return found | _pooled(network, states, batch)
     weights = network.reading(given)
-    last = maps[-1] if maps[-1].dim() == 2 else _weighed(maps[-1], weights)  # some decode every place
+    last = maps[-1] if maps[-1].dim() == 2 else _weighed(maps[-1], weights)  # some decode every position
     return found | {STATES: _mean(inner[-1], words), ATTENDED: _weighed(inner[-1], weights), DECODER: last}
 
 
-def _pooled(network: Network | Attentive, states: Float[Tensor, "B N M"], batch: Batch) -> Read:
+def _pooled(network: Network | Attentive, states: Float[Tensor, "B N M"], batch: Batch) -> LayerVectors:
     assert isinstance(network, PooledModel)
     weights = network.attend(states, batch)
     with _noted([network.decoder], inputs=True) as maps:

@@ -10,8 +10,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from assay.influence.gradient_records import Outer, Record, Rows
 from assay.influence.gradients import Gradients
-from assay.influence.records import Outer, Record, Rows
 
 
 @dataclass(frozen=True)

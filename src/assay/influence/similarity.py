@@ -65,9 +65,9 @@ class GradientCosine:
 def dots(setting: Setting, change: Change | None = None) -> Float[np.ndarray, "Q N"]:
     """The product of the gradient of each query, changed, with that of the loss of each training row."""
     found = np.zeros((len(setting.queries), len(setting.train)))
-    for places, part in parts(setting):
+    for indices, part in parts(setting):
         vectors: Vectors = query_gradients(part)
-        found[places] = train_products(part, vectors if change is None else change(vectors))
+        found[indices] = train_products(part, vectors if change is None else change(vectors))
     return found
 
 
@@ -77,14 +77,14 @@ def shares(setting: Setting) -> Float[np.ndarray, " N"]:
 
 
 def parts(setting: Setting) -> Iterator[tuple[slice, Setting]]:
-    """The setting with some queries at a time, so many that their gradients can be held, and their places."""
+    """The setting with some queries at a time, so many that their gradients can be held, and their indices."""
     size = sum(each.numel() for each in setting.parameters.values())
     step = max(1, HELD.get(setting.network.device.type, HELD["cpu"]) // max(1, size))
     for start in range(0, len(setting.queries), step):
-        places = slice(start, start + step)
-        part = replace(setting, queries=setting.queries[places], classes=setting.classes[places])
+        indices = slice(start, start + step)
+        part = replace(setting, queries=setting.queries[indices], classes=setting.classes[indices])
         vars(part)["reader"] = setting.reader  # what it found out about the network holds for all parts
-        yield places, part
+        yield indices, part
 
 
 def train_squares(setting: Setting) -> Float[np.ndarray, " N"]:
@@ -97,10 +97,12 @@ def over_train(setting: Setting, say: Callable[[Gradients], Tensor]) -> Float[np
     found = np.zeros(len(setting.train))
     with progress.bar() as shown:
         task = shown.add_task("training examples", total=len(setting.train))
-        for places, batch in setting.batches(setting.train):
+        for indices, batch in setting.batches(setting.train):
             reading = setting.reader.read(batch)
-            found[places] = say(reading.gradients(setting.learnt(batch, reading))).double().cpu().numpy()
-            shown.advance(task, len(places))
+            found[indices] = (
+                say(reading.gradients(setting.train_logit_gradients(batch, reading))).double().cpu().numpy()
+            )
+            shown.advance(task, len(indices))
     return found
 
 

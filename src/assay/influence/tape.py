@@ -12,8 +12,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from assay.influence.plainly import Plainly, gru, lstm
-from assay.influence.records import Outer, Record, Rows, Whole
+from assay.influence.gradient_records import Outer, Record, Rows, Whole
+from assay.influence.unfused_ops import UnfusedOps, gru, lstm
 
 Make = Callable[[Tensor], list[tuple[str, Record]]]
 
@@ -26,7 +26,7 @@ ALIKE = {torch.Tensor.to, torch.Tensor.float, torch.Tensor.double, torch.Tensor.
 
 
 @dataclass(frozen=True)
-class Loose:
+class Unbatched:
     """A tensor that no example owns, the parameter that it comes from, and what its gradients say of that."""
 
     tensor: Tensor
@@ -34,10 +34,10 @@ class Loose:
     make: Callable[[Tensor], Record]
 
 
-class Tape(Plainly):
+class Tape(UnfusedOps):
     """Sees every use of a parameter: in a way that it knows, the use is noted; in another, the parameter is missed.
 
-    The `size` examples are the first dimension everywhere; in a matrix, it may be they and their places.
+    The `size` examples are the first dimension everywhere; in a matrix, it may be they and their indices.
     """
 
     def __init__(self, network: nn.Module, size: int) -> None:
@@ -46,10 +46,10 @@ class Tape(Plainly):
         self.size = size
         self.missed: set[str] = set()
         self.found: dict[str, list[Record]] | None = None
-        self.loose: dict[int, Loose] = {}
+        self.unbatched: dict[int, Unbatched] = {}
 
     @contextmanager
-    def noting(self) -> Iterator[dict[str, list[Record]]]:
+    def recording(self) -> Iterator[dict[str, list[Record]]]:
         """What is found on one way back."""
         self.found = defaultdict(list)
         yield self.found
@@ -73,23 +73,23 @@ class Tape(Plainly):
             return super().__torch_function__(func, types, args, kwargs)
         given = [each for each in (*args, *kwargs.values()) if isinstance(each, Tensor)]
         if origins := [origin for each in given if (origin := self._origin(each)) is not None]:
-            return self._loosely(func, origins, args, kwargs)
+            return self._unbatched_use(func, origins, args, kwargs)
         return func(*args, **kwargs)
 
     def _name(self, tensor: Tensor | None) -> str | None:
         return None if tensor is None else self.names.get(id(tensor))
 
-    def _tap(self, tensor: Tensor, make: Make) -> None:
+    def _hook(self, tensor: Tensor, make: Make) -> None:
         """Notes what `make` makes of the tensor's gradient, on every way back."""
 
-        def note(gradient: Tensor) -> None:
+        def record_gradient(gradient: Tensor) -> None:
             if self.found is not None:
                 for name, record in make(gradient.detach()):
                     self.found[name].append(record)
 
         if tensor.requires_grad:
             hook: Any = tensor.register_hook
-            hook(note)
+            hook(record_gradient)
 
     def _rows(self, tensor: Tensor) -> Tensor | None:
         """The tensor with an example a row and all that belongs to it behind: [B, T, size]."""
@@ -99,10 +99,10 @@ class Tape(Plainly):
 
     def linear(self, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         y = F.linear(x, weight, bias)
-        self._note_linear(x, y, weight, bias)
+        self._record_linear(x, y, weight, bias)
         return y
 
-    def _note_linear(
+    def _record_linear(
         self,
         x: Tensor,
         y: Tensor,
@@ -128,11 +128,11 @@ class Tape(Plainly):
             return made
 
         if matrix is not None or shift is not None:
-            self._tap(y, make)
+            self._hook(y, make)
 
     def _addmm(self, bias: Tensor, x: Tensor, weight: Tensor) -> Tensor:
         y = torch.addmm(bias, x, weight)
-        self._note_linear(x, y, weight, bias, transposed=True)
+        self._record_linear(x, y, weight, bias, transposed=True)
         return y
 
     def _conv1d(self, x: Tensor, weight: Tensor, bias: Tensor | None = None, *others: Any, **options: Any) -> Tensor:
@@ -144,7 +144,7 @@ class Tape(Plainly):
         if inputs.shape[1] != y.shape[2] or len(x) != self.size:  # strides, dilations and groups are not known here
             self.missed |= {name for each in (weight, bias) if (name := self._name(each)) is not None}
             return y
-        self._note_linear(inputs, y, weight, bias, columns=True)
+        self._record_linear(inputs, y, weight, bias, columns=True)
         return y
 
     def _embedding(
@@ -156,10 +156,10 @@ class Tape(Plainly):
             return y
         blank = -1 if padding_idx is None else padding_idx % weight.shape[0]
         if ids.dim() > 1 and len(ids) == self.size:
-            self._tap(y, lambda gradient: [(name, _looked_up(ids, gradient, weight.shape, blank))])
+            self._hook(y, lambda gradient: [(name, _looked_up(ids, gradient, weight.shape, blank))])
         else:
             every = ids.reshape(1, -1).expand(self.size, -1)
-            self._loosen(y, name, lambda gradient: _looked_up(every, gradient, weight.shape, blank))
+            self._remember(y, name, lambda gradient: _looked_up(every, gradient, weight.shape, blank))
         return y
 
     def _layer_norm(
@@ -182,7 +182,7 @@ class Tape(Plainly):
             return made
 
         if scale is not None or shift is not None:
-            self._tap(y, make)
+            self._hook(y, make)
         return y
 
     def recurrence(self, long: bool, x: Tensor, before: Any, weights: Any, *options: Any) -> tuple[Tensor, ...]:
@@ -192,43 +192,45 @@ class Tape(Plainly):
             return super().recurrence(long, x, before, weights, *options)
         given = self.linear(x, weights[0], weights[2])
         nothing = given * 0  # on the way back to the parameters, as what is noted must be
-        places = iter(nothing.unbind(1))
+        indices = iter(nothing.unbind(1))
         states, last = (lstm if long else gru)(
-            given, before, lambda state: F.linear(state, weights[1], weights[3]) + next(places)
+            given, before, lambda state: F.linear(state, weights[1], weights[3]) + next(indices)
         )
         start = (before[0] if long else before).squeeze(0)[:, None]
         earlier = torch.cat([start, states[:, :-1]], dim=1)
-        self._note_linear(earlier, nothing, weights[1], weights[3])
+        self._record_linear(earlier, nothing, weights[1], weights[3])
         return states, *last
 
-    def _origin(self, tensor: Tensor) -> Loose | None:
+    def _origin(self, tensor: Tensor) -> Unbatched | None:
         """Where a tensor comes from that no example owns: a parameter, or what was made of one."""
         if (name := self.names.get(id(tensor))) is not None:
-            return Loose(tensor, name, Whole)
-        return self.loose.get(id(tensor))
+            return Unbatched(tensor, name, Whole)
+        return self.unbatched.get(id(tensor))
 
-    def _loosen(self, tensor: Tensor, name: str, make: Callable[[Tensor], Record]) -> None:
+    def _remember(self, tensor: Tensor, name: str, make: Callable[[Tensor], Record]) -> None:
         """Remembers such a tensor; it is kept alive, so that nothing else takes its identity."""
-        self.loose[id(tensor)] = Loose(tensor, name, make)
+        self.unbatched[id(tensor)] = Unbatched(tensor, name, make)
 
-    def _loosely(self, func: Any, origins: list[Loose], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _unbatched_use(self, func: Any, origins: list[Unbatched], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A use of what has no examples: where it meets them, it is repeated for each, and the copies are noted."""
         first = origins[0]
         if func in ALIKE and args[0] is first.tensor:
             result = func(*args, **kwargs)
             if result is not first.tensor:
-                self._loosen(result, first.name, first.make)
+                self._remember(result, first.name, first.make)
             return result
         if func is torch.Tensor.expand:
             result = func(*args, **kwargs)
             if len(result) == self.size and result.dim() >= first.tensor.dim():
-                return self._noted(result, first)
+                return self._expanded(result, first)
         elif func is torch.Tensor.__getitem__ and isinstance(args[1], int) and first.tensor.dim() == 2:
             result = func(*args, **kwargs)
             if first.make is Whole:
                 row, shape = args[1] % len(first.tensor), first.tensor.shape
                 ids = torch.full((self.size, 1), row, device=result.device)
-                self._loosen(result, first.name, lambda gradient: Rows(ids, gradient.reshape(self.size, 1, -1), shape))
+                self._remember(
+                    result, first.name, lambda gradient: Rows(ids, gradient.reshape(self.size, 1, -1), shape)
+                )
                 return result
         elif func in ELEMENTWISE:
             tensors = [each for each in (*args, *kwargs.values()) if isinstance(each, Tensor)]
@@ -251,9 +253,9 @@ class Tape(Plainly):
         if origin is None or (value.dim() == dims and len(value) != 1):
             return value
         shape = (1,) * (dims - value.dim()) + tuple(value.shape)
-        return self._noted(value.reshape(shape).expand(self.size, *shape[1:]), origin)
+        return self._expanded(value.reshape(shape).expand(self.size, *shape[1:]), origin)
 
-    def _noted(self, copies: Tensor, origin: Loose) -> Tensor:
+    def _expanded(self, copies: Tensor, origin: Unbatched) -> Tensor:
         """The copies; what their gradients say of each example is noted."""
         own = tuple(origin.tensor.shape)
         if len(own) == copies.dim():
@@ -263,7 +265,7 @@ class Tape(Plainly):
         def make(gradient: Tensor) -> list[tuple[str, Record]]:
             return [(origin.name, origin.make(gradient.sum_to_size(self.size, *padded).reshape(self.size, *own)))]
 
-        self._tap(copies, make)
+        self._hook(copies, make)
         return copies
 
 

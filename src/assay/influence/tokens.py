@@ -13,37 +13,37 @@ from torch import Tensor
 from assay import progress
 from assay.data.batches import Tokenised
 from assay.influence import targets
-from assay.influence.plainly import Plainly
 from assay.influence.products import Vectors, train_products
 from assay.influence.setting import Setting
+from assay.influence.unfused_ops import UnfusedOps
 from assay.types import Batch
 
 OfTokens = Callable[[Setting, Vectors, Sequence[int]], list[Float[np.ndarray, "Q T"]]]
-"""Takes vectors and places of training examples; returns a number for each vector and token of each of these."""
+"""Takes vectors and indices of training examples; returns a number for each vector and token of each of these."""
 
 
-def deletion(setting: Setting, vectors: Vectors, places: Sequence[int]) -> list[Float[np.ndarray, "Q T"]]:
+def deletion(setting: Setting, vectors: Vectors, indices: Sequence[int]) -> list[Float[np.ndarray, "Q T"]]:
     """v · (g(z) − g(z without t)) w_z/N: the example is there, but one token is missing from it.
 
     The only token of an example is the example. The numbers of an example need not add up to that of the whole.
     """
     # differs from the survey, eq. 31: as printed it is 0; meant is I(z) − I(z without t), the opposite of eq. 30
-    rows = [setting.train[place] for place in places]
+    rows = [setting.train[index] for index in indices]
     whole = train_products(setting, vectors, rows)
     shorter = [without(row, token) for row in rows for token in range(len(row.ids)) if len(row.ids) > 1]
     rest = train_products(setting, vectors, shorter, "training tokens") if shorter else np.zeros((len(whole), 0))
     found, start = [], 0
-    for number, (place, row) in enumerate(zip(places, rows, strict=True)):
+    for number, (index, row) in enumerate(zip(indices, rows, strict=True)):
         stop = start + (len(row.ids) if len(row.ids) > 1 else 0)
         left = rest[:, start:stop] if stop > start else 0.0
-        found.append((whole[:, number, None] - left) * _share(setting, place))
+        found.append((whole[:, number, None] - left) * _share(setting, index))
         start = stop
     return found
 
 
-def gradient(setting: Setting, vectors: Vectors, places: Sequence[int]) -> list[Float[np.ndarray, "Q T"]]:
+def gradient(setting: Setting, vectors: Vectors, indices: Sequence[int]) -> list[Float[np.ndarray, "Q T"]]:
     """x_t · ∂(v · g(z))/∂x_t w_z/N: the same to first order, were the token's embedding 0."""
-    rows = [setting.train[place] for place in places]
+    rows = [setting.train[index] for index in indices]
     found: list[Float[np.ndarray, "Q T"]] = [np.zeros((0, 0))] * len(rows)
     with progress.bar() as shown:
         task = shown.add_task("training tokens", total=len(rows))
@@ -51,7 +51,7 @@ def gradient(setting: Setting, vectors: Vectors, places: Sequence[int]) -> list[
             products = _input_x_gradient(setting, vectors, batch).double().cpu().numpy()
             for row, number in enumerate(numbers):
                 own = products[:, row, : len(rows[number].ids)]
-                found[number] = own * _share(setting, places[number])
+                found[number] = own * _share(setting, indices[number])
             shown.advance(task, len(numbers))
     return found
 
@@ -77,7 +77,7 @@ def _input_x_gradient(setting: Setting, vectors: Vectors, batch: Batch) -> Float
     with torch.enable_grad():
         x = setting.network.embed(batch)
         nudge = torch.zeros_like(x, requires_grad=True)
-        with Plainly():
+        with UnfusedOps():
             logits = setting.network(x + nudge, batch).logits
         loss = targets.loss(logits, batch.labels).sum()
         gradients = torch.autograd.grad(loss, list(parameters.values()), create_graph=True, allow_unused=True)
@@ -92,5 +92,5 @@ def _input_x_gradient(setting: Setting, vectors: Vectors, batch: Batch) -> Float
     return products
 
 
-def _share(setting: Setting, place: int) -> float:
-    return float(setting.weights[place]) / len(setting.train)
+def _share(setting: Setting, index: int) -> float:
+    return float(setting.weights[index]) / len(setting.train)

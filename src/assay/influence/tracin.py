@@ -13,7 +13,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from assay.errors import AssayError, unknown
-from assay.influence.checkpoints import UNTOLD, Checkpoint, checkpoints, course_of
+from assay.influence.checkpoints import UNKNOWN_TRAINING, Checkpoint, checkpoints, training_run_of
 from assay.influence.products import Vectors, products, query_gradients
 from assay.influence.setting import Influence, Setting
 from assay.influence.signs import Signs, summarised
@@ -44,7 +44,7 @@ class TracIn:
 
     def unfit(self, setting: Setting) -> str | None:
         """It goes through the training again."""
-        return UNTOLD if setting.course is None else None
+        return UNKNOWN_TRAINING if setting.training_run is None else None
 
     def __call__(self, setting: Setting) -> Influence:
         found = np.zeros((len(setting.queries), len(setting.train)))
@@ -67,7 +67,7 @@ class TracIn:
 
     def passed(self, setting: Setting) -> list[Checkpoint]:
         """The checkpoints."""
-        return checkpoints(course_of(setting), self.checkpoints)
+        return checkpoints(training_run_of(setting), self.checkpoints)
 
     def length(self, checkpoint: Checkpoint) -> float:
         """What the products at a checkpoint are multiplied by."""
@@ -96,7 +96,7 @@ class TracInProjected:
 
     def unfit(self, setting: Setting) -> str | None:
         """It goes through the training again."""
-        return UNTOLD if setting.course is None else None
+        return UNKNOWN_TRAINING if setting.training_run is None else None
 
     def __call__(self, setting: Setting) -> Influence:
         found, variance = np.zeros((2, len(setting.queries), len(setting.train)))
@@ -117,10 +117,14 @@ def summaries(setting: Setting, signs: Signs) -> tuple[Float[np.ndarray, "Q K"],
     size = next(iter(signs.rows.values())).shape[1]
     asked, learnt = np.zeros((len(setting.queries), size)), np.zeros((len(setting.train), size))
     for found, rows in ((asked, setting.queries), (learnt, setting.train)):
-        for places, batch in setting.batches(rows):
+        for indices, batch in setting.batches(rows):
             reading = setting.reader.read(batch)
-            wanted = setting.asked(places, reading) if found is asked else setting.learnt(batch, reading)
-            found[places] = signs(reading.gradients(wanted)).double().cpu().numpy()
+            wanted = (
+                setting.query_logit_gradients(indices, reading)
+                if found is asked
+                else setting.train_logit_gradients(batch, reading)
+            )
+            found[indices] = signs(reading.gradients(wanted)).double().cpu().numpy()
     return asked, learnt
 
 
@@ -133,13 +137,13 @@ class TracInIdeal:
 
     def unfit(self, setting: Setting) -> str | None:
         """It goes through the training again."""
-        return UNTOLD if setting.course is None else None
+        return UNKNOWN_TRAINING if setting.training_run is None else None
 
     def __call__(self, setting: Setting) -> Influence:
-        course = course_of(setting)
+        training_run = training_run_of(setting)
         found = np.zeros((len(setting.queries), len(setting.train)))
         with torch.random.fork_rng():
-            groups = list(course.groups())
+            groups = list(training_run.groups())
         known: dict[str, Setting] = {}
 
         def watch(number: int, network: TextModel, optimiser: torch.optim.Optimizer) -> None:
@@ -152,16 +156,16 @@ class TracInIdeal:
                 found[:, group] += rate * part * _step(known["now"], group)
                 network.train()
 
-        course.learn(watch=watch)
+        training_run.learn(watch=watch)
         return Influence(found, notes={"steps": len(groups)})
 
 
 def _step(setting: Setting, group: Int[np.ndarray, " n"]) -> Float[np.ndarray, "Q n"]:
     """The products of the gradients of the queries with those of the rows of a step."""
-    vectors, rows = query_gradients(setting), [setting.train[place] for place in group]
+    vectors, rows = query_gradients(setting), [setting.train[index] for index in group]
     found = np.zeros((len(setting.queries), len(rows)))
-    for places, batch in setting.batches(rows):
+    for indices, batch in setting.batches(rows):
         reading = setting.reader.read(batch)
-        gradients = reading.gradients(setting.learnt(batch, reading))
-        found[:, places] = products(gradients, vectors).double().cpu().numpy()
+        gradients = reading.gradients(setting.train_logit_gradients(batch, reading))
+        found[:, indices] = products(gradients, vectors).double().cpu().numpy()
     return found

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from jaxtyping import Float
 
-from assay.influence.checkpoints import UNTOLD
+from assay.influence.checkpoints import UNKNOWN_TRAINING
 from assay.influence.head import Head, head, headless, read_by_head
 from assay.influence.setting import Influence, Setting
 from assay.influence.similarity import shares
@@ -28,7 +28,7 @@ class TracInFast:
 
     def unfit(self, setting: Setting) -> str | None:
         """It goes through the training again, and there must be a last layer."""
-        return UNTOLD if setting.course is None else headless(setting)
+        return UNKNOWN_TRAINING if setting.training_run is None else headless(setting)
 
     def __call__(self, setting: Setting) -> Influence:
         last = head(setting)

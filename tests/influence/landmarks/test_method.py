@@ -56,7 +56,7 @@ def test_to_be_more_like_a_landmark_of_a_class_speaks_for_the_class(setting: Set
     gradients = (
         (contrast(relevance(model.network, likeness), asked) / (likeness - model.network.usual)).detach().numpy()
     )
-    answers = logits(setting.network, setting.train).argmax(-1)[model.places]
+    answers = logits(setting.network, setting.train).argmax(-1)[model.indices]
     same = answers == setting.classes[:, None]
     assert gradients[same].mean() > 0 > gradients[~same].mean()
 

@@ -40,11 +40,11 @@ def influence(
     gradients = targets.logit_gradients(target, logits, asked)
     parts = torch.einsum("qc,qcm->qm", gradients, relevance(model.network, likeness, epsilon)).double().cpu().numpy()
     scores = np.zeros((len(texts), model.learnt))
-    np.subtract.at(scores.T, model.places, parts.T)
-    share = len(np.unique(model.places)) / model.learnt
+    np.subtract.at(scores.T, model.indices, parts.T)
+    share = len(np.unique(model.indices)) / model.learnt
     cancelled = np.abs(parts).sum(1) / np.maximum(np.abs(parts.sum(1)), 1e-12)
     notes = {
-        "landmarks": np.unique(model.places).tolist(),
+        "landmarks": np.unique(model.indices).tolist(),
         "covered": "share of training texts that are landmarks",
         "cancellation": float(np.median(cancelled)),  # 1 where no part is against another
     }
@@ -75,7 +75,7 @@ class Landmarks:
         """The scores of the classifier's landmarks, 0 for all other rows; see `influence`."""
         model = self.learnt(setting)
         found = influence(model, setting.queries, setting.classes, setting.target, self.epsilon)
-        held = [setting.train[place] for place in model.history["held"]]
+        held = [setting.train[index] for index in model.history["held"]]
         agreement = {
             "agreement": agreement_with(setting.network, model, setting.queries),
             "agreement_held_out": agreement_with(setting.network, model, held),
@@ -106,6 +106,6 @@ def _bound(kernel: Kernel, network: TextModel) -> Kernel:
 def logits(network: TextModel, rows: Sequence[Tokenised]) -> Float[np.ndarray, "N C"]:
     """The logits of a network for each row."""
     found = np.zeros((len(rows), network.classes))
-    for places, batch in groups(network, rows):
-        found[places] = network(network.embed(batch), batch).logits.double().cpu().numpy()
+    for indices, batch in groups(network, rows):
+        found[indices] = network(network.embed(batch), batch).logits.double().cpu().numpy()
     return found

@@ -40,10 +40,10 @@ class LandmarkRecipe:
 
 @dataclass(frozen=True)
 class LandmarkSet:
-    """Some training texts and the kernel that compares with them; `places` are those in the training texts."""
+    """Some training texts and the kernel that compares with them; `indices` are those in the training texts."""
 
     kernel: Kernel
-    places: Int[np.ndarray, " M"]
+    indices: Int[np.ndarray, " M"]
     texts: tuple[Passage, ...]
     labels: Int[np.ndarray, " M"]
 
@@ -59,9 +59,9 @@ class LandmarkModel:
     history: dict[str, Any] = field(default_factory=dict)
 
     @cached_property
-    def places(self) -> Int[np.ndarray, " M"]:
-        """The place of each landmark among the training texts; one that is in several sets has several."""
-        return np.concatenate([each.places for each in self.sets])
+    def indices(self) -> Int[np.ndarray, " M"]:
+        """The index of each landmark among the training texts; one that is in several sets has several."""
+        return np.concatenate([each.indices for each in self.sets])
 
     @cached_property
     def labels(self) -> Int[np.ndarray, " M"]:

@@ -53,7 +53,7 @@ CHOICES: dict[str, Callable[[Int[np.ndarray, " N"], int, int, Column], Int[np.nd
 
 
 def chosen(name: str, labels: Int[np.ndarray, " N"], count: int, seed: int, column: Column) -> Int[np.ndarray, " M"]:
-    """The places of `count` landmarks, or of all texts where there are fewer, in ascending order."""
+    """The indices of `count` landmarks, or of all texts where there are fewer, in ascending order."""
     if name not in CHOICES:
         raise unknown("choice of landmarks", name, CHOICES)
     if count < 1 or not len(labels):

@@ -25,7 +25,7 @@ def reasons(model: LandmarkModel, likeness: Float[Tensor, "B M"], answers: Int[T
     """What can be named for the answer to each text and no other; a landmark of several sets has their sum."""
     # differs from Croce et al. (2019), who say of all that speak against an answer that the text does not recall them:
     # it is like these, and that counts against it.
-    own, first, columns = np.unique(model.places, return_index=True, return_inverse=True)
+    own, first, columns = np.unique(model.indices, return_index=True, return_inverse=True)
     parts = contrast(relevance(model.network, likeness), answers.to(likeness.device)).double().cpu().numpy()
     more = (likeness - model.network.usual).double().cpu().numpy()
     total = _summed(parts, columns, len(own))

@@ -46,10 +46,10 @@ def because(model: LandmarkModel, text: str, count: int = 1, contrast: bool = Fa
     likeness = model.likeness([text])
     answer = int(model.network(likeness)[0].argmax())
     found = reasons(model, likeness, torch.tensor([answer]))[0]
-    known = {place: (str(model.texts[j]), model.classes[model.labels[j]]) for j, place in enumerate(model.places)}
+    known = {index: (str(model.texts[j]), model.classes[model.labels[j]]) for j, index in enumerate(model.indices)}
     return sentence(
         model.classes[answer],
-        [known[place][0] for place in found.alike[:count]],
-        [known[place] for place in found.unlike[: int(contrast)]],
-        [known[place] for place in found.against[: int(objection)]],
+        [known[index][0] for index in found.alike[:count]],
+        [known[index] for index in found.unlike[: int(contrast)]],
+        [known[index] for index in found.against[: int(objection)]],
     )

@@ -35,7 +35,7 @@ def save(model: LandmarkModel, folder: Path) -> None:
             )
         kernel = _written(each.kernel, f"kernel.{number}", found)
         sets.append(
-            {"kernel": kernel, "places": each.places.tolist(), "texts": each.texts, "labels": each.labels.tolist()}
+            {"kernel": kernel, "places": each.indices.tolist(), "texts": each.texts, "labels": each.labels.tolist()}
         )
     tensors.save(found, folder / WEIGHTS)
     card = {
@@ -82,7 +82,7 @@ def _written(kernel: Kernel, name: str, found: dict[str, Tensor]) -> dict[str, A
             found[f"{name}.{each.name}"] = torch.from_numpy(value).clone()
             written[each.name] = {"tensor": f"{name}.{each.name}"}
         elif each.name == "parts":
-            written[each.name] = [_written(part, f"{name}.{place}", found) for place, part in enumerate(value)]
+            written[each.name] = [_written(part, f"{name}.{index}", found) for index, part in enumerate(value)]
         else:
             written[each.name] = value
     return written

@@ -40,7 +40,7 @@ def train(
     )
     own = np.setdiff1d(np.arange(len(texts)), held)
     sets = _sets(recipe, texts, labels, own)
-    front = fitting.Front([_part(each, [*texts, *more], recipe.joint, device) for each in sets]).to(device)
+    front = fitting.LikenessLayer([_part(each, [*texts, *more], recipe.joint, device) for each in sets]).to(device)
     grams = [each.kernel(each.texts, each.texts) for each in sets]
     spaces = [torch.from_numpy(nystrom.projection(gram, recipe.cutoff)).float() for gram in grams]
     with torch.random.fork_rng(), torch.no_grad():
@@ -54,15 +54,15 @@ def train(
 
 
 def _tenth(count: int, seed: int) -> Int[np.ndarray, " D"]:
-    """The places of one tenth, drawn at random."""
+    """The indices of one tenth, drawn at random."""
     return np.sort(np.random.default_rng(seed).permutation(count)[: max(1, count // 10)])
 
 
 def _sets(
     recipe: LandmarkRecipe, texts: Sequence[Passage], labels: Int[np.ndarray, " N"], own: Int[np.ndarray, " n"]
 ) -> list[LandmarkSet]:
-    """The sets of landmarks of all kernels, from the texts at the places that are `own`."""
-    read, found = [texts[place] for place in own], []
+    """The sets of landmarks of all kernels, from the texts at the indices that are `own`."""
+    read, found = [texts[index] for index in own], []
     for number, kernel in enumerate(recipe.kernels):
         fitted = kernel.fit(read)
         for again in range(recipe.sets):
@@ -81,11 +81,11 @@ def _drawn(
 ) -> LandmarkSet:
     """The landmarks of one set."""
 
-    def column(place: int) -> Float[np.ndarray, " n"]:
-        return kernel(texts, [texts[place]])[:, 0]
+    def column(index: int) -> Float[np.ndarray, " n"]:
+        return kernel(texts, [texts[index]])[:, 0]
 
     found = nystrom.chosen(recipe.choice, labels, recipe.landmarks, seed, column)
-    return LandmarkSet(kernel, own[found], tuple(texts[place] for place in found), labels[found])
+    return LandmarkSet(kernel, own[found], tuple(texts[index] for index in found), labels[found])
 
 
 def _part(
@@ -101,7 +101,7 @@ def _part(
     return torch.from_numpy(kernel(texts, landmarks.texts)).float().to(device)
 
 
-def _learnt(sets: Sequence[LandmarkSet], front: fitting.Front) -> list[LandmarkSet]:
+def _learnt(sets: Sequence[LandmarkSet], front: fitting.LikenessLayer) -> list[LandmarkSet]:
     """The sets with the word vectors as they are now."""
     tables = iter([each.table.detach().double().cpu().numpy() for each in front.trained])  # type: ignore[operator]
     return [

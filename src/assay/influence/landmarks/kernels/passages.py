@@ -48,8 +48,8 @@ def numbered(
 def padded(rows: Sequence[Int[np.ndarray, " _"]]) -> Int[np.ndarray, "N T"]:
     """The rows side by side, filled up with -1."""
     found = np.full((len(rows), max([1, *map(len, rows)])), -1, dtype=np.int64)
-    for place, row in enumerate(rows):
-        found[place, : len(row)] = row
+    for index, row in enumerate(rows):
+        found[index, : len(row)] = row
     return found
 
 

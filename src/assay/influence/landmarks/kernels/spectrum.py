@@ -63,7 +63,7 @@ class Spectrum:
         values: list[float] = []
         ends = [0]
         for text in texts:
-            counts = Counter(place for each in self._stretches(text) if (place := self._places.get(each)) is not None)
+            counts = Counter(index for each in self._stretches(text) if (index := self._indices.get(each)) is not None)
             columns.extend(counts)
             values.extend([1.0] * len(counts) if self.weighting == "presence" else counts.values())
             ends.append(len(columns))
@@ -71,8 +71,8 @@ class Spectrum:
         return sparse.csr_array((weighted, columns, ends), shape=(len(texts), len(self.weights)))
 
     @cached_property
-    def _places(self) -> dict[Stretch, int]:
-        return {each: place for place, each in enumerate(self.stretches or ())}
+    def _indices(self) -> dict[Stretch, int]:
+        return {each: index for index, each in enumerate(self.stretches or ())}
 
     def _stretches(self, text: Passage) -> Iterator[Stretch]:
         row = units(text, self.unit)

@@ -84,17 +84,17 @@ class WordVectors:
         return self.table
 
     def read(self, texts: Sequence[Passage]) -> tuple[Int[Tensor, "N T"], Bool[Tensor, "N T"]]:
-        """The rows of the table that each text reads, and which places are real."""
-        rows = [[place for each in units(text) if (place := self._places.get(each)) is not None] for text in texts]
+        """The rows of the table that each text reads, and which indices are real."""
+        rows = [[index for each in units(text) if (index := self._indices.get(each)) is not None] for text in texts]
         ids = torch.zeros(len(rows), max([1, *map(len, rows)]), dtype=torch.long)
-        for place, row in enumerate(rows):
-            ids[place, : len(row)] = torch.tensor(row, dtype=torch.long)
+        for index, row in enumerate(rows):
+            ids[index, : len(row)] = torch.tensor(row, dtype=torch.long)
         lengths = torch.tensor([len(row) for row in rows], dtype=torch.long)
         return ids, torch.arange(ids.shape[1]) < lengths[:, None]
 
     @cached_property
-    def _places(self) -> dict[Unit, int]:
-        return {word: place for place, word in enumerate(self.words or ())}
+    def _indices(self) -> dict[Unit, int]:
+        return {word: index for index, word in enumerate(self.words or ())}
 
 
 def mean_vectors(
@@ -134,15 +134,15 @@ def represented(network: TextModel, rows: Sequence[Passage]) -> Float[Tensor, "N
     hooks = [module.register_forward_pre_hook(lambda _, given: seen.append(given[0])) for module in linear]
     found: dict[int, Tensor] = {}
     try:
-        for places, batch in groups(network, read):
+        for indices, batch in groups(network, read):
             seen.clear()
             network(network.embed(batch), batch)
             if not seen or seen[-1].dim() != 2:
                 raise AssayError(
                     "This network does not end in a linear layer over one vector, so it has none to compare."
                 )
-            found |= dict(zip(places.tolist(), seen[-1].double().cpu(), strict=True))
+            found |= dict(zip(indices.tolist(), seen[-1].double().cpu(), strict=True))
     finally:
         for hook in hooks:
             hook.remove()
-    return torch.stack([found[place] for place in range(len(read))]) if read else torch.zeros(0, 1).double()
+    return torch.stack([found[index] for index in range(len(read))]) if read else torch.zeros(0, 1).double()

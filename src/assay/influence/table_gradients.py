@@ -9,14 +9,14 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from assay.influence.records import Rows
+from assay.influence.gradient_records import Rows
 
 NUMBERS = 2**24  # that one step holds at once
 FREQUENT = 64  # a row is frequent where more than one of this many pairs of texts share it
 
 
 @dataclass(frozen=True)
-class Lookups:
+class TableGradients:
     """Of each vector that has anything there, the row of the table and its gradients; no pair occurs twice."""
 
     owners: Int[Tensor, " O"]
@@ -25,36 +25,36 @@ class Lookups:
     count: int  # of vectors
 
     @classmethod
-    def of(cls, rows: Rows, owners: Int[Tensor, " B"], count: int) -> Lookups:
+    def of(cls, rows: Rows, owners: Int[Tensor, " B"], count: int) -> TableGradients:
         """The rows that a batch looks up; what one text says of one row is added up."""
         pairs = owners[:, None] * rows.shape[0] + rows.ids
-        unique, places = pairs.flatten().unique(return_inverse=True)  # type: ignore[no-untyped-call]
+        unique, indices = pairs.flatten().unique(return_inverse=True)  # type: ignore[no-untyped-call]
         gradients = rows.gradients.new_zeros(len(unique), rows.gradients.shape[-1])
-        gradients.index_add_(0, places, rows.gradients.flatten(0, 1))
+        gradients.index_add_(0, indices, rows.gradients.flatten(0, 1))
         return cls(unique // rows.shape[0], unique % rows.shape[0], gradients, count)
 
     @classmethod
-    def among(cls, tables: Float[Tensor, "Q V D"], tokens: Int[Tensor, " U"]) -> Lookups:
+    def among(cls, tables: Float[Tensor, "Q V D"], tokens: Int[Tensor, " U"]) -> TableGradients:
         """Whole tables, of which only some rows matter."""
         owners = torch.arange(len(tables), device=tables.device).repeat_interleave(len(tokens))
         return cls(owners, tokens.repeat(len(tables)), tables[:, tokens].flatten(0, 1), len(tables))
 
     @classmethod
-    def joined(cls, parts: Sequence[Lookups]) -> Lookups:
+    def joined(cls, parts: Sequence[TableGradients]) -> TableGradients:
         """Those of several batches."""
         owners, tokens, gradients = (
             torch.cat([getattr(p, n) for p in parts]) for n in ("owners", "tokens", "gradients")
         )
         return cls(owners, tokens, gradients, parts[0].count)
 
-    def scaled(self, factors: Float[Tensor, "*V_D"]) -> Lookups:
+    def scaled(self, factors: Float[Tensor, "*V_D"]) -> TableGradients:
         """Each row of the table times its factors, or all times one."""
         return replace(self, gradients=self.gradients * (factors if factors.dim() == 0 else factors[self.tokens]))
 
 
 @dataclass(frozen=True)
-class Shelf:
-    """Lookups in the order of codes, which number the rows of the table that two sides share."""
+class SortedTableGradients:
+    """TableGradients in the order of codes, which number the rows of the table that two sides share."""
 
     owners: Int[Tensor, " O"]
     codes: Int[Tensor, " O"]
@@ -64,7 +64,7 @@ class Shelf:
     count: int  # of vectors
 
     @classmethod
-    def of(cls, lookups: Lookups, codes: Int[Tensor, " V"], shared: int) -> Shelf:
+    def of(cls, lookups: TableGradients, codes: Int[Tensor, " V"], shared: int) -> SortedTableGradients:
         """With the code of each row of the table; those from `shared` on are left out."""
         own = codes[lookups.tokens]
         order = own.argsort(stable=True)
@@ -83,12 +83,12 @@ class Shelf:
     def padded(self, codes: Int[Tensor, " c"], width: int) -> tuple[Int[Tensor, "c w"], Float[Tensor, "c w D"]]:
         """Who looks up each of some rows, and the gradients; 0 where there are fewer."""
         steps = torch.arange(width, device=codes.device)
-        places = (self.starts[codes, None] + steps).clamp(max=len(self.owners) - 1)
+        indices = (self.starts[codes, None] + steps).clamp(max=len(self.owners) - 1)
         there = steps < self.counts[codes, None]
-        return self.owners[places] * there, self.gradients[places] * there[..., None]
+        return self.owners[indices] * there, self.gradients[indices] * there[..., None]
 
 
-def add_kernel(out: Float[Tensor, "R S"], left: Lookups, right: Lookups) -> None:
+def add_kernel(out: Float[Tensor, "R S"], left: TableGradients, right: TableGradients) -> None:
     """Adds the inner products of two sets of gradients of a table: dense for frequent rows, pair by pair for others."""
     size = int(max(left.tokens.max(), right.tokens.max())) + 1
     pairs = torch.bincount(left.tokens, minlength=size) * torch.bincount(right.tokens, minlength=size)
@@ -96,8 +96,8 @@ def add_kernel(out: Float[Tensor, "R S"], left: Lookups, right: Lookups) -> None
     codes = torch.empty_like(order)
     codes[order] = torch.arange(size, device=order.device)
     shared, frequent = int((pairs > 0).sum()), int((pairs * FREQUENT > out.numel()).sum())
-    one = Shelf.of(left, codes, shared)
-    other = one if right is left else Shelf.of(right, codes, shared)
+    one = SortedTableGradients.of(left, codes, shared)
+    other = one if right is left else SortedTableGradients.of(right, codes, shared)
     step = max(1, NUMBERS // (sum(out.shape) * left.gradients.shape[1]))
     for start in range(0, frequent, step):
         stop = min(start + step, frequent)
@@ -106,7 +106,9 @@ def add_kernel(out: Float[Tensor, "R S"], left: Lookups, right: Lookups) -> None
     _add_pairs(out, one, other, frequent)
 
 
-def _add_pairs(out: Float[Tensor, "R S"], one: Shelf, other: Shelf, frequent: int) -> None:
+def _add_pairs(
+    out: Float[Tensor, "R S"], one: SortedTableGradients, other: SortedTableGradients, frequent: int
+) -> None:
     """Rows that about as many vectors have at once."""
     widths = torch.stack([_width(each.counts[frequent:]) for each in (one, other)], dim=1)
     flat, length, size = out.view(-1), out.shape[1], one.gradients.shape[1]
@@ -116,8 +118,8 @@ def _add_pairs(out: Float[Tensor, "R S"], one: Shelf, other: Shelf, frequent: in
         for group in codes.split(step):  # type: ignore[no-untyped-call]
             owners, gradients = one.padded(group, first)
             others, against = other.padded(group, second)
-            places = owners[:, :, None] * length + others[:, None]
-            flat.index_add_(0, places.flatten(), (gradients @ against.mT).flatten())
+            indices = owners[:, :, None] * length + others[:, None]
+            flat.index_add_(0, indices.flatten(), (gradients @ against.mT).flatten())
 
 
 def _width(counts: Int[Tensor, " c"]) -> Int[Tensor, " c"]:

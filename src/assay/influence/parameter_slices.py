@@ -12,16 +12,16 @@ from jaxtyping import Float
 from torch import Tensor
 
 from assay.data.batches import Tokenised
+from assay.influence.gradient_records import Outer, Record, Rows
 from assay.influence.gradients import Gradients
-from assay.influence.records import Outer, Record, Rows
 from assay.influence.setting import READ_AT_ONCE, Setting
 
 FEWEST, MOST = 4, 256  # rows that show which forms gradients have
 
 
 @dataclass(frozen=True)
-class Portion:
-    """Of a parameter, from one place of its first dimension to another; of a table, of its last."""
+class ParameterSlice:
+    """Of a parameter, from one index of its first dimension to another; of a table, of its last."""
 
     name: str
     shape: torch.Size
@@ -31,7 +31,7 @@ class Portion:
 
     @property
     def size(self) -> int:
-        """The numbers of each place, where it is no table."""
+        """The numbers of each index, where it is no table."""
         return prod(self.shape[1:])
 
     @property
@@ -66,39 +66,41 @@ def cut(record: Record, start: int, stop: int) -> Record:
     return replace(record, **own)
 
 
-def grouped(shapes: Mapping[str, torch.Size], tables: Mapping[str, int], rows: int, room: int) -> list[list[Portion]]:
-    """Portions that are held together: at most `room` numbers, or one place of one parameter.
+def grouped(
+    shapes: Mapping[str, torch.Size], tables: Mapping[str, int], rows: int, room: int
+) -> list[list[ParameterSlice]]:
+    """Portions that are held together: at most `room` numbers, or one index of one parameter.
 
     A table takes as many numbers for each column as rows of it are looked up, which `tables` says.
     """
-    groups: list[list[Portion]] = [[]]
+    groups: list[list[ParameterSlice]] = [[]]
     left = room
     for name, shape in shapes.items():
         table = name in tables
-        places = shape[-1] if table else (shape[0] if shape else 1)
+        indices = shape[-1] if table else (shape[0] if shape else 1)
         cost = max(1, tables[name] if table else rows * prod(shape[1:]))
         start = 0
-        while start < places:
+        while start < indices:
             if left < cost and groups[-1]:
                 groups.append([])
                 left = room
-            stop = min(places, start + max(1, left // cost))
-            groups[-1].append(Portion(name, shape, start, stop, table))
+            stop = min(indices, start + max(1, left // cost))
+            groups[-1].append(ParameterSlice(name, shape, start, stop, table))
             left -= (stop - start) * cost
             start = stop
     return groups
 
 
-def sampled(setting: Setting) -> list[Tokenised]:
+def sample_rows(setting: Setting) -> list[Tokenised]:
     """Training rows of all lengths, as many as are read at once."""
     order = np.argsort([len(row.ids) for row in setting.train], kind="stable")
     longest = len(setting.train[order[-1]].ids)
     room = READ_AT_ONCE.get(setting.network.device.type, min(READ_AT_ONCE.values())) // max(1, longest)
-    places = np.linspace(0, len(order) - 1, max(FEWEST, min(MOST, room, len(order)))).round().astype(int)
-    return [setting.train[place] for place in order[places]]
+    indices = np.linspace(0, len(order) - 1, max(FEWEST, min(MOST, room, len(order)))).round().astype(int)
+    return [setting.train[index] for index in order[indices]]
 
 
-def looked_at(setting: Setting, rows: Sequence[Tokenised]) -> Gradients:
+def sample_gradients(setting: Setting, rows: Sequence[Tokenised]) -> Gradients:
     """The gradients of rows in random directions of their logits."""
     _, batch = next(setting.batches(rows))
     reading = setting.reader.read(batch)
@@ -106,7 +108,7 @@ def looked_at(setting: Setting, rows: Sequence[Tokenised]) -> Gradients:
     return reading.gradients(logit_gradients - logit_gradients.mean(-1, keepdim=True))
 
 
-def tables_of(gradients: Gradients) -> dict[str, int]:
+def table_sizes(gradients: Gradients) -> dict[str, int]:
     """The tables among the parameters, and how many of their rows these examples look up."""
     found: dict[str, int] = {}
     for name in gradients.records:

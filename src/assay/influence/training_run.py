@@ -30,7 +30,7 @@ Watch = Callable[[int, TextModel, torch.optim.Optimizer], None]
 
 
 @dataclass(frozen=True)
-class Course:
+class TrainingRun:
     """The network as it was before training, the rows, and all options; `learn` ends in the same weights every time."""
 
     network: TextModel
@@ -40,7 +40,7 @@ class Course:
     lesson: Lesson = field(default=LABELS)
 
     @classmethod
-    def of(cls, model: Opened, corpus: Corpus) -> Course:
+    def of(cls, model: Opened, corpus: Corpus) -> TrainingRun:
         """The training of a model that was made here from this corpus."""
         rows, _, _ = learnable(corpus, model.tokeniser, model.tokeniser.options.longest)
         epochs = int(model.history.get("best_epoch", 0))
@@ -69,7 +69,7 @@ class Course:
                 if watch is not None:
                     watch(number, network, optimiser)
                 part = None if shares is None else torch.from_numpy(shares[group])
-                step([self.rows[place] for place in group], part)
+                step([self.rows[index] for index in group], part)
             if watch is not None:
                 watch(number + 1, network, optimiser)
         return network.eval()

@@ -14,13 +14,13 @@ from torch.nn import functional as F
 
 from assay.errors import AssayError
 from assay.influence.adam import Moments, clipping_backward, shrinkage
-from assay.influence.plainly import Plainly
-from assay.influence.replay import Learner, Portion, State, Trace, portions, put_dice
+from assay.influence.replay import Learner, MicroBatch, State, Trace, micro_batches, set_random_state
+from assay.influence.unfused_ops import UnfusedOps
 
 ALIKE = 0.1  # how far a gradient that is computed again may be from what it was, as a share of its norm
 
 
-class Twice(Plainly):
+class SafeNorms(UnfusedOps):
     """While it is entered, the length of a vector of zeros, as that of padding, has second derivatives: none."""
 
     def __torch_function__(
@@ -46,7 +46,7 @@ def length(vectors: Tensor, dim: int) -> Tensor:
 
 
 @dataclass
-class Back:
+class BackwardPass:
     """The adjoints of some targets by all that learns, taken back through training step by step."""
 
     learner: Learner
@@ -55,7 +55,7 @@ class Back:
     gap: float = 0.0  # between means of gradients as they were and as they are found again, largest share
 
     @classmethod
-    def of(cls, learner: Learner, trace: Trace, asked: Mapping[str, Tensor]) -> Back:
+    def of(cls, learner: Learner, trace: Trace, asked: Mapping[str, Tensor]) -> BackwardPass:
         """After the last step."""
         count = len(next(iter(asked.values())))
         adjoints = {}
@@ -72,8 +72,8 @@ class Back:
         group = self.trace.groups[number]
         like = next(iter(self.learner.parameters.values()))
         shares = like.new_ones(len(group)).requires_grad_()
-        read = list(portions(self.learner.course, group, self.learner.weights))
-        put_dice(self.trace.dice[number], shares.device)
+        read = list(micro_batches(self.learner.training_run, group, self.learner.weights))
+        set_random_state(self.trace.random_states[number], shares.device)
         graphs = [self._gradient(each, shares, len(read) == 1) for each in read]
         names = {name for graph in graphs for name in graph}
         raw = {
@@ -82,26 +82,26 @@ class Back:
             if name in names
         }
         wanted = self._through_optimiser(raw, before, after)
-        if len(read) > 1:  # the graph of one portion at a time
-            put_dice(self.trace.dice[number], shares.device)
+        if len(read) > 1:  # the graph of one micro_batch at a time
+            set_random_state(self.trace.random_states[number], shares.device)
         found = np.zeros((len(next(iter(wanted.values()))), len(group)))
-        for place, portion in enumerate(read):
-            graph = graphs[place] if len(read) == 1 else self._gradient(portion, shares, True)
+        for index, micro_batch in enumerate(read):
+            graph = graphs[index] if len(read) == 1 else self._gradient(micro_batch, shares, True)
             found += self._through_gradient(graph, wanted, shares)
         return found
 
-    def _gradient(self, portion: Portion, shares: Tensor, twice: bool) -> dict[str, Tensor]:
-        """The gradient of a portion of a step, as training computes it; what it does not reach is left out."""
+    def _gradient(self, micro_batch: MicroBatch, shares: Tensor, twice: bool) -> dict[str, Tensor]:
+        """The gradient of a micro_batch of a step, as training computes it; what it does not reach is left out."""
         parameters = self.learner.parameters
-        with Twice(), torch.enable_grad():
-            losses = self.learner.losses(portion)
-            loss = (losses * shares[portion.places].to(losses) * portion.weights).sum()
+        with SafeNorms(), torch.enable_grad():
+            losses = self.learner.losses(micro_batch)
+            loss = (losses * shares[micro_batch.indices].to(losses) * micro_batch.weights).sum()
             found = torch.autograd.grad(loss, list(parameters.values()), create_graph=twice, allow_unused=True)
         return {name: each for name, each in zip(parameters, found, strict=True) if each is not None}
 
     def _through_optimiser(self, raw: Mapping[str, Tensor], before: State, after: State) -> dict[str, Tensor]:
         """The adjoints by the gradients of a step; those by what was before it are put in place but for them."""
-        limit = self.learner.course.training.clip
+        limit = self.learner.training_run.training.clip
         share = shrinkage({name: each[None] for name, each in raw.items()}, limit)
         clipped, wanted, rules = {name: each * share for name, each in raw.items()}, {}, self.learner.rules
         self._compare(clipped, before, after)

@@ -24,15 +24,15 @@ IDENTITY = "features.json"
 
 
 @dataclass(frozen=True)
-class Part:
-    """Some examples: their places among all, their numbers in each direction of the logits, and the logits."""
+class FeatureChunk:
+    """Some examples: their indices among all, their numbers in each direction of the logits, and the logits."""
 
-    places: Int[Tensor, " n"]
+    indices: Int[Tensor, " n"]
     features: Float[Tensor, "n K S"]
     logits: Float[Tensor, "n C"]
 
-    def to(self, device: torch.device | str) -> Part:
-        return Part(self.places.to(device), self.features.to(device), self.logits.to(device))
+    def to(self, device: torch.device | str) -> FeatureChunk:
+        return FeatureChunk(self.indices.to(device), self.features.to(device), self.logits.to(device))
 
     @property
     def bytes(self) -> int:
@@ -40,26 +40,26 @@ class Part:
 
 
 @dataclass
-class Kept:
+class FeatureStore:
     """Parts by number: on the device as long as they fit into `memory` bytes, then in files, or else beside it."""
 
     folder: Path | None
     memory: int
-    held: dict[int, Part] = field(default_factory=dict)
+    held: dict[int, FeatureChunk] = field(default_factory=dict)
     made: int = 0
 
     def stored(self, name: str) -> Any:
         """What the folder says of its features under that name, or None."""
-        place = None if self.folder is None else self.folder / IDENTITY
-        return None if place is None or not place.exists() else json.loads(place.read_text(encoding="utf-8")).get(name)
+        path = None if self.folder is None else self.folder / IDENTITY
+        return None if path is None or not path.exists() else json.loads(path.read_text(encoding="utf-8")).get(name)
 
     def claim(self, identity: dict[str, Any]) -> None:
         """Takes the folder; one that holds other features is refused."""
         if self.folder is None:
             return
-        place = self.folder / IDENTITY
-        if not place.exists():
-            write_text(place, json.dumps(identity, indent=2) + "\n")
+        path = self.folder / IDENTITY
+        if not path.exists():
+            write_text(path, json.dumps(identity, indent=2) + "\n")
         elif {name: self.stored(name) for name in identity} != json.loads(json.dumps(identity)):
             raise AssayError(f"{self.folder} holds features of another model, data or options; choose another folder.")
 
@@ -67,31 +67,32 @@ class Kept:
         """Tensors that all parts rest on: those of the first time, where there is a folder."""
         if self.folder is None:
             return make()
-        place = self.folder / f"{name}.safetensors"
-        if not place.exists():
-            save(make(), place)
-        return {key: each.to(device) for key, each in load_file(place).items()}
+        path = self.folder / f"{name}.safetensors"
+        if not path.exists():
+            save(make(), path)
+        return {key: each.to(device) for key, each in load_file(path).items()}
 
-    def get(self, number: int, device: torch.device, make: Callable[[], Part] | None = None) -> Part:
+    def get(self, number: int, device: torch.device, make: Callable[[], FeatureChunk] | None = None) -> FeatureChunk:
         """The part of that number: as held, as found in a file, or made now and kept."""
         if number in self.held:
             return self.held[number].to(device)
-        place = None if self.folder is None else self.folder / f"{number:05d}.safetensors"
-        if place is not None and place.exists():
-            part = Part(**load_file(place)).to(device)
+        path = None if self.folder is None else self.folder / f"{number:05d}.safetensors"
+        if path is not None and path.exists():
+            stored = load_file(path)
+            part = FeatureChunk(stored["places"], stored["features"], stored["logits"]).to(device)
         elif make is not None:
             part = make()
             self.made += 1
-            if place is not None:
-                save(vars(part), place)
+            if path is not None:
+                save({"places": part.indices, "features": part.features, "logits": part.logits}, path)
         else:
-            raise AssayError(f"{place} has vanished; start again.")
+            raise AssayError(f"{path} has vanished; start again.")
         fits = sum(each.bytes for each in self.held.values()) + part.bytes <= self.memory
-        if fits or place is None:
+        if fits or path is None:
             self.held[number] = part if fits else part.to("cpu")
         return part
 
-    def all(self, count: int, device: torch.device) -> Iterator[Part]:
+    def all(self, count: int, device: torch.device) -> Iterator[FeatureChunk]:
         """All parts once more."""
         for number in range(count):
             yield self.get(number, device)

@@ -9,8 +9,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from assay.influence.gradient_records import Outer
 from assay.influence.gradients import Gradients
-from assay.influence.records import Outer
 
 MAIN = 0.75  # of the directions on a side are kept as they are
 ROUNDS = 4  # of subspace iteration, which finds them well enough
@@ -22,10 +22,10 @@ def sides(found: Gradients, side: int, seed: int) -> dict[str, Tensor]:
     for name, shape in found.shapes.items():
         random = torch.Generator().manual_seed(crc32(f"{seed} {name} sides".encode()))
         seen = _seen(found, name)
-        for place, size in (("left", shape[0] if shape else 1), ("right", prod(shape[1:]))):
-            if place in seen and size > side:
-                kind = torch.promote_types(seen[place].dtype, torch.float32)
-                drawn[f"{name} {place}"] = isometry(seen[place].double(), side, random).to(kind)
+        for end, size in (("left", shape[0] if shape else 1), ("right", prod(shape[1:]))):
+            if end in seen and size > side:
+                kind = torch.promote_types(seen[end].dtype, torch.float32)
+                drawn[f"{name} {end}"] = isometry(seen[end].double(), side, random).to(kind)
     return drawn
 
 
@@ -59,8 +59,8 @@ def _seen(found: Gradients, name: str) -> dict[str, Float[Tensor, "I I"]]:
                 record.gradients * record.inputs.norm(dim=-1, keepdim=True),
                 record.inputs * record.gradients.norm(dim=-1, keepdim=True),
             )
-            for place, each in zip(("right", "left") if record.transposed else ("left", "right"), weighed, strict=True):
-                seen[place] = seen[place] + _spread(each) if place in seen else _spread(each)
+            for end, each in zip(("right", "left") if record.transposed else ("left", "right"), weighed, strict=True):
+                seen[end] = seen[end] + _spread(each) if end in seen else _spread(each)
     return seen
 
 

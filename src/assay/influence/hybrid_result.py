@@ -13,29 +13,29 @@ from assay.data.batches import Tokenised
 
 
 @dataclass(frozen=True)
-class Behind:
+class TrainingEvidence:
     """A training example behind a token: how the salience would change without it, and without each of its tokens.
 
     The scores of its tokens need not add up to its own.
     """
 
-    row: int  # its place among the training rows
+    row: int  # its index among the training rows
     example: Tokenised
     score: float
     tokens: Float[np.ndarray, " T"]
 
 
 @dataclass(frozen=True)
-class Looked:
+class SalientToken:
     """A token that the model looks at, and the training examples behind it, the strongest first."""
 
-    place: int
+    position: int
     salience: float
-    behind: tuple[Behind, ...]
+    evidence: tuple[TrainingEvidence, ...]
 
 
 @dataclass(frozen=True)
-class HybridAnswer:
+class HybridResult:
     """What made a model look at some tokens of a text."""
 
     query: Tokenised
@@ -44,7 +44,7 @@ class HybridAnswer:
     salience: str
     trained: int  # training examples in all
     saliences: Float[np.ndarray, " T"]  # of all tokens of the text
-    tokens: tuple[Looked, ...]
+    tokens: tuple[SalientToken, ...]
 
     def json(self, trained: Callable[[int], str], text: str, classes: Sequence[str]) -> dict[str, Any]:
         """All as plain numbers and words; `trained` tells the text of a training row, `text` is the one asked about."""
@@ -56,16 +56,16 @@ class HybridAnswer:
             **_written(self.query, text, self.saliences),
             "tokens": [
                 {
-                    "place": token.place,
+                    "place": token.position,
                     "salience": token.salience,
-                    "behind": [_behind(each, trained(each.row), classes) for each in token.behind],
+                    "behind": [_evidence(each, trained(each.row), classes) for each in token.evidence],
                 }
                 for token in self.tokens
             ],
         }
 
 
-def _behind(each: Behind, text: str, classes: Sequence[str]) -> dict[str, Any]:
+def _evidence(each: TrainingEvidence, text: str, classes: Sequence[str]) -> dict[str, Any]:
     about = {"row": each.example.index, "label": str(classes[each.example.label]), "score": each.score}
     return about | _written(each.example, text, each.tokens)
 

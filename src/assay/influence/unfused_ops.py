@@ -20,7 +20,7 @@ from assay.errors import AssayError
 Steps = Float[Tensor, "B T G"]
 
 
-class Plainly(TorchFunctionMode):
+class UnfusedOps(TorchFunctionMode):
     """While it is entered, LSTMs, GRUs and scaled dot-product attention are computed step by step."""
 
     def __torch_function__(

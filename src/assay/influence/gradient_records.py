@@ -18,9 +18,9 @@ class Outer:
     shape: torch.Size  # of the parameter
     transposed: bool = False  # the parameter has its inputs in rows
 
-    def of(self, place: int) -> Outer:
+    def of(self, index: int) -> Outer:
         """The record of one example."""
-        own = slice(place, place + 1)
+        own = slice(index, index + 1)
         return replace(self, inputs=self.inputs[own], gradients=self.gradients[own])
 
     def dense(self) -> Float[Tensor, "B P"]:
@@ -36,9 +36,9 @@ class Rows:
     gradients: Float[Tensor, "B K D"]
     shape: torch.Size
 
-    def of(self, place: int) -> Rows:
+    def of(self, index: int) -> Rows:
         """The record of one example."""
-        own = slice(place, place + 1)
+        own = slice(index, index + 1)
         return replace(self, ids=self.ids[own], gradients=self.gradients[own])
 
     def dense(self) -> Float[Tensor, "B P"]:
@@ -53,9 +53,9 @@ class Whole:
 
     gradients: Float[Tensor, "B ..."]
 
-    def of(self, place: int) -> Whole:
+    def of(self, index: int) -> Whole:
         """The record of one example."""
-        return Whole(self.gradients[place : place + 1])
+        return Whole(self.gradients[index : index + 1])
 
     def dense(self) -> Float[Tensor, "B P"]:
         return self.gradients.flatten(1)
