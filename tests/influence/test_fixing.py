@@ -125,7 +125,7 @@ def test_a_word_that_another_class_was_learnt_by_flips_texts() -> None:
     labels = np.array([row.label for row in training_run.rows])
     for number, (row, swap) in enumerate(zip(queries, found, strict=True)):
         taken = training_run.rows[swap.example]
-        assert taken.label != setting.classes[number] and int(swap.row.ids[swap.index]) == int(taken.ids[swap.token])
+        assert taken.label != setting.classes[number] and int(swap.row.ids[swap.position]) == int(taken.ids[swap.token])
         assert (swap.row.ids != row.ids).sum() <= 1
         best = np.where(labels != setting.classes[number], scores[number], -np.inf)
         assert scores[number, swap.example] >= np.sort(best)[-3]

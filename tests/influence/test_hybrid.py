@@ -253,7 +253,7 @@ def test_a_token_of_a_training_text_counts_for_what_the_text_has_with_it_and_not
         return float(torch.autograd.grad(loss, start)[0] @ solution) / TEXTS
 
     for token in answer.tokens:
-        (solution,) = flattened(exact.solved(given, [(1, token.index)]))
+        (solution,) = flattened(exact.solved(given, [(1, token.position)]))
         assert len(token.evidence) == 3
         for each in token.evidence:
             row = given.train[each.row]
@@ -369,5 +369,5 @@ def test_what_is_not_known_is_told() -> None:
         Hybrid(inverse, salience="attention")
     with pytest.raises(AssayError, match="perturbation"):
         Hybrid(inverse, perturbation="none")
-    with pytest.raises(AssayError, match="places"):
+    with pytest.raises(AssayError, match="positions"):
         Hybrid(inverse).explain(setting(), 0, tokens=[99])

@@ -63,7 +63,7 @@ class Hybrid:
         (found,) = saliences(one, self.salience)
         chosen = np.argsort(-np.abs(found), kind="stable")[:most].tolist() if tokens is None else list(tokens)
         if not chosen or not all(0 <= position < len(found) for position in chosen):
-            raise AssayError(f"Ask for tokens of the text by their positions, from 0 to {len(found) - 1}.")
+            raise AssayError(f"Token positions must be from 0 to {len(found) - 1}, got {chosen}.")
         with progress.bar() as shown:
             task = shown.add_task("why the model looks there", total=3)
             solved = self.solved(one, [(0, position) for position in chosen])
