@@ -1,4 +1,4 @@
-"""Does a word that training examples of another class learnt their class by flip a text?"""
+"""Adversarial swaps: does a word by which training examples of another class were learnt flip a text?"""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from assay.models.predictions import predict
 
 @dataclass(frozen=True)
 class Swap:
-    """A text with one token in place of another: whence it comes, and what the model makes of it."""
+    """One token replaced by a token of a training example, and the probability of the class before and after."""
 
     row: Tokenised
     position: int  # of the token in the text
@@ -33,7 +33,7 @@ class Swap:
 
 @dataclass(frozen=True)
 class Swapping:
-    """Puts the most responsible token of the most influential opposing example in the position of the salient token.
+    """Replaces the salient token by the most responsible token of the most influential opposing example.
 
     After Meng et al. (2020), section 5. For each text, the opposing example is that of another label without which
     the target would rise most; its responsible token is the one that changes this influence most, either way, when it
@@ -56,7 +56,7 @@ class Swapping:
 
 
 def _responsible(setting: Setting, vectors: Vectors, chosen: Int[np.ndarray, "Q n"]) -> Int[np.ndarray, "Q n"]:
-    """The token of each chosen example without which its influence on the query changes most."""
+    """The token of each chosen example whose deletion changes its influence on the query most."""
     examples, indices = np.unique(chosen, return_inverse=True)
     found = deletion(setting, vectors, examples.tolist())
     pairs = indices.reshape(chosen.shape)
@@ -64,7 +64,7 @@ def _responsible(setting: Setting, vectors: Vectors, chosen: Int[np.ndarray, "Q 
 
 
 def salient(setting: Setting) -> list[int]:
-    """The position of the token in each query that speaks most for the class."""
+    """The position of the token in each query that speaks most for the class, by input × gradient."""
     found = [0] * len(setting.queries)
     for indices, batch in setting.batches(setting.queries):
         classes = torch.from_numpy(setting.classes[indices]).to(batch.ids.device)
@@ -103,13 +103,13 @@ def swapped(
 
 
 def _probable(setting: Setting, rows: list[Tokenised], tries: int) -> Float[np.ndarray, "Q n"]:
-    """The probability of the class that is asked about."""
+    """The probability of each query's target class."""
     found = predict(setting.network, rows).reshape(-1, tries, setting.network.classes)
     return np.take_along_axis(found, setting.classes[:, None, None], 2)[..., 0]
 
 
 def put(row: Tokenised, position: int, other: Tokenised, token: int) -> Tokenised:
-    """The row with one token of another in the position of one of its own."""
+    """The row with one token replaced by a token of another row."""
     ids = row.ids.clone()
     ids[position] = other.ids[token]
     if row.pieces is None or other.pieces is None:

@@ -1,4 +1,4 @@
-"""Parts of a curvature that is block-diagonal: each is diagonal in a basis of its own."""
+"""Blocks of a block-diagonal curvature, each diagonal in a basis of its own."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WHOLE = 1_024  # numbers of a parameter up to which its block is a whole matrix
 
 
 class Block(ABC):
-    """The curvature over some parameters: gathered, decomposed, corrected, damped, and then solved."""
+    """The curvature over some parameters, estimated in order: gather, decompose, correct, damp; then solved."""
 
     names: tuple[str, ...]
     values: Tensor  # of the curvature in its basis
@@ -31,15 +31,15 @@ class Block(ABC):
 
     @abstractmethod
     def gather(self, gradients: Gradients) -> None:
-        """Adds what the examples of a batch say of the basis."""
+        """Accumulates second moments of a batch, which the basis is made from."""
 
     @abstractmethod
     def decompose(self) -> None:
-        """Finds the basis."""
+        """Computes the eigenbasis."""
 
     @abstractmethod
     def correct(self, gradients: Gradients, total: int) -> None:
-        """Adds what the examples of a batch, of so many in total, say of the values."""
+        """Accumulates the values in the basis (the eigenvalue correction) from a batch; `total` examples in all."""
 
     @abstractmethod
     def squares(self, gradients: Gradients, scale: Tensor) -> Float[Tensor, " B"]:
@@ -47,11 +47,11 @@ class Block(ABC):
 
     @abstractmethod
     def solved(self, vectors: Vectors) -> dict[str, Tensor]:
-        """The vectors times the inverse."""
+        """The inverse of the curvature times the vectors."""
 
 
 class Vector(Block):
-    """Anything else: a whole matrix where it is small, only its diagonal where not."""
+    """A parameter without further structure: the full matrix where it is small, else its diagonal."""
 
     def __init__(self, name: str, like: Tensor, decay: float) -> None:
         super().__init__(decay)
@@ -86,7 +86,7 @@ class Vector(Block):
 
 
 class Table(Block):
-    """Embeddings: what goes in is one row of many, so its second moments are diagonal already."""
+    """An embedding table: each input selects one row, so second moments of the inputs are diagonal."""
 
     def __init__(self, name: str, like: Float[Tensor, "V D"], decay: float) -> None:
         super().__init__(decay)
@@ -124,7 +124,7 @@ class Table(Block):
         return found
 
     def _turned(self, gradients: Gradients) -> tuple[Int[Tensor, " K"], Int[Tensor, " K"], Float[Tensor, "K D"]]:
-        """The examples and the rows that they look up, each once, and its gradient in the basis."""
+        """Example and row of each lookup, without duplicates, and its gradient in the basis."""
         rows, total = self._rows(gradients), len(self.values)
         numbers = torch.arange(len(rows.ids), device=rows.ids.device)[:, None] * total + rows.ids
         once, indices = numbers.flatten().unique(return_inverse=True)  # type: ignore[no-untyped-call]
@@ -134,7 +134,7 @@ class Table(Block):
 
 
 def wide(tensor: Tensor) -> Tensor:
-    """The tensor in at least single precision."""
+    """The tensor in single precision at least."""
     return tensor if tensor.dtype.itemsize >= 4 else tensor.float()
 
 

@@ -1,4 +1,4 @@
-"""How far the training examples around a text support each class, and whether to believe them or the model."""
+"""Conformity: how far the nearest training examples support each class (deep k-nearest neighbours)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Conformity:
     folder: Path | None = None  # keeps representations
 
     def fit(self, network: TextModel, rows: Sequence[Tokenised]) -> LayerNeighbours:
-        """The training examples, ready to be asked."""
+        """Stores the representations of the training examples."""
         found = representations(network, rows, self.layers, self.folder)
         device = str(network.device)
         vectors = {name: Vectors(each, self.distance, self.approximate, device) for name, each in found.items()}
@@ -45,7 +45,7 @@ class Conformity:
 
 @dataclass(frozen=True)
 class LayerNeighbours:
-    """Training examples in the layers of a network, with their labels."""
+    """The representations of training examples in some layers of a network, with their labels."""
 
     options: Conformity
     network: TextModel
@@ -53,7 +53,7 @@ class LayerNeighbours:
     labels: Int[np.ndarray, " N"]
 
     def __call__(self, rows: Sequence[Tokenised]) -> Float[np.ndarray, "Q C"]:
-        """The conformity of other texts to each class."""
+        """The conformity of texts to each class."""
         asked = representations(self.network, rows, self.options.layers, self.options.folder)
         return self._asked(asked, None)
 
@@ -74,7 +74,7 @@ class LayerNeighbours:
 
 
 def weighed(distances: Float[np.ndarray, "Q k"], temperature: float | None) -> Float[np.ndarray, "Q k"]:
-    """How much each neighbour counts."""
+    """The weight of each neighbour by its distance."""
     if temperature is None:
         return np.ones(distances.shape)
     if temperature <= 0:

@@ -1,4 +1,4 @@
-"""The curvature of the training loss as a map of vectors over all parameters, side by side."""
+"""Curvature (Hessian or Gauss–Newton) of the training loss as matrix–vector products over all parameters."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ AT_ONCE = 2**24  # numbers that the vectors of one way back take together, with 
 
 
 def flattened(vectors: Vectors) -> Float[Tensor, "Q P"]:
-    """The vectors with all parameters side by side, in the order of the mapping."""
+    """All parameters of the vectors concatenated, in the order of the mapping."""
     return torch.cat([each.flatten(1) for each in vectors.values()], dim=1)
 
 
 def by_name(vectors: Float[Tensor, "Q P"], setting: Setting) -> dict[str, Tensor]:
-    """The opposite of `flattened`."""
+    """The inverse of `flattened`."""
     shapes = {name: each.shape for name, each in setting.parameters.items()}
     parts: Sequence[Tensor] = torch.split(vectors, [shape.numel() for shape in shapes.values()], dim=1)
     return {name: part.reshape(len(vectors), *shapes[name]) for name, part in zip(shapes, parts, strict=True)}
@@ -41,7 +41,7 @@ def spread(values: Mapping[str, float], setting: Setting) -> Float[Tensor, " P"]
 
 @dataclass(frozen=True)
 class Curvature(ABC):
-    """The matrix of second derivatives of the training objective, or what stands for it."""
+    """The Hessian of the training objective, or an approximation of it, as a linear operator."""
 
     setting: Setting
 
@@ -58,7 +58,7 @@ class Curvature(ABC):
     def matvec(
         self, vectors: Float[Tensor, "Q P"], indices: Int[np.ndarray, " n"] | None = None
     ) -> Float[Tensor, "Q P"]:
-        """The products with the vectors; with `indices`, the mean over these examples stands for that of all."""
+        """Products with the vectors; with `indices`, of the mean over these training examples."""
         found = vectors * self.decay
         for shares, batch in self.batches(indices):
             step = max(1, AT_ONCE // (self.size + batch.ids.numel() * 64))
@@ -82,7 +82,7 @@ class Curvature(ABC):
 
     @abstractmethod
     def _products(self, batch: Batch, shares: Float[Tensor, " n"], pieces: Sequence[Tensor]) -> Iterator[Tensor]:
-        """The share of a batch in the products, for some vectors after the other."""
+        """What a batch adds to the products."""
 
     def _logits(self, batch: Batch) -> Float[Tensor, "B C"]:
         network = self.setting.network
@@ -92,7 +92,7 @@ class Curvature(ABC):
 
 
 class Hessian(Curvature):
-    """All second derivatives; where the loss is not at a minimum, some directions bend down."""
+    """All second derivatives; away from a minimum some eigenvalues are negative."""
 
     def _products(self, batch: Batch, shares: Float[Tensor, " n"], pieces: Sequence[Tensor]) -> Iterator[Tensor]:
         parameters = list(self.setting.parameters.values())
@@ -165,7 +165,7 @@ def symmetric(matrix: Float[Tensor, "P P"]) -> Float[Tensor, "P P"]:
 def _vector_jacobian_products(
     outputs: Sequence[Tensor], inputs: Sequence[Tensor], grad_outputs: Sequence[Tensor]
 ) -> Float[Tensor, "q P"]:
-    """Several ways back at once, the results side by side."""
+    """Several backward passes at once, over all inputs concatenated."""
     found = torch.autograd.grad(
         outputs, inputs, grad_outputs, retain_graph=True, is_grads_batched=True, materialize_grads=True
     )

@@ -51,7 +51,7 @@ def damping_of_each(setting: Setting) -> dict[str, Tensor]:
 
 
 def chosen_damping(setting: Setting) -> float:
-    """One λ for all parameters, with which as many directions count as learnt as with the damping of each.
+    """One λ for all parameters, with the same effective number of learnt directions as the damping of each.
 
     That number is Σ e / (e + λ) over the eigenvalues of the Gauss–Newton curvature, of a part of the training examples.
     """
@@ -67,7 +67,7 @@ def chosen_damping(setting: Setting) -> float:
 
 
 def reach(training_run: TrainingRun) -> dict[str, Tensor]:
-    """Tη / √v: how far each parameter would have come in all steps, for each unit of a constant gradient."""
+    """Tη / √v: how far each parameter would move in all steps, for each unit of a constant gradient."""
     known = _reached.get(training_run.network)
     if known is not None and known[0] is training_run.rows and known[1] == (training_run.training, training_run.epochs):
         return known[2]
@@ -96,7 +96,7 @@ def reach(training_run: TrainingRun) -> dict[str, Tensor]:
 
 
 def learnt_share(setting: Setting) -> float:
-    """What part of the loss of one who knows nothing but the frequency of the classes was learnt."""
+    """The share of the loss of a constant predictor (class frequencies) that training removed."""
     network, weights = setting.network, setting.weights / setting.weights.sum()
     total = 0.0
     with torch.no_grad():
@@ -109,14 +109,14 @@ def learnt_share(setting: Setting) -> float:
 
 
 def _divisor(state: dict[str, Any], group: dict[str, Any]) -> Tensor:
-    """What Adam divides its steps by; 0 where there never was a gradient."""
+    """Adam's denominator; 0 where there never was a gradient."""
     moment = state.get("max_exp_avg_sq", state["exp_avg_sq"]).detach()
     root = (moment / (1 - group["betas"][1] ** float(state["step"]))).sqrt()
     return torch.where(moment > 0, root + group["eps"], 0.0)
 
 
 def _sampled(setting: Setting) -> list[Gradients]:
-    """The roots of the curvature of some training examples, read together."""
+    """Roots of the Gauss–Newton curvature of some training examples, read as one batch."""
     numbers = sum(each.numel() for each in setting.parameters.values())
     outputs = int(min(OUTPUTS, max(FEWEST, (WORK / numbers) ** 0.5)))
     some = np.random.default_rng(0).permutation(len(setting.train))[: max(1, outputs // (setting.network.classes - 1))]
@@ -130,14 +130,14 @@ def _sampled(setting: Setting) -> list[Gradients]:
 
 
 def _eigenvalues(sampled: list[Gradients], scales: dict[str, Tensor]) -> Float[Tensor, " n"]:
-    """Of the curvature in which each parameter is measured in its own scale."""
+    """Eigenvalues of the curvature in which each parameter is divided by its own scale."""
     found = torch.stack([_kernel(sampled, name, scales.get(name)) for name in sampled[0].shapes]).sum(0)
     values: Tensor = torch.linalg.eigvalsh((found + found.T) / 2)
     return values.clamp(min=0)
 
 
 def _kernel(sampled: list[Gradients], name: str, scale: Tensor | None) -> Float[Tensor, "n n"]:
-    """The inner products of the gradients of one parameter."""
+    """Inner products of the gradients of one parameter."""
     rows = [each.rows(name) for each in sampled]
     tables = [each for each in rows if each is not None]
     if len(tables) == len(rows):

@@ -27,7 +27,7 @@ MATRICES = 5  # of one number for each pair of outputs, that are held at once
 
 @dataclass(frozen=True)
 class DualGaussNewton:
-    """The change of each target by a step of Newton's method with the Gauss–Newton curvature of all parameters.
+    """Influence by a Newton step with the Gauss–Newton curvature of all parameters, exact.
 
     Koh and Liang (2017), eq. 2, with the curvature of Martens (2014) in place of the Hessian. With leverage, the
     removed example is missing in the curvature too, as in Pregibon (1981), which is exact for least squares.
@@ -61,7 +61,7 @@ class DualGaussNewton:
         return self.work(setting, None).solved.own(self.leverage).cpu().numpy()
 
     def work(self, setting: Setting, asked: GradientSource | None) -> DualSystem:
-        """Products of all training examples with each other and with what is asked, in as many passes as it takes."""
+        """The dual system: inner products of all training gradients with each other and with those asked about."""
         added = diagonal(setting, self.metric, self.damping)
         roots = {name: each.rsqrt() for name, each in added.items()}
         groups = self._groups(setting)
@@ -76,7 +76,7 @@ class DualGaussNewton:
         return DualSystem(Solved(kernel, Outputs.train(setting)), cross, notes)
 
     def _groups(self, setting: Setting) -> list[list[ParameterSlice]]:
-        """Which parameters each pass reads."""
+        """Parameter slices that each pass reads, as memory allows."""
         some = sample_rows(setting)
         outputs = len(setting.train) * (setting.network.classes - 1)
         words = sum(len(row.ids) for row in setting.train) / max(1, sum(len(row.ids) for row in some))
@@ -89,13 +89,13 @@ class DualGaussNewton:
         return grouped(setting.reader.shapes, tables, outputs + len(setting.queries), room)
 
     def _products(self, setting: Setting) -> int:
-        """The bytes of the products of all training examples with each other."""
+        """Bytes of the inner products of all training examples."""
         return MATRICES * 8 * (len(setting.train) * (setting.network.classes - 1)) ** 2
 
 
 @dataclass(frozen=True)
 class DualSystem:
-    """The curvature, ready to be inverted, and the products of what is asked with all outputs."""
+    """The curvature in dual form, ready to be inverted, and the cross products with the queries."""
 
     solved: Solved
     cross: Float[Tensor, "Q R"]
@@ -112,7 +112,7 @@ def products(
     roots: Roots,
     device: torch.device,
 ) -> tuple[Float[Tensor, "R R"], Float[Tensor, "Q R"]]:
-    """U D⁻¹ Uᵀ and F D⁻¹ Uᵀ, added up group by group."""
+    """U D⁻¹ Uᵀ and F D⁻¹ Uᵀ, summed over groups of parameters."""
     kernel = torch.zeros(train.count, train.count, dtype=torch.float64, device=device)
     cross = kernel.new_zeros(0 if asked is None else asked.count, train.count)
     for group in groups:

@@ -1,4 +1,4 @@
-"""Influence functions of the nearest training examples alone: fast, at the price of those that are far."""
+"""FastIF: influence functions of each query's nearest training examples alone."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ TOP = 10
 
 
 def series() -> Inverse:
-    """One series of few examples a term.
+    """A LiSSA solver with one series of few examples a term.
 
     Guo et al. (2021), section 3.3: one long series is as good as several that are averaged; how long it must be comes
     from the damping.
@@ -93,7 +93,7 @@ class FastIF:
         return Stored(stored, self.distance, device=str(setting.network.device)).nearest(asked, k).indices
 
     def _products(self, setting: Setting, vectors: Vectors, rows: Sequence[Tokenised]) -> Float[np.ndarray, "Q n"]:
-        """The products with the gradients of the candidates, read in parts where there are several devices."""
+        """Products with the gradients of the candidates, split over several devices where there are any."""
         if len(self.devices) < 2:
             return train_products(setting, vectors, rows, "candidates")
         parts = [part for part in np.array_split(np.arange(len(rows)), len(self.devices)) if len(part)]

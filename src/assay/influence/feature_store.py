@@ -1,4 +1,4 @@
-"""Numbers of each example in parts, which are held on the device, in memory or in files; files outlast a stop."""
+"""Store of projected gradients, in chunks of examples: on the device, in memory or in files, so that work resumes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ IDENTITY = "features.json"
 
 @dataclass(frozen=True)
 class FeatureChunk:
-    """Some examples: their indices among all, their numbers in each direction of the logits, and the logits."""
+    """Some examples: their indices, features for each direction of the logits, and logits."""
 
     indices: Int[Tensor, " n"]
     features: Float[Tensor, "n K S"]
@@ -41,7 +41,7 @@ class FeatureChunk:
 
 @dataclass
 class FeatureStore:
-    """Parts by number: on the device as long as they fit into `memory` bytes, then in files, or else beside it."""
+    """Chunks by number: on the device up to `memory` bytes, the rest in files or in main memory."""
 
     folder: Path | None
     memory: int
@@ -49,12 +49,12 @@ class FeatureStore:
     made: int = 0
 
     def stored(self, name: str) -> Any:
-        """What the folder says of its features under that name, or None."""
+        """The value that the folder's identity file has under that name, or None."""
         path = None if self.folder is None else self.folder / IDENTITY
         return None if path is None or not path.exists() else json.loads(path.read_text(encoding="utf-8")).get(name)
 
     def claim(self, identity: dict[str, Any]) -> None:
-        """Takes the folder; one that holds other features is refused."""
+        """Writes the identity into the folder; raises where it holds features of something else."""
         if self.folder is None:
             return
         path = self.folder / IDENTITY
@@ -64,7 +64,7 @@ class FeatureStore:
             raise AssayError(f"{self.folder} holds features of another model, data or options; choose another folder.")
 
     def tensors(self, name: str, device: torch.device, make: Callable[[], dict[str, Tensor]]) -> dict[str, Tensor]:
-        """Tensors that all parts rest on: those of the first time, where there is a folder."""
+        """Tensors that all chunks share, such as projections: stored on first use, read afterwards."""
         if self.folder is None:
             return make()
         path = self.folder / f"{name}.safetensors"
@@ -73,7 +73,7 @@ class FeatureStore:
         return {key: each.to(device) for key, each in load_file(path).items()}
 
     def get(self, number: int, device: torch.device, make: Callable[[], FeatureChunk] | None = None) -> FeatureChunk:
-        """The part of that number: as held, as found in a file, or made now and kept."""
+        """The chunk of that number: from memory, from its file, or computed now."""
         if number in self.held:
             return self.held[number].to(device)
         path = None if self.folder is None else self.folder / f"{number:05d}.safetensors"
@@ -93,13 +93,13 @@ class FeatureStore:
         return part
 
     def all(self, count: int, device: torch.device) -> Iterator[FeatureChunk]:
-        """All parts once more."""
+        """All chunks in order."""
         for number in range(count):
             yield self.get(number, device)
 
 
 def digest(network: TextModel, rows: Sequence[Tokenised]) -> str:
-    """Tells one network with its texts and labels from another."""
+    """A hash of a network with its texts and labels."""
     found = hashlib.sha256()
     for name, tensor in network.state_dict().items():
         found.update(name.encode())

@@ -1,4 +1,4 @@
-"""Why this error, and what becomes of it when the training examples behind it are removed or get another label?"""
+"""Fixing errors: which training examples cause them, and retraining without these or with other labels."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ WAYS = ("remove", "relabel")
 
 @dataclass(frozen=True)
 class Error:
-    """A text that is classified wrongly, and the training examples without which its loss would fall, most first."""
+    """A misclassified text, and the training examples whose removal lowers its loss, most harmful first."""
 
     row: Tokenised
     predicted: int
@@ -34,7 +34,7 @@ class Error:
 
 @dataclass(frozen=True)
 class Repair:
-    """Accuracy on test texts before and after, and their difference, each with its interval; which rows changed."""
+    """Accuracy on test texts before and after, and the difference, each with its interval; and the rows changed."""
 
     before: tuple[float, float, float]
     after: tuple[float, float, float]
@@ -44,14 +44,14 @@ class Repair:
 
 
 def right(network: TextModel, rows: Sequence[Tokenised]) -> Bool[np.ndarray, " N"]:
-    """Which texts are classified as they are labelled."""
+    """Which texts are classified as labelled."""
     return np.asarray(predict(network, rows).argmax(1) == np.array([row.label for row in rows]))
 
 
 def errors(
     method: Method, network: TextModel, training_run: TrainingRun, rows: Sequence[Tokenised], top: int = 5
 ) -> list[Error]:
-    """Why each of these texts that is classified wrongly is so."""
+    """The harmful training examples of each text that is misclassified."""
     wrong = [row for row, good in zip(rows, right(network, rows), strict=True) if not good]
     if not wrong:
         return []
@@ -73,7 +73,7 @@ def _harm(
 
 @dataclass(frozen=True)
 class Fixing:
-    """Trains again without the examples that harm texts of the dev split most, or with other labels for them.
+    """Retrains without the training examples that harm dev texts most, or with other labels for them.
 
     The harm of an example is the predicted fall of the loss, without it, summed over the dev texts that are classified
     wrongly, or over `every` one. Only examples that are predicted to harm are touched. Another label is that of the
@@ -92,7 +92,7 @@ class Fixing:
     def __call__(
         self, network: TextModel, training_run: TrainingRun, dev: Sequence[Tokenised], test: Sequence[Tokenised]
     ) -> Repair:
-        """How many of the test texts, which chose nothing, are right before and after."""
+        """Accuracy on test texts before and after; the examples are chosen by dev texts alone."""
         indices = self.harmful(network, training_run, dev)
         if self.way == "remove":
             shares = np.ones(len(training_run.rows))
@@ -106,7 +106,7 @@ class Fixing:
         return Repair(before, after, gained, indices, mended)
 
     def harmful(self, network: TextModel, training_run: TrainingRun, dev: Sequence[Tokenised]) -> Int[np.ndarray, " n"]:
-        """The training examples that harm most, most first."""
+        """Indices of the training examples that harm most, most harmful first."""
         chosen = [row for row, good in zip(dev, right(network, dev), strict=True) if self.every or not good]
         if not chosen:
             return np.zeros(0, int)
@@ -116,7 +116,7 @@ class Fixing:
 
 
 def relabelled(network: TextModel, rows: Sequence[Tokenised], indices: Int[np.ndarray, " n"]) -> list[Tokenised]:
-    """The rows with the class that is likeliest beside the label, for some of them."""
+    """The rows with some labels replaced by the likeliest other class."""
     changed = list(rows)
     if len(indices):
         own = np.array([rows[index].label for index in indices])
@@ -128,7 +128,7 @@ def relabelled(network: TextModel, rows: Sequence[Tokenised], indices: Int[np.nd
 
 
 def corrected(network: TextModel, rows: Sequence[Tokenised], steps: int = 3, rate: float = 1e-3) -> TextModel:
-    """A copy after a few steps of gradient descent on these examples, such as those that help a text most.
+    """A copy of the network after a few steps of gradient descent on these examples, such as the most helpful ones.
 
     Guo et al. (2021), section 5.2.
     """

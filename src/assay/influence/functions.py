@@ -1,4 +1,4 @@
-"""Influence functions: the answer of a quadratic approximation of the loss to a change of one weight."""
+"""Influence functions: a second-order approximation of the effect of removing a training example."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class InfluenceFunctions:
 
 
 def _portions(setting: Setting) -> Iterator[tuple[np.ndarray, Setting]]:
-    """Some training examples after the other, as queries about their own loss."""
+    """Slices of the training examples, as queries about their own loss."""
     size = sum(each.numel() for each in setting.parameters.values())
     step = max(1, AT_ONCE // size)
     with progress.bar() as shown:
@@ -105,7 +105,7 @@ def _portions(setting: Setting) -> Iterator[tuple[np.ndarray, Setting]]:
 def _corrections(
     setting: Setting, solve: Solve, vectors: Float[Tensor, "Q P"], count: int | None = None
 ) -> Float[np.ndarray, "Q N"]:
-    """What is added to each score if the example is missing in the curvature too, by the formula of Woodbury."""
+    """Leverage corrections of the scores, by the Woodbury identity."""
     count = len(setting.train) if count is None else count
     found = np.zeros((len(vectors), len(setting.train)))
     for indices, batch in setting.batches(setting.train, tokens=512):

@@ -1,4 +1,4 @@
-"""The gradient of one parameter for each example, in the form in which it arises."""
+"""Per-example gradients of one parameter in factored form: outer products, table rows, or dense."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Outer:
-    """Of a linear map: sums of outer products of what came out and what went in."""
+    """Of a linear map: sums over positions of outer products of output gradients and inputs."""
 
     inputs: Float[Tensor, "B T I"]
     gradients: Float[Tensor, "B T O"]
@@ -30,7 +30,7 @@ class Outer:
 
 @dataclass(frozen=True)
 class Rows:
-    """Of a table: the gradients of the rows that were looked up."""
+    """Of an embedding table: the gradients of the rows that were looked up."""
 
     ids: Int[Tensor, "B K"]
     gradients: Float[Tensor, "B K D"]
@@ -49,7 +49,7 @@ class Rows:
 
 @dataclass(frozen=True)
 class Whole:
-    """Of anything else: the gradient itself."""
+    """Of any other parameter: the dense gradient."""
 
     gradients: Float[Tensor, "B ..."]
 

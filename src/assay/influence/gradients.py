@@ -1,4 +1,4 @@
-"""The gradient of every example by itself, from one way back through a whole batch."""
+"""Per-example gradients from one backward pass through a batch."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ REORDERED = ("word_encoder.", "word_alignment.")  # a hierarchical network reads
 
 @dataclass(frozen=True)
 class Gradients:
-    """What each example of a batch says of each parameter, by the parameter's name."""
+    """Per-example gradients of a batch by parameter, in factored form."""
 
     records: Mapping[str, list[Record]]
     shapes: Mapping[str, torch.Size]
     size: int
 
     def dense(self, name: str) -> Float[Tensor, "B P"]:
-        """The gradients of one parameter, a row an example."""
+        """The gradients of one parameter, one flat row an example."""
         parts = [record.dense() for record in self.records[name]]
         return parts[0] if len(parts) == 1 else torch.stack(parts).sum(0)
 
     def flat(self) -> Float[Tensor, "B P"]:
-        """The gradients of all parameters side by side, in the network's order."""
+        """The gradients of all parameters concatenated, in the network's order."""
         return torch.cat([self.dense(name) for name in self.records], dim=1)
 
     def rows(self, name: str) -> Rows | None:
-        """The gradient of a table as the rows that were looked up, where it is one."""
+        """The gradient of an embedding table as the rows that were looked up, or None for another parameter."""
         records = [record for record in self.records[name] if isinstance(record, Rows)]
         if not records or len(records) < len(self.records[name]):
             return None
@@ -45,7 +45,7 @@ class Gradients:
 
 @dataclass
 class Reader:
-    """Reads batches with a network; which parameters need a way back for each example is found out on the first."""
+    """Computes per-example gradients; the first batch shows which parameters need a backward pass for each example."""
 
     network: TextModel
     unbatched: set[str] | None = field(default=None)
@@ -55,7 +55,7 @@ class Reader:
         return {name: each.shape for name, each in self.network.named_parameters() if each.requires_grad}
 
     def read(self, batch: Batch) -> Reading:
-        """The batch, read once; gradients can be asked for as often as wanted."""
+        """One forward pass, from which gradients in any direction of the logits can be computed."""
         tape = Tape(self.network, len(batch))
         tape.missed |= {name for name in self.shapes if name.startswith(REORDERED)}
         with tape, torch.enable_grad():
@@ -67,7 +67,7 @@ class Reader:
 
 @dataclass(frozen=True)
 class Reading:
-    """A batch that was read: its logits, and the gradient of each example in any direction of them."""
+    """A forward pass with recorded parameter uses: logits, and per-example gradients in any direction of them."""
 
     reader: Reader
     tape: Tape
@@ -90,7 +90,7 @@ class Reading:
         return Gradients({name: own.get(name) or found.get(name) or nothing[name] for name in shapes}, shapes, rows)
 
     def _each(self, parameter: Tensor, logit_gradients: Float[Tensor, "B C"]) -> Float[Tensor, "B ..."]:
-        """The gradients of one parameter, a way back for each example."""
+        """The gradients of one parameter, by a backward pass for each example."""
         asked = (self.logits * logit_gradients).sum(-1)
         return torch.stack([_own(each, parameter) for each in asked])
 
@@ -101,7 +101,7 @@ def _own(value: Float[Tensor, ""], parameter: Tensor) -> Tensor:
 
 
 def _wrong(reading: Reading) -> set[str]:
-    """The parameters whose notes differ from what ways back for single examples say, or that were missed."""
+    """Parameters whose recorded gradients differ from those of single backward passes, or were missed."""
     logit_gradients = torch.linspace(-1, 1, reading.logits.numel(), device=reading.logits.device)
     logit_gradients = logit_gradients.reshape(reading.logits.shape).to(reading.logits)
     found, parameters = reading.gradients(logit_gradients), dict(reading.reader.network.named_parameters())
@@ -124,7 +124,7 @@ def _wrong(reading: Reading) -> set[str]:
 
 
 def _precision(reading: Reading) -> tuple[float, float]:
-    """How far notes may be off, and the share of the largest gradient below which one is rounding alone.
+    """Relative tolerance of recorded gradients, and the share of the largest gradient below which all is rounding.
 
     Some are 0 but for rounding, such as that of the bias of the keys of attention.
     """
@@ -136,5 +136,5 @@ def _precision(reading: Reading) -> tuple[float, float]:
 
 
 def _one(found: Gradients, name: str, index: int) -> Float[Tensor, " P"]:
-    """The gradient of one example, without those of the others."""
+    """The gradient of one example."""
     return torch.stack([record.of(index).dense()[0] for record in found.records[name]]).sum(0)

@@ -1,4 +1,4 @@
-"""The last layer: what it reads, and which parameters it has."""
+"""The last linear layer: its inputs and its parameters."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from assay.influence.setting import Setting
 
 @dataclass(frozen=True)
 class Head:
-    """The names of the parameters of the linear map that ends in the logits."""
+    """Parameter names of the linear layer that makes the logits."""
 
     weight: str
     bias: str | None
@@ -29,7 +29,7 @@ class Head:
 
 
 def head(setting: Setting) -> Head:
-    """The last layer, found by its name and checked on some training rows."""
+    """The last layer, found by name and checked on some training rows."""
     found = _found(setting)
     if found is None:
         raise AssayError(f"This method cannot be used: {headless(setting)}.")
@@ -57,7 +57,7 @@ def _found(setting: Setting) -> Head | None:
 
 
 def _read(reading: Reading, weight: str) -> Float[Tensor, "B F"]:
-    """What the layer reads: the derivative of the first logit by the first row of the weights."""
+    """The inputs of the layer, as the derivative of the first logit by the first row of the weights."""
     logit_gradients = torch.zeros_like(reading.logits)
     logit_gradients[:, 0] = 1
     if weight in reading.unbatched:
@@ -77,7 +77,7 @@ def _read(reading: Reading, weight: str) -> Float[Tensor, "B F"]:
 def read_by_head(
     setting: Setting, rows: Sequence[Tokenised], weight: str
 ) -> tuple[Float[np.ndarray, "N F"], Float[np.ndarray, "N C"]]:
-    """What the last layer reads of each row, and the logits."""
+    """The inputs of the last layer for each row, and the logits."""
     features = np.zeros((len(rows), setting.parameters[weight].shape[1]))
     logits = np.zeros((len(rows), setting.network.classes))
     for indices, batch in setting.batches(rows):

@@ -1,4 +1,4 @@
-"""Which training examples, and which of their tokens, made the model look at this token."""
+"""Hybrid influence: which training examples, and which of their tokens, made the model attend to a token."""
 
 from __future__ import annotations
 
@@ -42,23 +42,23 @@ class Hybrid:
         return None
 
     def __call__(self, setting: Setting) -> Influence:
-        """How much the salience of the most salient token of each query would change without each example."""
+        """The change of the salience of each query's most salient token by the removal of each training example."""
         positions = [int(np.abs(each).argmax()) for each in saliences(setting, self.salience)]
         solved = self.solved(setting, list(enumerate(positions)))
         return Influence(self.scores(setting, solved), notes={"tokens": positions})
 
     def solved(self, setting: Setting, pairs: Sequence[Pair]) -> Vectors:
-        """H⁻¹ ∇_θ s for these tokens."""
+        """H⁻¹ ∇_θ s for the salience s of each of these tokens."""
         return self.inverse(setting, salience_gradients(setting, pairs, self.salience))
 
     def scores(self, setting: Setting, solved: Vectors) -> Float[np.ndarray, "Q N"]:
-        """How much the salience of each of these tokens would change without each training example."""
+        """The change of each of these saliences by the removal of each training example."""
         return np.asarray(train_products(setting, solved) * setting.weights / len(setting.train))
 
     def explain(
         self, setting: Setting, query: int = 0, tokens: Sequence[int] | None = None, top: int = 5, most: int = 1
     ) -> HybridResult:
-        """The `top` training examples behind each of these tokens of a query, or behind the `most` salient ones."""
+        """The `top` training examples behind each of these tokens of a query, or behind its `most` salient ones."""
         one = replace(setting, queries=[setting.queries[query]], classes=setting.classes[[query]])
         (found,) = saliences(one, self.salience)
         chosen = np.argsort(-np.abs(found), kind="stable")[:most].tolist() if tokens is None else list(tokens)

@@ -1,4 +1,4 @@
-"""Tokens that a model looks at, with the training examples and the tokens of these that made it look."""
+"""Results of hybrid influence: salient tokens with the training examples, and their tokens, that cause the salience."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from assay.data.batches import Tokenised
 
 @dataclass(frozen=True)
 class TrainingEvidence:
-    """A training example behind a token: how the salience would change without it, and without each of its tokens.
+    """A training example: the change of the salience without it, and without each of its tokens.
 
     The scores of its tokens need not add up to its own.
     """
@@ -27,7 +27,7 @@ class TrainingEvidence:
 
 @dataclass(frozen=True)
 class SalientToken:
-    """A token that the model looks at, and the training examples behind it, the strongest first."""
+    """A salient token with its training evidence, strongest first."""
 
     position: int
     salience: float
@@ -36,7 +36,7 @@ class SalientToken:
 
 @dataclass(frozen=True)
 class HybridResult:
-    """What made a model look at some tokens of a text."""
+    """The salience of every token of a text, and the training evidence of some of them."""
 
     query: Tokenised
     asked: int  # the class
@@ -47,7 +47,7 @@ class HybridResult:
     tokens: tuple[SalientToken, ...]
 
     def json(self, trained: Callable[[int], str], text: str, classes: Sequence[str]) -> dict[str, Any]:
-        """All as plain numbers and words; `trained` tells the text of a training row, `text` is the one asked about."""
+        """As JSON values; `trained` gives the text of a training row, `text` is that of the query."""
         return {
             "asked": str(classes[self.asked]),
             "target": self.target,
@@ -71,6 +71,6 @@ def _evidence(each: TrainingEvidence, text: str, classes: Sequence[str]) -> dict
 
 
 def _written(row: Tokenised, text: str, scores: Float[np.ndarray, " T"]) -> dict[str, Any]:
-    """A text, where its tokens stand in it, and a number for each."""
+    """A text, the character offsets of its tokens, and a number for each."""
     starts, ends = (part.tolist() for part in row.spans.unbind(-1))
     return {"text": text, "starts": starts, "ends": ends, "scores": scores.tolist()}

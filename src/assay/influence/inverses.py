@@ -1,4 +1,4 @@
-"""The inverse curvature times vectors over all parameters, as such vectors: also for what is not in the training."""
+"""Inverse-curvature–vector products over all parameters, also for vectors from outside the training texts."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ AFFORDABLE = {"cpu": 2e12, "cuda": 2e14}  # multiplications of training examples
 
 @dataclass(frozen=True)
 class ThroughDual:
-    """G⁻¹ v = D⁻¹ (v − Uᵀ S M⁻¹ S U D⁻¹ v): exact, solved among outputs and led back in one more pass."""
+    """G⁻¹ v = D⁻¹ (v − Uᵀ S M⁻¹ S U D⁻¹ v): exact, solved in the space of the training outputs."""
 
     dual: DualGaussNewton = field(default_factory=DualGaussNewton)
 
@@ -43,7 +43,7 @@ class ThroughDual:
 
 @dataclass(frozen=True)
 class ThroughSolver:
-    """As influence functions solve: by conjugate gradients, LiSSA, Arnoldi or all at once."""
+    """By a linear solver: conjugate gradients, LiSSA, Arnoldi or an explicit inverse."""
 
     method: InfluenceFunctions = field(default_factory=InfluenceFunctions)
 
@@ -54,7 +54,7 @@ class ThroughSolver:
 
 @dataclass(frozen=True)
 class ThroughKronecker:
-    """EK-FAC: the curvature of each layer by that of what goes in and of what comes out; for very many examples."""
+    """By EK-FAC: the curvature of each layer from that of its inputs and outputs; for very many examples."""
 
     method: kronecker.Kronecker = field(default_factory=kronecker.Kronecker)
 
@@ -64,7 +64,7 @@ class ThroughKronecker:
 
 
 def affordable(setting: Setting, vectors: Vectors) -> Vectors:
-    """The exact inverse where it takes seconds to minutes, else that of EK-FAC."""
+    """The exact inverse where it takes seconds to minutes, else EK-FAC."""
     outputs = len(setting.train) * (setting.network.classes - 1)
     work = outputs**2 * sum(each.numel() for each in setting.parameters.values())
     exact = work <= AFFORDABLE.get(setting.network.device.type, 2e12) and DualGaussNewton().unfit(setting) is None
@@ -80,7 +80,7 @@ def _coefficients(work: DualSystem) -> Float[Tensor, "Q N K"]:
 
 
 def _led_back(setting: Setting, coefficients: Float[Tensor, "Q N K"]) -> dict[str, Tensor]:
-    """Uᵀ c for each row of coefficients: ways back through all training examples at once."""
+    """Uᵀ c for each row of coefficients, by backward passes over all training examples at once."""
     parameters, network = setting.parameters, setting.network
     basis = directions(network.classes).to(coefficients)
     found = {

@@ -1,4 +1,4 @@
-"""Inner products of gradients over all parameters, of which some at a time are held."""
+"""Inner products of gradients over all parameters, computed by slices so that they fit into memory."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ LogitGradients = Callable[[Int[np.ndarray, " n"], Batch, Reading], Float[Tensor,
 
 @dataclass(frozen=True)
 class Block:
-    """Vectors over some parameters: those of tables as what is looked up, all others side by side."""
+    """Gradients over some parameters: tables as looked-up rows, all others concatenated."""
 
     dense: Float[Tensor, "R P"]
     tables: Mapping[str, TableGradients]
@@ -40,7 +40,7 @@ class Block:
 
 @dataclass(frozen=True)
 class ComputedGradients:
-    """Gradients that a network gives, in `width` directions for each row."""
+    """Gradients computed by a network, in `width` directions of the logits for each row."""
 
     setting: Setting
     rows: Sequence[Tokenised]
@@ -50,7 +50,7 @@ class ComputedGradients:
 
     @classmethod
     def train(cls, setting: Setting, advance: Callable[[int], object] = lambda rows: None) -> ComputedGradients:
-        """Of the logits of all training rows, in all directions that matter."""
+        """Of all training rows, in an orthonormal basis of the logits."""
         basis = directions(setting.network.classes)
 
         def logit_gradients(indices: Int[np.ndarray, " n"], batch: Batch, reading: Reading) -> Float[Tensor, "K n C"]:
@@ -72,7 +72,7 @@ class ComputedGradients:
         return len(self.rows) * self.width
 
     def block(self, group: Sequence[ParameterSlice], roots: Roots, against: Block | None = None) -> Block:
-        """From one pass over all rows."""
+        """One pass over all rows, for the parameters of one group."""
         device = self.setting.network.device
         wide = sum((each.stop - each.start) * each.size for each in group if not each.table)
         dense = torch.zeros(self.count, wide, device=device, dtype=_dtype(self.setting))
@@ -100,7 +100,7 @@ class ComputedGradients:
 
 @dataclass(frozen=True)
 class GivenGradients:
-    """Vectors that are there already; a parameter that they do not have counts as 0."""
+    """Vectors that are computed already; a missing parameter counts as 0."""
 
     vectors: Vectors
 
@@ -109,7 +109,7 @@ class GivenGradients:
         return len(next(iter(self.vectors.values())))
 
     def block(self, group: Sequence[ParameterSlice], roots: Roots, against: Block | None = None) -> Block:
-        """Their part, of a table only the rows that the others look up."""
+        """Their slices; of a table only the rows that the others look up."""
         if against is None:
             raise ValueError("Given vectors have products with others only.")
         parts: list[Tensor] = []
@@ -147,13 +147,13 @@ def add_products(out: Float[Tensor, "R S"], left: Block, right: Block) -> None:
 
 
 def _cut(root: Float[Tensor, ...], part: ParameterSlice) -> Tensor:
-    """The part of the roots that belongs to a part."""
+    """The slice of the diagonal's roots."""
     if root.dim() == 0:
         return root
     return root[:, part.start : part.stop] if part.table else root.flatten()[part.columns]
 
 
 def _dtype(setting: Setting) -> torch.dtype:
-    """That of the parameters, at least of single precision."""
+    """The precision of the parameters, single precision at least."""
     kinds = {each.dtype for each in setting.parameters.values()}
     return torch.float64 if torch.float64 in kinds else torch.float32

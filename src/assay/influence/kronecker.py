@@ -1,4 +1,4 @@
-"""Influence functions with a curvature that is a Kronecker product in each layer."""
+"""EK-FAC: influence functions with a Kronecker-factored curvature in each layer."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Kronecker:
         return np.asarray(over_train(setting, say) * shares(setting))
 
     def damped(self, setting: Setting) -> tuple[float, list[Block]]:
-        """The damping, and the curvature of each layer with it."""
+        """The damping, and the damped curvature of each layer."""
         damping = self.damping
         if damping is None:
             damping = 0.1 if self.relative else chosen_damping(setting)
@@ -91,7 +91,7 @@ class Kronecker:
         return blocks
 
     def _directions(self, setting: Setting) -> Iterator[tuple[Gradients, int]]:
-        """The gradients of the rows in each direction of the Fisher information, and how many rows are done with."""
+        """The gradients of the rows in each direction of the Fisher information, and the number of rows done."""
         for indices, batch in setting.batches(setting.train):
             reading = setting.reader.read(batch)
             logits = reading.logits.detach()
@@ -153,7 +153,7 @@ def blocks_of(setting: Setting, gradients: Gradients) -> list[Block]:
 
 
 def bias_of(setting: Setting, gradients: Gradients, name: str) -> str | None:
-    """The bias that is added to what the matrix makes, known by its name and by its gradient."""
+    """The bias of the same layer as the matrix, found by its name and its gradient."""
     before, _, last = name.rpartition(".")
     bias = f"{before}.{last.replace('weight', 'bias')}"
     records = [each for each in gradients.records[name] if isinstance(each, Outer)]

@@ -1,4 +1,4 @@
-"""The curvature of a linear map, a convolution or a recurrence: a Kronecker product with corrected values."""
+"""Kronecker-factored curvature of a linear map, a convolution or a recurrence, with corrected eigenvalues."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ AT_ONCE = 2**26  # numbers that the gradients of a layer may take at once
 
 
 class Layer(Block):
-    """A matrix, with the bias of what comes out as one more column."""
+    """A weight matrix, with the bias as one more input column."""
 
     def __init__(self, name: str, bias: str | None, shape: torch.Size, transposed: bool, like: Tensor, decay: float):
         super().__init__(decay)
@@ -68,7 +68,7 @@ class Layer(Block):
         return self._joined([gradients.dense(name) for name in self.names])
 
     def _outer(self, gradients: Gradients) -> tuple[Float[Tensor, "B T O"], Float[Tensor, "B T I"]] | None:
-        """The output_gradients of what came out and what went in, where all are known."""
+        """Gradients of the outputs and inputs, where all records have both."""
         records = [each for each in gradients.records[self.names[0]] if isinstance(each, Outer)]
         if len(records) < len(gradients.records[self.names[0]]):
             return None
@@ -79,7 +79,7 @@ class Layer(Block):
         return output_gradients, torch.cat([inputs, *ones], dim=-1)
 
     def _turned(self, gradients: Gradients) -> Iterator[Float[Tensor, "b O I"]]:
-        """The gradients in the basis, some examples at a time."""
+        """The gradients in the eigenbasis, some examples at a time."""
         found = self._outer(gradients)
         step = max(1, AT_ONCE // self.values.numel())
         if found is None:

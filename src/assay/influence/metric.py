@@ -1,4 +1,4 @@
-"""What is added to the curvature of each parameter: its L2, and damping in the metric in which it was learnt."""
+"""The diagonal added to the curvature: L2 regularisation, and damping in the metric of the optimiser."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def diagonal(setting: Setting, metric: str, damping: float | None) -> dict[str, 
 
 
 def mean_damping(setting: Setting, added: Mapping[str, Float[Tensor, ...]]) -> float:
-    """What was added beside the L2, on average over all numbers in the parameters."""
+    """The mean of what was added beside the L2 regularisation, over all parameters."""
     sizes = {name: each.numel() for name, each in setting.parameters.items()}
     total = sum(size * (float(added[name].mean()) - setting.decay.get(name, 0.0)) for name, size in sizes.items())
     return total / sum(sizes.values())

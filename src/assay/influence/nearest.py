@@ -1,4 +1,4 @@
-"""The nearest of many vectors: every distance is computed, or a graph of near ones is walked."""
+"""Nearest-neighbour search over vectors: exact, or in a navigable small-world graph."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BREADTH, LINKS, BUILT = 400, 32, 400  # of a walk, of an index in the graph, of 
 
 @dataclass(frozen=True)
 class NearestVectors:
-    """The nearest vectors to each query, nearest first, and how far they are."""
+    """Indices of the nearest vectors to each query, nearest first, and their distances."""
 
     indices: Int[np.ndarray, "Q k"]
     distances: Float[np.ndarray, "Q k"]
@@ -29,7 +29,7 @@ class NearestVectors:
 
 @dataclass(frozen=True)
 class Vectors:
-    """Vectors that can be searched by one of the DISTANCES.
+    """An index of vectors that can be searched by one of the DISTANCES.
 
     "cosine" is 1 less the cosine, from 0 to 2. "euclidean" divides each dimension by its standard deviation over the
     vectors, and the distance by the root of twice the number of dimensions: of two vectors drawn from them, the mean
@@ -48,12 +48,12 @@ class Vectors:
 
     @cached_property
     def scale(self) -> Float[np.ndarray, " D"]:
-        """What each dimension is divided by."""
+        """The divisor of each dimension."""
         spread = self.given.std(0, dtype=np.float64) * np.sqrt(2 * self.given.shape[1])
         return np.where(spread > 0, spread, np.inf).astype(np.float32)  # one that never varies tells nothing apart
 
     def ready(self, vectors: Float[np.ndarray, "Q D"]) -> Float[Tensor, "Q D"]:
-        """The vectors as they are compared, by the plain Euclidean distance; half its square is the cosine's."""
+        """The vectors transformed so that plain Euclidean distance applies; half its square is the cosine's."""
         if self.distance == "euclidean":
             scaled = vectors / self.scale
         else:
@@ -67,7 +67,7 @@ class Vectors:
     def nearest(
         self, queries: Float[np.ndarray, "Q D"], k: int, without: Int[np.ndarray, " Q"] | None = None
     ) -> NearestVectors:
-        """The k nearest to each query; `without` names a vector for each that does not count, such as itself."""
+        """The k nearest to each query; `without` is one index for each query to leave out, such as its own."""
         most = len(self.given) - (without is not None)
         if not 1 <= k <= most:
             raise AssayError(f"The number of neighbours is a whole number from 1 to {most}, not {k}.")
@@ -95,7 +95,7 @@ class Vectors:
     def _walked(
         self, asked: Float[Tensor, "q D"], k: int, without: Int[np.ndarray, " q"] | None
     ) -> Int[np.ndarray, "q k"]:
-        """By the graph."""
+        """By graph search."""
         more = k + (without is not None)
         indices = self.graph.search(asked.cpu().numpy(), more, threads=1).keys.astype(np.int64).reshape(-1, more)
         if without is None:
@@ -105,7 +105,7 @@ class Vectors:
 
     @cached_property
     def graph(self) -> Any:
-        """The vectors in a navigable small world (Malkov and Yashunin, 2016), built the same way every time."""
+        """The navigable small world (Malkov and Yashunin, 2016), built deterministically."""
         try:
             library = import_module("usearch.index")
         except ImportError as lacking:
@@ -124,7 +124,7 @@ class Vectors:
         return graph
 
     def _measured(self, asked: Float[Tensor, "Q D"], indices: Int[np.ndarray, "Q k"]) -> NearestVectors:
-        """The distances by differences, which lose no digits where vectors are near, and the indices in their order."""
+        """Exact distances by differences, which keep precision for near vectors, and the indices in their order."""
         distances = np.zeros(indices.shape)
         step = max(1, AT_ONCE // (indices.shape[1] * asked.shape[1]))
         for start in range(0, len(asked), step):

@@ -1,4 +1,4 @@
-"""What the loss says at the logits: its gradient and its curvature for each training example, in few directions."""
+"""Gradient and curvature of the loss at the logits for each training example, in an orthonormal basis."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from assay.influence.setting import Setting
 
 
 def directions(classes: int) -> Float[Tensor, "C K"]:
-    """Orthonormal directions of the logits that change probabilities: one less than classes, each sums to 0."""
+    """Orthonormal basis of logit changes that sum to 0 (softmax ignores a constant), one less than classes."""
     basis = torch.zeros(classes, classes - 1, dtype=torch.float64)
     for index in range(1, classes):
         basis[:index, index - 1] = 1 / (index * (index + 1)) ** 0.5
@@ -23,7 +23,7 @@ def directions(classes: int) -> Float[Tensor, "C K"]:
 
 @dataclass(frozen=True)
 class Outputs:
-    """Of each of N training examples, in K directions."""
+    """Gradient, curvature and its root by the logits for each of N training examples, in K directions."""
 
     gradients: Float[Tensor, "N K"]  # of the loss, without its weight
     curvature: Float[Tensor, "N K K"]  # of the loss, times its weight / N
@@ -47,7 +47,7 @@ class Outputs:
 
     @classmethod
     def train(cls, setting: Setting) -> Outputs:
-        """Of all training examples, which are read for it."""
+        """Of all training examples, by a forward pass over them."""
         labels = np.array([row.label for row in setting.train])
         return cls.of(train_logits(setting), labels, setting.weights / len(setting.train))
 

@@ -1,4 +1,4 @@
-"""Which parameters' gradients are held at a time, so that they fit into memory."""
+"""Slices of parameters, so that the gradients held at a time fit into memory."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FEWEST, MOST = 4, 256  # rows that show which forms gradients have
 
 @dataclass(frozen=True)
 class ParameterSlice:
-    """Of a parameter, from one index of its first dimension to another; of a table, of its last."""
+    """A slice of a parameter along its first dimension; of a table, along its last."""
 
     name: str
     shape: torch.Size
@@ -31,16 +31,16 @@ class ParameterSlice:
 
     @property
     def size(self) -> int:
-        """The numbers of each index, where it is no table."""
+        """Numbers in each row of the first dimension, of a parameter that is no table."""
         return prod(self.shape[1:])
 
     @property
     def columns(self) -> slice:
-        """Where it stands in the gradient of the whole parameter, where it is no table."""
+        """Its columns in the flat gradient of the whole parameter, if that is no table."""
         return slice(self.start * self.size, self.stop * self.size)
 
     def dense(self, gradients: Gradients, start: int, stop: int) -> Float[Tensor, "B P"]:
-        """The gradients of some examples, a row each."""
+        """The gradients of some examples, one flat row each."""
         parts = []
         for record in (cut(each, start, stop) for each in gradients.records[self.name]):
             if isinstance(record, Outer):
@@ -52,7 +52,7 @@ class ParameterSlice:
         return parts[0] if len(parts) == 1 else torch.stack(parts).sum(0)
 
     def rows(self, gradients: Gradients) -> Rows:
-        """The rows of the table that were looked up."""
+        """The gradient of the table as the rows that were looked up."""
         found = gradients.rows(self.name)
         if found is None:
             whole = gradients.dense(self.name).reshape(gradients.size, *self.shape)
@@ -61,7 +61,7 @@ class ParameterSlice:
 
 
 def cut(record: Record, start: int, stop: int) -> Record:
-    """The record of some examples."""
+    """The record of a range of examples."""
     own = {name: getattr(record, name)[start:stop] for name in ("inputs", "ids", "gradients") if hasattr(record, name)}
     return replace(record, **own)
 
@@ -69,7 +69,7 @@ def cut(record: Record, start: int, stop: int) -> Record:
 def grouped(
     shapes: Mapping[str, torch.Size], tables: Mapping[str, int], rows: int, room: int
 ) -> list[list[ParameterSlice]]:
-    """Portions that are held together: at most `room` numbers, or one index of one parameter.
+    """Groups of slices that fit into `room` numbers each, or hold one row of one parameter.
 
     A table takes as many numbers for each column as rows of it are looked up, which `tables` says.
     """
@@ -92,7 +92,7 @@ def grouped(
 
 
 def sample_rows(setting: Setting) -> list[Tokenised]:
-    """Training rows of all lengths, as many as are read at once."""
+    """Training rows of all lengths, as many as fit into one batch."""
     order = np.argsort([len(row.ids) for row in setting.train], kind="stable")
     longest = len(setting.train[order[-1]].ids)
     room = READ_AT_ONCE.get(setting.network.device.type, min(READ_AT_ONCE.values())) // max(1, longest)
@@ -109,7 +109,7 @@ def sample_gradients(setting: Setting, rows: Sequence[Tokenised]) -> Gradients:
 
 
 def table_sizes(gradients: Gradients) -> dict[str, int]:
-    """The tables among the parameters, and how many of their rows these examples look up."""
+    """The embedding tables among the parameters, and how many of their rows these examples look up."""
     found: dict[str, int] = {}
     for name in gradients.records:
         rows = gradients.rows(name)

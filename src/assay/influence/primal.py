@@ -1,4 +1,4 @@
-"""The curvature inverted in the space of features, which stand for gradients divided by the root of the diagonal."""
+"""Inverse of the curvature in the space of features (projected, preconditioned gradients)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Primal:
     def scores(
         self, solved: Float[Tensor, "S Q"], features: Float[Tensor, "n K S"], outputs: Outputs, leverage: bool
     ) -> Float[Tensor, "Q n"]:
-        """Of some examples, for what was solved before."""
+        """Scores of some examples, for queries that were solved before."""
         features = features.to(solved)
         gradients = self.gradients(self.hat(features), outputs) if leverage else outputs.gradients
         return solved.T @ torch.einsum("nks,nk->sn", features, gradients * outputs.shares[:, None])
@@ -52,7 +52,7 @@ class Primal:
 
     @staticmethod
     def gradients(hat: Float[Tensor, "n K K"], outputs: Outputs) -> Float[Tensor, "n K"]:
-        """The gradients at the outputs, as if each example were missing in the curvature."""
+        """Gradients by the outputs, as if each example were missing from the curvature."""
         half = outputs.roots @ hat
         kept = torch.eye(hat.shape[1]).to(hat) - half @ outputs.roots
         plain = outputs.gradients[..., None]

@@ -1,4 +1,4 @@
-"""Sums over all parameters: the gradients of queries, and their products with those of every training example."""
+"""Inner products of query gradients with per-example training gradients, over all parameters."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def query_gradients(setting: Setting) -> dict[str, Tensor]:
 
 
 def products(gradients: Gradients, vectors: Vectors) -> Float[Tensor, "Q B"]:
-    """The inner product of each vector with the gradient of each example, over the parameters that both have."""
+    """Inner products of each vector with the gradient of each example, over the parameters that both have."""
     parts = []
     for name, vector in vectors.items():
         rows = gradients.rows(name)
@@ -43,7 +43,7 @@ def products(gradients: Gradients, vectors: Vectors) -> Float[Tensor, "Q B"]:
 
 
 def _looked_up(rows: Rows, vectors: Float[Tensor, "Q V D"]) -> Float[Tensor, "Q B"]:
-    """The products with the rows of a table that each example looks up, some vectors at a time."""
+    """Products with the table rows that each example looks up, some vectors at a time."""
     step = max(1, TABLE // max(1, rows.gradients.numel()))
     gradients = rows.gradients.to(vectors)
     return torch.cat(
@@ -54,7 +54,7 @@ def _looked_up(rows: Rows, vectors: Float[Tensor, "Q V D"]) -> Float[Tensor, "Q 
 def train_products(
     setting: Setting, vectors: Vectors, rows: Sequence[Tokenised] | None = None, label: str = "training examples"
 ) -> Float[np.ndarray, "Q N"]:
-    """The product of each vector with the gradient of the loss of each training row, without its weight."""
+    """Products of each vector with the unweighted loss gradient of each training row."""
     rows = setting.train if rows is None else rows
     found = np.zeros((len(next(iter(vectors.values()))), len(rows)))
     with progress.bar() as shown:

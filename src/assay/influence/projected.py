@@ -1,4 +1,4 @@
-"""The Gauss–Newton curvature over all parameters in a random projection, for more examples than memory holds."""
+"""Gauss–Newton influence in a random projection of the gradients, for more examples than memory holds."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ ROWS = 8192  # of a part
 
 @dataclass(frozen=True)
 class ProjectedGaussNewton:
-    """As DualGaussNewton, with the gradient of every example as `size` numbers; the error of it falls with size.
+    """DualGaussNewton with each gradient projected to `size` numbers; the error falls with size.
 
     Each example is read once. In a folder what was read outlasts a stop, and serves other queries.
     """
@@ -76,7 +76,7 @@ class ProjectedGaussNewton:
 
 
 class ProjectedSystem:
-    """All training examples of one setting as features, and the curvature among these."""
+    """The projected features of all training examples of one setting, and their curvature."""
 
     def __init__(self, method: ProjectedGaussNewton, setting: Setting) -> None:
         self.method, self.setting = method, setting
@@ -93,7 +93,7 @@ class ProjectedSystem:
 
     @property
     def notes(self) -> dict[str, Any]:
-        """What was chosen, and how fast it went."""
+        """Options that were chosen, and the throughput."""
         speed = self.read / self.seconds if self.read else 0.0
         method = self.method
         chosen = {"damping": self.damping, "size": method.size, "side": method.side, "precision": method.precision}
@@ -101,7 +101,7 @@ class ProjectedSystem:
 
     @cached_property
     def projection(self) -> Projection:
-        """Drawn once, from what is seen in some examples; in a folder, the sides are those of the first time."""
+        """The projection, drawn once from sample gradients; a folder keeps its side matrices."""
         found = sample_gradients(self.setting, sample_rows(self.setting))
         drawn = self.kept.tensors("sides", self.device, lambda: sides(found, self.method.side, self.method.seed))
         factors = {name: float(each) ** -0.5 for name, each in diagonal(self.setting, "plain", self.damping).items()}
@@ -109,7 +109,7 @@ class ProjectedSystem:
 
     @cached_property
     def primal(self) -> Primal:
-        """The curvature; every part that is not kept yet is read."""
+        """The curvature in feature space; chunks that are not stored yet are computed."""
         gram = torch.zeros(self.method.size, self.method.size, dtype=torch.float64, device=self.device)
         with progress.bar() as shown:
             task = shown.add_task("features", total=len(self.labels))
@@ -120,7 +120,7 @@ class ProjectedSystem:
         return Primal.of(gram)
 
     def scores(self, asked: Float[Tensor, "Q S"]) -> Float[np.ndarray, "Q N"]:
-        """For features of what is asked about."""
+        """Scores of all training examples for the features of queries."""
         solved = self.primal.solve(asked)
         found = np.zeros((len(asked), len(self.labels)))
         for part in self.kept.all(len(self.parts), self.device):
@@ -129,7 +129,7 @@ class ProjectedSystem:
         return found
 
     def own(self) -> Float[np.ndarray, " N"]:
-        """For the loss of each training example."""
+        """Scores for the loss of each training example itself."""
         primal, found = self.primal, np.zeros(len(self.labels))
         for part in self.kept.all(len(self.parts), self.device):
             own = primal.own(part.features, self._outputs(part), self.method.leverage)
@@ -141,7 +141,7 @@ class ProjectedSystem:
         return self._features(ComputedGradients.queries(self.setting))[0].squeeze(1)
 
     def given(self, vectors: Vectors) -> Float[Tensor, "Q S"]:
-        """The features of vectors; a parameter that they do not have counts as 0."""
+        """The features of vectors; a missing parameter counts as 0."""
         shapes, count = self.setting.reader.shapes, len(next(iter(vectors.values())))
         own = self.setting.parameters
         records: dict[str, list[Record]] = {
@@ -160,7 +160,7 @@ class ProjectedSystem:
         return FeatureChunk(torch.from_numpy(indices).to(self.device), features, logits)
 
     def _features(self, source: ComputedGradients) -> tuple[Float[Tensor, "n K S"], Float[Tensor, "n C"]]:
-        """The features and the logits of some rows, each of which is read once."""
+        """The features and logits of some rows, by one pass over them."""
         projection, classes = self.projection, self.setting.network.classes
         features = torch.zeros(
             len(source.rows), source.width, self.method.size, dtype=self._kept_as, device=self.device
@@ -183,7 +183,7 @@ class ProjectedSystem:
 
     @property
     def _dtype(self) -> torch.dtype:
-        """In which features are added up."""
+        """The precision in which features are summed."""
         kinds = {each.dtype for each in self.setting.parameters.values()}
         return torch.float64 if torch.float64 in kinds else torch.float32
 
@@ -192,7 +192,7 @@ class ProjectedSystem:
         return PRECISIONS[self.method.precision] or self._dtype
 
     def _identity(self) -> dict[str, Any]:
-        """What the features depend on."""
+        """Everything that the features depend on."""
         method = self.method
         options = {name: getattr(method, name) for name in ("size", "side", "precision", "seed")}
         return {

@@ -1,4 +1,4 @@
-"""Gradients of each example as few numbers, whose inner products are right on average; they are never formed whole.
+"""Random projections of per-example gradients that keep inner products in expectation, without forming gradients.
 
 A matrix is projected on both sides, as in LoGra (Choe et al., 2024), before its sum over indices is taken; what comes
 out, the rows of tables and all else is spread by signs over the same numbers (count-sketch: Charikar et al., 2002).
@@ -24,7 +24,7 @@ NUMBERS = 2**28  # of projected gradients that are held at once
 
 @dataclass(frozen=True)
 class Signed:
-    """Every number gets a sign."""
+    """Random signs for a parameter without structure."""
 
     signs: Float[Tensor, " P"]
     offset: int
@@ -39,7 +39,7 @@ class Signed:
 
 @dataclass(frozen=True)
 class TwoSided:
-    """Both sides are projected, then every number gets a sign."""
+    """Projects both sides of a weight matrix, then applies random signs."""
 
     left: Float[Tensor, "O o"] | None  # none where it is not made smaller
     right: Float[Tensor, "I i"] | None
@@ -69,7 +69,7 @@ class TwoSided:
 
 @dataclass(frozen=True)
 class Hashed:
-    """The columns are projected; every row has an index and signs of its own."""
+    """Projects the columns of an embedding table; every row has a hash index and signs of its own."""
 
     right: Float[Tensor, "D d"] | None
     signs: Float[Tensor, "V d"]
@@ -95,7 +95,7 @@ Sketch = Signed | TwoSided | Hashed
 
 @dataclass(frozen=True)
 class Projection:
-    """All parameters to `size` numbers; exact where that is no fewer than there are."""
+    """A projection of all parameters to `size` numbers; exact where there are no more than that."""
 
     sketches: Mapping[str, Sketch]
     factors: Mapping[str, float]
@@ -105,7 +105,7 @@ class Projection:
     def drawn(
         cls, found: Gradients, sides: Mapping[str, Tensor], factors: Mapping[str, float], size: int, seed: int
     ) -> Projection:
-        """With the gradients of some examples, whose forms say how each parameter is projected."""
+        """A random projection, by the structure of the gradients of some examples."""
         sketches: dict[str, Sketch] = {}
         offset = 0
         for name in found.shapes:
@@ -115,7 +115,7 @@ class Projection:
         return cls(sketches, factors, size)
 
     def __call__(self, gradients: Gradients, dtype: torch.dtype) -> Float[Tensor, "B S"]:
-        """The numbers of each example; each parameter counts as its factor says."""
+        """The features of each example; each parameter is multiplied by its factor."""
         first = next(iter(gradients.records.values()))[0]
         out = torch.zeros(gradients.size, self.size, dtype=dtype, device=first.gradients.device)
         for name, sketch in self.sketches.items():
@@ -152,7 +152,7 @@ def _onto(x: Float[Tensor, "B T I"], side: Float[Tensor, "I i"] | None) -> Tenso
 
 
 def _fold(out: Float[Tensor, "B S"], values: Float[Tensor, "B P"], offset: int) -> None:
-    """Adds the values from an index on, and goes on at the first when the last is reached."""
+    """Adds the values from an offset on, modulo the size."""
     size, start = out.shape[1], offset % out.shape[1]
     first = values[:, : size - start]
     out[:, start : start + first.shape[1]] += first

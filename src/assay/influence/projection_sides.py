@@ -1,4 +1,4 @@
-"""From which directions and to which a side of a matrix is projected: the main ones are kept, the others mixed."""
+"""Projection matrices for the sides of weight matrices: principal directions are kept, the others mixed at random."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ROUNDS = 4  # of subspace iteration, which finds them well enough
 
 
 def sides(found: Gradients, side: int, seed: int) -> dict[str, Tensor]:
-    """For each side that has more than `side` numbers, and is not whole then, what it is multiplied with."""
+    """The projection matrix of each side with more than `side` numbers, unless the parameter is kept whole."""
     drawn: dict[str, Tensor] = {}
     for name, shape in found.shapes.items():
         random = torch.Generator().manual_seed(crc32(f"{seed} {name} sides".encode()))
@@ -30,7 +30,7 @@ def sides(found: Gradients, side: int, seed: int) -> dict[str, Tensor]:
 
 
 def isometry(spread: Float[Tensor, "I I"], side: int, random: torch.Generator) -> Float[Tensor, "I i"]:
-    """Orthogonal columns: the main directions of what was seen, and random ones among the rest, made longer.
+    """Orthonormal principal directions of the samples, and scaled random directions of the complement.
 
     Inner products are right on average, whatever was seen.
     """
@@ -47,7 +47,7 @@ def isometry(spread: Float[Tensor, "I I"], side: int, random: torch.Generator) -
 
 
 def _seen(found: Gradients, name: str) -> dict[str, Float[Tensor, "I I"]]:
-    """How what stands at each side of a matrix is spread; only the right one of a table is projected."""
+    """Second moments of the inputs and output gradients of each matrix; only of the columns of a table."""
     records = found.records[name]
     rows = found.rows(name)
     if rows is not None:

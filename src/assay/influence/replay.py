@@ -1,4 +1,4 @@
-"""A network in training that can be put back to before any step, dropout and all."""
+"""Replay of a training: a learner that can be reset to before any step, with its random state."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def micro_batches(
 
 @dataclass(frozen=True)
 class Learner:
-    """A network, all that learns with it, and the step that training consists of."""
+    """A network in training: its parameters (auxiliary heads included), optimiser and step function."""
 
     training_run: TrainingRun
     modules: nn.ModuleDict
@@ -81,7 +81,7 @@ class Learner:
 
     @property
     def parameters(self) -> dict[str, nn.Parameter]:
-        """All that learns, by name."""
+        """All trained parameters, by name."""
         return {name: each for name, each in self.modules.named_parameters() if each.requires_grad}
 
     @property
@@ -91,7 +91,7 @@ class Learner:
         return {name: found[id(each)] for name, each in self.parameters.items()}
 
     def state(self) -> State:
-        """A copy of all that steps change."""
+        """A copy of all parameters and moments."""
         return {name: self._moments(each) for name, each in self.parameters.items()}
 
     def _moments(self, parameter: nn.Parameter) -> Moments:
@@ -101,7 +101,7 @@ class Learner:
 
     @torch.no_grad()
     def put(self, state: State) -> None:
-        """Goes back to a state."""
+        """Restores a state."""
         for name, parameter in self.parameters.items():
             own = state[name]
             parameter.copy_(own.value)
@@ -110,7 +110,7 @@ class Learner:
             self.optimiser.state[parameter]["step"] = torch.tensor(float(own.steps), device=parameter.device)
 
     def losses(self, micro_batch: MicroBatch) -> Float[Tensor, " n"]:
-        """The loss of each row of a micro_batch, without its weight."""
+        """The loss of each row of a micro-batch, without its weight."""
         return self.training_run.lesson.losses(self.network, micro_batch.batch, self.learning)
 
 
@@ -119,13 +119,13 @@ RandomState = tuple[Tensor, ...]
 
 
 def random_state(device: torch.device) -> RandomState:
-    """Where they stand now."""
+    """The present state of the random number generators."""
     common = torch.get_rng_state()
     return (common, torch.cuda.get_rng_state(device)) if device.type == "cuda" else (common,)
 
 
 def set_random_state(states: RandomState, device: torch.device) -> None:
-    """Puts the generators back."""
+    """Restores the state of the random number generators."""
     torch.set_rng_state(states[0])
     if device.type == "cuda":
         torch.cuda.set_rng_state(states[1], device)
@@ -133,7 +133,7 @@ def set_random_state(states: RandomState, device: torch.device) -> None:
 
 @dataclass(frozen=True)
 class Trace:
-    """What was kept of a training: the rows and random state of each step, and the state before every so many."""
+    """A recorded training: rows and random state of each step, and the learner's state every so many steps."""
 
     groups: list[Int[np.ndarray, " n"]]
     random_states: list[RandomState]
@@ -142,7 +142,7 @@ class Trace:
 
     @classmethod
     def of(cls, learner: Learner, every: int) -> Trace:
-        """Trains to the end."""
+        """Trains to the end and records it."""
         trace, device = cls([], [], {}, every), learner.training_run.network.device
         for number, group in enumerate(learner.training_run.groups()):
             if number % every == 0:
@@ -153,7 +153,7 @@ class Trace:
         return trace
 
     def stretches(self, learner: Learner) -> Iterator[tuple[int, list[State]]]:
-        """The stretches between states that were kept, last first: the first step, and the states around each step."""
+        """Segments between recorded states, last first: the first step, and the recomputed state around each step."""
         for start in sorted(self.states, reverse=True):
             learner.put(self.states[start])
             found = [self.states[start]]

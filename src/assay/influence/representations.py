@@ -1,4 +1,4 @@
-"""What any layer makes of a text, as one vector: kept in a folder, so that a network reads its training texts once."""
+"""Representations of texts in every layer of a network, one vector each, cached in a folder."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def layers(network: TextModel) -> tuple[str, ...]:
 def representations(
     network: TextModel, rows: Sequence[Tokenised], names: Sequence[str] = (DECODER,), folder: Path | None = None
 ) -> dict[str, Float[np.ndarray, "N _"]]:
-    """A vector of each text for each layer, float32; with a folder they are kept there."""
+    """A float32 vector of each text for each layer; read from the folder where it is there, else written."""
     for name in names:
         if name not in layers(network):
             raise unknown("layer", name, layers(network))
@@ -91,7 +91,7 @@ def _made(network: TextModel, rows: Sequence[Tokenised], names: Sequence[str]) -
 
 
 def read(network: TextModel, batch: Batch) -> LayerVectors:
-    """The vectors of all layers for a batch, from one pass."""
+    """The vectors of all layers for a batch, from one forward pass."""
     if isinstance(network, Body):
         return _body(network, batch)
     assert isinstance(network, Network)
@@ -139,7 +139,7 @@ def _pooled(network: Network | Attentive, states: Float[Tensor, "B N M"], batch:
 
 
 def _linears(network: Body) -> list[nn.Module]:
-    """The linear maps of a classifier of the library."""
+    """The linear layers of a classifier head from the transformers library."""
     if not isinstance(network, Pretrained):
         return []
     return [part for part in network.part("classifier").modules() if isinstance(part, nn.Linear)]
@@ -156,7 +156,7 @@ def _weighed(states: Float[Tensor, "B N M"], weights: Float[Tensor, "B N"]) -> F
 
 @contextmanager
 def _noted(parts: Sequence[nn.Module], inputs: bool = False) -> Iterator[list[Tensor]]:
-    """Within, what the parts return, or are given, is written down in order."""
+    """Context manager: records inputs or outputs of modules in call order."""
     found: list[Tensor] = []
 
     def note(part: nn.Module, given: Any, answer: Any) -> None:
@@ -172,7 +172,7 @@ def _noted(parts: Sequence[nn.Module], inputs: bool = False) -> Iterator[list[Te
 
 
 def _file(network: TextModel, rows: Sequence[Tokenised], name: str) -> str:
-    """A name that no other network, layer or texts have; where layers were counted from 1, the 0 was missing."""
+    """A file name that identifies network, layer and texts; where layers were counted from 1, the 0 was missing."""
     digest = hashlib.sha256(json.dumps([fingerprint(network), name, len(rows), 0]).encode())
     for row in rows:
         parts = (row.ids, row.query, row.sentences, row.pieces)

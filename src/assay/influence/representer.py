@@ -1,4 +1,4 @@
-"""Logits as sums over training examples: what each of them lends to a decision of the last layer."""
+"""Representer points: logits as sums over training examples, by the last layer."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ STEPS = 100  # of Newton's method; about ten are needed
 
 @dataclass(frozen=True)
 class Representer:
-    """The last layer is fitted again with L2, so that each logit is Σ_i α_i k(x_i, x); Yeh et al. (2018), theorem 3.1.
+    """Refits the last layer with L2, so that each logit is Σ_i α_i k(x_i, x); Yeh et al. (2018), theorem 3.1.
 
     Without the example its term is gone, as if all other α stayed: the change of a logit is −α_i k(x_i, x), that of
     another target follows from its gradient. differs from the paper: the layer learns the labels, not the model's
@@ -34,7 +34,7 @@ class Representer:
             raise AssayError(f"The strength of L2 is a number above 0, not {self.strength:g}.")
 
     def unfit(self, setting: Setting) -> str | None:
-        """There must be a last layer."""
+        """Without a last linear layer."""
         return headless(setting)
 
     def __call__(self, setting: Setting) -> Influence:
@@ -55,7 +55,7 @@ class Representer:
         return np.asarray(-(points.gradients * points.values).sum(1) * (points.features**2).sum(1))
 
     def points(self, setting: Setting) -> Points:
-        """The last layer, fitted again, by training examples."""
+        """Refits the last layer and expresses it by training examples."""
         last = head(setting)
         read, _ = read_by_head(setting, setting.train, last.weight)
         features = torch.from_numpy(_extended(read))
@@ -69,7 +69,7 @@ class Representer:
 
 @dataclass(frozen=True)
 class Points:
-    """What stands for a layer: of each training example what the layer reads, and what it lends to each class."""
+    """The refitted layer with the features, loss gradients and representer values of each training example."""
 
     features: Float[np.ndarray, "N F"]  # a 1 at the end, for the bias
     gradients: Float[np.ndarray, "N C"]  # of the loss, by the logits
@@ -77,7 +77,7 @@ class Points:
     layer: Float[np.ndarray, "C F"]
 
     def kernel(self, read: Float[np.ndarray, "Q G"]) -> Float[np.ndarray, "Q N"]:
-        """k(x_i, x) for what the layer reads of some texts."""
+        """k(x_i, x) for the last layer's inputs of some texts."""
         return np.asarray(_extended(read) @ self.features.T)
 
 
@@ -119,7 +119,7 @@ def _newton(
     strength: float,
     gradient: Float[Tensor, "C F"],
 ) -> Float[Tensor, "C F"]:
-    """The gradient times the inverse of the curvature, by conjugate gradients."""
+    """The Newton step: the gradient times the inverse curvature, by conjugate gradients."""
     found, left = torch.zeros_like(gradient), gradient.clone()
     along, size = left.clone(), left.square().sum()
     for _ in range(4 * gradient.numel()):

@@ -1,4 +1,4 @@
-"""What really happens when examples are removed: the training gone through again without them."""
+"""Ground truth of influence: the training repeated without some examples."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ AT_ONCE = 16  # networks of ours that learn together
 
 
 def subsets(count: int, rows: int, share: float, seed: int = 0) -> Bool[np.ndarray, "S N"]:
-    """Random sets of examples to remove, each of the same size."""
+    """Random subsets of examples to remove, all of one size."""
     size = round(share * rows)
     if not 0 < size < rows:
         raise AssayError(f"A share of {share:g} of {rows} examples leaves nothing to remove or to learn from.")
@@ -43,7 +43,7 @@ def subsets(count: int, rows: int, share: float, seed: int = 0) -> Bool[np.ndarr
 
 
 def seeded(training_run: TrainingRun, seed: int) -> TrainingRun:
-    """The same training from other random weights, in another order and with other dropout."""
+    """The same training with another seed: other initial weights, order and dropout."""
     network = training_run.network
     if not isinstance(network, Network):
         raise AssayError("Only a network that was made here can be trained from other random weights.")
@@ -57,7 +57,7 @@ def seeded(training_run: TrainingRun, seed: int) -> TrainingRun:
 
 @dataclass(frozen=True)
 class Retrained:
-    """The targets of all queries after trainings without some examples; what is kept in a folder is not done again."""
+    """The targets of all queries after trainings without some examples, cached in a folder."""
 
     setting: Setting
     folder: Path | None = None
@@ -73,17 +73,17 @@ class Retrained:
         return training_run
 
     def whole(self) -> Float[np.ndarray, " Q"]:
-        """The targets when nothing is removed."""
+        """The targets with nothing removed."""
         return np.asarray(self.targets(np.zeros((1, len(self.training_run.rows)), dtype=bool))[0])
 
     def alone(self, rows: Sequence[int]) -> Float[np.ndarray, "R Q"]:
-        """How the targets change when each of some examples is removed alone."""
+        """The change of the targets by the removal of each of some examples alone."""
         removed = np.zeros((len(rows), len(self.training_run.rows)), dtype=bool)
         removed[np.arange(len(rows)), rows] = True
         return np.asarray(self.targets(removed) - self.whole())
 
     def targets(self, removed: Bool[np.ndarray, "S N"]) -> Float[np.ndarray, "S Q"]:
-        """The targets after each training."""
+        """The targets after the training without each set of examples."""
         found = np.full((len(removed), len(self.setting.queries)), np.nan)
         paths = self._paths(removed)
         waiting = []
@@ -121,7 +121,7 @@ class Retrained:
         return parts
 
     def _paths(self, removed: Bool[np.ndarray, "S N"]) -> list[Path | None]:
-        """Where the targets after each training are kept; the name stands for all that decides them."""
+        """Cache files of the trainings; each name is a hash of all that decides the result."""
         if self.folder is None:
             return [None] * len(removed)
         identity = self._identity()

@@ -1,4 +1,4 @@
-"""How much a model looks at each token of a query, and the gradient of that by every parameter."""
+"""Salience of tokens (gradient-based) and its gradient by all parameters."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Pair = tuple[int, int]
 
 @dataclass(frozen=True)
 class ClassScore:
-    """What is asked about some texts: the score S of one class of each."""
+    """The score S of one class for each text, as a function of the embeddings."""
 
     network: TextModel
     batch: Batch
@@ -35,12 +35,12 @@ class ClassScore:
     target: str
 
     def embedded(self) -> Float[Tensor, "B T D"]:
-        """The embeddings, which move with the table that they come from."""
+        """The embeddings, part of the graph of the embedding table."""
         x = self.network.embed(self.batch)
         return x if x.requires_grad else x.requires_grad_()
 
     def gradient(self, x: Float[Tensor, "R T D"]) -> Float[Tensor, "R T D"]:
-        """∂S/∂x, a function of the parameters; each text may stand several times in succession."""
+        """∂S/∂x, itself differentiable; each text may be repeated several times in succession."""
         rows = torch.arange(len(self.batch), device=x.device).repeat_interleave(len(x) // len(self.batch))
         with UnfusedOps():
             logits = self.network(x, self.batch[rows]).logits
@@ -49,7 +49,7 @@ class ClassScore:
 
 
 def norm(class_score: ClassScore) -> Float[Tensor, "B T"]:
-    """‖∂S/∂x_t‖ (Meng et al., 2020; eq. 28 of the survey)."""
+    """The gradient norm ‖∂S/∂x_t‖ (Meng et al., 2020; eq. 28 of the survey)."""
     gradient = class_score.gradient(class_score.embedded())
     held = gradient.detach()
     sizes: Tensor = torch.linalg.vector_norm(held, dim=-1, keepdim=True)
@@ -58,13 +58,13 @@ def norm(class_score: ClassScore) -> Float[Tensor, "B T"]:
 
 
 def input_x_gradient(class_score: ClassScore) -> Float[Tensor, "B T"]:
-    """x_t · ∂S/∂x_t, which has a sign."""
+    """Input × gradient: x_t · ∂S/∂x_t, which has a sign."""
     x = class_score.embedded()
     return (x * class_score.gradient(x)).sum(-1)
 
 
 def integrated_gradient(class_score: ClassScore) -> Float[Tensor, "B T"]:
-    """x_t · ∫ ∂S/∂x_t along the straight path from nothing to the text (Sundararajan et al., 2017), with a sign."""
+    """Integrated gradients: x_t · ∫ ∂S/∂x_t along the line from 0 (Sundararajan et al., 2017), with a sign."""
     x = class_score.embedded()
     shares, weights = (torch.as_tensor(part).to(x) / 2 for part in np.polynomial.legendre.leggauss(NODES))
     points = torch.einsum("n,btd->bntd", shares + 0.5, x).flatten(0, 1)
@@ -79,7 +79,7 @@ SALIENCES: dict[str, Callable[[ClassScore], Float[Tensor, "B T"]]] = {
 
 
 def saliences(setting: Setting, kind: str = "norm") -> list[Float[np.ndarray, " T"]]:
-    """How much each token of each query matters."""
+    """The salience of each token of each query."""
     found: list[Float[np.ndarray, " T"]] = [np.zeros(0)] * len(setting.queries)
     for indices, batch in setting.batches(setting.queries):
         for index, row, length in zip(indices, _measured(setting, indices, batch, kind), batch.lengths, strict=True):
@@ -88,7 +88,7 @@ def saliences(setting: Setting, kind: str = "norm") -> list[Float[np.ndarray, " 
 
 
 def salience_gradients(setting: Setting, pairs: Sequence[Pair], kind: str = "norm") -> dict[str, Tensor]:
-    """The gradients of the saliences of some tokens by all parameters; those of one query from one reading.
+    """The gradients of the salience of some tokens by all parameters, with one forward pass a query.
 
     The text stays and its embeddings move: a table counts both as what is read and as what the gradient is taken at.
     """

@@ -1,4 +1,4 @@
-"""Training examples whose gradients point where that of a query points, or away from it."""
+"""Gradient similarity: inner products and cosines of query and training gradients."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Change = Callable[[Vectors], Vectors]
 
 @dataclass(frozen=True)
 class GradientDot:
-    """The product of the gradients of the query and of the example; Charpiat et al. (2019), equation 2.
+    """Inner product of the gradients of query and example; Charpiat et al. (2019), equation 2.
 
     It is what one step down the gradient of the mean loss would change if the example were not in it, for a learning
     rate of 1; also the limit of λ times an influence function for a damping λ without bounds.
@@ -42,7 +42,7 @@ class GradientDot:
 
 @dataclass(frozen=True)
 class GradientCosine:
-    """The cosine of the angle between both gradients; Charpiat et al. (2019), section 2.
+    """Cosine of the gradients of query and example; Charpiat et al. (2019), section 2.
 
     It has no units: long gradients, as those of outliers, count no more than short ones.
     """
@@ -63,7 +63,7 @@ class GradientCosine:
 
 
 def dots(setting: Setting, change: Change | None = None) -> Float[np.ndarray, "Q N"]:
-    """The product of the gradient of each query, changed, with that of the loss of each training row."""
+    """Inner products of each query's gradient, transformed by `change`, with the loss gradient of each training row."""
     found = np.zeros((len(setting.queries), len(setting.train)))
     for indices, part in parts(setting):
         vectors: Vectors = query_gradients(part)
@@ -77,7 +77,7 @@ def shares(setting: Setting) -> Float[np.ndarray, " N"]:
 
 
 def parts(setting: Setting) -> Iterator[tuple[slice, Setting]]:
-    """The setting with some queries at a time, so many that their gradients can be held, and their indices."""
+    """The setting with as many queries at a time as memory holds gradients for, and their indices."""
     size = sum(each.numel() for each in setting.parameters.values())
     step = max(1, HELD.get(setting.network.device.type, HELD["cpu"]) // max(1, size))
     for start in range(0, len(setting.queries), step):
@@ -88,12 +88,12 @@ def parts(setting: Setting) -> Iterator[tuple[slice, Setting]]:
 
 
 def train_squares(setting: Setting) -> Float[np.ndarray, " N"]:
-    """The squared length of the gradient of the loss of each training row, without its weight."""
+    """The squared norm of the unweighted loss gradient of each training row."""
     return over_train(setting, squares)
 
 
 def over_train(setting: Setting, say: Callable[[Gradients], Tensor]) -> Float[np.ndarray, " N"]:
-    """A number for the gradient of the loss of each training row."""
+    """A function of the loss gradient of each training row."""
     found = np.zeros(len(setting.train))
     with progress.bar() as shown:
         task = shown.add_task("training examples", total=len(setting.train))
@@ -107,7 +107,7 @@ def over_train(setting: Setting, say: Callable[[Gradients], Tensor]) -> Float[np
 
 
 def squares(gradients: Gradients, scales: Vectors | None = None) -> Float[Tensor, " B"]:
-    """The squared length of the gradient of each example, perhaps scaled; of a table, without the table."""
+    """The squared norm of each example's gradient, optionally scaled; tables are never formed."""
     parts = []
     for name in gradients.records:
         rows, scale = gradients.rows(name), (scales or {}).get(name)

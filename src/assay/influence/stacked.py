@@ -1,4 +1,4 @@
-"""Several trainings in one: the same steps for networks that differ in how much each example counts."""
+"""Several trainings at once (vmap): the same steps for networks that weight the examples differently."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PREFIX = "learner.network."
 
 
 class MicroBatchLosses(nn.Module):
-    """The losses of a micro_batch as the answer of a module, so that its parameters can be exchanged."""
+    """The losses of a micro-batch as a module, so that its parameters can be replaced."""
 
     def __init__(self, learner: Learner) -> None:
         super().__init__()
@@ -33,7 +33,7 @@ class MicroBatchLosses(nn.Module):
 
 
 class BatchLogits(nn.Module):
-    """The logits of a batch, the network's parameters by the names that they have in `MicroBatchLosses`."""
+    """The logits of a batch as a module, with parameter names as in `MicroBatchLosses`."""
 
     def __init__(self, network: TextModel) -> None:
         super().__init__()
@@ -47,18 +47,18 @@ class BatchLogits(nn.Module):
 
 @dataclass(frozen=True)
 class Stacked:
-    """Networks that went through one training together."""
+    """Networks that were trained together, their parameters stacked."""
 
     network: TextModel  # any of them; its parameters do not count
     parameters: dict[str, Float[Tensor, "S ..."]]
 
     @property
     def count(self) -> int:
-        """How many they are."""
+        """The number of networks."""
         return len(next(iter(self.parameters.values())))
 
     def logits(self, batch: Batch) -> Float[Tensor, "S B C"]:
-        """What each of them answers."""
+        """The logits of each network."""
         with UnfusedOps(), torch.no_grad():
             module = BatchLogits(self.network.eval())
             found: Tensor = vmap(lambda own: functional_call(module, own, (batch,)))(self.parameters)
@@ -66,7 +66,7 @@ class Stacked:
 
 
 def learn(training_run: TrainingRun, shares: Float[np.ndarray, "S N"]) -> Stacked:
-    """Trains several networks together, each with its own weights of the rows; equals `TrainingRun.learn` one by one.
+    """Trains networks together, each with its own weights of the rows; `TrainingRun.learn` of each, up to rounding.
 
     Up to rounding.
     """
@@ -92,7 +92,7 @@ def learn(training_run: TrainingRun, shares: Float[np.ndarray, "S N"]) -> Stacke
 def _gradients(
     module: MicroBatchLosses, state: dict[str, Moments], read: list[MicroBatch], shares: Float[Tensor, "S n"]
 ) -> dict[str, Tensor]:
-    """The gradient of the loss of one step for each network; what none of them reaches is left out."""
+    """The gradient of one step's loss for each network; parameters that none of them reaches are left out."""
     values = {name: own.value.detach().requires_grad_() for name, own in state.items()}
     total: dict[str, Tensor] = {}
     for micro_batch in read:

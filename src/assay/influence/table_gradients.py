@@ -1,4 +1,4 @@
-"""Gradients of a table as the rows that texts look up, and their inner products where texts share rows."""
+"""Sparse gradients of an embedding table as the rows that texts look up, and their inner products."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FREQUENT = 64  # a row is frequent where more than one of this many pairs of tex
 
 @dataclass(frozen=True)
 class TableGradients:
-    """Of each vector that has anything there, the row of the table and its gradients; no pair occurs twice."""
+    """Sparse gradients of a table: vector (owner), row (token) and gradient of each entry, without duplicates."""
 
     owners: Int[Tensor, " O"]
     tokens: Int[Tensor, " O"]
@@ -26,7 +26,7 @@ class TableGradients:
 
     @classmethod
     def of(cls, rows: Rows, owners: Int[Tensor, " B"], count: int) -> TableGradients:
-        """The rows that a batch looks up; what one text says of one row is added up."""
+        """From the rows that a batch looks up; entries of one text for one row are summed."""
         pairs = owners[:, None] * rows.shape[0] + rows.ids
         unique, indices = pairs.flatten().unique(return_inverse=True)  # type: ignore[no-untyped-call]
         gradients = rows.gradients.new_zeros(len(unique), rows.gradients.shape[-1])
@@ -35,13 +35,13 @@ class TableGradients:
 
     @classmethod
     def among(cls, tables: Float[Tensor, "Q V D"], tokens: Int[Tensor, " U"]) -> TableGradients:
-        """Whole tables, of which only some rows matter."""
+        """From whole tables, of which only some rows are needed."""
         owners = torch.arange(len(tables), device=tables.device).repeat_interleave(len(tokens))
         return cls(owners, tokens.repeat(len(tables)), tables[:, tokens].flatten(0, 1), len(tables))
 
     @classmethod
     def joined(cls, parts: Sequence[TableGradients]) -> TableGradients:
-        """Those of several batches."""
+        """Concatenates those of several batches."""
         owners, tokens, gradients = (
             torch.cat([getattr(p, n) for p in parts]) for n in ("owners", "tokens", "gradients")
         )
@@ -54,7 +54,7 @@ class TableGradients:
 
 @dataclass(frozen=True)
 class SortedTableGradients:
-    """TableGradients in the order of codes, which number the rows of the table that two sides share."""
+    """Entries sorted by codes, which number the table rows that both sides share."""
 
     owners: Int[Tensor, " O"]
     codes: Int[Tensor, " O"]
@@ -65,7 +65,7 @@ class SortedTableGradients:
 
     @classmethod
     def of(cls, lookups: TableGradients, codes: Int[Tensor, " V"], shared: int) -> SortedTableGradients:
-        """With the code of each row of the table; those from `shared` on are left out."""
+        """With the code of each table row; rows with codes from `shared` on are dropped."""
         own = codes[lookups.tokens]
         order = own.argsort(stable=True)
         order = order[own[order] < shared]
@@ -74,14 +74,14 @@ class SortedTableGradients:
         return cls(*sorts, counts.cumsum(0) - counts, counts, lookups.count)
 
     def spread(self, start: int, stop: int) -> Float[Tensor, "R P"]:
-        """Some rows of the table for every vector, 0 where it has none."""
+        """Some table rows as a dense tensor for every vector, 0 where it has none."""
         first, last = int(self.starts[start]), int(self.starts[stop - 1] + self.counts[stop - 1])
         whole = self.gradients.new_zeros(self.count, stop - start, self.gradients.shape[1])
         whole[self.owners[first:last], self.codes[first:last] - start] = self.gradients[first:last]
         return whole.flatten(1)
 
     def padded(self, codes: Int[Tensor, " c"], width: int) -> tuple[Int[Tensor, "c w"], Float[Tensor, "c w D"]]:
-        """Who looks up each of some rows, and the gradients; 0 where there are fewer."""
+        """The owners and gradients of the entries of some rows, padded with 0."""
         steps = torch.arange(width, device=codes.device)
         indices = (self.starts[codes, None] + steps).clamp(max=len(self.owners) - 1)
         there = steps < self.counts[codes, None]
@@ -89,7 +89,7 @@ class SortedTableGradients:
 
 
 def add_kernel(out: Float[Tensor, "R S"], left: TableGradients, right: TableGradients) -> None:
-    """Adds the inner products of two sets of gradients of a table: dense for frequent rows, pair by pair for others."""
+    """Adds inner products of two sets of table gradients: dense for frequent rows, pair by pair for others."""
     size = int(max(left.tokens.max(), right.tokens.max())) + 1
     pairs = torch.bincount(left.tokens, minlength=size) * torch.bincount(right.tokens, minlength=size)
     order = pairs.argsort(descending=True, stable=True)
@@ -109,7 +109,7 @@ def add_kernel(out: Float[Tensor, "R S"], left: TableGradients, right: TableGrad
 def _add_pairs(
     out: Float[Tensor, "R S"], one: SortedTableGradients, other: SortedTableGradients, frequent: int
 ) -> None:
-    """Rows that about as many vectors have at once."""
+    """Rows that occur in about as many vectors, at once."""
     widths = torch.stack([_width(each.counts[frequent:]) for each in (one, other)], dim=1)
     flat, length, size = out.view(-1), out.shape[1], one.gradients.shape[1]
     for first, second in widths.unique(dim=0).tolist():  # type: ignore[no-untyped-call]

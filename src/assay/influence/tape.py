@@ -1,4 +1,4 @@
-"""Takes notes while a network reads a batch, so that one way back gives the gradient of every example."""
+"""Records parameter uses during a forward pass, so that one backward pass gives per-example gradients."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ALIKE = {torch.Tensor.to, torch.Tensor.float, torch.Tensor.double, torch.Tensor.
 
 @dataclass(frozen=True)
 class Unbatched:
-    """A tensor that no example owns, the parameter that it comes from, and what its gradients say of that."""
+    """A tensor without batch dimension that derives from a parameter, and how its gradient becomes a record."""
 
     tensor: Tensor
     name: str
@@ -35,7 +35,7 @@ class Unbatched:
 
 
 class Tape(UnfusedOps):
-    """Sees every use of a parameter: in a way that it knows, the use is noted; in another, the parameter is missed.
+    """Context manager: hooks every known use of a parameter to record its per-example gradient; notes the unknown ones.
 
     The `size` examples are the first dimension everywhere; in a matrix, it may be they and their indices.
     """
@@ -50,7 +50,7 @@ class Tape(UnfusedOps):
 
     @contextmanager
     def recording(self) -> Iterator[dict[str, list[Record]]]:
-        """What is found on one way back."""
+        """Within, the per-example gradients of one backward pass, by parameter."""
         self.found = defaultdict(list)
         yield self.found
         self.found = None
@@ -80,7 +80,7 @@ class Tape(UnfusedOps):
         return None if tensor is None else self.names.get(id(tensor))
 
     def _hook(self, tensor: Tensor, make: Make) -> None:
-        """Notes what `make` makes of the tensor's gradient, on every way back."""
+        """Registers a hook that records what `make` makes of the tensor's gradient."""
 
         def record_gradient(gradient: Tensor) -> None:
             if self.found is not None:
@@ -92,7 +92,7 @@ class Tape(UnfusedOps):
             hook(record_gradient)
 
     def _rows(self, tensor: Tensor) -> Tensor | None:
-        """The tensor with an example a row and all that belongs to it behind: [B, T, size]."""
+        """The tensor with one example a row and its positions behind: [B, T, size]."""
         if len(tensor) != self.size and (tensor.dim() != 2 or len(tensor) % self.size):
             return None
         return tensor.reshape(self.size, -1, tensor.shape[-1])
@@ -111,7 +111,7 @@ class Tape(UnfusedOps):
         transposed: bool = False,
         columns: bool = False,
     ) -> None:
-        """Notes a linear map; what comes out may stand in columns, [B, O, T]."""
+        """Records a linear map; outputs may be in columns, [B, O, T]."""
         matrix, shift, inputs = self._name(weight), self._name(bias), self._rows(x.detach())
         if inputs is None:
             self.missed |= {name for name in (matrix, shift) if name is not None}
@@ -186,7 +186,7 @@ class Tape(UnfusedOps):
         return y
 
     def recurrence(self, long: bool, x: Tensor, before: Any, weights: Any, *options: Any) -> tuple[Tensor, ...]:
-        """Step by step; the share of the states in the gates is noted through a tensor of zeros that is added."""
+        """Step by step; the recurrent weights' gradient is recorded through an added tensor of zeros."""
         if options[0] is not True or options[1] != 1 or options[4] or not options[5] or self._name(weights[1]) is None:
             self.missed |= {name for each in weights if (name := self._name(each)) is not None}
             return super().recurrence(long, x, before, weights, *options)
@@ -202,17 +202,17 @@ class Tape(UnfusedOps):
         return states, *last
 
     def _origin(self, tensor: Tensor) -> Unbatched | None:
-        """Where a tensor comes from that no example owns: a parameter, or what was made of one."""
+        """The parameter that a tensor without batch dimension derives from, or None."""
         if (name := self.names.get(id(tensor))) is not None:
             return Unbatched(tensor, name, Whole)
         return self.unbatched.get(id(tensor))
 
     def _remember(self, tensor: Tensor, name: str, make: Callable[[Tensor], Record]) -> None:
-        """Remembers such a tensor; it is kept alive, so that nothing else takes its identity."""
+        """Keeps such a tensor alive, so that no other takes its id."""
         self.unbatched[id(tensor)] = Unbatched(tensor, name, make)
 
     def _unbatched_use(self, func: Any, origins: list[Unbatched], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """A use of what has no examples: where it meets them, it is repeated for each, and the copies are noted."""
+        """An operation on a tensor without batch dimension: expanded to the batch where it meets one, and recorded."""
         first = origins[0]
         if func in ALIKE and args[0] is first.tensor:
             result = func(*args, **kwargs)
@@ -248,7 +248,7 @@ class Tape(UnfusedOps):
         return result
 
     def _repeated(self, value: Any, dims: int) -> Any:
-        """A copy for each example, the rest of its shape as it would be broadcast."""
+        """The tensor expanded to the batch, the rest of its shape as broadcasting has it."""
         origin = self._origin(value) if isinstance(value, Tensor) else None
         if origin is None or (value.dim() == dims and len(value) != 1):
             return value
@@ -256,7 +256,7 @@ class Tape(UnfusedOps):
         return self._expanded(value.reshape(shape).expand(self.size, *shape[1:]), origin)
 
     def _expanded(self, copies: Tensor, origin: Unbatched) -> Tensor:
-        """The copies; what their gradients say of each example is noted."""
+        """Records the gradient of an expanded tensor for each example."""
         own = tuple(origin.tensor.shape)
         if len(own) == copies.dim():
             own = own[1:]
@@ -270,7 +270,7 @@ class Tape(UnfusedOps):
 
 
 def _looked_up(ids: Tensor, gradient: Tensor, shape: torch.Size, blank: int) -> Rows:
-    """The rows that were looked up; that of the padding learns nothing."""
+    """The gradients of the rows that were looked up; 0 for that of the padding."""
     flat = ids.flatten(1)
     gradients = gradient.reshape(*flat.shape, shape[1])
     return Rows(flat, gradients * (flat != blank)[..., None] if blank >= 0 else gradients, shape)

@@ -1,4 +1,4 @@
-"""Tokens of training examples: how much a prediction would change if they alone were taken away."""
+"""Influence of single tokens of training examples."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OfTokens = Callable[[Setting, Vectors, Sequence[int]], list[Float[np.ndarray, "Q
 
 
 def deletion(setting: Setting, vectors: Vectors, indices: Sequence[int]) -> list[Float[np.ndarray, "Q T"]]:
-    """v · (g(z) − g(z without t)) w_z/N: the example is there, but one token is missing from it.
+    """By deletion: v · (g(z) − g(z without t)) w_z/N, the example with one token removed.
 
     The only token of an example is the example. The numbers of an example need not add up to that of the whole.
     """
@@ -42,7 +42,7 @@ def deletion(setting: Setting, vectors: Vectors, indices: Sequence[int]) -> list
 
 
 def gradient(setting: Setting, vectors: Vectors, indices: Sequence[int]) -> list[Float[np.ndarray, "Q T"]]:
-    """x_t · ∂(v · g(z))/∂x_t w_z/N: the same to first order, were the token's embedding 0."""
+    """By gradient: x_t · ∂(v · g(z))/∂x_t w_z/N, a first-order approximation of the embedding set to 0."""
     rows = [setting.train[index] for index in indices]
     found: list[Float[np.ndarray, "Q T"]] = [np.zeros((0, 0))] * len(rows)
     with progress.bar() as shown:
@@ -60,7 +60,7 @@ OF_TOKENS: dict[str, OfTokens] = {"deletion": deletion, "gradient": gradient}
 
 
 def without(row: Tokenised, token: int) -> Tokenised:
-    """The same example, of which one token is missing."""
+    """The example without one token."""
     kept = torch.arange(len(row.ids)) != token
     return replace(
         row,

@@ -1,4 +1,4 @@
-"""What each example changed in the last layer while the model learnt."""
+"""TracIn for the last layer alone."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class TracInFast:
     steps: bool = True
 
     def unfit(self, setting: Setting) -> str | None:
-        """It goes through the training again, and there must be a last layer."""
+        """Where the training is unknown, or there is no last linear layer."""
         return UNKNOWN_TRAINING if setting.training_run is None else headless(setting)
 
     def __call__(self, setting: Setting) -> Influence:
@@ -42,7 +42,7 @@ class TracInFast:
         return Influence(found * shares(setting), covered, notes=notes)
 
     def own(self, setting: Setting) -> Float[np.ndarray, " N"]:
-        """The rise of each loss without what the example itself changed in the last layer."""
+        """The rise of each loss without the example's own contributions to the last layer."""
         last, found = head(setting), np.zeros(len(setting.train))
         for length, each in self._passed(setting):
             features, own = _at_head(each, last, False)
@@ -58,7 +58,7 @@ AtHead = tuple[Float[np.ndarray, "_ F"], Float[np.ndarray, "_ C"]]
 
 
 def _at_head(setting: Setting, last: Head, asked: bool) -> AtHead:
-    """What the last layer reads of the queries or of the training rows, and the gradients of what comes out."""
+    """Inputs of the last layer and gradients of its outputs, for the queries or the training rows."""
     rows = setting.queries if asked else setting.train
     features, logits = read_by_head(setting, rows, last.weight)
     classes = setting.classes if asked else np.array([row.label for row in rows])
@@ -67,5 +67,5 @@ def _at_head(setting: Setting, last: Head, asked: bool) -> AtHead:
 
 
 def _products(last: Head, left: AtHead, right: AtHead) -> Float[np.ndarray, "Q N"]:
-    """The products of gradients of the last layer."""
+    """Products of the last layer's gradients."""
     return np.asarray((left[1] @ right[1].T) * (left[0] @ right[0].T + (last.bias is not None)))

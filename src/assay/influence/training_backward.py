@@ -1,4 +1,4 @@
-"""The way back through training, one step after the other: what each step did to some targets in the end."""
+"""Backward pass through a whole training, step by step: the gradient of targets by the weight of each example."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ ALIKE = 0.1  # how far a gradient that is computed again may be from what it was
 
 
 class SafeNorms(UnfusedOps):
-    """While it is entered, the length of a vector of zeros, as that of padding, has second derivatives: none."""
+    """Context manager: makes norm() twice differentiable at 0.
+
+    The norm of a vector of zeros, such as the embedding of padding, has no second derivative; here it has 0.
+    """
 
     def __torch_function__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -47,7 +50,7 @@ def length(vectors: Tensor, dim: int) -> Tensor:
 
 @dataclass
 class BackwardPass:
-    """The adjoints of some targets by all that learns, taken back through training step by step."""
+    """Reverse-mode differentiation of a training: adjoints of some targets, taken back one step at a time."""
 
     learner: Learner
     trace: Trace
@@ -56,7 +59,7 @@ class BackwardPass:
 
     @classmethod
     def of(cls, learner: Learner, trace: Trace, asked: Mapping[str, Tensor]) -> BackwardPass:
-        """After the last step."""
+        """The adjoints after the last step, from the gradients of the targets."""
         count = len(next(iter(asked.values())))
         adjoints = {}
         for name, each in learner.parameters.items():
@@ -67,7 +70,7 @@ class BackwardPass:
         return cls(learner, trace, adjoints)
 
     def step(self, number: int, before: State, after: State) -> Float[np.ndarray, "Q n"]:
-        """Goes one step back; returns the adjoints by the weights of the examples of that step."""
+        """Goes one step back; returns the gradient of the targets by the weight of each example in that step."""
         self.learner.put(before)
         group = self.trace.groups[number]
         like = next(iter(self.learner.parameters.values()))
@@ -91,7 +94,7 @@ class BackwardPass:
         return found
 
     def _gradient(self, micro_batch: MicroBatch, shares: Tensor, twice: bool) -> dict[str, Tensor]:
-        """The gradient of a micro_batch of a step, as training computes it; what it does not reach is left out."""
+        """The gradient of one micro-batch as training computes it; parameters that it does not reach are left out."""
         parameters = self.learner.parameters
         with SafeNorms(), torch.enable_grad():
             losses = self.learner.losses(micro_batch)
@@ -100,7 +103,7 @@ class BackwardPass:
         return {name: each for name, each in zip(parameters, found, strict=True) if each is not None}
 
     def _through_optimiser(self, raw: Mapping[str, Tensor], before: State, after: State) -> dict[str, Tensor]:
-        """The adjoints by the gradients of a step; those by what was before it are put in place but for them."""
+        """Backward through optimiser and clipping: updates the adjoints, returns those of the gradients."""
         limit = self.learner.training_run.training.clip
         share = shrinkage({name: each[None] for name, each in raw.items()}, limit)
         clipped, wanted, rules = {name: each * share for name, each in raw.items()}, {}, self.learner.rules
@@ -112,7 +115,7 @@ class BackwardPass:
         return clipping_backward(raw, wanted, limit)
 
     def _compare(self, clipped: Mapping[str, Tensor], before: State, after: State) -> None:
-        """Refuses to go on where the gradient is another than it was, because dropout could not be thrown again."""
+        """Raises where the recomputed gradient differs from that of the training, as dropout could not be repeated."""
         rules = self.learner.rules
         apart = [
             (rules[name].step(before[name], each).mean - after[name].mean).norm() / (1 - rules[name].betas[0])
@@ -129,7 +132,7 @@ class BackwardPass:
     def _through_gradient(
         self, graph: Mapping[str, Tensor], wanted: Mapping[str, Tensor], shares: Tensor
     ) -> Float[np.ndarray, "Q n"]:
-        """Adds what goes through the gradient to the adjoints by parameters; returns those by the shares."""
+        """Adds to the adjoints what passes through the gradient (a second derivative); returns those of the shares."""
         parameters = self.learner.parameters
         found = torch.autograd.grad(
             list(graph.values()),

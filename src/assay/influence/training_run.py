@@ -1,4 +1,4 @@
-"""How a model was trained, to be gone through again: as it was, or with some examples left out."""
+"""Training run: everything needed to repeat a training exactly, or without some examples."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Watch = Callable[[int, TextModel, torch.optim.Optimizer], None]
 
 @dataclass(frozen=True)
 class TrainingRun:
-    """The network as it was before training, the rows, and all options; `learn` ends in the same weights every time."""
+    """A network before training, its rows and all options; `learn` ends in the same weights every time."""
 
     network: TextModel
     rows: Sequence[Tokenised]
@@ -41,7 +41,7 @@ class TrainingRun:
 
     @classmethod
     def of(cls, model: Opened, corpus: Corpus) -> TrainingRun:
-        """The training of a model that was made here from this corpus."""
+        """The training run of a model that was trained by this package on this corpus."""
         rows, _, _ = learnable(corpus, model.tokeniser, model.tokeniser.options.longest)
         epochs = int(model.history.get("best_epoch", 0))
         if isinstance(model, Trained) and "recipe" in model.history:
@@ -57,7 +57,7 @@ class TrainingRun:
         )
 
     def learn(self, shares: Float[np.ndarray, " N"] | None = None, watch: Watch | None = None) -> TextModel:
-        """A network trained as before; `shares` says how much the loss of each row counts, 0 where it is left out."""
+        """Trains; `shares` are weights of the rows in the loss, 0 where a row is left out."""
         network = deepcopy(self.network)
         with torch.random.fork_rng():
             learning = Learning(self.training, heads(network, self.training))
@@ -75,7 +75,7 @@ class TrainingRun:
         return network.eval()
 
     def groups(self) -> Iterator[Int[np.ndarray, " n"]]:
-        """The rows of each step, in the order of the training; dropout is as it was while they are gone through."""
+        """The rows of each step in the order of the training; restores the random state, so dropout is repeated."""
         lengths = np.array([len(row.ids) for row in self.rows])
         for epoch in range(self.epochs):
             yield from begun(epoch, lengths, self.training)
@@ -92,7 +92,7 @@ class TrainingRun:
         return np.ones(len(labels)) if weights is None else weights.double().cpu().numpy()[labels]
 
     def decay(self) -> dict[str, float]:
-        """The strength of L2 of each parameter."""
+        """The strength of L2 regularisation of each parameter."""
         names = [name for name, each in self.network.named_parameters() if each.requires_grad]
         embedding = self.training.decay if self.training.decay_embeddings else 0.0
         return {name: embedding if name.startswith("embedding.") else self.training.decay for name in names}

@@ -1,4 +1,4 @@
-"""A model as a linear one in projected gradients, in which to leave an example out is one Newton step."""
+"""TRAK: a linearised model in projected gradients, where leaving an example out is one Newton step."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Trak:
         return Signs.drawn(setting.parameters, self.size, seed)
 
     def _networks(self, setting: Setting) -> list[TextModel]:
-        """The model, and others that learnt in other orders."""
+        """The model, and others trained with other seeds."""
         others = []
         for number in range(1, self.models):
             training_run = training_run_of(setting)
@@ -79,7 +79,7 @@ class Trak:
     def _one(
         self, setting: Setting, seed: int, damping: float
     ) -> tuple[Float[np.ndarray, "Q N"], Float[np.ndarray, " N"]]:
-        """What one model says: the products in the metric of the curvature, and what each example lacks to be sure."""
+        """Scores by one model: products in the curvature's metric, and 1 − p of each example's label."""
         signs = self._signs(setting, seed)
         learnt, shares = _features(setting, signs)
         asked = np.zeros((len(setting.queries), self.size))
@@ -92,14 +92,14 @@ class Trak:
     def _inverse(
         self, setting: Setting, learnt: Float[np.ndarray, "N K"], shares: Float[np.ndarray, " N"], damping: float
     ) -> Float[np.ndarray, "K K"]:
-        """The inverse of N times the damped curvature of the mean loss."""
+        """The inverse of N times the damped Gauss–Newton curvature of the mean loss."""
         bent = float((setting.weights * shares * (1 - shares)).mean())
         curvature = bent * learnt.T @ learnt + len(learnt) * damping * np.eye(self.size)
         return np.linalg.pinv(curvature, rcond=1e-12, hermitian=True)
 
 
 def _features(setting: Setting, signs: Signs) -> tuple[Float[np.ndarray, "N K"], Float[np.ndarray, " N"]]:
-    """The projected gradients of the margins of the training rows, and the probabilities of their labels."""
+    """Projected gradients of the training rows' margins, and the probabilities of their labels."""
     size = next(iter(signs.rows.values())).shape[1]
     found, shares = np.zeros((len(setting.train), size)), np.zeros(len(setting.train))
     for indices, batch in setting.batches(setting.train):

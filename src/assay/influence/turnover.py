@@ -1,4 +1,4 @@
-"""Turn-over dropout: each training example teaches one part of a network, and the rest has not seen it."""
+"""Turn-over dropout: a dropout mask for each training example, so that part of the network never learns from it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CELLS = 2**22  # logits held at once
 
 @dataclass(frozen=True)
 class TurnoverDropout:
-    """The target of a query in the part of the network that has not seen an example, less that in the part that has.
+    """The query's target in the subnetwork that never saw an example, less that in the one that did.
 
     Kobayashi et al. (2020), Efficient estimation of influence of a training instance. While the network learns from
     an example, the same units of what the decoder reads are always switched off, drawn by the example's number; the
@@ -57,14 +57,14 @@ class TurnoverDropout:
         return None
 
     def masks(self, numbers: Int[np.ndarray, " N"], units: int) -> Bool[np.ndarray, "N P"]:
-        """The units that learn from each example, by its number; the same ones whenever they are asked for."""
+        """The dropout mask of each example, a hash of its number."""
         rows, columns = numbers.astype(np.uint64)[:, None], np.arange(units, dtype=np.uint64)[None]
         with np.errstate(over="ignore"):
             drawn = mixed(mixed(mixed(np.full((1, 1), self.seed, dtype=np.uint64)) ^ rows) ^ columns)
         return drawn < np.uint64(int(self.keep * 2**64))
 
     def train(self, training_run: TrainingRun) -> Network:
-        """A network that went through the training_run with turn-over dropout."""
+        """Trains a network with turn-over dropout."""
         if not isinstance(training_run.network, Network):
             raise AssayError("Turn-over dropout needs a network of ours, with a linear decoder.")
         with torch.random.fork_rng(), progress.bar() as shown:
@@ -99,14 +99,14 @@ class TurnoverDropout:
         return Influence(scores.mean(0), network.decoder.weight.numel() / network.parameter_count, errors, notes)
 
     def _made(self, training_run: TrainingRun | None) -> Iterator[tuple[TurnoverDropout, Network]]:
-        """Networks that are trained now, each with the masks of its own."""
+        """Networks trained now, each with its own masks."""
         assert training_run is not None
         for number in range(self.networks):
             method = replace(self, seed=self.seed + number)
             yield method, method.train(training_run)
 
     def _scores(self, setting: Setting, network: Network) -> Float[np.ndarray, "Q N"]:
-        """The scores by one network that was trained with these masks."""
+        """Scores by one network that was trained with these masks."""
         decoder = network.decoder
         on = torch.from_numpy(self.masks(np.arange(len(setting.train)), decoder.in_features)).to(decoder.weight)
         scores = np.zeros((len(setting.queries), len(setting.train)))
@@ -126,7 +126,7 @@ class TurnoverDropout:
 
 @torch.no_grad()
 def decoded(decoder: nn.Linear, pooled: Float[Tensor, "n P"], on: Float[Tensor, "N P"]) -> Float[Tensor, "n N C"]:
-    """The logits of each query with each choice of units, without the bias."""
+    """The logits of each query under each mask, without the bias."""
     return torch.stack([(pooled * row) @ on.T for row in decoder.weight], dim=-1)
 
 
@@ -134,7 +134,7 @@ Pooled = tuple[Int[np.ndarray, " n"], Float[Tensor, "n P"], Float[Tensor, "n 1 C
 
 
 def _pooled(network: Network, setting: Setting) -> Iterator[Pooled]:
-    """Some queries, what the decoder reads of each, and what is added to its logits whatever it reads."""
+    """Batches of queries: indices, inputs of the decoder, and what is added to its logits (bias and more)."""
     for indices, batch in setting.batches(setting.queries):
         with torch.no_grad():
             states = network.states(network.embed(batch), batch)
@@ -147,7 +147,7 @@ def _pooled(network: Network, setting: Setting) -> Iterator[Pooled]:
 
 @contextmanager
 def switched(decoder: nn.Linear, units: Float[Tensor, "*n P"]) -> Iterator[None]:
-    """While it is entered, the decoder reads its inputs times these numbers."""
+    """Context manager: multiplies the inputs of the decoder by these numbers."""
     hook = decoder.register_forward_pre_hook(lambda _, inputs: (inputs[0] * units.to(inputs[0]),))
     try:
         yield
@@ -156,7 +156,7 @@ def switched(decoder: nn.Linear, units: Float[Tensor, "*n P"]) -> Iterator[None]
 
 
 def mixed(numbers: np.ndarray) -> np.ndarray:
-    """Numbers of 64 bits that look random; Steele et al. (2014), SplitMix."""
+    """A 64-bit hash of integers; Steele et al. (2014), SplitMix."""
     numbers = numbers + np.uint64(0x9E3779B97F4A7C15)
     numbers = (numbers ^ (numbers >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     numbers = (numbers ^ (numbers >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

@@ -1,4 +1,6 @@
-"""Recurrence and attention in plain operations, which can be differentiated twice, forwards, and many at once.
+"""Replaces fused LSTM/GRU/attention kernels by differentiable primitives.
+
+Fused kernels are faster, but some lack second derivatives, forward mode or vmap on one device or another.
 
 The fused ones are faster but lack one or another of these, on one device or another.
 """
@@ -21,7 +23,7 @@ Steps = Float[Tensor, "B T G"]
 
 
 class UnfusedOps(TorchFunctionMode):
-    """While it is entered, LSTMs, GRUs and scaled dot-product attention are computed step by step."""
+    """Context manager: computes LSTMs, GRUs and scaled dot-product attention by differentiable primitives."""
 
     def __torch_function__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -48,7 +50,7 @@ class UnfusedOps(TorchFunctionMode):
         both: bool,
         batch_first: bool,
     ) -> tuple[Tensor, ...]:
-        """What torch.lstm or torch.gru returns."""
+        """The same result as torch.lstm or torch.gru."""
         if layers != 1 or both or not bias or not isinstance(batch_first, bool):
             raise AssayError("Only recurrent layers of one direction, one layer and with a bias are read step by step.")
         rows = x if batch_first else x.transpose(0, 1)
@@ -58,7 +60,7 @@ class UnfusedOps(TorchFunctionMode):
         return (states if batch_first else states.transpose(0, 1), *last)
 
     def linear(self, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-        """A linear map; those who take notes do it here."""
+        """A linear map; subclasses record it here."""
         return F.linear(x, weight, bias)
 
 
@@ -66,7 +68,7 @@ Recur = Callable[[Tensor], Tensor]
 
 
 def lstm(given: Steps, before: Any, recur: Recur) -> tuple[Tensor, tuple[Tensor, ...]]:
-    """The states, the last of them and the last memory, from the inputs' share of all gates."""
+    """Hidden states, the last hidden state and the last cell state, from the inputs' share of the gates."""
     state, memory = (each.squeeze(0) for each in before)
     states = []
     for slots in given.unbind(1):
@@ -78,6 +80,7 @@ def lstm(given: Steps, before: Any, recur: Recur) -> tuple[Tensor, tuple[Tensor,
 
 
 def gru(given: Steps, before: Any, recur: Recur) -> tuple[Tensor, tuple[Tensor, ...]]:
+    """Hidden states and the last one, from the inputs' share of the gates."""
     state = before.squeeze(0)
     states = []
     for slots in given.unbind(1):
@@ -100,7 +103,7 @@ def attention(
     scale: float | None = None,
     enable_gqa: bool = False,
 ) -> Tensor:
-    """What the function of PyTorch of the same arguments returns."""
+    """The same result as torch's scaled_dot_product_attention."""
     if enable_gqa:
         times = query.shape[-3] // key.shape[-3]
         key, value = key.repeat_interleave(times, -3), value.repeat_interleave(times, -3)

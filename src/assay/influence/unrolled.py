@@ -1,4 +1,4 @@
-"""What every training example did to each answer, by the derivative through the whole training."""
+"""Unrolled differentiation: the gradient of each answer by the weight of each training example, through training."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class Unrolled:
 def _unrolled(
     setting: Setting, learner: Learner, trace: Trace, advance: Callable[[], None]
 ) -> tuple[Float[np.ndarray, "Q N"], float]:
-    """The scores of some queries, and how far a gradient that was computed again was from what it had been."""
+    """Scores of some queries, and the largest relative error of a recomputed gradient."""
     scores = np.zeros((len(setting.queries), len(setting.train)))
     back = BackwardPass.of(learner, trace, query_gradients(setting))
     for start, states in trace.stretches(learner):
@@ -93,7 +93,7 @@ def _unrolled(
 
 
 def _check(again: nn.Module, network: nn.Module) -> None:
-    """Refuses to unroll a training that did not make this network."""
+    """Raises where repeated training does not end in this network."""
     pairs = [
         (own.detach().double(), other.detach().double())
         for own, other in zip(network.parameters(), again.parameters(), strict=True)

@@ -1,4 +1,4 @@
-"""The curvature inverted in the space of outputs: U rows of the Jacobian, W their curvature, K = U D⁻¹ Uᵀ."""
+"""Inverse curvature in dual form (Woodbury): U is the Jacobian by outputs, W their curvature, K = U D⁻¹ Uᵀ."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Blocks = Float[Tensor, "N K K"]
 
 @dataclass(frozen=True)
 class Solved:
-    """For G = Uᵀ W U + D; S is the root of W, and M = 1 + S K S."""
+    """The factorised dual system of G = Uᵀ W U + D; S is the root of W, and M = 1 + S K S."""
 
     kernel: Float[Tensor, "R R"]
     outputs: Outputs
@@ -72,7 +72,7 @@ class Solved:
 
 
 def _times(blocks: Blocks, matrix: Float[Tensor, "R Q"]) -> Float[Tensor, "R Q"]:
-    """A matrix of blocks on its diagonal times another."""
+    """A block-diagonal matrix times another."""
     return (blocks @ matrix.reshape(len(blocks), blocks.shape[1], -1)).reshape(matrix.shape)
 
 
@@ -86,7 +86,7 @@ def _against(reached: Float[Tensor, "Q R"], gradients: Float[Tensor, "N K"]) -> 
 
 
 def _diagonal_blocks(matrix: Float[Tensor, "R R"], count: int) -> Blocks:
-    """The blocks on the diagonal."""
+    """The diagonal blocks."""
     width = len(matrix) // count
     return matrix.view(count, width, count, width).diagonal(dim1=0, dim2=2).permute(2, 0, 1)
 

@@ -1,4 +1,4 @@
-"""Training over likenesses to landmarks, with early stopping."""
+"""Training over similarities to landmarks, with early stopping."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ Goals = Shaped[Tensor, "N ..."]
 
 
 class LikenessLayer(nn.Module):
-    """The likeness of texts to the landmarks of all sets: known numbers, or from word vectors that are being trained.
+    """Similarity of texts to the landmarks of all sets: precomputed, or from word vectors that are trained.
+
+    Texts are given by their indices.
 
     Texts are named by their indices.
     """
@@ -41,7 +43,7 @@ class LikenessLayer(nn.Module):
 def fit(
     network: LandmarkNetwork, front: LikenessLayer, goals: Goals, dev: Int[np.ndarray, " D"], training: Training
 ) -> dict[str, object]:
-    """Trains network and word vectors in place on all indices but `dev`; the weights of the best epoch are kept."""
+    """Trains network and word vectors in place on all indices but `dev`, and restores the weights of the best epoch."""
     learner = nn.ModuleDict({"network": network, "front": front})
     train = np.setdiff1d(np.arange(len(goals)), dev)
     weights = _class_weights(goals[train], training)
@@ -76,7 +78,7 @@ def fit(
 
 
 def lost(logits: Float[Tensor, "B C"], goals: Goals, weights: Float[Tensor, " C"] | None = None) -> Float[Tensor, ""]:
-    """The cross-entropy of classes, or the mean squared error of logits, less what all classes have in common."""
+    """The loss: cross-entropy of classes, or the mean squared error of centred logits."""
     if goals.dim() == 1:
         return F.cross_entropy(logits, goals, weights)
     return F.mse_loss(logits - logits.mean(-1, keepdim=True), goals - goals.mean(-1, keepdim=True))
@@ -84,7 +86,7 @@ def lost(logits: Float[Tensor, "B C"], goals: Goals, weights: Float[Tensor, " C"
 
 @torch.no_grad()
 def _judged(learner: nn.ModuleDict, goals: Goals, dev: Int[np.ndarray, " D"]) -> tuple[float, float]:
-    """The share of right classes, or of classes as they are to be learnt, and minus the loss."""
+    """Accuracy (or agreement with the logits to be learnt) on dev texts, and minus the loss."""
     learner.eval()
     indices = torch.from_numpy(dev).to(goals.device)
     logits = learner["network"](learner["front"](indices))

@@ -1,4 +1,4 @@
-"""Which landmarks the logits come from, by layer-wise relevance propagation (Croce et al., 2019)."""
+"""Relevance of landmarks for the logits, by layer-wise relevance propagation (Croce et al., 2019)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from assay.influence.landmarks.network import ACTIVATIONS, LandmarkNetwork
 
 @torch.no_grad()
 def relevance(network: LandmarkNetwork, likeness: Float[Tensor, "B M"], epsilon: float = 0.0) -> Float[Tensor, "B C M"]:
-    """The part of each logit that each landmark has, by the ε rule (Bach et al., 2015).
+    """The share of each logit that each landmark has, by the ε rule (Bach et al., 2015).
 
     With ε = 0 and without biases the parts sum to the logit; biases keep their share. Of a centred network, the part is
     that of what a landmark is more alike than usual.
@@ -36,16 +36,16 @@ def relevance(network: LandmarkNetwork, likeness: Float[Tensor, "B M"], epsilon:
 
 
 def _kept(sums: Float[Tensor, "B K"], epsilon: float) -> Float[Tensor, "B K"]:
-    """z / (z + ε sign z)."""
+    """The factor z / (z + ε sign z)."""
     return sums.abs() / (sums.abs() + epsilon) if epsilon else torch.ones_like(sums)
 
 
 def _activated(sums: Float[Tensor, "B K"], made: Float[Tensor, "B K"], epsilon: float) -> Float[Tensor, "B K"]:
-    """What an activation made of z, as a multiple of z + ε sign z."""
+    """The activation of z divided by z + ε sign z."""
     return made / (sums + epsilon * sums.sign()).where(sums != 0, 1.0)
 
 
 def contrast(values: Float[Tensor, "B C *M"], classes: Int[Tensor, " B"]) -> Float[Tensor, " B *M"]:
-    """The values of a class, less the mean of those of all others: what all share decides nothing."""
+    """The values of a class less the mean over all others: what all share decides nothing."""
     own, count = values[torch.arange(len(values), device=values.device), classes], values.shape[1]
     return own - (values.sum(1) - own) / max(1, count - 1)

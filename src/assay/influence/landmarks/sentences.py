@@ -1,4 +1,4 @@
-"""Why, in a sentence: the training texts that a text reminds the model of (Croce et al., 2019)."""
+"""Explanations as a sentence: the training texts that a text reminds the model of (Croce et al., 2019)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _listed(texts: Sequence[Named]) -> str:
 
 
 def because(model: LandmarkModel, text: str, count: int = 1, contrast: bool = False, objection: bool = False) -> str:
-    """Why the model answers as it does about a text: the landmarks that speak most for its answer.
+    """The sentence that explains the answer to a text by the landmarks that speak most for it.
 
     With `contrast`, also the one of another class that it is less like than usual and that speaks most for the answer;
     with `objection`, the one that it is like and that speaks most against it.

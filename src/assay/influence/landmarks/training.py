@@ -1,4 +1,4 @@
-"""From texts and their classes to a landmark classifier."""
+"""Trains landmark classifiers from texts and their classes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def train(
     logits: Float[np.ndarray, "N C"] | None = None,
     device: str = "cpu",
 ) -> LandmarkModel:
-    """The classifier that learns the classes of these texts, or where they are given, the logits of a network for them.
+    """Trains a classifier on labels or, where given, on the logits of a network for these texts.
 
     Training stops by the `dev` texts; without any, by one tenth of the texts, of which none is a landmark.
     """
@@ -54,14 +54,14 @@ def train(
 
 
 def _tenth(count: int, seed: int) -> Int[np.ndarray, " D"]:
-    """The indices of one tenth, drawn at random."""
+    """Indices of a random tenth."""
     return np.sort(np.random.default_rng(seed).permutation(count)[: max(1, count // 10)])
 
 
 def _sets(
     recipe: LandmarkRecipe, texts: Sequence[Passage], labels: Int[np.ndarray, " N"], own: Int[np.ndarray, " n"]
 ) -> list[LandmarkSet]:
-    """The sets of landmarks of all kernels, from the texts at the indices that are `own`."""
+    """The landmark sets of all kernels, from the texts at the indices `own`."""
     read, found = [texts[index] for index in own], []
     for number, kernel in enumerate(recipe.kernels):
         fitted = kernel.fit(read)
@@ -79,7 +79,7 @@ def _drawn(
     own: Int[np.ndarray, " n"],
     seed: int,
 ) -> LandmarkSet:
-    """The landmarks of one set."""
+    """Chooses the landmarks of one set."""
 
     def column(index: int) -> Float[np.ndarray, " n"]:
         return kernel(texts, [texts[index]])[:, 0]
@@ -91,7 +91,7 @@ def _drawn(
 def _part(
     landmarks: LandmarkSet, texts: Sequence[Passage], joint: bool, device: str
 ) -> Float[Tensor, "N M"] | tuple[TrainedVectors, Tensor, Tensor]:
-    """What the network is to read of all texts: numbers, or what they are made of where that is trained."""
+    """Similarities of all texts to one set, or what they are computed from where word vectors are trained."""
     kernel = landmarks.kernel
     if joint and isinstance(kernel, WordVectors):
         table = torch.from_numpy(kernel.vectors).float()
@@ -102,7 +102,7 @@ def _part(
 
 
 def _learnt(sets: Sequence[LandmarkSet], front: fitting.LikenessLayer) -> list[LandmarkSet]:
-    """The sets with the word vectors as they are now."""
+    """The sets with trained word vectors."""
     tables = iter([each.table.detach().double().cpu().numpy() for each in front.trained])  # type: ignore[operator]
     return [
         each

@@ -1,4 +1,4 @@
-"""Kernels that count: bags of words, and stretches of words or characters."""
+"""Spectrum kernels: bags of words, and n-grams of words or characters."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Stretch = tuple[Unit, ...]
 
 @dataclass(frozen=True)
 class Spectrum:
-    """The stretches of neighbouring words or characters that two texts share (Leslie et al., 2002), as a cosine.
+    """The n-grams of words or characters that two texts share (Leslie et al., 2002), as a cosine.
 
     With stretches of one word it is a bag of words. By "rarity" a count is weighted by 1 + ln((1 + N) / (1 + n)) for n
     of N texts that have the stretch (tf-idf). Only stretches of the texts that were learnt from count.
@@ -56,7 +56,7 @@ class Spectrum:
         return normalised(products, _squared(a), _squared(b)) if self.cosine else products
 
     def features(self, texts: Sequence[Passage]) -> sparse.csr_array:
-        """The weighted counts, a row a text and a column a stretch."""
+        """The weighted counts, a row a text and a column an n-gram."""
         if self.weights is None:
             raise AssayError("A kernel that counts must know which stretches there are; call its fit(texts) first.")
         columns: list[int] = []

@@ -1,4 +1,4 @@
-"""Kernels over words or characters in their order, with gaps: the nearest to trees that needs no parser."""
+"""Subsequence kernels over words or characters in order, with gaps: nearest to tree kernels without a parser."""
 
 from __future__ import annotations
 

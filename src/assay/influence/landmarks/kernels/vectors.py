@@ -1,4 +1,4 @@
-"""Kernels over vectors: the mean of a text's word vectors, or what a network makes of it."""
+"""Kernels over vectors: a text's mean word vector, or its representation in a network."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LEAST = 1e-12  # a shorter vector has no direction
 def likeness(
     left: Float[Tensor, "N D"], right: Float[Tensor, "M D"], shape: str = "cosine", width: float = 1.0
 ) -> Float[Tensor, "N M"]:
-    """The cosines of vectors, or exp(−‖a − b‖² / (2 width²)) of their directions; it can be differentiated."""
+    """Cosine or RBF similarity of vectors, exp(−‖a − b‖² / (2 width²)) of their directions; differentiable."""
     if shape not in SHAPES:
         raise unknown("shape", shape, SHAPES)
     a, b = (nn.functional.normalize(each, dim=-1, eps=LEAST) for each in (left, right))
@@ -39,7 +39,7 @@ def likeness(
 
 @dataclass(frozen=True)
 class WordVectors:
-    """How alike the mean word vectors of two texts are: GloVe's, random ones to be trained, or a table over `words`."""
+    """Similarity of mean word vectors: GloVe's, random ones to be trained, or a table over `words`."""
 
     shape: str = "cosine"
     width: float = 1.0
@@ -58,7 +58,7 @@ class WordVectors:
             raise AssayError("The width of a kernel is a number above 0, and vectors have a size from 1.")
 
     def fit(self, texts: Sequence[Passage]) -> WordVectors:
-        """Where there is no table, a vector for every word of these texts that has one."""
+        """Loads a vector for every word of these texts that has one, where there is no table."""
         if self.table is not None:
             return self
         words = sorted({each for text in texts for each in units(text)}, key=repr)
@@ -73,18 +73,18 @@ class WordVectors:
         return likeness(a, b, self.shape, self.width).numpy()
 
     def means(self, texts: Sequence[Passage]) -> Float[Tensor, "N D"]:
-        """The mean vector of each text, 0 where it has no word that has one."""
+        """The mean vector of each text, 0 where none of its words has one."""
         return mean_vectors(torch.from_numpy(self.vectors).double(), *self.read(texts))
 
     @property
     def vectors(self) -> Float[np.ndarray, "V D"]:
-        """The table; it must be there."""
+        """The table; raises where there is none."""
         if self.table is None or self.words is None:
             raise AssayError("A kernel over word vectors must know them; call its fit(texts) first.")
         return self.table
 
     def read(self, texts: Sequence[Passage]) -> tuple[Int[Tensor, "N T"], Bool[Tensor, "N T"]]:
-        """The rows of the table that each text reads, and which indices are real."""
+        """Table rows of each text, padded, and the mask of real positions."""
         rows = [[index for each in units(text) if (index := self._indices.get(each)) is not None] for text in texts]
         ids = torch.zeros(len(rows), max([1, *map(len, rows)]), dtype=torch.long)
         for index, row in enumerate(rows):
@@ -107,7 +107,7 @@ def mean_vectors(
 
 @dataclass(frozen=True)
 class Represented:
-    """How alike a network finds two rows of word ids: by what its last linear layer reads."""
+    """Similarity of two rows of word ids in a network: of the inputs of its last linear layer."""
 
     network: TextModel | None = field(default=None, repr=False, compare=False)
     shape: str = "cosine"
@@ -125,7 +125,7 @@ class Represented:
 
 @torch.no_grad()
 def represented(network: TextModel, rows: Sequence[Passage]) -> Float[Tensor, "N D"]:
-    """What the last linear layer that is called reads of each row."""
+    """The inputs of the last linear layer for each row."""
     read = [row for row in rows if isinstance(row, Tokenised)]
     if len(read) < len(rows):
         raise AssayError("A network reads rows of word ids; tokenise the texts for it first.")
