@@ -1,4 +1,4 @@
-"""One model, many askers: calls are answered one by one, and too many at once are sent away."""
+"""Serialises calls to a model; raises Busy (503) when full."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ Answer = TypeVar("Answer")
 
 
 class Busy(Exception):
-    """More wait than there is room for."""
+    """The queue of a model is full."""
 
 
-class Desk:
-    """A worker for all calls to models: torch would only share the same processors among several."""
+class ModelQueue:
+    """One worker thread for all calls to models; more threads would only compete for the same cores."""
 
     def __init__(self, waiting: int) -> None:
         self._room = waiting
         self._taken = 0
         self._worker = ThreadPoolExecutor(1, "model")
 
-    async def ask(self, call: Callable[[], Answer]) -> Answer:
-        """What the call returns, once those before it are done."""
+    async def run(self, call: Callable[[], Answer]) -> Answer:
+        """Waits for earlier calls, runs this one, and returns its result."""
         if self._taken >= self._room:
             raise Busy
         self._taken += 1

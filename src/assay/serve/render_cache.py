@@ -1,4 +1,4 @@
-"""Reports, comparisons and figures of runs, made when they are asked for and kept for the next time."""
+"""Renders reports, comparisons and figures of runs on request, and caches them."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from assay.records import Record
 from assay.report.canvas import Figure, save, svg
 from assay.report.plots import FIGURES
 from assay.report.words import FIGURES as FIGURES_OF
-from assay.serve.kept import Kept
 from assay.serve.library import Run
+from assay.serve.lru_cache import LruCache
 from assay.serve.safety import POLICY
 
 KINDS = {"svg": "image/svg+xml", "png": "image/png", "pdf": "application/pdf"}
@@ -24,15 +24,15 @@ INKS = """<style>svg { color: #26242e } @media (prefers-color-scheme: dark) { sv
 """In a page's image nothing of the page's colours is known but whether they are dark."""
 
 
-class Gallery:
-    """One drawer at a time: the library behind the figures is not made for several."""
+class RenderCache:
+    """Caches of rendered pages, figures and images; renders one at a time, as the plotting library needs."""
 
     def __init__(self) -> None:
         self._drawing = threading.RLock()
-        self._records: Kept[Record] = Kept(256 * MEGABYTE, lambda record: record.instances.nbytes)
-        self._figures: Kept[Figure | None] = Kept(200, lambda figure: 1)
-        self._images: Kept[bytes] = Kept(32 * MEGABYTE, len)
-        self._pages: Kept[str] = Kept(64 * MEGABYTE, len)
+        self._records: LruCache[Record] = LruCache(256 * MEGABYTE, lambda record: record.instances.nbytes)
+        self._figures: LruCache[Figure | None] = LruCache(200, lambda figure: 1)
+        self._images: LruCache[bytes] = LruCache(32 * MEGABYTE, len)
+        self._pages: LruCache[str] = LruCache(64 * MEGABYTE, len)
 
     def report(self, run: Run) -> str:
         """The report of a run as one page."""
@@ -59,7 +59,7 @@ class Gallery:
         return self._records.get((run.id, run.stamp), lambda: run.judged(every_row=True))
 
     def shown(self, run: Run, name: str) -> bytes | None:
-        """The figure as an SVG for a page, dark on light or light on dark as the page is."""
+        """The figure as an SVG for a page; it follows the page's light or dark scheme."""
         with self._drawing:
             figure = self.figure(run, name)
             if figure is None:
@@ -82,7 +82,7 @@ def figures_of(run: Run) -> list[str]:
 
 
 def policy_of(page: str) -> str:
-    """What a page made by a report may do, by its own word; without one as little as any other page."""
+    """The Content-Security-Policy of a report page, from its own meta element; else that of the app."""
     said = META.search(page)
     return f"{html.unescape(said[1])}; frame-ancestors 'none'" if said else POLICY
 

@@ -1,4 +1,4 @@
-"""Jobs on disk: a folder each, with a card that is written whole at every change of state."""
+"""Jobs on disk: a folder each, with a JSON card that is rewritten atomically at every change of state."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ OPEN = ("queued", "running")
 
 
 class Job(BaseModel):
-    """One audit that was asked for here, and how far it has come."""
+    """One audit job and its state."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -45,8 +45,8 @@ class Job(BaseModel):
     stopping: Literal["cancelled", "timed out"] | None = None  # what it will end as
 
 
-class Ledger:
-    """All jobs below a folder. One server at a time keeps them; others may look on."""
+class JobStore:
+    """All jobs below a folder. One server at a time may write; others may read."""
 
     def __init__(self, home: Path) -> None:
         self.folder = (home / "jobs").absolute()
@@ -56,10 +56,11 @@ class Ledger:
 
     @property
     def mine(self) -> bool:
+        """Whether this server holds the lock."""
         return self._claim is not None
 
     def claim(self) -> bool:
-        """Takes the jobs into the care of this server, unless another one has them."""
+        """Locks the folder for this server, unless another one holds it."""
         with self.lock:
             if self._claim is None:
                 self.folder.mkdir(parents=True, exist_ok=True)
@@ -80,20 +81,20 @@ class Ledger:
                 self._claim = None
 
     def all(self) -> list[Job]:
-        """Every job, in the order in which they were asked for."""
+        """All jobs, oldest first."""
         with self.lock:
             jobs = list(self._jobs.values()) if self.mine else list(self._read())
         return sorted(jobs, key=lambda job: (job.created, job.id))
 
     def get(self, id: str) -> Job | None:
-        """The job with this id, if it is one of ours."""
+        """The job with this id, or None."""
         if self.mine:
             with self.lock:
                 return self._jobs.get(id)
         return next((job for job in self.all() if job.id == id), None)
 
     def put(self, job: Job) -> Job:
-        """Writes the job down; only who keeps the jobs may."""
+        """Writes the job's card; needs the lock."""
         with self.lock:
             if not self.mine:
                 where = self.folder.parent
@@ -106,7 +107,7 @@ class Ledger:
         return self.put(Job.model_validate(job.model_dump() | values))
 
     def remove(self, job: Job) -> None:
-        """Takes a job off the list, and its folder off the disk."""
+        """Deletes a job with its folder."""
         with self.lock:
             if not self.mine or job.state in OPEN:
                 raise AssayError("Only jobs that have ended can be removed.")
@@ -117,7 +118,7 @@ class Ledger:
         return self.folder / job.id
 
     def progress(self, job: Job) -> dict[str, Any] | None:
-        """How far the process says it is, or None before it says anything."""
+        """The progress that the process last reported, or None."""
         try:
             told = json.loads((self.place(job) / PROGRESS).read_text(encoding="utf-8"))
             task, done, total, left = str(told["task"]), float(told["done"]), told["total"], told.get("left")
@@ -128,7 +129,7 @@ class Ledger:
         return {"task": task[:100], "done": done, **known} if all(map(math.isfinite, numbers)) else None
 
     def log(self, job: Job) -> str:
-        """The end of what the process printed."""
+        """The end of the process's output."""
         try:
             with (self.place(job) / LOG).open("rb") as file:
                 file.seek(max(0, file.seek(0, os.SEEK_END) - TAIL))
@@ -146,7 +147,7 @@ class Ledger:
 
 
 def _job(card: Path) -> Job | None:
-    """The job on a card, or None where it holds something else."""
+    """The job on a card, or None where it is not valid."""
     try:
         job = Job.model_validate_json(card.read_bytes())
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""Requests of a size that is known beforehand, and is not too large."""
+"""Route class that limits the size of requests."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ LARGEST = 2**20  # bytes of a request: a text in any script, and a weight for ea
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
 
-class Bounded(APIRoute):
-    """A route that does not read what is too large, or what does not say how large it is."""
+class SizeLimitedRoute(APIRoute):
+    """Rejects POST requests without Content-Length, or with more than LARGEST bytes (413)."""
 
     def get_route_handler(self) -> Handler:
         handler = super().get_route_handler()

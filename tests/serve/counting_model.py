@@ -1,4 +1,4 @@
-"""A bench without a model: the more attention on "good", the likelier is "yes"."""
+"""A live_model without a model: the more attention on "good", the likelier is "yes"."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from assay.errors import AssayError
 from assay.intervene.acts import ACTS, Act
 
 
-class CountedBench:
+class CountingModel:
     """Answers at once, for texts of any length; what it was asked is kept."""
 
     def __init__(self, classes: tuple[str, str] = ("yes", "no"), **about: Any) -> None:

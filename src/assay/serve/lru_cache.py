@@ -1,4 +1,4 @@
-"""What was costly to make, kept as long as there is room."""
+"""Least-recently-used cache with a limit on the total size of its values."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Generic, TypeVar
 Value = TypeVar("Value")
 
 
-class Kept(Generic[Value]):
-    """Values by key, made one at a time; those that were not asked for the longest go first."""
+class LruCache(Generic[Value]):
+    """Least-recently-used cache by total size; values are made one at a time, on a miss."""
 
     def __init__(self, room: int, weigh: Callable[[Value], int]) -> None:
         self._room, self._weigh = room, weigh
@@ -19,7 +19,7 @@ class Kept(Generic[Value]):
         self._lock = threading.RLock()
 
     def get(self, key: Hashable, make: Callable[[], Value]) -> Value:
-        """The value of this key, made if it is not there."""
+        """The cached value of this key, made on a miss."""
         with self._lock:
             if key not in self._values:
                 self._values[key] = make()
