@@ -28,7 +28,7 @@ def model(architecture: str = "bert") -> Pretrained:
 
 @cache
 def rows() -> tuple[Tokenised, ...]:
-    examples = [Example(text, place % 3) for place, text in enumerate(TEXTS_OF_TWO_LENGTHS)]
+    examples = [Example(text, position % 3) for position, text in enumerate(TEXTS_OF_TWO_LENGTHS)]
     return tuple(tokenise(examples, tokeniser(), 60)[0])
 
 

@@ -1,4 +1,4 @@
-"""A treebank as a transformer reads it: the words of all sentences one after another, and what attends to what."""
+"""A treebank as a transformer reads it: all words concatenated, with statistics of the attention between them."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ NONE = ""  # the relation of a word that no question is asked about
 
 
 @dataclass(frozen=True)
-class Sight:
-    """N words of a treebank; places are those in the sentence, and governors numbers of words, -1 for none.
+class TreebankView:
+    """N words of a treebank; positions are within the sentence, governors are word indices, -1 for none.
 
     The relation is empty for the root, and where a word or its governor has no piece of its own.
     """
 
     sentences: tuple[Sentence, ...]
     sentence: Int[np.ndarray, " N"]
-    place: Int[np.ndarray, " N"]
+    position: Int[np.ndarray, " N"]
     length: Int[np.ndarray, " N"]  # of the word's sentence
     there: Bool[np.ndarray, " N"]  # the word has a piece
     word: np.ndarray  # in small letters: the type of the word
@@ -40,14 +40,14 @@ class Sight:
 
     @property
     def first(self) -> Int[np.ndarray, " N"]:
-        """The number of the first word of each word's sentence."""
-        return np.asarray(np.arange(len(self.place)) - self.place)
+        """The index of the first word of each word's sentence."""
+        return np.asarray(np.arange(len(self.position)) - self.position)
 
 
-def sight(
+def view_treebank(
     network: Body, tokeniser: PieceTokeniser, sentences: Sequence[Sentence], seed: int = 0, title: str = "Sentences"
-) -> Sight:
-    """What a transformer attends to in the sentences."""
+) -> TreebankView:
+    """Runs a transformer over the sentences and collects its attention."""
     found = aligned([each.text for each in sentences], [each.spans for each in sentences], tokeniser)
     rows = [row for row in found if row is not None]
     kept = tuple(sentence for sentence, row in zip(sentences, found, strict=True) if row is not None)
@@ -58,14 +58,14 @@ def sight(
     governor = np.where(inside >= 0, inside + first, -1)
     relation = np.array([name for each in kept for name in each.relations], dtype=object)
     relation[(governor < 0) | ~there | ~there[governor]] = NONE
-    place = np.arange(len(first)) - first
+    position = np.arange(len(first)) - first
     sentence = np.repeat(np.arange(len(kept)), lengths)
-    pairs = _pairs(sentence, place, lengths, governor, relation, seed)
-    asked = np.stack([sentence[pairs[:, 0]], place[pairs[:, 0]], place[pairs[:, 1]]], axis=1)
-    return Sight(
+    pairs = _pairs(sentence, position, lengths, governor, relation, seed)
+    asked = np.stack([sentence[pairs[:, 0]], position[pairs[:, 0]], position[pairs[:, 1]]], axis=1)
+    return TreebankView(
         sentences=kept,
         sentence=sentence,
-        place=place,
+        position=position,
         length=np.repeat(lengths, lengths),
         there=there,
         word=np.array([word.lower() for each in kept for word in each.words], dtype=object),
@@ -80,19 +80,19 @@ def sight(
 
 def _pairs(
     sentence: Int[np.ndarray, " N"],
-    place: Int[np.ndarray, " N"],
+    position: Int[np.ndarray, " N"],
     lengths: Int[np.ndarray, " S"],
     governor: Int[np.ndarray, " N"],
     relation: np.ndarray,
     seed: int,
 ) -> Int[np.ndarray, "M 3"]:
-    """Each word with its governor (1), and as many pairs of words of a sentence that govern not each other (0)."""
+    """Each word with its governor (1), and as many random word pairs without a dependency (0)."""
     word = np.flatnonzero(relation != NONE)
     true = np.stack([word, governor[word], np.ones_like(word)], axis=1)
     random = np.random.default_rng([seed, 1])
     # more are drawn than needed, in the sentences of the true pairs, and those that govern each other are left out
     drawn = np.repeat(word, SPARE)
-    size, first = lengths[sentence[drawn]], drawn - place[drawn]
+    size, first = lengths[sentence[drawn]], drawn - position[drawn]
     one, other = (first + random.integers(0, size) for _ in range(2))
     apart = (one != other) & (governor[one] != other) & (governor[other] != one)
     false = np.unique(np.stack([one, other, np.zeros_like(one)], axis=1)[apart], axis=0)
