@@ -18,9 +18,9 @@ from assay.models.predictions import groups, predict
 from assay.models.recipes import CHECKPOINT
 from assay.models.store import Opened, fingerprint
 from assay.rationales import storing
-from assay.rationales.aligning import pairs
 from assay.rationales.recipes import UNPLAYED
 from assay.rationales.selecting import VIEWS, Selecting
+from assay.rationales.transport_recipe import pairs
 from assay.run.rationalising import TRAINERS
 from assay.run.verbs import load
 from assay.run.wanted import chosen

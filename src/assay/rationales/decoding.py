@@ -40,12 +40,12 @@ class Decoding:
             rank = hidden.argsort(dim=-1, descending=True, stable=True).argsort(-1)
             return ((rank < wanted) & mask[:, None]).to(chance)
         sums = torch.nn.functional.pad(chance.double().cumsum(-1), (1, 0))
-        places = torch.arange(chance.shape[-1], device=chance.device)
-        ends = places + wanted  # of the stretch that begins at each place
+        positions = torch.arange(chance.shape[-1], device=chance.device)
+        ends = positions + wanted  # of the stretch that begins at each position
         fits = ends <= mask.sum(-1)[:, None, None]
         total = sums.gather(-1, ends.clamp(max=chance.shape[-1]).expand_as(chance)) - sums[..., :-1]
         start = total.masked_fill(~fits, -torch.inf).argmax(-1, keepdim=True)
-        return ((places >= start) & (places < start + wanted)).to(chance)
+        return ((positions >= start) & (positions < start + wanted)).to(chance)
 
     def counts(self, mask: Bool[Tensor, "B U"]) -> Int[Tensor, " B"]:
         """How many units of each text are read by a rule with a rate."""

@@ -13,10 +13,10 @@ from assay.models.architecture import Architecture
 from assay.models.huggingface.attentive import Attentive
 from assay.models.network import WordNetwork
 from assay.models.textmodel import TextModel
-from assay.rationales.alignment import Aligner
-from assay.rationales.casting import assembled
+from assay.rationales.aligner import Aligner
 from assay.rationales.concepts.model import answering
 from assay.rationales.concepts.selfexplaining import SelfExplaining
+from assay.rationales.player_building import assemble_players
 from assay.rationales.players import Reader
 from assay.rationales.rationaliser import Rationaliser
 from assay.rationales.rules import Rules
@@ -66,7 +66,7 @@ def _played(stored: Stored) -> Rationaliser:
     card, rules = stored.card, Rules.of(stored.card["rules"])
     sizes = {name: stored.words if name == "predictor" else len(SPECIAL) for name in card["readers"]}
     readers = {name: stored.reader(words) for name, words in sizes.items()}
-    return answering(assembled(rules, readers, tuple(card["extras"]), stored.classes), rules)
+    return answering(assemble_players(rules, readers, tuple(card["extras"]), stored.classes), rules)
 
 
 def _aligner(stored: Stored) -> Aligner:

@@ -55,12 +55,12 @@ def selected(model: Selecting, rows: Sequence[Tokenised]) -> list[Selected]:
     model.eval()
     with progress.bar() as shown, torch.no_grad():
         task = shown.add_task("measuring", total=len(rows))
-        for places, batch in groups(model, rows):
-            for place, each in zip(
-                places.tolist(), _read(model, batch, [rows[place] for place in places]), strict=True
+        for indices, batch in groups(model, rows):
+            for index, each in zip(
+                indices.tolist(), _read(model, batch, [rows[index] for index in indices]), strict=True
             ):
-                found[place] = each
-            shown.advance(task, len(places))
+                found[index] = each
+            shown.advance(task, len(indices))
     model.train(was_training)
     return [each for each in found if each is not None]
 
@@ -113,13 +113,13 @@ def _read(model: Selecting, batch: Batch, rows: Sequence[Tokenised]) -> list[Sel
     }
     widths = [len(row.ids) for row in rows]
     return [
-        Selected(row, kept[place, :width], chance[place, :width], decided[place], _of(numbers, place), accounts[place])
-        for place, (row, width) in enumerate(zip(rows, widths, strict=True))
+        Selected(row, kept[index, :width], chance[index, :width], decided[index], _of(numbers, index), accounts[index])
+        for index, (row, width) in enumerate(zip(rows, widths, strict=True))
     ]
 
 
-def _of(numbers: dict[str, Float[np.ndarray, " B"]], place: int) -> dict[str, float]:
-    return {name: float(values[place]) for name, values in numbers.items()}
+def _of(numbers: dict[str, Float[np.ndarray, " B"]], index: int) -> dict[str, float]:
+    return {name: float(values[index]) for name, values in numbers.items()}
 
 
 def _faithful(
@@ -153,8 +153,8 @@ def _plausible(
 ) -> dict[str, Float[np.ndarray, " B"]]:
     """The selection beside the words that people marked; nan where they marked none."""
     truth = np.zeros_like(mask)
-    for place, row in enumerate(rows):
-        truth[place, : len(row.ids)] = _truth(row)
+    for index, row in enumerate(rows):
+        truth[index, : len(row.ids)] = _truth(row)
     unmarked = ~truth.any(-1)
     counts = {"token_f1": plausibility.token_counts(kept, truth), "iou_f1": _spans(kept, truth)}
     found = {name: np.where(unmarked, np.nan, plausibility.scores(each).f1) for name, each in counts.items()}

@@ -9,8 +9,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from assay.rationales.blending import blank_of, blended, compacted
 from assay.rationales.concepts.inference import Inferred
+from assay.rationales.masking import blank_of, blended, compacted
 from assay.rationales.players import Players
 from assay.rationales.relaxations import Drawn
 from assay.rationales.rules import Rules

@@ -63,12 +63,12 @@ class Rationaliser(Selecting):
 
     def redrawn(self, seed: int) -> Rationaliser:
         """A model of the same kind in which every weight is random."""
-        from assay.rationales.casting import assembled  # which knows what all this is made of
+        from assay.rationales.player_building import assemble_players  # which knows what all this is made of
 
         readers: dict[str, Reader] = {}
-        for place, name in enumerate(self.players.readers):
-            readers[name] = redrawn(self.players.reader(name), seed + place)
-        players = assembled(self.rules, readers, tuple(self.players.extras), self.classes, seed)
+        for index, name in enumerate(self.players.readers):
+            readers[name] = redrawn(self.players.reader(name), seed + index)
+        players = assemble_players(self.rules, readers, tuple(self.players.extras), self.classes, seed)
         return type(self)(players, self.rules).to(self.device).eval()
 
     def embed(self, batch: Batch) -> Float[Tensor, "B T D"]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from assay.errors import AssayError
+from assay.rationales.epoch_selection import Answers, EpochScore
 from assay.rationales.games import Stage
-from assay.rationales.judging import Answers, Judge
 from assay.rationales.rules import Rules
 from assay.rationales.units import Units
 
@@ -38,11 +38,11 @@ class Options:
 class Scheme:
     """Everything of a recipe but the networks that play it; `extras` are other things that learn, by name.
 
-    The `judge` says which epoch of the last stage was the best one.
+    The `epoch_score` says which epoch of the last stage was the best one.
     """
 
     rules: Rules
     stages: tuple[Stage, ...]
     readers: tuple[str, ...] = ("predictor", "selector")
     extras: tuple[str, ...] = ()
-    judge: Judge = field(default_factory=Answers)
+    epoch_score: EpochScore = field(default_factory=Answers)

@@ -9,7 +9,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from assay.models.textmodel import TextModel
-from assay.rationales.blending import compacted
+from assay.rationales.masking import compacted
 from assay.types import Batch, Selection
 
 VIEWS = ("selected", "rest", "all")

@@ -38,7 +38,7 @@ class FirstWords:
 class Signal:
     """How unlikely it is that the first unit is selected just where the text is of the class `label`.
 
-    All other units are drawn to the `rate`: the selector keeps to its size, and tells the class by one place.
+    All other units are drawn to the `rate`: the selector keeps to its size, and tells the class by one position.
     """
 
     rate: float

@@ -40,7 +40,7 @@ def is_folder(path: Path) -> bool:
     return (path / CARD).is_file()
 
 
-def kept(
+def load_or_train(
     folder: Path | None, identity: dict[str, Any], device: str, learn: Callable[[Checkpoint | None], Opened]
 ) -> Opened:
     """The model in the folder, if it is the one that is asked for, or else one that learns now and is stored there.
@@ -134,13 +134,13 @@ def _network(card: dict[str, Any], words: int) -> Reader:
 
 def _pretrained(folder: Path, card: dict[str, Any]) -> tuple[PieceTokeniser, int, Callable[[int], Reader]]:
     """The same of a pretrained encoder, which every reader has the weights of."""
-    place = str(folder / ENCODER)
-    config = configuration(place)
-    tokeniser = tokenizer_of(place, config).with_options(words=card["encoder"]["words"], truncate=True)
+    path = str(folder / ENCODER)
+    config = configuration(path)
+    tokeniser = tokenizer_of(path, config).with_options(words=card["encoder"]["words"], truncate=True)
 
     def reader(_: int) -> Reader:
-        inner = encoder_of(place, config, torch.float32)
-        return Attentive(inner, traits(inner, tokeniser.inner, place), len(card["classes"]))
+        inner = encoder_of(path, config, torch.float32)
+        return Attentive(inner, traits(inner, tokeniser.inner, path), len(card["classes"]))
 
     return tokeniser, 0, reader
 

@@ -19,12 +19,12 @@ from assay.models.recipes import Recipe, fingerprint, learnable
 from assay.models.recipes import course as plain_course
 from assay.models.store import Opened
 from assay.rationales.bases import OURS, check, marked, tokeniser_of
-from assay.rationales.casting import cast, cast_pretrained
-from assay.rationales.learning import Course, learn
+from assay.rationales.learning import GameState, learn
+from assay.rationales.player_building import build_players, build_pretrained_players
 from assay.rationales.players import Players
 from assay.rationales.recipes import RECIPES
 from assay.rationales.schemes import Options, Scheme
-from assay.rationales.storing import kept, plain
+from assay.rationales.storing import load_or_train, plain
 from assay.rationales.units import Units
 
 
@@ -76,7 +76,7 @@ def rationaliser(corpus: Corpus, wanted: Rationalising, folder: Path | None = No
         network, course = learn(players, scheme, train, dev, wanted.base.training, checkpoint)
         return Opened(network, tokeniser, corpus.classes, identity | _told(course) | {"skipped": skipped})
 
-    return kept(folder, identity, device, learnt)
+    return load_or_train(folder, identity, device, learnt)
 
 
 def _players(
@@ -87,11 +87,11 @@ def _players(
     device: str,
 ) -> Players:
     if isinstance(base, FineTuning):
-        return cast_pretrained(scheme, base, classes, Opening(device=device))[0]
+        return build_pretrained_players(scheme, base, classes, Opening(device=device))[0]
     assert isinstance(tokeniser, Tokeniser)
-    return cast(scheme, base, tokeniser, len(classes)).to(device)
+    return build_players(scheme, base, tokeniser, len(classes)).to(device)
 
 
-def _told(course: Course) -> dict[str, Any]:
+def _told(course: GameState) -> dict[str, Any]:
     """How the game went, for the history of the model."""
     return plain_course(course) | {"shares": course.shares}

@@ -54,11 +54,11 @@ class Units:
             raise AssayError(f"A span has at least one token, not {self.width}.")
 
     def __call__(self, batch: Batch) -> Grouping:
-        places = torch.arange(batch.ids.shape[1], device=batch.ids.device).expand_as(batch.ids)
+        positions = torch.arange(batch.ids.shape[1], device=batch.ids.device).expand_as(batch.ids)
         if self.kind == "sentence":
-            owner = torch.zeros_like(places) if batch.sentences is None else batch.sentences
+            owner = torch.zeros_like(positions) if batch.sentences is None else batch.sentences
         else:
-            owner = places if self.kind == "token" else places // self.width
+            owner = positions if self.kind == "token" else positions // self.width
         owner = owner.where(batch.mask, 0)
         counts = owner.new_zeros(len(batch), int(owner.max()) + 1).scatter_add(1, owner, batch.mask.long())
         return Grouping(owner, batch.mask, counts > 0)

@@ -73,13 +73,13 @@ def _read(network: TextModel, rows: Sequence[Tokenised], level: str, target: int
     found: dict[int, np.ndarray] = {}
     with progress.bar() as shown:
         task = shown.add_task("concepts", total=len(rows))
-        for places, batch in groups(network, rows):
+        for indices, batch in groups(network, rows):
             at = steered(network, batch, level)
             part = at.mean
             if target is not None:
                 (gradient,) = torch.autograd.grad(at.logits[:, target].sum(), at.shift)
                 part = gradient.sum(1)
-            found |= dict(zip(places.tolist(), part.double().cpu().numpy(), strict=True))
-            shown.advance(task, len(places))
+            found |= dict(zip(indices.tolist(), part.double().cpu().numpy(), strict=True))
+            shown.advance(task, len(indices))
     network.train(was_training)
-    return np.stack([found[place] for place in range(len(rows))])
+    return np.stack([found[index] for index in range(len(rows))])

@@ -19,7 +19,7 @@ SHOWN = 5  # phrases of a text that an account has
 class Explained:
     """What the logits are the sum of: what the whole text says, its phrases, and the stored phrases nearest to it.
 
-    `nearest` are places in the store, `products` their inner products with the text.
+    `nearest` are indices in the store, `products` their inner products with the text.
     """
 
     whole: Float[Tensor, "B C"]
@@ -59,7 +59,7 @@ def accounts(explained: Explained, batch: Batch, texts: Sequence[str]) -> list[d
         words = owners[row][:length]
         ends = [(words.index(unit), length - words[::-1].index(unit)) for unit in range(real[row])]
         own = [{"start": start, "stop": stop, "by": by} for (start, stop), by in zip(ends, phrases[row], strict=False)]
-        near = [{"text": texts[place], "by": by} for place, by in zip(nearest[row], stored[row], strict=True)]
+        near = [{"text": texts[index], "by": by} for index, by in zip(nearest[row], stored[row], strict=True)]
         found.append(
             {
                 "parts": {"whole": whole[row], "phrases": sum(phrases[row]), "stored": sum(stored[row])},

@@ -9,7 +9,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from assay.errors import AssayError
-from assay.rationales.blending import blank_of, blended, compacted
+from assay.rationales.masking import blank_of, blended, compacted
 from assay.rationales.players import Players
 from assay.rationales.rationaliser import Rationaliser
 from assay.rationales.rules import Rules
@@ -17,7 +17,7 @@ from assay.types import Batch, Edit, Output, Selection
 
 
 @dataclass(frozen=True)
-class Found:
+class ConceptResult:
     """Of each text and each of K concepts: whether it is there, the words that say so, and what it adds to each logit.
 
     The contributions sum to the logits, and that of a concept that is not there is 0.
@@ -54,11 +54,11 @@ class ConceptModel(Rationaliser):
         return self.counted(Output(self.play(batch, x).concepts.logits, ()))
 
     @torch.no_grad()
-    def concepts(self, x: Float[Tensor, "B T D"], batch: Batch) -> Found:
+    def concepts(self, x: Float[Tensor, "B T D"], batch: Batch) -> ConceptResult:
         """What each concept is, and what it counts."""
         play = self.play(batch, x)
         inferred = play.concepts
-        return Found(inferred.presence > 0, inferred.chance, play.z > 0, inferred.contributions)
+        return ConceptResult(inferred.presence > 0, inferred.chance, play.z > 0, inferred.contributions)
 
     @torch.no_grad()
     def selection(self, x: Float[Tensor, "B T D"], batch: Batch) -> Selection:

@@ -30,11 +30,11 @@ class Phrases:
             raise AssayError(f"A phrase has at least one word, not {self.width}.")
 
     def __call__(self, batch: Batch) -> Grouping:
-        places = torch.arange(batch.ids.shape[1], device=batch.ids.device).expand_as(batch.ids)
+        positions = torch.arange(batch.ids.shape[1], device=batch.ids.device).expand_as(batch.ids)
         ends = self.stopped(batch)
         begins = torch.cat([torch.ones_like(ends[:, :1]), ends[:, :-1]], dim=1)
-        first = (places * begins).cummax(-1).values  # of the stretch that each word stands in
-        begins = (places - first) % self.width == 0
+        first = (positions * begins).cummax(-1).values  # of the stretch that each word stands in
+        begins = (positions - first) % self.width == 0
         owner = (begins.long().cumsum(-1) - 1).where(batch.mask, 0)
         counts = owner.new_zeros(len(batch), int(owner.max()) + 1).scatter_add(1, owner, batch.mask.long())
         return Grouping(owner, batch.mask, counts > 0)

@@ -78,11 +78,11 @@ def gathered(rows: Sequence[Tokenised], texts: Sequence[str], cut: Phrases, size
         batch = collate([row])
         owner = cut(batch).owner[0].masked_fill(cut.stopped(batch)[0], -1)
         for number in range(int(owner.max()) + 1):
-            places = (owner == number).nonzero()[:, 0]
-            if len(places):
-                key = _key(row, places)
+            positions = (owner == number).nonzero()[:, 0]
+            if len(positions):
+                key = _key(row, positions)
                 counted[key] += 1
-                begin, end = int(row.spans[places[0], 0]), int(row.spans[places[-1], 1])
+                begin, end = int(row.spans[positions[0], 0]), int(row.spans[positions[-1], 1])
                 written.setdefault(key, texts[row.index][begin:end])
     if not counted:
         raise AssayError("The training texts have no phrase with a word in it, so there is nothing to store.")
@@ -90,14 +90,14 @@ def gathered(rows: Sequence[Tokenised], texts: Sequence[str], cut: Phrases, size
     width = max(len(key) for key in kept)
     parts = max(len(word) for key in kept for word in key)
     pieces = torch.full((len(kept), width, parts), -1)
-    for place, key in enumerate(kept):
+    for index, key in enumerate(kept):
         for word, each in enumerate(key):
-            pieces[place, word, : len(each)] = torch.tensor(each)
+            pieces[index, word, : len(each)] = torch.tensor(each)
     whole = rows[0].pieces is None
     return Store([written[key] for key in kept], pieces[..., 0], None if whole else pieces, size)
 
 
-def _key(row: Tokenised, places: Int[Tensor, " n"]) -> Key:
+def _key(row: Tokenised, positions: Int[Tensor, " n"]) -> Key:
     if row.pieces is None:
-        return tuple((number,) for number in row.ids[places].tolist())
-    return tuple(tuple(piece for piece in word if piece >= 0) for word in row.pieces[places].tolist())
+        return tuple((number,) for number in row.ids[positions].tolist())
+    return tuple(tuple(piece for piece in word if piece >= 0) for word in row.pieces[positions].tolist())

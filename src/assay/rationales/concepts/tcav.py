@@ -21,7 +21,7 @@ Vectors = Float[np.ndarray, "N M"]
 
 
 @dataclass(frozen=True)
-class Dependence:
+class TcavResult:
     """How a class depends on a concept: the score of each run, beside those of directions between random texts.
 
     `p` is that of Welch's two-sided t-test between both; `significant` says whether it stays below the level after
@@ -51,7 +51,7 @@ class Tcav:
     vector at each word.
     """
 
-    # differs from Kim et al. (2018): a level of a text has no fixed size, so its mean over words takes its place
+    # differs from Kim et al. (2018): a level of a text has no fixed size, so its mean over words takes its index
 
     level: str = STATES
     runs: int = 20
@@ -69,7 +69,7 @@ class Tcav:
         concepts: Mapping[str, Sequence[Tokenised]],
         others: Sequence[Tokenised],
         texts: Mapping[int, Sequence[Tokenised]],
-    ) -> tuple[Dependence, ...]:
+    ) -> tuple[TcavResult, ...]:
         """How each class depends on each concept; `texts` are some of each class that is asked about.
 
         The `others` are random texts: they are what concepts are told from, and what random concepts are made of.
@@ -83,11 +83,11 @@ class Tcav:
         drawn = vectors(network, others, self.level)
         asked = len(concepts) * len(gradients)
         found = []
-        for place, (concept, rows) in enumerate(concepts.items()):
+        for index, (concept, rows) in enumerate(concepts.items()):
             shown = vectors(network, rows, self.level)
-            known = [self._told(shown, drawn, self._chance(2 * place, run)) for run in range(self.runs)]
+            known = [self._told(shown, drawn, self._chance(2 * index, run)) for run in range(self.runs)]
             size = min(len(shown), len(drawn) // 2)
-            random = [self._made_up(drawn, size, self._chance(2 * place + 1, run)) for run in range(self.runs)]
+            random = [self._made_up(drawn, size, self._chance(2 * index + 1, run)) for run in range(self.runs)]
             for target, gradient in gradients.items():
                 found.append(self._compared(concept, target, gradient, known, random, asked))
         return tuple(found)
@@ -110,11 +110,11 @@ class Tcav:
         known: Sequence[Direction],
         random: Sequence[Direction],
         asked: int,
-    ) -> Dependence:
+    ) -> TcavResult:
         scores, chance = (np.array([score(gradients, each) for each in some]) for some in (known, random))
         p = unlike(scores, chance)
         accuracy = float(np.mean([each.accuracy for each in known]))
-        return Dependence(concept, target, scores, chance, p, p * asked < self.significance, accuracy)
+        return TcavResult(concept, target, scores, chance, p, p * asked < self.significance, accuracy)
 
     def _chance(self, kind: int, run: int) -> np.random.Generator:
         return np.random.default_rng((self.seed, kind, run))
@@ -126,7 +126,7 @@ def tcav(
     others: Sequence[Example],
     texts: Sequence[Example],
     options: Tcav | None = None,
-) -> tuple[Dependence, ...]:
+) -> tuple[TcavResult, ...]:
     """How the classes of some texts depend on concepts that examples are given of, beside random other texts."""
 
     def read(examples: Sequence[Example]) -> list[Tokenised]:

@@ -14,7 +14,7 @@ from assay.rationales.play import Play
 
 
 @dataclass(frozen=True)
-class Verdict:
+class ConceptCrossEntropy:
     """The cross-entropy of what the concepts decide."""
 
     def __call__(self, play: Play) -> Float[Tensor, " B"]:
@@ -60,7 +60,7 @@ class Overlap:
 
 
 @dataclass(frozen=True)
-class Likeness:
+class ConceptSimilarity:
     """The mean cosine between what was read for two concepts; Antognini and Faltings (2021), section 3.3."""
 
     def __call__(self, play: Play) -> Float[Tensor, " B"]:

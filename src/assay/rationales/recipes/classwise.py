@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from assay.rationales.decoding import Decoding
+from assay.rationales.epoch_selection import LatestAccurate
 from assay.rationales.games import Move, Stage
-from assay.rationales.judging import Latest
 from assay.rationales.relaxations.straight import StraightThrough
 from assay.rationales.rules import Rules
 from assay.rationales.schemes import Options, Scheme
 from assay.rationales.terms import Term
-from assay.rationales.terms.answers import Task
-from assay.rationales.terms.classwise import Convincing, Sizes, Unmasked
+from assay.rationales.terms.answers import AnswerCrossEntropy
+from assay.rationales.terms.classwise import AllMasksCrossEntropy, Convincing, Sizes
 from assay.rationales.terms.sizes import Continuity
 
 
@@ -34,8 +34,8 @@ def car(options: Options) -> Scheme:
         condition="label",
         classwise=True,
     )
-    guide = Move(("guide",), ((1.0, Task("guide", "all")),))
-    tell = Move(("predictor", "paths"), ((1.0, Unmasked()),))
-    begin = Stage((guide, Move(("predictor",), ((1.0, Task(view="all")),))), share=0.2)
+    guide = Move(("guide",), ((1.0, AnswerCrossEntropy("guide", "all")),))
+    tell = Move(("predictor", "paths"), ((1.0, AllMasksCrossEntropy()),))
+    begin = Stage((guide, Move(("predictor",), ((1.0, AnswerCrossEntropy(view="all")),))), share=0.2)
     game = Stage((guide, tell, Move(("selector",), convince)), share=0.8)
-    return Scheme(rules, (begin, game), ("predictor", "selector", "guide"), ("paths",), Latest())
+    return Scheme(rules, (begin, game), ("predictor", "selector", "guide"), ("paths",), LatestAccurate())

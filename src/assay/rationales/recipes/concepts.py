@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from assay.rationales.concepts.terms import Consistency, Likeness, Overlap, Presence, Verdict
+from assay.rationales.concepts.terms import ConceptCrossEntropy, ConceptSimilarity, Consistency, Overlap, Presence
 from assay.rationales.decoding import Decoding
 from assay.rationales.games import Move, Stage
 from assay.rationales.relaxations.excerpt import Excerpt, Window
@@ -16,7 +16,7 @@ def educe(options: Options) -> Scheme:
     """Bouchacourt and Denoyer (2019): a stretch of words for each concept, and a decision linear in which are there."""
     masks, rate = _shared(options)
     size = 0.02 if options.size is None else options.size
-    terms = ((1.0, Verdict()), (0.02, Consistency()), (size, Presence()))
+    terms = ((1.0, ConceptCrossEntropy()), (0.02, Consistency()), (size, Presence()))
     rules = Rules(
         options.units,
         Excerpt(longest=3, temperature=1.0),
@@ -33,7 +33,7 @@ def conrat(options: Options) -> Scheme:
     # differs from Antognini and Faltings (2021): no teacher, and no words pruned beforehand
     masks, rate = _shared(options)
     size = 0.5 if options.size is None else options.size
-    terms = ((1.0, Verdict()), (size, Overlap(rate)), (0.05, Likeness()))
+    terms = ((1.0, ConceptCrossEntropy()), (size, Overlap(rate)), (0.05, ConceptSimilarity()))
     rules = Rules(options.units, Window(rate), Decoding("window", rate), masks, options.reading, answers="votes")
     return Scheme(rules, (Stage((Move(ALL, terms),)),), extras=("concepts",))
 

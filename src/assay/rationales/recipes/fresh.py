@@ -8,7 +8,7 @@ from assay.rationales.relaxations.bernoulli import Bernoulli
 from assay.rationales.relaxations.saliency import Saliency
 from assay.rationales.rules import Rules
 from assay.rationales.schemes import Options, Scheme
-from assay.rationales.terms.answers import Task
+from assay.rationales.terms.answers import AnswerCrossEntropy
 from assay.rationales.terms.imitation import Imitation
 
 # differs from Jain et al. (2020): not attention, which finds only half of what was planted for a recurrent teacher
@@ -16,8 +16,8 @@ SALIENCY = "lrp"
 
 # differs from Jain et al. (2020): teacher, extractor and predictor share embeddings, which the teacher alone learns, so
 # that whatever is done to an embedding is seen by all of them
-SUPPORT = Move(("teacher", "embedding"), ((1.0, Task("teacher", "all")),))
-ANSWER = Move(("body",), ((1.0, Task(stopped=True)),))
+SUPPORT = Move(("teacher", "embedding"), ((1.0, AnswerCrossEntropy("teacher", "all")),))
+ANSWER = Move(("body",), ((1.0, AnswerCrossEntropy(stopped=True)),))
 
 
 def fresh(options: Options, saliency: str = SALIENCY, rule: str = "top") -> Scheme:

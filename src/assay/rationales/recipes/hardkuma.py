@@ -7,7 +7,7 @@ from assay.rationales.games import Move, Stage
 from assay.rationales.relaxations.hardkuma import HardKuma
 from assay.rationales.rules import Rules
 from assay.rationales.schemes import Options, Scheme
-from assay.rationales.terms.answers import Task
+from assay.rationales.terms.answers import AnswerCrossEntropy
 from assay.rationales.terms.sizes import Continuity, Size
 
 
@@ -17,7 +17,7 @@ def hardkuma(options: Options) -> Scheme:
     # multiplier that must settle first, a short training ends with all words or with none
     size = 2.0 if options.size is None else options.size
     breaks = options.continuity or 0.0, Continuity(of="chance")
-    terms = (1.0, Task()), (size, Size(options.rate, "batch", of="chance")), breaks
+    terms = (1.0, AnswerCrossEntropy()), (size, Size(options.rate, "batch", of="chance")), breaks
     return Scheme(
         Rules(options.units, HardKuma(), Decoding("top", options.rate), reading=options.reading),
         (Stage((Move(("selector", "predictor"), terms),)),),

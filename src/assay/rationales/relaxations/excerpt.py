@@ -78,8 +78,8 @@ class Window:
 
     def _covered(self, starts: Float[Tensor, "B K U"], mask: Bool[Tensor, "B U"]) -> Float[Tensor, "B K U"]:
         before = F.pad(starts.cumsum(-1), (1, 0))
-        places = torch.arange(mask.shape[1], device=mask.device) + 1
-        gone = (places - self._lengths(mask)[:, None]).clamp(min=0)[:, None].expand_as(starts)
+        positions = torch.arange(mask.shape[1], device=mask.device) + 1
+        gone = (positions - self._lengths(mask)[:, None]).clamp(min=0)[:, None].expand_as(starts)
         return (before[..., 1:] - before.gather(-1, gone)).clamp(min=0) * mask[:, None]
 
     def _lengths(self, mask: Bool[Tensor, "B U"]) -> Int[Tensor, " B"]:
@@ -91,9 +91,9 @@ def choice(
 ) -> tuple[Float[Tensor, "B K W"], Float[Tensor, " B"] | None]:
     """One of W drawn for each mask, as 1 among zeros; without a temperature, also the log-probability of the draw."""
     if temperature == 0:
-        place = torch.multinomial(likely.detach().exp().flatten(0, 1), 1).reshape(*likely.shape[:2], 1)
-        chosen = torch.zeros_like(likely).scatter(-1, place, 1.0)
-        return chosen, likely.gather(-1, place).sum((1, 2))
+        position = torch.multinomial(likely.detach().exp().flatten(0, 1), 1).reshape(*likely.shape[:2], 1)
+        chosen = torch.zeros_like(likely).scatter(-1, position, 1.0)
+        return chosen, likely.gather(-1, position).sum((1, 2))
     noise = -torch.empty_like(likely).exponential_().clamp(min=torch.finfo(likely.dtype).tiny).log()
     soft = ((likely + noise) / temperature).softmax(-1)
     hard = F.one_hot(soft.argmax(-1), likely.shape[-1]).to(soft)

@@ -12,7 +12,7 @@ from assay.rationales.play import Play
 
 
 @dataclass(frozen=True)
-class Task:
+class AnswerCrossEntropy:
     """The cross-entropy of what a reader makes of a view; with `stopped`, the mask learns nothing from it.
 
     The right answer is the label, or where it is `guessed`, the class that masks depend on (Yu et al., 2019).

@@ -9,17 +9,17 @@ from jaxtyping import Float
 from torch import Tensor
 
 from assay.rationales.play import Play
-from assay.rationales.terms.answers import Task
+from assay.rationales.terms.answers import AnswerCrossEntropy
 
 
 @dataclass(frozen=True)
-class Unmasked:
+class AllMasksCrossEntropy:
     """The mean cross-entropy over all masks: the reader is to tell the true class, whatever a mask speaks for."""
 
     player: str = "predictor"
 
     def __call__(self, play: Play) -> Float[Tensor, " B"]:
-        costs = [Task(self.player, mask=mask, stopped=True)(play) for mask in range(play.rules.masks)]
+        costs = [AnswerCrossEntropy(self.player, mask=mask, stopped=True)(play) for mask in range(play.rules.masks)]
         return torch.stack(costs).mean(0)
 
 

@@ -11,7 +11,7 @@ from assay.rationales.play import Play
 
 
 @dataclass(frozen=True)
-class Taught:
+class Distillation:
     """The cross-entropy of a view with what a teacher answers to all words, softened by a temperature."""
 
     temperature: float = 2.0

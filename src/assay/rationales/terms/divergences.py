@@ -11,7 +11,7 @@ from assay.rationales.play import Play
 
 
 @dataclass(frozen=True)
-class FromAll:
+class FullTextDivergence:
     """KL(P(all) ‖ P(view)): what a reader's answer to a view loses of its answer to all words, which stays as it is.
 
     Of the words that are selected it is the cost of MCD (Liu et al., 2023, equation 8); of the rest, with a weight

@@ -14,7 +14,7 @@ LEAST = 1e-6  # added to a norm, so that nothing at all has a logarithm
 
 
 @dataclass(frozen=True)
-class SmallNorm:
+class NegativeLogNorm:
     """−log ‖f‖ for the state f that a reader has after a view: words that it has learnt to use make it large.
 
     N2R (Liu et al., 2025).

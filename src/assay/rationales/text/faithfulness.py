@@ -35,7 +35,7 @@ def exchanged(
     """
     decided = explainer if explainer.decider is not None else replace(explainer, decider=reader)
     found = answers.candidates or [(why,) for why in answers.explanations]
-    moved = [found[place] for place in deranged(len(items), seed)]
+    moved = [found[index] for index in deranged(len(items), seed)]
     labels = np.array([item.example.label for item in items])
     own, others = (float((decided.decided(items, each) == labels).mean()) for each in (found, moved))
     return Exchanged(own, others)
@@ -129,7 +129,7 @@ def _cut(item: Explained, sides: Sequence[Sequence[str]], gone: Bool[np.ndarray,
     edge = len(sides[0])
     parts: list[Int[np.ndarray, " t"]] = [np.flatnonzero(~gone[:edge]), np.flatnonzero(~gone[edge:])]
     text, query = (
-        " ".join(side[place] for place in kept) or side[0] if side else ""
+        " ".join(side[index] for index in kept) or side[0] if side else ""
         for side, kept in zip(sides, parts, strict=True)
     )
     return replace(item, example=replace(item.example, text=text, query=query, evidence=None))

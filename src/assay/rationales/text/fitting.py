@@ -46,7 +46,7 @@ def fit(
             network.train()
             total = torch.zeros((), device=network.device)
             for group in groups:
-                total += _stepped(network, optimiser, [train[place] for place in group], options)
+                total += _stepped(network, optimiser, [train[index] for index in group], options)
                 shown.advance(task)
             loss = judged(network, dev)
             state = _advanced(state, float(total) / len(groups), loss)
@@ -91,10 +91,10 @@ def precision(device: torch.device) -> torch.autocast:
 
 
 def batches(network: EncoderDecoder, rows: Sequence[Row]) -> Iterator[tuple[Int[np.ndarray, " n"], Sequences]]:
-    """The rows in batches of like length on the network's device, and their places."""
+    """The rows in batches of like length on the network's device, and their indices."""
     lengths = np.array([len(row.source) for row in rows])
     for group in by_tokens(lengths, READ_AT_ONCE.get(network.device.type, 16_384)):
-        yield group, together([rows[place] for place in group]).to(network.device)
+        yield group, together([rows[index] for index in group]).to(network.device)
 
 
 @torch.no_grad()
@@ -105,5 +105,5 @@ def judged(network: EncoderDecoder, rows: Sequence[Row]) -> float:
     for group, batch in batches(network, rows):
         with precision(network.device):
             total -= network.likelihood(batch).sum()
-        words += sum(len(rows[place].target) for place in group)
+        words += sum(len(rows[index].target) for index in group)
     return float(total) / words

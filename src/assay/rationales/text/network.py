@@ -13,7 +13,7 @@ from assay.data.text import SPECIAL, START
 from assay.errors import AssayError
 from assay.models.encoders import Block, Recurrent
 from assay.models.projections import softmax
-from assay.rationales.text.pairs import STRANGE, Sequences
+from assay.rationales.text.pairs import UNKNOWN_ID, Sequences
 from assay.types import at_least_float32
 
 TINY = 1e-9  # of a probability in a logarithm
@@ -56,7 +56,7 @@ class EncoderDecoder(nn.Module):
     """A pointer–generator (See et al., 2017): p(w) = g·p_vocabulary(w) + (1 − g)·Σ_{i: x_i = w} a_i.
 
     Attention a is that of Luong et al. (2015) over the states of the source; the decoder's GRU does not read it, so
-    that all places of a given target are decoded at once.
+    that all positions of a given target are decoded at once.
     """
 
     # differs from See et al. (2017): no coverage, no attention fed back, and words are embedded as they are written out
@@ -81,8 +81,8 @@ class EncoderDecoder(nn.Module):
         return self.embedding.weight.device
 
     def embedded(self, ids: Int[Tensor, "B T"]) -> Float[Tensor, "B T D"]:
-        """The embeddings of words; those of strangers are that of the unknown word."""
-        return F.dropout(self.embedding(ids.where(ids < self.words, STRANGE)), self.sizes.dropout, self.training)
+        """The embeddings of words; those of oov are that of the unknown word."""
+        return F.dropout(self.embedding(ids.where(ids < self.words, UNKNOWN_ID)), self.sizes.dropout, self.training)
 
     def encode(self, batch: Sequences) -> Memory:
         """The states of all words of the sources."""
@@ -126,7 +126,7 @@ class EncoderDecoder(nn.Module):
     def following(
         self, memory: Memory, last: Int[Tensor, " B"], hidden: Float[Tensor, "1 B M"]
     ) -> tuple[Float[Tensor, "B W"], Float[Tensor, "1 B M"]]:
-        """The log-probability of every word after the last one, those of strangers at the end."""
+        """The log-probability of every word after the last one, those of oov at the end."""
         merged, attention, odds, hidden = self.decode(memory, last[:, None], hidden)
         own, attention = self.generated(merged[:, 0]), attention[:, 0]
         copied = attention.new_zeros(len(last), self.words + memory.extra).scatter_add(1, memory.source, attention)

@@ -13,7 +13,7 @@ from torch.nn.utils.rnn import pad_sequence
 from assay.data.text import END, SPECIAL, UNKNOWN, Tokeniser, Words
 
 LONGEST_SOURCE, LONGEST_TARGET = 120, 48  # words; what is longer is cut
-STOP, STRANGE = SPECIAL.index(END), SPECIAL.index(UNKNOWN)
+END_ID, UNKNOWN_ID = SPECIAL.index(END), SPECIAL.index(UNKNOWN)
 
 
 @dataclass(frozen=True)
@@ -27,11 +27,11 @@ class Pair:
 
 @dataclass(frozen=True)
 class Row:
-    """A pair in word ids; ids from the size of the vocabulary on stand for `strangers`, unknown words of the source."""
+    """A pair in word ids; ids from the size of the vocabulary on stand for `oov`, unknown words of the source."""
 
     source: Int[Tensor, " T"]
     target: Int[Tensor, " S"]
-    strangers: tuple[str, ...] = ()
+    oov: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -57,18 +57,18 @@ def encoded(pairs: Sequence[Pair], tokeniser: Tokeniser) -> list[Row]:
 
 def _row(pair: Pair, source: Words, target: Words, lowercase: bool, size: int) -> Row:
     source_ids, target_ids = source.ids[:LONGEST_SOURCE], target.ids[:LONGEST_TARGET]
-    strangers: dict[str, int] = {}
-    if STRANGE in source_ids:
-        for place, (start, end) in enumerate(source.spans[: len(source_ids)]):
-            if source_ids[place] == STRANGE:
+    oov: dict[str, int] = {}
+    if UNKNOWN_ID in source_ids:
+        for position, (start, end) in enumerate(source.spans[: len(source_ids)]):
+            if source_ids[position] == UNKNOWN_ID:
                 word = pair.source[start:end].lower() if lowercase else pair.source[start:end]
-                source_ids[place] = strangers.setdefault(word, size + len(strangers))
-        for place, (start, end) in enumerate(target.spans[: len(target_ids)]):
-            if target_ids[place] == STRANGE:
+                source_ids[position] = oov.setdefault(word, size + len(oov))
+        for position, (start, end) in enumerate(target.spans[: len(target_ids)]):
+            if target_ids[position] == UNKNOWN_ID:
                 word = pair.target[start:end].lower() if lowercase else pair.target[start:end]
-                target_ids[place] = strangers.get(word, STRANGE)
-    ending = [STOP] if pair.whole else []
-    return Row(torch.tensor(source_ids), torch.tensor(target_ids + ending), tuple(strangers))
+                target_ids[position] = oov.get(word, UNKNOWN_ID)
+    ending = [END_ID] if pair.whole else []
+    return Row(torch.tensor(source_ids), torch.tensor(target_ids + ending), tuple(oov))
 
 
 def together(rows: Sequence[Row]) -> Sequences:
@@ -77,4 +77,4 @@ def together(rows: Sequence[Row]) -> Sequences:
     source = pad_sequence([row.source for row in rows], batch_first=True)
     target = pad_sequence([row.target for row in rows], batch_first=True)
     mask = torch.arange(source.shape[1]) < lengths[:, None]
-    return Sequences(source, mask, target, max(len(row.strangers) for row in rows))
+    return Sequences(source, mask, target, max(len(row.oov) for row in rows))

@@ -16,7 +16,7 @@ from assay.errors import AssayError
 from assay.models.options import Training
 from assay.rationales.text.fitting import batches, precision
 from assay.rationales.text.network import FIRST, EncoderDecoder, Sizes
-from assay.rationales.text.pairs import LONGEST_TARGET, STOP, Pair, encoded
+from assay.rationales.text.pairs import END_ID, LONGEST_TARGET, Pair, encoded
 from assay.rationales.text.search import search
 
 
@@ -51,8 +51,8 @@ class Writer:
                 with precision(self.network.device):
                     ids, found = search(self.network, batch, beams, longest)
                 scores[group] = found.double().cpu().numpy()
-                for place, line in zip(group, ids.cpu().tolist(), strict=True):
-                    texts[place] = " ".join(_named(line, words, rows[place].strangers))
+                for index, line in zip(group, ids.cpu().tolist(), strict=True):
+                    texts[index] = " ".join(_named(line, words, rows[index].oov))
                 shown.advance(task, len(group))
         return texts, scores
 
@@ -74,11 +74,11 @@ class Writer:
         return scores
 
     def chosen(self, sources: Sequence[str], words: Sequence[str]) -> Int[np.ndarray, " N"]:
-        """The place of the likeliest of the words."""
-        places: Int[np.ndarray, " N"] = self.first(sources, words).argmax(-1)
-        return places
+        """The index of the likeliest of the words."""
+        indices: Int[np.ndarray, " N"] = self.first(sources, words).argmax(-1)
+        return indices
 
 
-def _named(ids: Sequence[int], words: Sequence[str], strangers: Sequence[str]) -> list[str]:
-    ended = ids.index(STOP) if STOP in ids else len(ids)
-    return [words[word] if word < len(words) else strangers[word - len(words)] for word in ids[:ended]]
+def _named(ids: Sequence[int], words: Sequence[str], oov: Sequence[str]) -> list[str]:
+    ended = ids.index(END_ID) if END_ID in ids else len(ids)
+    return [words[word] if word < len(words) else oov[word - len(words)] for word in ids[:ended]]

@@ -6,7 +6,7 @@ import torch
 
 from assay.data.batches import Tokenised
 from assay.models.classifier import Classifier
-from assay.rationales.casting import assembled
+from assay.rationales.player_building import assemble_players
 from assay.rationales.players import Players
 from assay.rationales.rules import Rules
 from tests import builders
@@ -25,7 +25,7 @@ def players(
         network = builders.model(seed + place, dtype=dtype, encoder="gru")
         assert isinstance(network, Classifier)
         readers[name] = network
-    cast = assembled(rules, readers, extras, 2, seed).to(dtype)
+    cast = assemble_players(rules, readers, extras, 2, seed).to(dtype)
     with torch.no_grad():
         cast.head.score.weight.mul_(3.0)
     return cast

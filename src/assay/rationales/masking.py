@@ -27,6 +27,6 @@ def compacted(x: Float[Tensor, "B T D"], batch: Batch, z: Float[Tensor, "B T"]) 
     """The selected words alone, moved together; of a text without any, nothing is left but padding."""
     kept = (z > 0) & batch.mask
     width = max(1, int(kept.sum(-1).max()))
-    places: Int[Tensor, "B W"] = left(kept)[:, :width]
-    rows = places.new_tensor(range(len(batch)))
-    return x[rows[:, None], places], gathered(batch, rows, places, kept)
+    positions: Int[Tensor, "B W"] = left(kept)[:, :width]
+    rows = positions.new_tensor(range(len(batch)))
+    return x[rows[:, None], positions], gathered(batch, rows, positions, kept)

@@ -13,11 +13,11 @@ import torch
 from assay.data.batches import Tokenised
 from assay.models.predictions import graded, groups
 from assay.rationales.rationaliser import Rationaliser
-from assay.rationales.terms.answers import Task
+from assay.rationales.terms.answers import AnswerCrossEntropy
 
 
 @runtime_checkable
-class Judge(Protocol):
+class EpochScore(Protocol):
     """A score above −1 for what is selected without chance, and a loss that decides between equal scores.
 
     Of epochs that are equal in both, the latest is the best.
@@ -35,7 +35,7 @@ class Answers:
 
 
 @dataclass(frozen=True)
-class Apart:
+class CriticGap:
     """The same, and of equal ones the epoch in which a critic, who reads the rest, fares worst beside the predictor.
 
     A text on which it is surer than a blind guess, but wrong, counts like that guess.
@@ -48,13 +48,13 @@ class Apart:
         score, loss = graded(model, rows)
         was_training = model.training
         model.eval()
-        costs = [Task(self.critic, "rest")(model.play(batch)) for _, batch in groups(model, rows)]
+        costs = [AnswerCrossEntropy(self.critic, "rest")(model.play(batch)) for _, batch in groups(model, rows)]
         model.train(was_training)
         return score, loss - float(torch.cat(costs).clamp(max=log(model.classes)).mean())
 
 
 @dataclass(frozen=True)
-class Latest:
+class LatestAccurate:
     """How well the labels are predicted, in hundredths, and of equal ones the latest epoch.
 
     In a game in which one player gains what another loses, no cost of either says who has come further.
@@ -65,7 +65,7 @@ class Latest:
 
 
 @dataclass(frozen=True)
-class Sparing:
+class Sparsest:
     """The share of words that is spared, if the answer to the others is within `limit` of that to all; else below 0.
 
     How far it is, is KL(P(all) ‖ P(selected)), on average; De Cao et al. (2020) choose their epoch in that way.

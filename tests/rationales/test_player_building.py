@@ -13,9 +13,9 @@ from assay.errors import AssayError
 from assay.explainers import EXPLAINERS
 from assay.models.huggingface.finetuning import FineTuning
 from assay.models.huggingface.opening import Opening
-from assay.rationales.casting import cast, cast_pretrained
 from assay.rationales.learning import learn
 from assay.rationales.play import Play
+from assay.rationales.player_building import build_players, build_pretrained_players
 from assay.rationales.recipes import RECIPES
 from assay.rationales.saliency import saliency
 from assay.rationales.schemes import Options
@@ -31,11 +31,11 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> FineTuning:
 
 def players(base: FineTuning, recipe: str = "lei", reading: str = "mask"):
     scheme = RECIPES[recipe](Options(2, 0.3, reading=reading))
-    return scheme, *cast_pretrained(scheme, base, films().classes, Opening())
+    return scheme, *build_pretrained_players(scheme, base, films().classes, Opening())
 
 
 def test_only_the_predictor_knows_words() -> None:
-    made = cast(RECIPES["lei"](Options(2)), OURS, TOKENISER, 2)
+    made = build_players(RECIPES["lei"](Options(2)), OURS, TOKENISER, 2)
     assert made.predictor.embedding.num_embeddings == len(TOKENISER.vocabulary)
     assert made.reader("selector").embedding.num_embeddings == len(SPECIAL)
 
@@ -43,7 +43,7 @@ def test_only_the_predictor_knows_words() -> None:
 @pytest.mark.parametrize("seed", [0, 3])
 def test_the_same_seed_casts_the_same_players_and_no_two_readers_alike(seed: int) -> None:
     recipe = replace(OURS, training=replace(SHORT, seed=seed))
-    one, other = (cast(RECIPES["lei"](Options(2)), recipe, TOKENISER, 2).state_dict() for _ in range(2))
+    one, other = (build_players(RECIPES["lei"](Options(2)), recipe, TOKENISER, 2).state_dict() for _ in range(2))
     assert all(torch.equal(one[name], other[name]) for name in one)
     assert not torch.equal(one["readers.predictor.decoder.weight"], one["readers.selector.decoder.weight"])
 
@@ -51,7 +51,7 @@ def test_the_same_seed_casts_the_same_players_and_no_two_readers_alike(seed: int
 def test_a_network_that_pools_sentences_cannot_play() -> None:
     shaped = replace(OURS, architecture=replace(OURS.architecture, shape="hierarchical"))
     with pytest.raises(AssayError, match="hierarchical"):
-        cast(RECIPES["lei"](Options(2)), shaped, TOKENISER, 2)
+        build_players(RECIPES["lei"](Options(2)), shaped, TOKENISER, 2)
 
 
 def test_pretrained_players_start_alike_below_their_heads(base: FineTuning) -> None:

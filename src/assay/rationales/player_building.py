@@ -21,18 +21,18 @@ from assay.rationales.players import Head, Players, Reader
 from assay.rationales.rules import Rules
 from assay.rationales.schemes import Scheme
 
-APART = 1000  # between the seeds of two readers
+SEED_STEP = 1000  # between the seeds of two readers
 
 
-class Blank(nn.Module):
-    """What stands in for a word that is not selected, where that is learnt: one vector for all places."""
+class LearntBlank(nn.Module):
+    """What stands in for a word that is not selected, where that is learnt: one vector for all indices."""
 
     def __init__(self, size: int) -> None:
         super().__init__()
         self.vector = nn.Parameter(torch.zeros(size))
 
 
-class Multiplier(nn.Module):
+class LagrangeMultiplier(nn.Module):
     """How much one more unit of what must stay below a limit costs: from 0 to `most`; Lagrange's α."""
 
     def __init__(self, size: int, most: float = 200.0) -> None:
@@ -41,21 +41,21 @@ class Multiplier(nn.Module):
         self.value = nn.Parameter(torch.ones(()))
 
 
-class Paths(nn.Embedding):
+class MaskEmbedding(nn.Embedding):
     """What is added to each word to say whose mask it was read through."""
 
     def reset_parameters(self) -> None:
         nn.init.normal_(self.weight, std=0.1)
 
 
-EXTRAS = {"blank": Blank, "multiplier": Multiplier}
+EXTRAS = {"blank": LearntBlank, "multiplier": LagrangeMultiplier}
 
 
-def cast(scheme: Scheme, recipe: Recipe, tokeniser: Tokeniser, classes: int) -> Players:
+def build_players(scheme: Scheme, recipe: Recipe, tokeniser: Tokeniser, classes: int) -> Players:
     """Players with random weights, the same for the same seed; all but the predictor have a table of markers only."""
     readers: dict[str, Reader] = {}
-    for place, name in enumerate(scheme.readers):
-        seed = recipe.training.seed + APART * place
+    for index, name in enumerate(scheme.readers):
+        seed = recipe.training.seed + SEED_STEP * index
         network = (
             initialise(recipe, tokeniser, classes)
             if name == "predictor"
@@ -67,10 +67,10 @@ def cast(scheme: Scheme, recipe: Recipe, tokeniser: Tokeniser, classes: int) -> 
                 f"{recipe.architecture.shape} is none, so use flat."
             )
         readers[name] = network
-    return assembled(scheme.rules, readers, scheme.extras, classes, recipe.training.seed)
+    return assemble_players(scheme.rules, readers, scheme.extras, classes, recipe.training.seed)
 
 
-def cast_pretrained(
+def build_pretrained_players(
     scheme: Scheme, recipe: FineTuning, classes: Sequence[str], options: Opening
 ) -> tuple[Players, PieceTokeniser]:
     """Players that all start from one pretrained encoder, and its tokeniser.
@@ -78,17 +78,17 @@ def cast_pretrained(
     All read the embeddings of the predictor, so the others keep theirs, which they need for markers, as they are.
     """
     readers: dict[str, Reader] = {}
-    for place, name in enumerate(scheme.readers):
-        training = replace(recipe.training, seed=recipe.training.seed + APART * place)
+    for index, name in enumerate(scheme.readers):
+        training = replace(recipe.training, seed=recipe.training.seed + SEED_STEP * index)
         network, tokeniser = begun(replace(recipe, head="attention", training=training), classes, options)
         assert isinstance(network, Attentive)
         if name != "predictor":
             network.embedding.requires_grad_(False)
         readers[name] = network
-    return assembled(scheme.rules, readers, scheme.extras, len(classes), recipe.training.seed), tokeniser
+    return assemble_players(scheme.rules, readers, scheme.extras, len(classes), recipe.training.seed), tokeniser
 
 
-def assembled(
+def assemble_players(
     rules: Rules, readers: Mapping[str, Reader], extras: tuple[str, ...], classes: int, seed: int = 0
 ) -> Players:
     """The readers with a head for the selector."""
@@ -104,5 +104,5 @@ def assembled(
                 predictor.decoder.in_features, rules.masks, classes, weighted=rules.answers == "presence"
             )
         if "paths" in extras:
-            more["paths"] = Paths(rules.masks, width)
+            more["paths"] = MaskEmbedding(rules.masks, width)
     return Players(readers, head, more).to(predictor.device)

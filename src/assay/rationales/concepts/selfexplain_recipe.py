@@ -33,12 +33,12 @@ from assay.rationales.concepts.selfexplaining import SelfExplaining, Shares
 from assay.rationales.concepts.store import gathered
 from assay.rationales.decoding import Decoding
 from assay.rationales.players import Reader
-from assay.rationales.storing import kept, plain
+from assay.rationales.storing import load_or_train, plain
 from assay.types import Batch
 
 
 @dataclass(frozen=True)
-class Explaining:
+class SelfExplainLesson:
     """CE(logits) + α CE(global answer) + β CE(local answer) (Rajagopal et al., 2021, equation 8).
 
     The store is encoded anew every so many steps, and before each judgement, so what is kept of an epoch is fresh.
@@ -86,7 +86,7 @@ class SelfExplanation:
     width: int = 5
     stored: int = 2000
     shares: Shares = field(default_factory=Shares)
-    lesson: Explaining = field(default_factory=Explaining)
+    lesson: SelfExplainLesson = field(default_factory=SelfExplainLesson)
     base: Recipe | FineTuning = field(default_factory=lambda: OURS)
     rate: float | None = None
 
@@ -142,7 +142,7 @@ def train_self_explaining(
         tokeniser = tokeniser_of(corpus, wanted.base)
         return wanted.fit(_reader(wanted.base, tokeniser, corpus, device), tokeniser, corpus, checkpoint)
 
-    return kept(folder, identity(corpus, wanted), device, learnt)
+    return load_or_train(folder, identity(corpus, wanted), device, learnt)
 
 
 def identity(corpus: Corpus, wanted: SelfExplanation) -> dict[str, Any]:

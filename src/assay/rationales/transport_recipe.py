@@ -25,8 +25,8 @@ from assay.models.recipes import Recipe, course, fingerprint, learnable, take_ve
 from assay.models.store import Opened
 from assay.models.textmodel import TextModel
 from assay.models.training import fit
-from assay.rationales.alignment import Aligner, drawn
-from assay.rationales.storing import kept, plain
+from assay.rationales.aligner import Aligner, drawn
+from assay.rationales.storing import load_or_train, plain
 from assay.rationales.transport import Transport
 from assay.types import Batch
 
@@ -38,7 +38,7 @@ BASE = Recipe(
 
 
 @dataclass(frozen=True)
-class Answered:
+class CrossEntropyLesson:
     """The right class."""
 
     begun: ClassVar[float] = CHANCE
@@ -55,7 +55,7 @@ class Answered:
 
 
 @dataclass(frozen=True)
-class Aligning:
+class TransportRecipe:
     """For pairs: few words of a text are aligned with words of its query, at a price, and aligned pairs alone decide.
 
     Together with the corpus, it decides which weights come out.
@@ -66,10 +66,10 @@ class Aligning:
 
 
 def train_transport(
-    corpus: Corpus, wanted: Aligning | None = None, folder: Path | None = None, device: str = "cpu"
+    corpus: Corpus, wanted: TransportRecipe | None = None, folder: Path | None = None, device: str = "cpu"
 ) -> Opened:
     """A model trained on the corpus; with a folder it is stored there, and an interrupted training goes on."""
-    wanted, corpus = wanted or Aligning(), pairs(corpus)
+    wanted, corpus = wanted or TransportRecipe(), pairs(corpus)
     identity = {
         "corpus": corpus.name,
         "data": fingerprint((*corpus.train, *corpus.dev)),
@@ -80,10 +80,10 @@ def train_transport(
         tokeniser = Tokeniser.fit(_texts(corpus), wanted.base.text)
         train, dev, skipped = learnable(corpus, tokeniser, wanted.base.text.longest)
         network = begun(wanted, tokeniser, len(corpus.classes)).to(device)
-        state = fit(network, train, dev, wanted.base.training, checkpoint, Answered())
+        state = fit(network, train, dev, wanted.base.training, checkpoint, CrossEntropyLesson())
         return Opened(network, tokeniser, corpus.classes, identity | course(state) | {"skipped": skipped})
 
-    return kept(folder, identity, device, learnt)
+    return load_or_train(folder, identity, device, learnt)
 
 
 def pairs(corpus: Corpus) -> Corpus:
@@ -101,7 +101,7 @@ def pairs(corpus: Corpus) -> Corpus:
     return corpus
 
 
-def begun(wanted: Aligning, tokeniser: Tokeniser, classes: int) -> Aligner:
+def begun(wanted: TransportRecipe, tokeniser: Tokeniser, classes: int) -> Aligner:
     """The model before it learns, with the vectors that are named."""
     words, architecture = tokeniser.vocabulary, wanted.base.architecture
     network = drawn(architecture, wanted.transport, len(words), classes, wanted.base.training.seed)
