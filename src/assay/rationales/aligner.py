@@ -1,4 +1,4 @@
-"""A classifier of pairs that decides by the words that it has aligned."""
+"""Classifier of pairs that decides by aligned words alone."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LEAST = 1e-6  # added under a root, which has no gradient at 0
 
 
 class Votes(nn.Module):
-    """What two aligned words say for each class: V relu(A u + B w + Cu ⊙ Dw)."""
+    """Scores of two aligned words for each class: V relu(A u + B w + Cu ⊙ Dw)."""
 
     def __init__(self, size: int, width: int, classes: int) -> None:
         super().__init__()
@@ -38,7 +38,7 @@ class Votes(nn.Module):
 
 
 class Aligner(Selecting):
-    """Aligns few words of a text with words of a query and adds up what the aligned pairs say for each class.
+    """Aligns few words of a text with words of a query, and sums the class scores of the aligned pairs.
 
     Swanson et al. (2020): the alignment is a sparse transport plan, and nothing else reaches the decision. A pair
     gains by how much it says, beside the pair that says most. Once the model has learnt, a pair counts in full where
@@ -102,7 +102,7 @@ class Aligner(Selecting):
         return part
 
     def redrawn(self, seed: int) -> Aligner:
-        """A model of the same kind in which every weight is random."""
+        """The same architecture with random weights."""
         fresh = drawn(self.architecture, self.transport, len(self.vectors), self.classes, seed)
         return fresh.to(self.vectors).eval()
 
@@ -114,14 +114,14 @@ class Aligner(Selecting):
         return embedded
 
     def forward(self, x: Float[Tensor, "B T D"], batch: Batch, edit: Edit | None = None) -> Output:
-        """The answer; there is no attention to edit."""
+        """The prediction; there is no attention to edit."""
         votes = self.votes(x, batch)
         plan = self._plan(votes, batch)
         plan = plan if self.training else (plan > 0.5).to(plan)
         return self.counted(Output((plan[..., None] * votes).sum((1, 2)) + self.bias, ()))
 
     def votes(self, x: Float[Tensor, "B T D"], batch: Batch) -> Float[Tensor, "B T S C"]:
-        """What each pair of words would say for each class."""
+        """The scores of each pair of words for each class."""
         if batch.query is None:
             raise AssayError(
                 "This model reads pairs; give it a text and a question or hypothesis (--query), or texts of which the "
@@ -133,7 +133,7 @@ class Aligner(Selecting):
         return votes
 
     def alignment(self, x: Float[Tensor, "B T D"], batch: Batch) -> Float[Tensor, "B T S"]:
-        """How much of each word of the text is aligned with each word of the query."""
+        """The alignment weight of each pair of words."""
         return self._plan(self.votes(x, batch), batch)
 
     @torch.no_grad()
@@ -144,13 +144,13 @@ class Aligner(Selecting):
 
     @torch.no_grad()
     def viewed(self, x: Float[Tensor, "B T D"], batch: Batch, view: str) -> Float[Tensor, "B C"]:
-        """The logits for the words of the text that are aligned, for the rest, or for all; words are aligned anew."""
+        """The logits for the aligned words, for the rest, or for all; the view is aligned anew."""
         answer: Output = self(*without_others(x, batch, self.selection(x, batch).kept, view))
         return answer.logits
 
     @torch.no_grad()
     def accounts(self, x: Float[Tensor, "B T D"], batch: Batch) -> list[dict[str, Any]]:
-        """The pairs of words that are aligned, with what each says for each class, above the mean of all."""
+        """The aligned pairs with their scores for each class, above the mean."""
         votes = self.votes(x, batch)
         apart = votes - votes.mean(-1, keepdim=True)
         rows, words, asked = (self._plan(votes, batch) > 0.5).nonzero(as_tuple=True)
@@ -161,7 +161,7 @@ class Aligner(Selecting):
         return found
 
     def _plan(self, votes: Float[Tensor, "B T S C"], batch: Batch) -> Float[Tensor, "B T S"]:
-        """The alignment; since a pair gains by what it says, none can say much while hardly being aligned."""
+        """The transport plan; a pair's gain is its largest score, so that none can decide while hardly aligned."""
         assert batch.query is not None
         apart = votes - votes.mean(-1, keepdim=True)
         there = batch.mask[:, :, None] & batch.query.mask[:, None, :]
@@ -171,7 +171,7 @@ class Aligner(Selecting):
 
 
 def drawn(architecture: Architecture, transport: Transport, words: int, classes: int, seed: int) -> Aligner:
-    """An untrained model, the same for the same seed."""
+    """An untrained model, equal for equal seeds."""
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         network = Aligner(architecture, words, classes, transport)

@@ -1,4 +1,4 @@
-"""Whether training collapsed: selections that no longer say anything about a text."""
+"""Detects collapsed selections, which say nothing about the text."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ALIKE = 0.9  # of selected words stand at positions that are selected in as larg
 
 
 def collapse(found: Sequence[Selected], shares: Sequence[float], majority: float) -> list[str]:
-    """A sentence for each way in which the selections of some texts have collapsed.
+    """A sentence for each symptom of collapse in the selections of some texts.
 
     `shares` are those of words that were drawn in each epoch, and `majority` is how often the most frequent class is
     right.
@@ -52,7 +52,7 @@ def _repeated(found: Sequence[Selected]) -> list[str]:
 
 
 def _alike(kept: Sequence[np.ndarray]) -> float:
-    """The mean over selected words of the share of texts, as long or longer, in which their position is selected."""
+    """The mean over selected words of the share of texts, as long or longer, that select the same position."""
     width = max(len(each) for each in kept)
     there, chosen = np.zeros(width), np.zeros(width)
     for each in kept:

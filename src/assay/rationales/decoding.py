@@ -1,4 +1,4 @@
-"""Which units are read when nothing is left to chance: the rule that every reported number depends on."""
+"""Decoding: which units are selected deterministically from their probabilities."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RULES = {
 
 @dataclass(frozen=True)
 class Decoding:
-    """A rule of RULES and, for those that need one, the `rate` of units that are read."""
+    """One of RULES with, where it needs one, the `rate` of units to select."""
 
     rule: str = "top"
     rate: float = 0.2
@@ -31,7 +31,7 @@ class Decoding:
             raise AssayError(f"The share of a text that is read is a number above 0, up to 1, not {self.rate:g}.")
 
     def __call__(self, chance: Float[Tensor, "B K U"], mask: Bool[Tensor, "B U"]) -> Float[Tensor, "B K U"]:
-        """1 for what is read, else 0; of equal chances the earlier unit."""
+        """The selection as 0 and 1; ties go to the earlier unit."""
         if self.rule == "threshold":
             return ((chance > 0.5) & mask[:, None]).to(chance)
         wanted = self.counts(mask)[:, None, None]
@@ -48,5 +48,5 @@ class Decoding:
         return ((positions >= start) & (positions < start + wanted)).to(chance)
 
     def counts(self, mask: Bool[Tensor, "B U"]) -> Int[Tensor, " B"]:
-        """How many units of each text are read by a rule with a rate."""
+        """The number of units that a rule with a rate selects in each text."""
         return (self.rate * mask.sum(-1).double() - 1e-9).ceil().long().clamp(min=1)

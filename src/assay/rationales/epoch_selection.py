@@ -1,4 +1,4 @@
-"""Which epoch of a game was the best one."""
+"""Criteria that select the best epoch of a training."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ from assay.rationales.terms.answers import AnswerCrossEntropy
 
 @runtime_checkable
 class EpochScore(Protocol):
-    """A score above −1 for what is selected without chance, and a loss that decides between equal scores.
+    """Score (above −1) of the deterministic selections on dev texts, and a loss that breaks ties.
+
+    Of epochs equal in both, the latest is the best.
 
     Of epochs that are equal in both, the latest is the best.
     """
@@ -28,7 +30,7 @@ class EpochScore(Protocol):
 
 @dataclass(frozen=True)
 class Answers:
-    """How well the labels are predicted."""
+    """Accuracy of the predictor on its selections."""
 
     def __call__(self, model: Rationaliser, rows: Sequence[Tokenised]) -> tuple[float, float]:
         return graded(model, rows)
@@ -36,7 +38,7 @@ class Answers:
 
 @dataclass(frozen=True)
 class CriticGap:
-    """The same, and of equal ones the epoch in which a critic, who reads the rest, fares worst beside the predictor.
+    """Accuracy; ties go to the epoch in which a critic, who reads the rest, does worst.
 
     A text on which it is surer than a blind guess, but wrong, counts like that guess.
     """
@@ -55,7 +57,7 @@ class CriticGap:
 
 @dataclass(frozen=True)
 class LatestAccurate:
-    """How well the labels are predicted, in hundredths, and of equal ones the latest epoch.
+    """Accuracy rounded to hundredths; ties go to the latest epoch.
 
     In a game in which one player gains what another loses, no cost of either says who has come further.
     """
@@ -66,7 +68,7 @@ class LatestAccurate:
 
 @dataclass(frozen=True)
 class Sparsest:
-    """The share of words that is spared, if the answer to the others is within `limit` of that to all; else below 0.
+    """The share of unselected words, if the prediction stays within `limit` of that on all words; else below 0.
 
     How far it is, is KL(P(all) ‖ P(selected)), on average; De Cao et al. (2020) choose their epoch in that way.
     """

@@ -1,4 +1,4 @@
-"""Plays a game over a corpus; killed at any moment, it goes on to the same final weights."""
+"""Trains the players of a scheme; an interrupted training resumes to the same weights."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SLOWEST = 0.05  # pace of a predictor that reads next to nothing
 
 @dataclass
 class GameState(State):
-    """Where a game stands."""
+    """Progress of a training: epoch, history and the shares of selected words."""
 
     shares: list[float] = field(default_factory=list)  # of words that are drawn, on average
 
@@ -39,7 +39,7 @@ def learn(
     options: Training,
     checkpoint: Checkpoint | None = None,
 ) -> tuple[Rationaliser, GameState]:
-    """The players with the weights of the best epoch of the last stage, and how the game went.
+    """Trains; returns the model with the weights of the last stage's best epoch, and the history.
 
     The best epoch is, as a rule, the one in which what is selected without chance predicts the dev labels best.
     """
@@ -76,7 +76,7 @@ def learn(
 
 
 def _prepare(model: Rationaliser, stage: Stage) -> None:
-    """Training mode for those who learn; a reader that does not move is the same at every step."""
+    """Training mode for the players that are trained; others are deterministic."""
     model.train()
     moving = {"predictor" if name == "body" else name for name in stage.players}
     for name, reader in model.players.readers.items():
@@ -93,7 +93,7 @@ def _ends(stages: Sequence[Stage], epochs: int) -> list[int]:
 
 
 def _finished(course: GameState, ends: Sequence[int], options: Training) -> bool:
-    """At the last epoch, or when the last stage, once begun, gets no better."""
+    """At the last epoch, or when the last stage stops improving (early stopping)."""
     before = ends[-2] if len(ends) > 1 else 0
     tired = course.best_epoch > before and course.epoch - course.best_epoch >= options.patience
     return tired or course.epoch >= ends[-1]
@@ -135,7 +135,7 @@ def _step(
     weights: Tensor | None,
     options: Training,
 ) -> tuple[float, float]:
-    """One batch: every move in turn; the loss of the last one, and the share of words that was read."""
+    """One batch: every move in turn; returns the last loss and the share of selected words."""
     batch = collate(rows, players.predictor.classes).to(players.predictor.device)
     counted = torch.ones_like(batch.labels, dtype=torch.float32) if weights is None else weights[batch.labels]
     value = share = 0.0

@@ -1,4 +1,4 @@
-"""From a scheme to players: networks of ours, or pretrained encoders."""
+"""Builds the networks (players) of a scheme: small ones, or from pretrained encoders."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SEED_STEP = 1000  # between the seeds of two readers
 
 
 class LearntBlank(nn.Module):
-    """What stands in for a word that is not selected, where that is learnt: one vector for all indices."""
+    """A learnt embedding in place of unselected words, the same at all positions."""
 
     def __init__(self, size: int) -> None:
         super().__init__()
@@ -33,7 +33,7 @@ class LearntBlank(nn.Module):
 
 
 class LagrangeMultiplier(nn.Module):
-    """How much one more unit of what must stay below a limit costs: from 0 to `most`; Lagrange's α."""
+    """Lagrange multiplier α of a constraint, from 0 to `most`."""
 
     def __init__(self, size: int, most: float = 200.0) -> None:
         super().__init__()
@@ -42,7 +42,7 @@ class LagrangeMultiplier(nn.Module):
 
 
 class MaskEmbedding(nn.Embedding):
-    """What is added to each word to say whose mask it was read through."""
+    """An embedding added to each word that says which mask it was read through."""
 
     def reset_parameters(self) -> None:
         nn.init.normal_(self.weight, std=0.1)
@@ -52,7 +52,7 @@ EXTRAS = {"blank": LearntBlank, "multiplier": LagrangeMultiplier}
 
 
 def build_players(scheme: Scheme, recipe: Recipe, tokeniser: Tokeniser, classes: int) -> Players:
-    """Players with random weights, the same for the same seed; all but the predictor have a table of markers only."""
+    """Players with random weights, equal for equal seeds; all but the predictor have a table of markers only."""
     readers: dict[str, Reader] = {}
     for index, name in enumerate(scheme.readers):
         seed = recipe.training.seed + SEED_STEP * index
@@ -91,7 +91,7 @@ def build_pretrained_players(
 def assemble_players(
     rules: Rules, readers: Mapping[str, Reader], extras: tuple[str, ...], classes: int, seed: int = 0
 ) -> Players:
-    """The readers with a head for the selector."""
+    """The readers, a selector head, and the extra modules."""
     predictor = readers["predictor"]
     with torch.random.fork_rng():
         torch.manual_seed(seed + 1)

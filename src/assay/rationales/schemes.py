@@ -1,4 +1,4 @@
-"""A recipe as data: the rules, who plays, and what happens in which order."""
+"""A recipe as data: rules, players and stages."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from assay.rationales.units import Units
 
 @dataclass(frozen=True)
 class Options:
-    """What a recipe is asked for: the share of words, and how strongly; None leaves a strength as the recipe has it."""
+    """Options of a recipe: the share of words and the weights of penalties; None is the recipe's default."""
 
     classes: int = 2
     rate: float = 0.2
@@ -36,7 +36,7 @@ class Options:
 
 @dataclass(frozen=True)
 class Scheme:
-    """Everything of a recipe but the networks that play it; `extras` are other things that learn, by name.
+    """A recipe without its networks; `extras` are further trained modules, by name.
 
     The `epoch_score` says which epoch of the last stage was the best one.
     """

@@ -1,4 +1,4 @@
-"""From a corpus to a model that selects what it reads."""
+"""Trains self-explaining models on a corpus."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from assay.rationales.units import Units
 
 @dataclass(frozen=True)
 class Rationalising:
-    """Everything that decides which weights come out, besides the corpus.
+    """All options that decide the weights, besides the corpus.
 
     Without a `rate`, as large a share of words is selected as people marked, on average over the training texts with
     marks, or RATE where there are none. Without a `reading`, what is not selected gives way to 0 where a network of
@@ -51,14 +51,14 @@ class Rationalising:
             raise unknown("recipe", self.recipe, RECIPES)
 
     def options(self, classes: int, train: Sequence[Tokenised]) -> Options:
-        """What the recipe is asked for."""
+        """The options of the recipe."""
         rate = marked(train) if self.rate is None else self.rate
         reading = self.reading or ("mask" if isinstance(self.base, FineTuning) else "zero")
         return Options(classes, rate, self.units, reading, self.size, self.continuity, self.concepts)
 
 
 def rationaliser(corpus: Corpus, wanted: Rationalising, folder: Path | None = None, device: str = "cpu") -> Opened:
-    """A model trained on the corpus; with a folder it is stored there, and an interrupted training goes on."""
+    """Trains on the corpus; with a folder the model is stored there, and interrupted training resumes."""
     check(corpus, wanted.base)
     tokeniser = tokeniser_of(corpus, wanted.base)
     train, dev, skipped = learnable(corpus, tokeniser, tokeniser.options.longest)
@@ -93,5 +93,5 @@ def _players(
 
 
 def _told(course: GameState) -> dict[str, Any]:
-    """How the game went, for the history of the model."""
+    """The history of the training."""
     return plain_course(course) | {"shares": course.shares}

@@ -1,4 +1,4 @@
-"""Optimal transport (Swanson et al., 2020): few words of a text aligned with few of its question or hypothesis."""
+"""Transport rationales for pairs (Swanson et al., 2020): a sparse alignment of two texts by optimal transport."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ BASE = Recipe(
 
 @dataclass(frozen=True)
 class CrossEntropyLesson:
-    """The right class."""
+    """The cross-entropy of the labels."""
 
     begun: ClassVar[float] = CHANCE
 
@@ -56,7 +56,9 @@ class CrossEntropyLesson:
 
 @dataclass(frozen=True)
 class TransportRecipe:
-    """For pairs: few words of a text are aligned with words of its query, at a price, and aligned pairs alone decide.
+    """For pairs: a sparse alignment of the words of text and query, at a price a pair, which alone decides.
+
+    All options that decide the weights, besides the corpus.
 
     Together with the corpus, it decides which weights come out.
     """
@@ -68,7 +70,7 @@ class TransportRecipe:
 def train_transport(
     corpus: Corpus, wanted: TransportRecipe | None = None, folder: Path | None = None, device: str = "cpu"
 ) -> Opened:
-    """A model trained on the corpus; with a folder it is stored there, and an interrupted training goes on."""
+    """Trains on the corpus; with a folder the model is stored there, and interrupted training resumes."""
     wanted, corpus = wanted or TransportRecipe(), pairs(corpus)
     identity = {
         "corpus": corpus.name,
@@ -87,7 +89,7 @@ def train_transport(
 
 
 def pairs(corpus: Corpus) -> Corpus:
-    """The corpus, if it has a query for each text; where all texts have two lines, the second one is the query."""
+    """The corpus with a query for each text; where all texts have two lines, the second becomes the query."""
     examples = (*corpus.train, *corpus.dev, *corpus.test)
     if not any(example.query is not None for example in examples) and two_lines(corpus):
         return parted(corpus)
@@ -102,7 +104,7 @@ def pairs(corpus: Corpus) -> Corpus:
 
 
 def begun(wanted: TransportRecipe, tokeniser: Tokeniser, classes: int) -> Aligner:
-    """The model before it learns, with the vectors that are named."""
+    """The untrained model, with its word vectors."""
     words, architecture = tokeniser.vocabulary, wanted.base.architecture
     network = drawn(architecture, wanted.transport, len(words), classes, wanted.base.training.seed)
     if architecture.vectors == "glove":

@@ -1,4 +1,4 @@
-"""What is selected at once: a token, a span of a few tokens, or a sentence."""
+"""Units of selection: tokens, spans of a few tokens, or sentences."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ KINDS = ("token", "span", "sentence")
 
 @dataclass(frozen=True)
 class Grouping:
-    """The unit of each token of a batch, from 0 in each text, and which units are real."""
+    """The unit of each token, counted from 0 in each text, and which units are real."""
 
     owner: Int[Tensor, "B T"]
     tokens: Bool[Tensor, "B T"]  # that are no padding
@@ -24,12 +24,12 @@ class Grouping:
 
     @property
     def sizes(self) -> Int[Tensor, "B U"]:
-        """How many tokens each unit has."""
+        """Tokens in each unit."""
         counts = torch.zeros(self.mask.shape, dtype=torch.long, device=self.mask.device)
         return counts.scatter_add(1, self.owner, self.tokens.long())
 
     def expanded(self, units: Float[Tensor, "B K U"]) -> Float[Tensor, "B K T"]:
-        """What stands at a unit, at each of its tokens; 0 on padding."""
+        """Values of units, repeated for their tokens; 0 on padding."""
         owner = self.owner[:, None].expand(-1, units.shape[1], -1)
         return units.gather(2, owner) * self.tokens[:, None]
 
@@ -42,7 +42,7 @@ class Grouping:
 
 @dataclass(frozen=True)
 class Units:
-    """Tokens, sentences, or spans: stretches of `width` tokens one behind the other, the last one shorter."""
+    """Tokens, sentences, or spans of `width` consecutive tokens, the last one shorter."""
 
     kind: str = "token"
     width: int = 5

@@ -1,4 +1,4 @@
-"""What the answer of a classifier that explains itself is the sum of."""
+"""Result of a self-explaining classifier: the terms whose sum is the logits."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SHOWN = 5  # phrases of a text that an account has
 
 @dataclass(frozen=True)
 class Explained:
-    """What the logits are the sum of: what the whole text says, its phrases, and the stored phrases nearest to it.
+    """Terms of the logits: the whole text, its phrases, and the nearest stored phrases.
 
     `nearest` are indices in the store, `products` their inner products with the text.
     """
@@ -36,7 +36,7 @@ class Explained:
 
     @property
     def spoken(self) -> tuple[Float[Tensor, " B"], Float[Tensor, "B U"], Float[Tensor, "B K"]]:
-        """What text, phrases and stored phrases say for the answer, above what they say for all classes on average."""
+        """The contributions of text, phrases and stored phrases to the answer, less their mean over classes."""
         answer = self.logits.argmax(-1)
         parts = self.whole[:, None], self.phrases, self.neighbours
         apart = [each - each.mean(-1, keepdim=True) for each in parts]
@@ -47,7 +47,7 @@ class Explained:
 
 
 def accounts(explained: Explained, batch: Batch, texts: Sequence[str]) -> list[dict[str, Any]]:
-    """Of each text as plain values what the whole of it, its strongest phrases and the nearest stored ones say.
+    """As JSON values: for each text, the contribution of the whole, its strongest phrases and the nearest stored ones.
 
     A phrase goes from one word up to before another; a stored one is written out, as one of `texts`.
     """

@@ -1,4 +1,4 @@
-"""A concept as an explanation of words."""
+"""Concept sensitivity as an explainer of words."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from assay.types import Batch, Model, of_tokens, over_tokens
 
 @dataclass(frozen=True)
 class ConceptSensitivity:
-    """How the logit of the class changes when a word moves towards a concept: ∂logit / ∂h_t · v.
+    """Directional derivative of the class's logit by each word's hidden state: ∂logit / ∂h_t · v.
 
     Summed over words, or over sentences where those are what moves, it is the directional derivative of TCAV.
     """

@@ -1,4 +1,4 @@
-"""The phrases of a text: stretches between punctuation marks, cut where they are long."""
+"""Splits texts into phrases at punctuation marks, and where they are long."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Phrases:
         return Grouping(owner, batch.mask, counts > 0)
 
     def stopped(self, batch: Batch) -> Bool[Tensor, "B T"]:
-        """Which words are marks."""
+        """Which words are punctuation marks."""
         return torch.isin(batch.ids, torch.tensor(self.stops, dtype=torch.long, device=batch.ids.device))
 
 

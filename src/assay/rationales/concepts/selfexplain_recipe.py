@@ -1,4 +1,4 @@
-"""SelfExplain (Rajagopal et al., 2021): which phrases of a text count, and which phrases of the training texts."""
+"""Trains SelfExplain models (Rajagopal et al., 2021)."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class SelfExplainLesson:
 
 @dataclass(frozen=True)
 class SelfExplanation:
-    """To what a text says, its phrases and the stored training phrases nearest to it each add an answer of their own.
+    """Options of SelfExplain: text, phrases and similar training phrases each contribute to the logits.
 
     All that decides what is learnt, besides the corpus: phrases have at most `width` words, and as many as `stored` of
     the most frequent ones are kept. The `rate` is the share of phrases that is selected; without one it is the share of
@@ -102,7 +102,7 @@ class SelfExplanation:
         corpus: Corpus,
         checkpoint: Checkpoint | None = None,
     ) -> Opened:
-        """A model around a reader, which learns with it: a flat network of ours, or a pretrained encoder's."""
+        """Trains a model around a reader, which is trained with it."""
         train, dev, skipped = learnable(corpus, tokeniser, tokeniser.options.longest)
         network = self.begun(reader, tokeniser, train, [each.text for each in corpus.train])
         state = fit(network, train, dev, self.base.training, checkpoint, self.lesson)
@@ -120,7 +120,7 @@ class SelfExplanation:
         train: Sequence[Tokenised],
         texts: Sequence[str],
     ) -> SelfExplaining:
-        """The model before it learns, with its store encoded; the same for the same seed."""
+        """The untrained model with an encoded store, equal for equal seeds."""
         cut = phrases(tokeniser, self.width)
         store = gathered(train, texts, cut, reader.decoder.in_features, self.stored)
         with torch.random.fork_rng():
@@ -134,7 +134,7 @@ class SelfExplanation:
 def train_self_explaining(
     corpus: Corpus, wanted: SelfExplanation | None = None, folder: Path | None = None, device: str = "cpu"
 ) -> Opened:
-    """A model trained on the corpus; with a folder it is stored there, and an interrupted training goes on."""
+    """Trains on the corpus; with a folder the model is stored there, and interrupted training resumes."""
     wanted = wanted or SelfExplanation()
     check(corpus, wanted.base)
 
@@ -146,7 +146,7 @@ def train_self_explaining(
 
 
 def identity(corpus: Corpus, wanted: SelfExplanation) -> dict[str, Any]:
-    """All that decides which weights come out, as JSON can hold it."""
+    """All that decides the weights, as JSON values."""
     asked = {name: value for name, value in asdict(wanted).items() if name != "base" and value is not None}
     return {
         "corpus": corpus.name,
@@ -156,7 +156,7 @@ def identity(corpus: Corpus, wanted: SelfExplanation) -> dict[str, Any]:
 
 
 def _reader(base: Recipe | FineTuning, tokeniser: Tokeniser | PieceTokeniser, corpus: Corpus, device: str) -> Reader:
-    """What reads texts, before it learns."""
+    """The untrained encoder."""
     if isinstance(base, FineTuning):
         network, _ = begun(replace(base, head="attention"), corpus.classes, Opening(device=device))
         assert isinstance(network, Attentive)

@@ -1,4 +1,4 @@
-"""Phrases of training texts with what a network makes of them now."""
+"""Store of training phrases with their encodings."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Key = tuple[tuple[int, ...], ...]
 
 
 class Store(nn.Module):
-    """N phrases: as they are written, in ids, and as vectors, which are 0 until they are encoded."""
+    """N phrases as texts, ids (or subword ids) and vectors; vectors are 0 until encoded."""
 
     ids: Tensor
     pieces: Tensor | None
@@ -40,14 +40,14 @@ class Store(nn.Module):
         return len(self.texts)
 
     def batch(self, start: int, stop: int) -> Batch:
-        """Some of the phrases, as texts of their own."""
+        """Some phrases, as a batch of texts."""
         ids = self.ids[start:stop]
         pieces = None if self.pieces is None else self.pieces[start:stop]
         return Batch(ids.clamp(min=0), ids >= 0, torch.zeros_like(ids[:, 0]), pieces=pieces)
 
     @torch.no_grad()
     def refresh(self, reader: Reader) -> None:
-        """Encodes all phrases anew with the weights that the reader has now."""
+        """Encodes all phrases with the present weights of the reader."""
         was_training = reader.training
         reader.eval()
         with progress.bar() as shown:
@@ -59,19 +59,19 @@ class Store(nn.Module):
         reader.train(was_training)
 
     def nearest(self, vectors: Float[Tensor, "B M"], count: int) -> tuple[Float[Tensor, "B K"], Int[Tensor, "B K"]]:
-        """The phrases with the largest inner products, largest first, and these."""
+        """Indices of the phrases with the largest inner products, largest first, and these products."""
         found = (vectors.to(self.vectors) @ self.vectors.T).topk(min(count, len(self)), dim=-1)
         return found.values, found.indices
 
 
 def pooled(reader: Reader, batch: Batch) -> Float[Tensor, "B M"]:
-    """What the reader makes of whole texts: its states, weighed by its attention."""
+    """The attention-weighted mean hidden state of each text."""
     states = reader.states(reader.embed(batch), batch)
     return (reader.attend(states, batch)[:, None] @ states).squeeze(1)
 
 
 def gathered(rows: Sequence[Tokenised], texts: Sequence[str], cut: Phrases, size: int, limit: int = 2000) -> Store:
-    """The phrases that training rows have most often, without their marks; `texts` are those the rows came from."""
+    """The most frequent phrases of the training rows, without punctuation; `texts` are those of the rows."""
     counted: Counter[Key] = Counter()
     written: dict[Key, str] = {}
     for row in rows:

@@ -1,4 +1,4 @@
-"""Whether a class depends on a concept that people give examples of."""
+"""TCAV: whether a class depends on a concept that is given by examples."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Vectors = Float[np.ndarray, "N M"]
 
 @dataclass(frozen=True)
 class TcavResult:
-    """How a class depends on a concept: the score of each run, beside those of directions between random texts.
+    """TCAV scores of a class and a concept in each run, beside those of random directions.
 
     `p` is that of Welch's two-sided t-test between both; `significant` says whether it stays below the level after
     Bonferroni's correction for all pairs of concepts and classes that were asked about. `accuracy` is how often the
@@ -44,7 +44,7 @@ class TcavResult:
 
 @dataclass(frozen=True)
 class Tcav:
-    """Kim et al. (2018): the share of the texts of a class whose logit rises when a level moves towards a concept.
+    """TCAV (Kim et al., 2018): the share of texts whose logit rises when a layer moves along the concept's direction.
 
     The direction of a concept is that of a logistic regression between its examples and as many random texts, which
     are drawn anew for each of the `runs`. A level stands for a text by the mean over its words, and moves by the same
@@ -70,7 +70,7 @@ class Tcav:
         others: Sequence[Tokenised],
         texts: Mapping[int, Sequence[Tokenised]],
     ) -> tuple[TcavResult, ...]:
-        """How each class depends on each concept; `texts` are some of each class that is asked about.
+        """Tests each class against each concept; `texts` are examples of each class.
 
         The `others` are random texts: they are what concepts are told from, and what random concepts are made of.
         """
@@ -93,12 +93,12 @@ class Tcav:
         return tuple(found)
 
     def _told(self, shown: Vectors, drawn: Float[np.ndarray, "O M"], chance: np.random.Generator) -> Direction:
-        """The direction from as many random texts to the examples of a concept."""
+        """The direction between random texts and the examples of a concept."""
         chosen = chance.choice(len(drawn), min(len(shown), len(drawn)), replace=False)
         return direction(shown, drawn[chosen], self.level, self.strength, chance)
 
     def _made_up(self, drawn: Vectors, size: int, chance: np.random.Generator) -> Direction:
-        """The direction between two sets of random texts that have none in common."""
+        """A random direction: between two disjoint sets of random texts."""
         order = chance.permutation(len(drawn))
         return direction(drawn[order[:size]], drawn[order[size : 2 * size]], self.level, self.strength, chance)
 
@@ -127,7 +127,7 @@ def tcav(
     texts: Sequence[Example],
     options: Tcav | None = None,
 ) -> tuple[TcavResult, ...]:
-    """How the classes of some texts depend on concepts that examples are given of, beside random other texts."""
+    """TCAV of concepts given by examples, for the classes of some texts."""
 
     def read(examples: Sequence[Example]) -> list[Tokenised]:
         return tokenise(examples, model.tokeniser, model.tokeniser.options.longest)[0]
@@ -139,7 +139,7 @@ def tcav(
 
 
 def unlike(first: Float[np.ndarray, " R"], second: Float[np.ndarray, " Q"]) -> float:
-    """The p of Welch's two-sided t-test; of samples that do not vary, 0 or 1."""
+    """The p-value of Welch's two-sided t-test; 0 or 1 for samples without variance."""
     spreads = np.array([each.var(ddof=1) / len(each) for each in (first, second)])
     if not spreads.any():
         return float(first[0] == second[0])

@@ -1,4 +1,4 @@
-"""Published ways to learn a selection, each in a few lines."""
+"""Recipes: published methods that train selections, each a few lines of data over one training loop."""
 
 from __future__ import annotations
 

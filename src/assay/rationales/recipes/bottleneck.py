@@ -1,4 +1,4 @@
-"""Paranjape et al. (2020): as little information about the text as the answer can do with."""
+"""Information bottleneck (Paranjape et al., 2020): as little information about the text as the answer needs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from assay.rationales.terms.sizes import Continuity
 
 
 def bottleneck(options: Options) -> Scheme:
-    """Both players lower the cost of the answer and what it costs to leave the prior; `size` is its weight."""
+    """Both players minimise the cross-entropy and the KL divergence from the prior, weighted by `size`."""
     # differs from the code of Paranjape et al. (2020): the logits are not squeezed, so a probability may pass one half
     weight = 1.0 if options.size is None else options.size
     terms = ((1.0, AnswerCrossEntropy()), (weight, Prior(options.rate)), (options.continuity or 0.0, Continuity()))

@@ -1,4 +1,4 @@
-"""CAR (Chang et al., 2019): for each class the words that speak for it, also where it is not the true one."""
+"""CAR (Chang et al., 2019): for each class the words that support it, also where it is not the true one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from assay.rationales.terms.sizes import Continuity
 
 
 def car(options: Options) -> Scheme:
-    """The predictor, who knows whose mask it reads, tells the true class; mask t makes it believe in class t."""
+    """The predictor, told whose mask it reads, minimises cross-entropy; mask t maximises the probability of class t."""
     # differs from Chang et al. (2019): any number of classes, one network selects for all of them, the predictor begins
     # with whole texts, and where no label may be known, masks depend on the guess of a guide who reads all
     size = 5.0 if options.size is None else options.size

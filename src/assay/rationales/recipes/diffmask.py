@@ -1,4 +1,4 @@
-"""DiffMask (De Cao et al., 2020): gates that close on all words but those which a trained model needs."""
+"""DiffMask (De Cao et al., 2020): gates that close on all words that a trained model does not need."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LIMIT = 0.1  # of KL(P(all) ‖ P(selected)), on average
 
 
 def gates(options: Options, limit: float = LIMIT) -> Scheme:
-    """The gates alone, for a model that has learnt: as few words as leave its answer within the limit.
+    """Trains the gates alone, for a trained model: the fewest words that keep its prediction within the limit.
 
     How many these are is for the limit to say, so the rate that was asked for is not used.
     """
@@ -42,7 +42,7 @@ def gates(options: Options, limit: float = LIMIT) -> Scheme:
 
 
 def diffmask(options: Options, limit: float = LIMIT) -> Scheme:
-    """A predictor learns from all words; then gates explain it, and it stays as it is."""
+    """Trains a predictor on all words, then gates that explain it while it stays frozen."""
     scheme = gates(options, limit)
     first = Stage((Move(("predictor",), ((1.0, AnswerCrossEntropy(view="all")),)),), share=0.4)
     last = scheme.stages[0]
@@ -57,7 +57,7 @@ def explained(
     options: Training,
     checkpoint: Checkpoint | None = None,
 ) -> tuple[Rationaliser, GameState]:
-    """A model that has learnt, with gates that were fitted to it; its weights and its answers are its own."""
+    """A trained model with gates fitted to it; its weights and predictions stay its own."""
     if not isinstance(model, WordNetwork | Attentive):
         raise AssayError("Gates need a model that pools the states of words; train one of that shape.")
     players = assemble_players(scheme.rules, {"predictor": model}, scheme.extras, model.classes, options.seed)

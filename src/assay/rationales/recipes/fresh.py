@@ -1,4 +1,4 @@
-"""FRESH (Jain et al., 2020): words that counted for a teacher, and a predictor that never sees any others."""
+"""FRESH (Jain et al., 2020): words salient to a teacher, and a predictor trained on these alone."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ ANSWER = Move(("body",), ((1.0, AnswerCrossEntropy(stopped=True)),))
 
 
 def fresh(options: Options, saliency: str = SALIENCY, rule: str = "top") -> Scheme:
-    """A teacher learns from all words; what counts for its own answer is all that a new predictor learns from."""
+    """A teacher is trained on all words; a new predictor is trained on the words most salient to it."""
     rules = Rules(options.units, Saliency(), Decoding(rule, options.rate), reading="delete", saliency=saliency)
     stages = Stage((SUPPORT,), share=0.5), Stage((ANSWER,), share=0.5, decoded=True)
     return Scheme(rules, stages, readers=("predictor", "teacher"))
 
 
 def fresh_tagged(options: Options, saliency: str = SALIENCY, rule: str = "top") -> Scheme:
-    """The same with an extractor between, who learns to select what counts for the teacher."""
+    """The same with an extractor between, trained to select what is salient to the teacher."""
     decoding = Decoding(rule, options.rate)
     rules = Rules(options.units, Bernoulli(), decoding, reading="delete")
     tag = Move(("selector",), ((1.0, Imitation(saliency, decoding)),))

@@ -1,4 +1,4 @@
-"""DMR (Huang et al., 2021): what is selected must look to the predictor as whole texts look to a teacher."""
+"""DMR (Huang et al., 2021): distribution matching between selections and whole texts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from assay.rationales.terms.moments import Moments
 
 
 def dmr(options: Options) -> Scheme:
-    """A teacher learns from all words; selector and predictor match its answers and the moments of its states."""
+    """A teacher is trained on all words; selector and predictor match its outputs and moments of its hidden states."""
     terms: tuple[tuple[float, Term], ...] = (
         (1.0, AnswerCrossEntropy()),
         (1.0, Distillation()),

@@ -1,4 +1,4 @@
-"""The game of Lei et al. (2016) as it is usually played since 2020: hard masks with the gradient of soft ones."""
+"""RNP: the model of Lei et al. (2016) as usually trained since 2020, with straight-through masks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from assay.rationales.terms.answers import AnswerCrossEntropy
 
 
 def rnp(options: Options) -> Scheme:
-    """Both players lower the cost of the answer, how far a batch is from the rate, and the breaks of what was drawn."""
+    """Both players minimise the cross-entropy, a batch's distance from the rate, and the breaks of sampled masks."""
     terms = ((1.0, AnswerCrossEntropy()), *short(options, "batch"))
     return Scheme(
         Rules(options.units, GumbelStraightThrough(), Decoding("top", options.rate), reading=options.reading),

@@ -1,4 +1,4 @@
-"""Yu et al. (2019): a critic reads what was left behind, and must not be able to answer."""
+"""Three-player game (Yu et al., 2019): a critic reads the rest, and must not be able to answer."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CRITICISE = Move(("critic",), ((1.0, AnswerCrossEntropy("critic", "rest", stoppe
 
 
 def three_player(options: Options) -> Scheme:
-    """Predictor and critic each answer as well as they can, and the selector makes the gap between them wide."""
+    """Predictor and critic each minimise their cross-entropy; the selector widens the gap between them."""
     answer = Move(("predictor",), ((1.0, AnswerCrossEntropy(stopped=True)),))
     rules = Rules(options.units, Bernoulli(), Decoding("top", options.rate), reading=options.reading)
     stage = Stage((answer, CRITICISE, _select(options)))
@@ -25,7 +25,7 @@ def three_player(options: Options) -> Scheme:
 
 
 def introspective(options: Options) -> Scheme:
-    """The same with masks that depend on the guess of a guide, who reads all, and which the predictor must bear out."""
+    """The same with masks conditioned on the guess of a guide, who reads all words."""
     guide = Move(("guide",), ((1.0, AnswerCrossEntropy("guide", "all")),))
     answer = Move(
         ("predictor",), ((0.5, AnswerCrossEntropy(stopped=True)), (0.5, AnswerCrossEntropy(stopped=True, guessed=True)))

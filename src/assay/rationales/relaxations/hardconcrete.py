@@ -1,4 +1,4 @@
-"""Soft choices that are often exactly 0 or 1, by stretching and clipping."""
+"""Hard concrete masks: soft values, often exactly 0 or 1 by stretching and clipping."""
 
 from __future__ import annotations
 
@@ -47,5 +47,5 @@ class HardConcrete:
         return 1 - self.chance(theta, mask), whole * mask[:, None]
 
     def _above(self, theta: Float[Tensor, "B K U P"], odds: float) -> Float[Tensor, "B K U"]:
-        """The probability that the unstretched choice has higher odds."""
+        """The probability that the unstretched value has higher odds."""
         return (theta[..., 0] - self.temperature * log(odds)).sigmoid()

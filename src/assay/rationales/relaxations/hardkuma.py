@@ -1,4 +1,4 @@
-"""Soft choices that are often exactly 0 or 1, with two numbers for their shape."""
+"""HardKuma masks: a stretched and clipped Kumaraswamy distribution with two shape parameters."""
 
 from __future__ import annotations
 

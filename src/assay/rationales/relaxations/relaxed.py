@@ -1,4 +1,4 @@
-"""Soft choices that can be differentiated."""
+"""Relaxed Bernoulli (binary concrete) masks: soft and differentiable."""
 
 from __future__ import annotations
 

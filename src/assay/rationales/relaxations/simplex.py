@@ -1,4 +1,4 @@
-"""The best soft mask within a budget, without chance."""
+"""Masks by Euclidean projection onto a budget (a capped simplex), deterministic."""
 
 from __future__ import annotations
 

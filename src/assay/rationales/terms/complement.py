@@ -1,4 +1,4 @@
-"""Costs of leaving something behind that decides."""
+"""Loss of predictive words left in the complement."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from assay.rationales.terms.answers import AnswerCrossEntropy
 
 @dataclass(frozen=True)
 class CriticMargin:
-    """max(0, cost of the predictor − cost of the critic + margin): the critic, who reads the rest, must fare worse.
+    """Hinge loss max(0, cost of the predictor − cost of the critic + margin), the critic reading the rest.
 
     Yu et al. (2019).
     """

@@ -1,4 +1,4 @@
-"""Costs that must stay below a limit, whatever that takes."""
+"""Constraints by a Lagrange multiplier."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from assay.rationales.terms import Term
 
 @dataclass(frozen=True)
 class Constraint:
-    """α (cost − limit): those who select lower it, while the multiplier α, a player too, climbs it.
+    """Lagrangian α (cost − limit): selectors minimise it, while the multiplier α, a player too, maximises it.
 
     All of them move at once: the value is 0, its gradient is that of either side with the other held fixed.
     """

@@ -1,4 +1,4 @@
-"""What is read and what is to be written, in word ids; words that only the source knows have ids of their own."""
+"""Source–target pairs as word ids; out-of-vocabulary source words have ids of their own."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ END_ID, UNKNOWN_ID = SPECIAL.index(END), SPECIAL.index(UNKNOWN)
 
 @dataclass(frozen=True)
 class Pair:
-    """A source and its target; where the target is not `whole`, it goes on in a way that is not known."""
+    """A source and a target text; a target that is not `whole` is a prefix."""
 
     source: str
     target: str
@@ -27,7 +27,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class Row:
-    """A pair in word ids; ids from the size of the vocabulary on stand for `oov`, unknown words of the source."""
+    """A pair as word ids; ids beyond the vocabulary stand for `oov`, unknown words of the source."""
 
     source: Int[Tensor, " T"]
     target: Int[Tensor, " S"]
@@ -49,7 +49,7 @@ class Sequences:
 
 
 def encoded(pairs: Sequence[Pair], tokeniser: Tokeniser) -> list[Row]:
-    """The pairs in word ids; a target that is whole ends with the end marker."""
+    """The pairs as word ids; whole targets end with the end marker."""
     size = tokeniser.inner.get_vocab_size()
     sources, targets = (tokeniser([getattr(pair, side) for pair in pairs]) for side in ("source", "target"))
     return [_row(*each, tokeniser.options.lowercase, size) for each in zip(pairs, sources, targets, strict=True)]
@@ -72,7 +72,7 @@ def _row(pair: Pair, source: Words, target: Words, lowercase: bool, size: int) -
 
 
 def together(rows: Sequence[Row]) -> Sequences:
-    """The rows as one batch, padded at the end."""
+    """The rows as one padded batch."""
     lengths = torch.tensor([len(row.source) for row in rows])
     source = pad_sequence([row.source for row in rows], batch_first=True)
     target = pad_sequence([row.target for row in rows], batch_first=True)

@@ -1,4 +1,4 @@
-"""How close explanations are to those that people wrote: BLEU and chrF, by sacrebleu (Post, 2018)."""
+"""Similarity of explanations to human ones: BLEU and chrF, by sacrebleu (Post, 2018)."""
 
 from __future__ import annotations
 

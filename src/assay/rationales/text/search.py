@@ -1,4 +1,4 @@
-"""Sentences of high probability, written word by word for a whole batch at once."""
+"""Beam search for a whole batch."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NEVER = [SPECIAL.index(name) for name in (PAD, UNKNOWN, START)]
 def search(
     network: EncoderDecoder, batch: Sequences, beams: int = 1, longest: int = LONGEST_TARGET
 ) -> tuple[Int[Tensor, "B S"], Float[Tensor, " B"]]:
-    """The best sentence that a beam of so many finds, with its log-probability; a beam of 1 is greedy.
+    """The best sentence of a beam search, with its log-probability; a beam of 1 is greedy.
 
     The end marker closes a sentence and 0 follows it; one that has not ended after `longest` words is cut. What is
     unknown is never written.

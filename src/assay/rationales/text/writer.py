@@ -1,4 +1,4 @@
-"""A trained encoder–decoder with its tokeniser: it writes sentences, and says how likely a first word is."""
+"""Trained encoder–decoder with its tokeniser."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from assay.rationales.text.search import search
 
 @dataclass(frozen=True)
 class WriterRecipe:
-    """Everything that decides which weights come out, besides the pairs, the words and where training starts."""
+    """All options that decide the weights, besides pairs, vocabulary and initial weights."""
 
     sizes: Sizes = field(default_factory=Sizes)
     training: Training = field(
@@ -32,7 +32,7 @@ class WriterRecipe:
 
 @dataclass(frozen=True)
 class Writer:
-    """Writes sentences about sources."""
+    """Generates sentences from source texts."""
 
     network: EncoderDecoder
     tokeniser: Tokeniser
@@ -41,7 +41,7 @@ class Writer:
     def __call__(
         self, sources: Sequence[str], beams: int = 1, longest: int = LONGEST_TARGET
     ) -> tuple[list[str], Float[np.ndarray, " N"]]:
-        """What it writes about each source, and the log-probability of that; a beam of 1 is greedy."""
+        """The sentence generated for each source, with its log-probability; a beam of 1 is greedy."""
         rows = encoded([Pair(source, "") for source in sources], self.tokeniser)
         words, texts, scores = self.tokeniser.vocabulary, [""] * len(rows), np.zeros(len(rows))
         self.network.eval()
@@ -58,7 +58,7 @@ class Writer:
 
     @torch.no_grad()
     def first(self, sources: Sequence[str], words: Sequence[str]) -> Float[np.ndarray, "N C"]:
-        """The log-probability of each of the words as the first, among these words."""
+        """The log-probability of each word as the first, normalised over these words."""
         rows = encoded([Pair(source, "") for source in sources], self.tokeniser)
         ids = torch.tensor([self.tokeniser.inner.token_to_id(word) or -1 for word in words])
         if (ids < 0).any():
