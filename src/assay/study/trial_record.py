@@ -1,4 +1,4 @@
-"""From a trial to its record: the model is trained once for all trials that need it, and then audited."""
+"""Runs a trial: trains its model once for all trials that share it, then audits it."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from assay.models.store import Opened
 from assay.records import Record
 from assay.run import verbs
 from assay.run.audit import audit
-from assay.study.entries import same
+from assay.study.entries import checked_hash
 from assay.study.folder import Folder
 from assay.study.trials import Trial, model_folder
 
 
-def made(trial: Trial, place: Path, device: str = "cpu") -> Record:
-    """The record of a trial; unfinished work is kept in `place`, and goes on there."""
+def make_record(trial: Trial, place: Path, device: str = "cpu") -> Record:
+    """The record of a trial; unfinished work is stored in `place`, and resumes there."""
     corpus = _corpus(trial)
     model = _model(trial, corpus, place, device)
     about = {"corpus": corpora.about(corpus, trial.corpus.title) | {"split": "test"}, "command": "assay study"}
     examples = examples_for(corpus, "test", model.classes)
-    plan, work = trial.asked.plan(trial.seed), work_folder(place, trial)
+    plan, work = trial.audit_set.plan(trial.seed), work_folder(place, trial)
     try:
         return audit(model, examples, plan, work, about, corpus)
     except Damaged:
@@ -36,14 +36,14 @@ def made(trial: Trial, place: Path, device: str = "cpu") -> Record:
 
 
 def work_folder(place: Path, trial: Trial) -> Path:
-    """Where the parts of an unfinished trial are."""
+    """The folder of a trial's unfinished work."""
     return place / "work" / trial.identity
 
 
 def _corpus(trial: Trial) -> Corpus:
     source = trial.corpus
     if source.sha256 is not None:
-        same(Path(source.name), source.sha256)
+        checked_hash(Path(source.name), source.sha256)
     found = corpora.corpus(source.name, trial.data_seed, joined=source.joined)
     return found if source.train is None else thinned(found, source.train, trial.data_seed)
 
@@ -51,7 +51,7 @@ def _corpus(trial: Trial) -> Corpus:
 def _model(trial: Trial, corpus: Corpus, place: Path, device: str) -> Opened:
     kind = trial.kind
     if kind.sha256 is not None:
-        same(Path(str(kind.path or kind.base)), kind.sha256)
+        checked_hash(Path(str(kind.path or kind.base)), kind.sha256)
     if kind.path is not None:
         return verbs.load(kind.path, device)
     folder = model_folder(place, trial)
@@ -77,7 +77,7 @@ def _learnt(trial: Trial, corpus: Corpus, folder: Path, device: str) -> Opened:
 
 
 def is_trained(folder: Path) -> bool:
-    """Whether a model stands in a folder: its card is written last."""
+    """Whether a folder holds a complete model: its card is written last."""
     from assay.models.huggingface.opening import CARD
 
     return (folder / CARD).exists() or (folder / store.CARD).exists()

@@ -1,4 +1,4 @@
-"""The plan of a study in its folder: with all that it leaves unsaid, so that it means the same there and elsewhere."""
+"""The plan of a study in its folder: complete and with absolute paths, so that it means the same anywhere."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ RUNS = Path("runs")
 BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 
-def found(place: Path, out: Path | None = None) -> tuple[StudyPlan, Path]:
-    """A plan, and the folder of its study: from the file of the plan, or from that folder."""
+def load(place: Path, out: Path | None = None) -> tuple[StudyPlan, Path]:
+    """A plan and the folder of its study, from the plan's file or from that folder."""
     if not place.is_dir():
         plan = plans.read(place)
         return plan, out or RUNS / plan.name
@@ -31,8 +31,8 @@ def found(place: Path, out: Path | None = None) -> tuple[StudyPlan, Path]:
     return plans.read(place / NAME), place
 
 
-def keep(plan: StudyPlan, place: Path, read_from: Path) -> None:
-    """Writes the plan into the folder, unless it was read from there; a plan that somebody wrote there stays."""
+def store(plan: StudyPlan, place: Path, read_from: Path) -> None:
+    """Writes the plan into the folder, unless it was read from there; never replaces a plan written by a person."""
     target = place / NAME
     if read_from.is_dir() or (target.exists() and target.samefile(read_from)):
         return
@@ -43,7 +43,7 @@ def keep(plan: StudyPlan, place: Path, read_from: Path) -> None:
 
 
 def toml(plan: StudyPlan) -> str:
-    """The plan as TOML, which reads back as the same plan wherever it lies."""
+    """The plan as TOML, which parses to the same plan wherever it lies."""
     corpora = ",\n".join(f"  {_value(_some(asdict(each)))}" for each in plan.corpora)
     lines = [
         FIRST,
@@ -55,8 +55,8 @@ def toml(plan: StudyPlan) -> str:
     for kind in plan.models:
         own = {"base": kind.base, "path": kind.path, "sha256": kind.sha256}
         lines += _section(f"[models.{_key(kind.name)}]", own | dict(kind.options))
-    for asked in plan.audits:
-        held = asdict(asked)
+    for audit_set in plan.audits:
+        held = asdict(audit_set)
         lines += _section(f"[audits.{_key(held.pop('name'))}]", held)
     for question in plan.questions:
         lines += _section("[[questions]]", asdict(question))
@@ -68,7 +68,7 @@ def _section(title: str, held: Mapping[str, Any]) -> list[str]:
 
 
 def _some(held: Mapping[str, Any]) -> dict[str, Any]:
-    """TOML has no None: what is not said is not there."""
+    """The table without None, which TOML lacks."""
     return {name: value for name, value in held.items() if value is not None}
 
 
