@@ -1,4 +1,4 @@
-"""What an audit may use to prepare itself, before it is given the first batch."""
+"""Resources of audits that need preparation: audited model, training corpus, and models trained for comparison."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ LACKING = "the texts that the model learnt from are not at hand"
 
 
 @dataclass(frozen=True)
-class Bench:
-    """The audited model, explainers and texts; the corpus it learnt from and a folder to keep work in, where known."""
+class Resources:
+    """The audited model, explainers and texts; its training corpus and a folder for stored work, where known."""
 
     model: Opened
     explainers: Mapping[str, Explainer]
@@ -39,17 +39,17 @@ class Bench:
 
     @property
     def trained(self) -> Trained:
-        """The audited model, where it is one of ours."""
+        """The audited model, where it is a network trained by this package."""
         assert isinstance(self.model, Trained)
         return self.model
 
     def recipe(self) -> Recipe | None:
-        """How the audited model was made, or None where it is not known."""
+        """The training recipe of the audited model, or None where it is unknown."""
         made = self.model.history.get("recipe")
         return None if made is None else Recipe.of(made)
 
     def lacks(self) -> str | None:
-        """Why no model can be trained here like the audited one, or None."""
+        """Why no comparable model can be trained, or None."""
         learnt = self.model.history.get("data")
         if not isinstance(self.model, Trained):
             return FOREIGN
@@ -58,20 +58,20 @@ class Bench:
         return None if self.recipe() is not None else "it is not known how the model was trained"
 
     def train(self, corpus: Corpus, name: str) -> Trained:
-        """A model made as the audited one from another corpus; kept under its name, so it is trained once."""
+        """A model trained by the audited one's recipe on another corpus; stored under its name, so trained once."""
         recipe = self.recipe()
         assert recipe is not None
         folder = None if self.folder is None else self.folder / RETRAINED / name
         return train(corpus, recipe, folder, str(self.model.device))
 
     def train_all(self, variants: Mapping[str, Variant]) -> dict[str, Trained]:
-        """Models made from the corpus that the audited one learnt from, by their names; each is trained once."""
+        """Variants of the audited model trained on its own corpus, by name; each is trained once."""
         assert self.corpus is not None
         folder = None if self.folder is None else self.folder / RETRAINED
         return train_all(self.corpus, variants, folder, str(self.model.device))
 
-    def kept(self, name: str, identity: dict[str, Any], work: Callable[[Checkpoint | None], Any]) -> Any:
-        """What the work gives, as JSON can hold it; kept under its name, so that it is done once.
+    def cached(self, name: str, identity: dict[str, Any], work: Callable[[Checkpoint | None], Any]) -> Any:
+        """The result of the work as JSON values, cached under its name.
 
         The work is handed a checkpoint to go on from; the identity is all that decides what it gives.
         """
@@ -92,14 +92,14 @@ class Bench:
         return result
 
     def clear(self) -> None:
-        """Removes the models that were trained for the audits, once these are done."""
+        """Deletes the models that were trained for the audits."""
         if self.folder is not None:
             shutil.rmtree(self.folder / RETRAINED, ignore_errors=True)
 
 
 @runtime_checkable
 class Remarking(Protocol):
-    """An audit that, once prepared, has something to say that is no number."""
+    """An audit that has a remark once it is prepared."""
 
     @property
     def remark(self) -> str | None:
@@ -108,7 +108,7 @@ class Remarking(Protocol):
 
 @runtime_checkable
 class PreparedAudit(Protocol):
-    """An audit that needs something before the first batch, such as other models."""
+    """An audit that needs preparation before the first batch, such as training other models."""
 
-    def prepared(self, bench: Bench) -> Audit:
-        """The same audit with what it needs; it must be the same at each call, also after an interruption."""
+    def prepared(self, resources: Resources) -> Audit:
+        """The audit with what it needs; equal at each call, also after an interruption."""

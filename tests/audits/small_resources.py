@@ -9,8 +9,8 @@ from pathlib import Path
 
 from torch import Tensor
 
-from assay.audits.bench import Bench
 from assay.audits.cases import Case
+from assay.audits.resources import Resources
 from assay.data.batches import collate, tokenise
 from assay.data.examples import Corpus
 from assay.data.planted import PLANTED
@@ -39,13 +39,13 @@ def model() -> Trained:
     return train(corpus(), RECIPE)
 
 
-def bench(explainers: Mapping[str, Explainer], folder: Path | None = None) -> Bench:
+def resources(explainers: Mapping[str, Explainer], folder: Path | None = None) -> Resources:
     rows, _ = tokenise(corpus().test, model().tokeniser, 99)
-    return Bench(model(), explainers, rows, corpus(), folder)
+    return Resources(model(), explainers, rows, corpus(), folder)
 
 
-def case(prepared_by: Bench) -> Case:
-    """All texts of the bench as one batch."""
+def case(prepared_by: Resources) -> Case:
+    """All texts of the resources as one batch."""
     network, batch = prepared_by.model.network, collate(prepared_by.rows)
     scores: dict[str, Tensor] = {}
     found = Case(network, batch, scores, explainers=prepared_by.explainers)
