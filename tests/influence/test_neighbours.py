@@ -133,7 +133,7 @@ def test_a_vector_is_not_its_own_neighbour_where_it_does_not_count() -> None:
     found = Vectors(vectors).nearest(vectors, 1, np.arange(10))
     assert np.array_equal(found.indices[:, 0], np.arange(10) ^ 1)
     np.testing.assert_array_equal(found.distances, 0)
-    with pytest.raises(AssayError, match="from 1 to 9, not 10"):
+    with pytest.raises(AssayError, match="from 1 to 9, got 10"):
         Vectors(vectors).nearest(vectors, 10, np.arange(10))
 
 

@@ -139,7 +139,7 @@ def test_the_seed_decides_and_the_limit_takes_so_many() -> None:
 def test_what_cannot_be_probed_is_told_in_one_sentence() -> None:
     with pytest.raises(AssayError, match="Unknown section of a probe 'relation'; did you mean 'relations'"):
         probe(*model(), ["relation"])
-    with pytest.raises(AssayError, match="needs at least one sentence, not 0"):
+    with pytest.raises(AssayError, match="needs at least one sentence, got 0"):
         probe(*model(), ["speech"], limit=0)
     answer = probe(*model(), ["relations", "pairs"], limit=1)  # too few for a table
     assert (answer["sections"]["relations"], answer["examples"]) == ([], [])

@@ -167,9 +167,9 @@ def test_a_name_of_a_corpus_counts_more_than_a_folder_called_so(tmp_path):
     [
         ({"seedz": [1]}, "Unknown entry of a plan 'seedz'; did you mean 'seeds'?"),
         ({"seeds": 3}, "seeds is a list of TOML, not 3."),
-        ({"seeds": [True]}, "Each seed is a whole number from 0, not True."),
+        ({"seeds": [True]}, "Each seed must be an integer of at least 0, got True."),
         ({"seeds": [1, 1]}, "A plan names each seed once, and at least one."),
-        ({"data_seed": -1}, "The data_seed is a whole number from 0, not -1."),
+        ({"data_seed": -1}, "The data_seed must be an integer of at least 0, got -1."),
         ({"name": "../other"}, "A plan's name is what its folder is called, without slashes, not '../other'."),
         ({"corpora": []}, "A plan names each corpus once, and at least one."),
         ({"corpora": ["planted:keywords"]}, "Unknown corpus 'planted:keywords'; did you mean 'planted:keyword'?"),
@@ -177,7 +177,10 @@ def test_a_name_of_a_corpus_counts_more_than_a_folder_called_so(tmp_path):
         ({"corpora": [3]}, "corpora is a table of TOML, not 3."),
         ({"corpora": [{"train": 3}]}, "An entry of corpora lacks its name."),
         ({"corpora": [{"name": "sst", "trian": 3}]}, "Unknown entry of corpora 'trian'; did you mean 'train'?"),
-        ({"corpora": [{"name": "sst", "train": 0}]}, "Of a corpus, train is a number of texts from 1, not 0."),
+        (
+            {"corpora": [{"name": "sst", "train": 0}]},
+            "Of a corpus, train must be a number of texts of at least 1, got 0.",
+        ),
         ({"corpora": [{"name": "sst", "sha256": "0"}]}, "'sst' is no file, so it has no sha256."),
         ({"models": {}}, "A plan names each model once, and at least one."),
         ({"models": {"a": {"encoder": "lstmm"}}}, "Unknown encoder 'lstmm'; did you mean 'lstm'?"),

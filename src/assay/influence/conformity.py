@@ -78,7 +78,7 @@ def weighed(distances: Float[np.ndarray, "Q k"], temperature: float | None) -> F
     if temperature is None:
         return np.ones(distances.shape)
     if temperature <= 0:
-        raise AssayError(f"The temperature of neighbours is above 0, not {temperature}.")
+        raise AssayError(f"The temperature of neighbours must be above 0, got {temperature}.")
     return np.asarray(np.exp((distances.min(1, keepdims=True) - distances) / temperature))
 
 

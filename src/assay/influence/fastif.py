@@ -86,7 +86,7 @@ class FastIF:
         k = round(self.candidates * total) if self.candidates < 1 else round(self.candidates)
         if not 1 <= k <= total:
             raise AssayError(
-                f"The candidates are a share of the training examples, or 1 to {total}, not {self.candidates}."
+                f"Candidates must be a share of the training examples, or 1 to {total}, got {self.candidates}."
             )
         rows = (setting.train, setting.queries)
         stored, asked = (representations(setting.network, each, [self.layer], self.folder)[self.layer] for each in rows)

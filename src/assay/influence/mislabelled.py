@@ -45,7 +45,7 @@ def flipped(
 ) -> tuple[list[Tokenised], Bool[np.ndarray, " N"]]:
     """The rows with random other labels for that share of them, and which these are."""
     if not 0 <= share <= 1:
-        raise AssayError(f"The share of labels to flip is a number from 0 to 1, not {share}.")
+        raise AssayError(f"The share of labels to flip must be from 0 to 1, got {share}.")
     known = classes or max(row.label for row in rows) + 1
     if known < 2:
         raise AssayError("Labels can be flipped where there are two classes or more.")

@@ -70,7 +70,7 @@ class Vectors:
         """The k nearest to each query; `without` is one index for each query to leave out, such as its own."""
         most = len(self.given) - (without is not None)
         if not 1 <= k <= most:
-            raise AssayError(f"The number of neighbours is a whole number from 1 to {most}, not {k}.")
+            raise AssayError(f"The number of neighbours must be from 1 to {most}, got {k}.")
         asked = self.ready(queries)
         search = self._walked if self.approximate else self._compared
         indices = [

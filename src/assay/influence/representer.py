@@ -31,7 +31,7 @@ class Representer:
 
     def __post_init__(self) -> None:
         if not self.strength > 0:
-            raise AssayError(f"The strength of L2 is a number above 0, not {self.strength:g}.")
+            raise AssayError(f"The strength of L2 must be above 0, got {self.strength:g}.")
 
     def unfit(self, setting: Setting) -> str | None:
         """Without a last linear layer."""

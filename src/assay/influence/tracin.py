@@ -38,7 +38,7 @@ class TracIn:
 
     def __post_init__(self) -> None:
         if self.checkpoints < 1:
-            raise AssayError(f"TracIn needs at least 1 checkpoint, not {self.checkpoints}.")
+            raise AssayError(f"TracIn needs at least 1 checkpoint, got {self.checkpoints}.")
         if self.metric not in METRICS:
             raise unknown("metric", self.metric, METRICS)
 

@@ -47,7 +47,9 @@ class TurnoverDropout:
         if self.networks < 1:
             raise AssayError("Turn-over dropout trains one network or more.")
         if not 0 < self.keep < 1:
-            raise AssayError(f"The share of units that learn from an example lies between 0 and 1, not {self.keep:g}.")
+            raise AssayError(
+                f"The share of units that learn from an example must be between 0 and 1, got {self.keep:g}."
+            )
 
     def unfit(self, setting: Setting) -> str | None:
         if not isinstance(setting.network, Network):

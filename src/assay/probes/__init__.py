@@ -40,7 +40,7 @@ def probe(
         if name not in PROBES:
             raise unknown("section of a probe", name, PROBES)
     if limit is not None and limit < 1:
-        raise AssayError(f"A probe needs at least one sentence, not {limit}; leave the limit out for all.")
+        raise AssayError(f"A probe needs at least one sentence, got {limit}; leave the limit out for all.")
     answers: dict[str, Any] = {}
     drawn: list[dict[str, Any]] = []
     if {"speech", "relations", "pairs"} & set(sections):

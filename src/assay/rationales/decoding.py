@@ -28,7 +28,7 @@ class Decoding:
         if self.rule not in RULES:
             raise unknown("decoding rule", self.rule, RULES)
         if not 0 < self.rate <= 1:
-            raise AssayError(f"The share of a text that is read is a number above 0, up to 1, not {self.rate:g}.")
+            raise AssayError(f"The share of a text that is read must be above 0 and at most 1, got {self.rate:g}.")
 
     def __call__(self, chance: Float[Tensor, "B K U"], mask: Bool[Tensor, "B U"]) -> Float[Tensor, "B K U"]:
         """The selection as 0 and 1; ties go to the earlier unit."""

@@ -25,13 +25,13 @@ class Options:
 
     def __post_init__(self) -> None:
         if not 0 < self.rate < 1:
-            raise AssayError(f"The share of words to select is a number between 0 and 1, not {self.rate:g}.")
+            raise AssayError(f"The share of words to select must be between 0 and 1, got {self.rate:g}.")
         if self.concepts is not None and self.concepts < 1:
-            raise AssayError(f"A recipe with concepts needs at least one, not {self.concepts}.")
+            raise AssayError(f"A recipe with concepts needs at least one, got {self.concepts}.")
         for name in ("size", "continuity"):
             strength = getattr(self, name)
             if strength is not None and not 0 <= strength < float("inf"):
-                raise AssayError(f"The strength of {name!r} is a number from 0, not {strength:g}.")
+                raise AssayError(f"The strength of {name!r} must be at least 0, got {strength:g}.")
 
 
 @dataclass(frozen=True)

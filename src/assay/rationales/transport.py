@@ -91,9 +91,9 @@ class Transport:
         if (self.most is not None and self.most < 1) or self.several < 1 or self.steps < 1:
             raise AssayError("Alignments, words for each word and steps are whole numbers from 1.")
         if not 0 <= self.price < float("inf"):
-            raise AssayError(f"The price of an aligned pair is a number from 0, not {self.price:g}.")
+            raise AssayError(f"The price of an aligned pair must be at least 0, got {self.price:g}.")
         if not 0 < self.epsilon < float("inf"):
-            raise AssayError(f"The softness of an alignment is a number above 0, not {self.epsilon:g}.")
+            raise AssayError(f"The softness of an alignment must be above 0, got {self.epsilon:g}.")
 
     def __call__(
         self, cost: Float[Tensor, "B T S"], text: Bool[Tensor, "B T"], query: Bool[Tensor, "B S"]

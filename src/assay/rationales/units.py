@@ -51,7 +51,7 @@ class Units:
         if self.kind not in KINDS:
             raise unknown("unit", self.kind, KINDS)
         if self.width < 1:
-            raise AssayError(f"A span has at least one token, not {self.width}.")
+            raise AssayError(f"A span must have at least one token, got {self.width}.")
 
     def __call__(self, batch: Batch) -> Grouping:
         positions = torch.arange(batch.ids.shape[1], device=batch.ids.device).expand_as(batch.ids)

@@ -110,7 +110,7 @@ def plan_of(given: Mapping[str, Any], beside: Path = Path()) -> StudyPlan:
 
 def _seed(value: Any, name: str) -> int:
     if type(value) is not int or value < 0:
-        raise AssayError(f"{name} is a whole number from 0, not {value!r}.")
+        raise AssayError(f"{name} must be an integer of at least 0, got {value!r}.")
     return value
 
 

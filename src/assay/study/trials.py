@@ -37,9 +37,9 @@ class Source:
         if not isinstance(self.name, str) or not self.name:
             raise AssayError(f"A corpus is a name, or a table with one, not {self.name!r}.")
         if self.train is not None and (type(self.train) is not int or self.train < 1):
-            raise AssayError(f"Of a corpus, train is a number of texts from 1, not {self.train!r}.")
+            raise AssayError(f"Of a corpus, train must be a number of texts of at least 1, got {self.train!r}.")
         if self.epsilon is not None and not 0 <= self.epsilon < 1:
-            raise AssayError(f"Of a corpus, epsilon is a number from 0 to below 1, not {self.epsilon:g}.")
+            raise AssayError(f"Of a corpus, epsilon must be at least 0 and below 1, got {self.epsilon:g}.")
 
     @property
     def title(self) -> str:

@@ -92,5 +92,5 @@ def test_the_contrast_of_two_classes_is_their_difference() -> None:
 
 
 def test_a_negative_stabiliser_is_refused() -> None:
-    with pytest.raises(AssayError, match="from 0"):
+    with pytest.raises(AssayError, match="at least 0"):
         relevance(network(Layers()), likeness(), -1.0)

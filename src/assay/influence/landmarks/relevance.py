@@ -18,7 +18,7 @@ def relevance(network: LandmarkNetwork, likeness: Float[Tensor, "B M"], epsilon:
     that of what a landmark is more alike than usual.
     """
     if epsilon < 0:
-        raise AssayError(f"The ε of relevance propagation is a number from 0, not {epsilon:g}.")
+        raise AssayError(f"The ε of relevance propagation must be at least 0, got {epsilon:g}.")
     sums = [network.projected(likeness)]  # what goes into each activation, from below
     activate = ACTIVATIONS[network.layers.activation]
     for number, linear in enumerate(network.linear):

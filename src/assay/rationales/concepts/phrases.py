@@ -27,7 +27,7 @@ class Phrases:
 
     def __post_init__(self) -> None:
         if self.width < 1:
-            raise AssayError(f"A phrase has at least one word, not {self.width}.")
+            raise AssayError(f"A phrase must have at least one word, got {self.width}.")
 
     def __call__(self, batch: Batch) -> Grouping:
         positions = torch.arange(batch.ids.shape[1], device=batch.ids.device).expand_as(batch.ids)

@@ -92,7 +92,7 @@ class SelfExplanation:
 
     def __post_init__(self) -> None:
         if self.stored < 1:
-            raise AssayError(f"At least one phrase is stored, not {self.stored}.")
+            raise AssayError(f"The number of stored phrases must be at least 1, got {self.stored}.")
         Phrases(self.width), self.decoding(())  # which refuse what is out of range
 
     def fit(

@@ -34,7 +34,7 @@ class Shares:
 
     def __post_init__(self) -> None:
         if self.neighbours < 1:
-            raise AssayError(f"At least one stored phrase is looked at, not {self.neighbours}.")
+            raise AssayError(f"The number of neighbours must be at least 1, got {self.neighbours}.")
 
 
 class SelfExplaining(Selecting):

@@ -61,7 +61,7 @@ class Tcav:
 
     def __post_init__(self) -> None:
         if self.runs < 2:
-            raise AssayError(f"A test between directions needs at least two runs, not {self.runs}.")
+            raise AssayError(f"A test between directions needs at least two runs, got {self.runs}.")
 
     def fit(
         self,

@@ -27,7 +27,7 @@ class Excerpt:
 
     def __post_init__(self) -> None:
         if self.longest < 1:
-            raise AssayError(f"An excerpt has at least one unit, not {self.longest}.")
+            raise AssayError(f"An excerpt must have at least one unit, got {self.longest}.")
 
     @property
     def parameters(self) -> int:

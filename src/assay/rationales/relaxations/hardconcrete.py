@@ -23,7 +23,7 @@ class HardConcrete:
 
     def __post_init__(self) -> None:
         if not self.temperature > 0:
-            raise AssayError(f"A temperature is a number above 0, not {self.temperature:g}.")
+            raise AssayError(f"A temperature must be above 0, got {self.temperature:g}.")
         if not (self.low < 0 and self.high >= 1):
             raise AssayError(f"A mask is stretched from below 0 to 1 or above, not {self.low:g} to {self.high:g}.")
 

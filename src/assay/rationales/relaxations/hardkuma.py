@@ -31,7 +31,7 @@ class HardKuma:
 
     def __post_init__(self) -> None:
         if not (self.low < 0 and self.high > 1):
-            raise AssayError(f"A mask is stretched from below 0 to above 1, not {self.low:g} to {self.high:g}.")
+            raise AssayError(f"A mask must be stretched from below 0 to above 1, got {self.low:g} to {self.high:g}.")
 
     @property
     def parameters(self) -> int:

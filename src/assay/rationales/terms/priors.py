@@ -20,7 +20,7 @@ class Prior:
 
     def __post_init__(self) -> None:
         if not 0 < self.rate < 1:
-            raise AssayError(f"The rate of a prior is a number between 0 and 1, not {self.rate:g}.")
+            raise AssayError(f"The rate of a prior must be between 0 and 1, got {self.rate:g}.")
 
     def __call__(self, play: Play) -> Float[Tensor, " B"]:
         mask = play.grouping.mask[:, None]
