@@ -18,7 +18,7 @@ from assay.influence.setting import Setting
 from assay.influence.unfused_ops import UnfusedOps
 from assay.types import Batch
 
-AT_ONCE = 2**24  # numbers that the vectors of one way back take together, with the states of a batch for each
+AT_ONCE = 2**24  # numbers that the vectors of one backward pass take together, with the states of a batch for each
 
 
 def flattened(vectors: Vectors) -> Float[Tensor, "Q P"]:
@@ -115,7 +115,9 @@ class GaussNewton(Curvature):
         parameters = list(self.setting.parameters.values())
         logits = self._logits(batch)
         probabilities = logits.detach().softmax(-1)
-        with torch.enable_grad():  # what goes back is linear in what is put in: its own way back is the way forward
+        with (
+            torch.enable_grad()
+        ):  # what goes back is linear in what is put in: its own backward pass is the forward derivative
             put = torch.zeros_like(logits, requires_grad=True)
             back = torch.autograd.grad(logits, parameters, put, create_graph=True, materialize_grads=True)
             used = [index for index, each in enumerate(back) if each.requires_grad]

@@ -62,7 +62,7 @@ def _read(reading: Reading, weight: str) -> Float[Tensor, "B F"]:
     logit_gradients[:, 0] = 1
     if weight in reading.unbatched:
         found = reading.gradients(logit_gradients)
-    else:  # the way back ends at the layer
+    else:  # the backward pass ends at the layer
         parameter = dict(reading.reader.network.named_parameters())[weight]
         with reading.tape.recording() as records:
             torch.autograd.grad(

@@ -191,7 +191,7 @@ class Tape(UnfusedOps):
             self.missed |= {name for each in weights if (name := self._name(each)) is not None}
             return super().recurrence(long, x, before, weights, *options)
         given = self.linear(x, weights[0], weights[2])
-        nothing = given * 0  # on the way back to the parameters, as what is noted must be
+        nothing = given * 0  # on the backward path to the parameters, as what is noted must be
         indices = iter(nothing.unbind(1))
         states, last = (lstm if long else gru)(
             given, before, lambda state: F.linear(state, weights[1], weights[3]) + next(indices)

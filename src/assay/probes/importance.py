@@ -21,7 +21,7 @@ from assay.models.huggingface.pretrained import Pretrained
 from assay.models.predictions import predict
 from assay.types import Batch, Edit
 
-TOKENS = {"cpu": 2048, "cuda": 32_768}  # read at once where the way back is needed too
+TOKENS = {"cpu": 2048, "cuda": 32_768}  # read at once where the backward pass is needed too
 Ticked = Callable[[float], None]
 Heads = Float[np.ndarray, "L H"]
 
@@ -69,7 +69,7 @@ def importance(
 ) -> Heads:
     """The mean over texts of |∂L/∂ξ_h|, ξ_h being a gate on the weights of head h; Michel et al. (2019), equation 2.
 
-    Every text has gates of its own, so one way back gives the derivatives of all heads for all texts of a batch.
+    Every text has gates of its own, so one backward pass gives the derivatives of all heads for all texts of a batch.
     """
     heads = int(network.inner.config.num_attention_heads)
     total = np.zeros((network.layers, heads))

@@ -36,7 +36,7 @@ class TreebankView:
     relation: np.ndarray
     pairs: Int[np.ndarray, "M 3"]  # a word, its governor, or a word that has nothing to do with it, and which
     seen: Observed
-    left_out: int  # sentences with more pieces than the model reads
+    left_out: int  # sentences with more subwords than the model reads
 
     @property
     def first(self) -> Int[np.ndarray, " N"]:

@@ -82,7 +82,7 @@ def _prepare(model: Rationaliser, stage: Stage) -> None:
     for name, reader in model.players.readers.items():
         if name not in moving:
             for part in reader.modules():
-                part.training = isinstance(part, nn.RNNBase)  # cuDNN goes no way back through it in any other mode
+                part.training = isinstance(part, nn.RNNBase)  # cuDNN has no backward pass through it in any other mode
 
 
 def _ends(stages: Sequence[Stage], epochs: int) -> list[int]:

@@ -19,7 +19,7 @@ from assay.types import Batch
 AT_ONCE = 512  # phrases encoded together
 
 Key = tuple[tuple[int, ...], ...]
-"""The ids of the words of a phrase, or the pieces of each."""
+"""The ids of the words of a phrase, or the subwords of each."""
 
 
 class Store(nn.Module):
