@@ -7,8 +7,8 @@ from typing import ClassVar
 
 from assay.audits import four_tests
 from assay.audits.answers import TRAINED
-from assay.audits.bench import LACKING, Bench, Variant
 from assay.audits.cases import Answer, Case, numpy
+from assay.audits.resources import LACKING, Resources, Variant
 from assay.audits.rivals import Rival, compared, made, right, unfit_for_rivals
 from assay.records import Record
 from assay.stories import Conclusion, Drawing, Measure, Rule, Story
@@ -71,13 +71,13 @@ class FrozenUniform:
     def unfit(self, case: Case) -> str | None:
         return unfit_for_rivals(case, self.lacking if self.uniform is None else None)
 
-    def prepared(self, bench: Bench) -> FrozenUniform:
+    def prepared(self, resources: Resources) -> FrozenUniform:
         """The audit with the other model at hand."""
-        if (reason := bench.lacks()) is not None:
+        if (reason := resources.lacks()) is not None:
             return replace(self, lacking=reason)
-        recipe = made(bench)
+        recipe = made(resources)
         even = replace(recipe, architecture=replace(recipe.architecture, projection="uniform"))
-        return replace(self, uniform=Rival(bench.train_all({"uniform": Variant(even)})["uniform"].network))
+        return replace(self, uniform=Rival(resources.train_all({"uniform": Variant(even)})["uniform"].network))
 
     def conclude(self, record: Record) -> Conclusion:
         return Conclusion(four_tests.uniform(record), *four_tests.graded_uniform(record))

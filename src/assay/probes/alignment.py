@@ -1,4 +1,4 @@
-"""Words that somebody else has marked in a text, in the pieces that a transformer reads."""
+"""Aligns externally annotated words with the subwords that a transformer reads."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from assay.models.huggingface.pieces import PieceTokeniser
 
 
 def aligned(texts: Sequence[str], words: Sequence[Sequence[Span]], tokeniser: PieceTokeniser) -> list[Tokenised | None]:
-    """Each text in the given words; None where it has more pieces than the model reads.
+    """Each text tokenised in the given words; None where it has more subwords than the model reads.
 
-    A piece belongs to the word that it begins in. A word in which none begins, as "not" where "cannot" is one piece,
-    stays without: it neither attends nor is attended to.
+    A subword belongs to the word that it begins in. A word in which none begins, as "not" where "cannot" is one
+    subword, has none: it neither attends nor is attended to.
     """
     read = tokeniser.with_options(words=False, truncate=False)(texts)
     longest = tokeniser.options.longest
@@ -27,10 +27,10 @@ def aligned(texts: Sequence[str], words: Sequence[Sequence[Span]], tokeniser: Pi
     ]
 
 
-def _row(index: int, words: Sequence[Span], ids: Sequence[int], places: Sequence[Span]) -> Tokenised:
+def _row(index: int, words: Sequence[Span], ids: Sequence[int], spans: Sequence[Span]) -> Tokenised:
     starts = [start for start, _ in words]
     pieces: list[list[int]] = [[] for _ in words]
-    for number, (start, _) in zip(ids, places, strict=True):
+    for number, (start, _) in zip(ids, spans, strict=True):
         pieces[max(0, bisect_right(starts, start) - 1)].append(number)
     return Tokenised(
         index=index,
@@ -43,7 +43,7 @@ def _row(index: int, words: Sequence[Span], ids: Sequence[int], places: Sequence
 
 
 def read_words(row: Tokenised) -> list[bool]:
-    """Which words of a row have a piece."""
+    """Which words of a row have a subword."""
     assert row.pieces is not None
     found: list[bool] = (row.pieces >= 0).any(-1).tolist()
     return found
