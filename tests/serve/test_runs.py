@@ -21,7 +21,7 @@ from assay.serve.app import create
 from assay.serve.browsing import A_PAGE
 from assay.serve.library import Library, Run
 from assay.serve.lru_cache import LruCache
-from assay.serve.render_cache import RenderCache, figures_of, policy_of
+from assay.serve.render_cache import RenderCache, policy_of
 from assay.serve.safety import POLICY
 from assay.serve.settings import Settings
 from tests.report.parsed import Page
