@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from assay.audits import AUDITS
-from assay.report.figures.explainers import MOST
+from assay.report.sections import MOST
 from assay.report.studies import words
 from assay.report.studies.answers import Answer, Cell, Column, Difference, Missing, Over, Row, Study
 from assay.report.studies.figures import apart, left, panels

@@ -7,16 +7,20 @@ from dataclasses import dataclass
 
 from assay.lookup import MEASURED, NOT_APPLICABLE, RANDOM, bounded, items, told
 from assay.records import Finding, Record
-from assay.report.figures import drawings
-from assay.report.figures.explainers import MOST
 from assay.report.squares import Flips, Matrix, flip_tables, matrices
 from assay.report.tables import MARKS, agreement_rows, by_class, kind, measure_rows
 from assay.report.verdicts import HOPELESS, leading, likelihood, too_few
 from assay.report.yardsticks import DECIDING, SAME, TRUTH, Yardstick, scale, surely, yardstick
-from assay.stories import Grid, Rule
+from assay.stories import Drawing, Grid, Rule
 from assay.writing import number
 
 CARD_MARKS = MARKS | {MEASURED: "·"}
+TABLES = ("matrix", "flips")
+"""Kinds of drawings that are tables of a page, not figures."""
+
+MOST = 15
+"""More explainers than this are not drawn in one figure; the table below it holds all."""
+
 NOTHING = "No text gave a number."
 SENTENCE = re.compile(r"(?<=[.])\s+(?=[A-Z“])")
 TOGETHER = "together"
@@ -110,6 +114,12 @@ def _section(record: Record, name: str) -> Section:
         whole=not by_class(record) or (models and any(f.audit == name and f.group != "all" for f in record.findings)),
         rule=" ".join(filter(None, (story.rule.how, speaks(record, name)))),
     )
+
+
+def drawings(record: Record) -> dict[str, tuple[str, Drawing]]:
+    """The drawings of all audits by their names, each with its audit; the last audit that has one of a name counts."""
+    every = ((name, drawing) for name, story in record.stories.items() for drawing in story.drawings)
+    return {drawing.name: (name, drawing) for name, drawing in every if drawing.kind not in TABLES}
 
 
 def _figures(record: Record, name: str) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from assay.records import Record
 from assay.report.canvas import Figure, save, svg
 from assay.report.figures import explainers, models, texts
 from assay.report.figures.verdict import verdict
-from assay.stories import Drawing
+from assay.report.sections import drawings
 
 __all__ = ["KINDS", "VERDICT", "figure", "figures", "names", "save", "svg"]
 
@@ -33,12 +33,6 @@ KINDS: dict[str, Callable[[Record, str, Mapping[str, Any]], Figure | None]] = {
 """Each takes a record, the name of an audit and the options of its drawing."""
 
 
-def drawings(record: Record) -> dict[str, tuple[str, Drawing]]:
-    """The drawings of all audits by their names, each with its audit; the last audit that has one of a name counts."""
-    every = ((name, drawing) for name, story in record.stories.items() for drawing in story.drawings)
-    return {drawing.name: (name, drawing) for name, drawing in every if drawing.kind in KINDS}
-
-
 def names(record: Record) -> list[str]:
     """The names of the figures that a record may have, that of the verdict first."""
     return [VERDICT, *drawings(record)]
@@ -49,7 +43,7 @@ def figure(record: Record, name: str) -> Figure | None:
     if name == VERDICT:
         return verdict(record)
     found = drawings(record).get(name)
-    if found is None:
+    if found is None or found[1].kind not in KINDS:
         return None
     audit, drawing = found
     said = record.conclusions.get(audit)

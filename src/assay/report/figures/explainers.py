@@ -11,10 +11,8 @@ import altair as alt
 from assay.lookup import BASELINES, RANDOM
 from assay.records import CHANCE, Finding, Record
 from assay.report.canvas import CLASS_COLOURS, INK, Figure, Rows, finish, layers, sheet
+from assay.report.sections import MOST
 from assay.writing import number, significance
-
-MOST = 15
-"""More explainers than this are not drawn in one figure; the table below it holds all."""
 
 FEW = 5
 """More curves than this cannot be told apart."""

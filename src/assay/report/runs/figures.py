@@ -8,11 +8,11 @@ import altair as alt
 
 from assay.lookup import BASELINES
 from assay.report.canvas import GRADE_COLOURS, INK, Figure, Rows, finish, known, layers, sheet
-from assay.report.figures.explainers import MOST
 from assay.report.figures.verdict import SHAPES
 from assay.report.plain import line
 from assay.report.runs.differences import Comparison
 from assay.report.runs.quantities import headline
+from assay.report.sections import MOST
 from assay.report.yardsticks import scale
 from assay.writing import number
 

@@ -8,8 +8,8 @@ from typing import Any
 import altair as alt
 
 from assay.report.canvas import CLASS_COLOURS, Figure, Rows, finish, known, layers, sheet
-from assay.report.figures.explainers import MOST
 from assay.report.plain import line
+from assay.report.sections import MOST
 from assay.report.studies.answers import Answer, Cell, Column, Row
 from assay.report.studies.tables import places, subject
 from assay.writing import number
