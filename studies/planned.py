@@ -19,7 +19,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from assay.files import write_text
-from assay.report.forms.markdown import text
+from assay.report.markdown import text
 from assay.report.studies import words
 from assay.report.studies.answers import Answer
 from assay.report.studies.tables import Shown, shown

@@ -6,7 +6,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page
 
-from assay.report.rationales.page import write
+from assay.report.rationales import write
 from tests.browser.noticing import noticed
 from tests.report.selecting import aligned, phrased, selections
 

@@ -13,8 +13,8 @@ import pytest
 from rich.console import Console
 
 from assay.errors import AssayError
+from assay.report.drawings import Shade, bar, ratio, square
 from assay.report.heads import links
-from assay.report.heads.drawn import Shade, bar, ratio, square
 from assay.report.heads.page import render
 from assay.report.heads.probe import best_directions, read, relations
 from assay.report.heads.terminal import left_out, relation_table

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from assay.report import drawings as drawn
 from assay.report.grids import Grid
-from assay.report.heads import answers, drawn, figures, words
+from assay.report.heads import answers, figures, words
 from assay.report.heads.probe import Cells, Probe, Relation, real
 from assay.report.matrices import Cell
 from assay.report.writing import number, percent

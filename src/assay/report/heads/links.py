@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from assay.report.heads.drawn import WORD, drawing, escaped
+from assay.report.drawings import WORD, drawing, escaped
 from assay.report.heads.probe import ANY, Cells, real
 
 FAINT = 0.04  # weights below this are not drawn

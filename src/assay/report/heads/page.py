@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from assay.files import write_text
-from assay.report.heads import blocks, drawn, words
+from assay.report import drawings as drawn
+from assay.report.heads import blocks, words
 from assay.report.heads.answers import origins
 from assay.report.heads.probe import Probe, relations
 from assay.report.heads.sentences import sentences

@@ -14,8 +14,8 @@ from jaxtyping import Float, Int
 from assay.errors import AssayError
 from assay.metrics.comparisons import Contrast, alone, apart, holm, paired
 from assay.records import Finding, Record
-from assay.report.forms.plain import line
 from assay.report.measures import BASELINES
+from assay.report.plain import line
 from assay.report.runs.matching import matched, numbers
 from assay.report.runs.quantities import Quantity, headline, quantities, why_not
 from assay.report.runs.seeds import groups

@@ -7,9 +7,9 @@ import math
 import altair as alt
 
 from assay.report.canvas import GRADE_COLOURS, INK, Figure, Rows, finish, known, layers, sheet
-from assay.report.forms.plain import line
 from assay.report.grades import SHAPES
 from assay.report.measures import BASELINES, MOST
+from assay.report.plain import line
 from assay.report.runs.differences import Comparison
 from assay.report.runs.quantities import headline
 from assay.report.writing import number

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from assay import __version__
-from assay.report.forms.markdown import table, text
-from assay.report.forms.plain import finite
+from assay.report.markdown import table, text
+from assay.report.plain import finite
 from assay.report.runs import words
 from assay.report.runs.differences import Comparison, Difference
 from assay.report.runs.page import SHOWN, page

@@ -8,7 +8,7 @@ from pathlib import Path
 from assay import __version__
 from assay.files import write_text
 from assay.records import Record
-from assay.report.forms.plain import encodable
+from assay.report.plain import encodable
 from assay.report.runs import words
 from assay.report.runs.differences import Comparison, differences
 from assay.report.runs.provenance import provenance

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from assay.records import Record
-from assay.report.forms.plain import line
+from assay.report.plain import line
 
 SHOWN = ("command", "created", "assay", "versions", "platform", "device", "plan", "corpus", "model")
 COURSE = ("losses", "dev_scores")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from assay.records import Record
-from assay.report.forms.plain import line
+from assay.report.plain import line
 from assay.report.runs.differences import Comparison, Difference, Value
 from assay.report.runs.quantities import Quantity
 from assay.report.runs.seeds import seed

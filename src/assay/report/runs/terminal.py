@@ -6,7 +6,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from assay.report.forms.plain import line
+from assay.report.plain import line
 from assay.report.runs.differences import Comparison
 from assay.report.runs.tables import Cell, matrix
 from assay.report.runs.words import bullets, caveats, headline, plain

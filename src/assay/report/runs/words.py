@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from assay.report.forms.plain import line
 from assay.report.outcome import OPENINGS
+from assay.report.plain import line
 from assay.report.runs.differences import ENOUGH, FEWEST, SURE, Comparison, Difference, Side
 from assay.report.runs.quantities import ATTENTION, Quantity
 from assay.report.runs.quantities import headline as graded_by

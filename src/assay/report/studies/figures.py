@@ -8,8 +8,8 @@ from typing import Any
 import altair as alt
 
 from assay.report.canvas import CLASS_COLOURS, Figure, Rows, finish, known, layers, sheet
-from assay.report.forms.plain import line
 from assay.report.measures import MOST, label
+from assay.report.plain import line
 from assay.report.studies.answers import Answer, Cell, Column, Row
 from assay.report.studies.tables import places, subject
 from assay.report.writing import number

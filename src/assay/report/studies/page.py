@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from assay import __version__
 from assay.files import write_text
-from assay.report.forms.plain import encodable, line
+from assay.report.plain import encodable, line
 from assay.report.studies import words
 from assay.report.studies.answers import Answer, Study
 from assay.report.studies.tables import DIFFERENCES, Shown, differences, shown

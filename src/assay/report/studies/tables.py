@@ -7,8 +7,8 @@ import io
 import math
 from dataclasses import dataclass
 
-from assay.report.forms.markdown import table, text
-from assay.report.forms.plain import encodable, line
+from assay.report.markdown import table, text
+from assay.report.plain import encodable, line
 from assay.report.studies import words
 from assay.report.studies.answers import Answer, Cell, Column
 from assay.report.writing import count, interval, number, significance

@@ -1,14 +1,41 @@
-"""The sentences of the page on selections."""
+"""What a model selects of its texts and what that is worth, as a document."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from assay.report.writing import count, figures, number, percent
+from assay.document import (
+    Block,
+    Bullets,
+    Cell,
+    Code,
+    Column,
+    Document,
+    Group,
+    Heading,
+    Headline,
+    Pairs,
+    Passage,
+    Prose,
+    Row,
+    Section,
+    Span,
+    Table,
+    Words,
+    grid,
+    some,
+)
+from assay.report import html
+from assay.report.drawings import share
+from assay.report.writing import count, figures, interval, number, percent
 
 Answer = Mapping[str, Any]
+
+LONGEST = 150  # words of a text that are shown
+SAID = 3  # classes that are named with a pair
 
 
 @dataclass(frozen=True)
@@ -97,6 +124,189 @@ OWN_LIMITS = {
     ),
 }
 """In place of the first two, where no game was played."""
+
+
+def document(answer: Answer) -> Document:
+    """The whole page: the finding, the measures, texts to look at, limits, provenance."""
+    where: Words = (
+        "This command made the page; all numbers lie beside it in ",
+        Span("rationales.json", "code"),
+        ", with what was selected of every test text.",
+    )
+    intro = "Means over test texts with 95 % intervals; the line on a bar is the interval."
+    return Document(
+        title=f"What a model selects of {answer['corpus']['name']}",
+        subject="what a model selects",
+        sections=(
+            Section("verdict", "", _verdict(answer), "Finding"),
+            Section("measures", "What the selection is worth", (Prose(intro), _measured(answer)), "Measures"),
+            Section("texts", "Texts to look at", tuple(_texts(answer)), "Texts"),
+            Section("limits", "Limits", tuple(map(Prose, limits(answer))), "Limits"),
+            Section(
+                "provenance",
+                "Provenance",
+                (Prose(where), Code(answer["command"]), Pairs(tuple(facts(answer)))),
+                "Provenance",
+            ),
+        ),
+        made_by=answer["versions"]["assay"],
+        created=answer["created"],
+        footer=f"Made by assay {answer['versions']['assay']}. This page is complete in itself: it holds no script and "
+        "asks for nothing from the network.",
+        data=answer,
+    )
+
+
+def write(answer: Answer, path: Path) -> None:
+    """Writes the page, whole or not at all."""
+    html.write(document(answer), path)
+
+
+def brief(answer: Answer) -> tuple[Block, ...]:
+    """What a terminal shows: the finding, and the measures."""
+    rows = [
+        (measure.title, number(found["mean"]), interval(found["low"], found["high"]), count(found["n"]))
+        for name, measure in MEASURES.items()
+        if (found := answer["measures"].get(name)) is not None
+    ]
+    return Headline(f"{headline(answer)}."), grid(("measure", "mean", "95 % interval", "texts"), rows)
+
+
+def _verdict(answer: Answer) -> tuple[Block, ...]:
+    lead, colon, because = headline(answer).partition(": ")
+    kicker = f"{count(answer['corpus']['measured'])} test texts of ", Span(answer["corpus"]["name"], "name")
+    return some(
+        Headline(f"{lead}{colon.strip()}", f"{because}.", (*kicker, f", recipe {answer['recipe']['name']}")),
+        [Prose(each, "caveat") for each in caveats(answer)],
+        Prose((Span("How words are selected."), f" {selecting(answer)}")),
+    )
+
+
+def _measured(answer: Answer) -> Table:
+    columns = (
+        Column("measure"),
+        Column("mean", number=True, role="mean"),
+        Column("95 % interval", number=True),
+        Column("0 to 1", role="bar", wide=True),
+        Column("what it means", role="meaning", wide=True),
+    )
+    rows = []
+    for name, measure in MEASURES.items():
+        if (found := answer["measures"].get(name)) is None:
+            continue
+        mean, low, high = (min(1.0, max(0.0, found[end])) for end in ("mean", "low", "high"))
+        cells = (
+            measure.title,
+            number(found["mean"]),
+            Cell(interval(found["low"], found["high"]), (f"{count(found['n'])} texts",)),
+            Cell(drawing=share(mean, (low, high))),
+            (f"{meaning(answer, name)} ", Span(f"Good: {measure.good}.", "soft")),
+        )
+        rows.append(Row(cells))
+    return Table(columns, tuple(rows), layout="stack", role="measured")
+
+
+def _texts(answer: Answer) -> Iterator[Block]:
+    """Texts that were decided right and texts that were not, each with what was selected."""
+    yield Prose(tuple(_legend(answer)), "legend")
+    right = [each for each in answer["examples"] if each["predicted"] == each["label"]]
+    wrong = [each for each in answer["examples"] if each["predicted"] != each["label"]]
+    groups = (
+        ("Decided right", "Does the selection hold what decides?", right),
+        ("Decided wrong", "What misled the model is among the selected words, or was not selected.", wrong),
+    )
+    for title, sentence, examples in groups:
+        if examples:
+            yield Heading(title)
+            yield Prose(sentence, "soft")
+            yield from (Group(tuple(_example(each, answer["classes"])), "text") for each in examples)
+
+
+def _legend(answer: Answer) -> Iterator[str | Span]:
+    yield from (Span("On colour", "selected"), ": selected.")
+    if answer["corpus"]["marked"]:
+        how = "decides by construction" if answer["corpus"]["planted"] else "marked by people"
+        yield from (" ", Span("Underlined", "marked"), f": {how}. ", Span("Both", "both"), ": a hit.")
+    if answer["selecting"]["rule"] == "aligned":
+        yield from (" Words with the same ", Span("number", "nth"), " are aligned; below stands what each pair says ")
+        yield "for the classes, in logits above their mean, the answer first."
+    elif "parts" in answer:
+        yield " Numbers say how much a part speaks for the answer, in logits above the mean of all classes."
+    yield " The texts were drawn by the seed."
+
+
+def _example(example: Answer, classes: Sequence[str]) -> Iterator[Block]:
+    outcome: tuple[str | Span, ...] = (Span("✓", "hidden"), " ", Span("right", "right"))
+    if example["predicted"] != example["label"]:
+        outcome = Span("✗", "hidden"), " ", Span("labelled ", "wrong"), Span(example["label"], "name")
+    yield Prose((Span(example["predicted"], "called"), f" {example['probability']:.2f} ", *outcome), "outcome")
+    if example["query"]:
+        yield Group((Prose("question or hypothesis", "name"), _query(example)), "query")
+    yield passage(example, example["text"], "word", example)
+    if "pairs" in example:
+        yield _pairs(example, classes)
+    if "account" in example:
+        yield _account(example["account"])
+
+
+def passage(words: Answer, text: str, side: str, example: Answer) -> Passage:
+    """A text with what was selected and marked in it; aligned words have the number of their pair."""
+    numbers: dict[int, str] = {}
+    for place, pair in enumerate(example.get("pairs") or (), start=1):
+        numbers[pair[side]] = ", ".join(filter(None, (numbers.get(pair[side]), str(place))))
+    flags = [float(flag) for flag in words["kept"]]
+    return Passage(text, words["starts"], words["ends"], flags, LONGEST, True, words["marked"], numbers)
+
+
+def _query(example: Answer) -> Passage:
+    if "asked" not in example:
+        return Passage(example["query"], (), (), (), LONGEST, True)
+    return passage(example["asked"], example["query"], "asked", example)
+
+
+def _pairs(example: Answer, classes: Sequence[str]) -> Block:
+    if not example["pairs"]:
+        return Prose("No word is aligned: the class is the one that is likeliest beforehand.", "soft none")
+    items = []
+    for pair in example["pairs"]:
+        found: list[str | Span] = [
+            Span(_word(example, example["text"], pair["word"]), "name"),
+            *(" ", Span("↔", "hidden"), Span(" with ", "heard"), " "),
+            Span(_word(example["asked"], example["query"], pair["asked"]), "name"),
+        ]
+        for name, vote in votes(pair, example["predicted"], classes):
+            found += [" ", Span(f"{name} {_signed(vote)}", "vote own" if name == example["predicted"] else "vote")]
+        items.append(tuple(found))
+    return Bullets(tuple(items), "pairs", True, "Aligned words, of the text and of the question or hypothesis")
+
+
+def votes(pair: Answer, predicted: str, classes: Sequence[str]) -> list[tuple[str, float]]:
+    """What an aligned pair says: for the answer first, then for the other classes, the strongest of many."""
+    said = dict(zip(classes, pair["votes"], strict=True))
+    others = sorted((name for name in classes if name != predicted), key=lambda name: -abs(said[name]))[: SAID - 1]
+    return [(name, said[name]) for name in (predicted, *others)]
+
+
+def _account(account: Answer) -> Group:
+    """What the phrases of a text, stored phrases and the whole text say for the answer."""
+    blocks: list[Block] = []
+    for title, name in (("Its phrases", "phrases"), ("Training phrases nearest to it", "stored")):
+        lead = Prose((f"{title}: together ", Span(_signed(account["parts"][name]), "by")), "soft")
+        items = tuple((Span(_signed(each["by"]), "by"), " ", Span(each["text"], "name")) for each in account[name])
+        blocks.append(Group((lead, Bullets(items, "said", True)), "of"))
+    return Group((*blocks, Prose(f"The whole text: {_signed(account['parts']['whole'])}", "soft")), "account")
+
+
+def _word(words: Answer, text: str, index: int) -> str:
+    return text[words["starts"][index] : words["ends"][index]]
+
+
+def _signed(value: float) -> str:
+    """What speaks for something with a plus, what speaks against it with a minus; small numbers have two digits too."""
+    if not round(value, 4):
+        return "0"
+    digits = 2 if abs(value) >= 0.1 else 3 if abs(value) >= 0.01 else 4
+    return f"{value:+.{digits}f}".replace("-", "\u2212")
 
 
 def headline(answer: Answer) -> str:

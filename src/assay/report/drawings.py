@@ -1,4 +1,4 @@
-"""Small drawings as SVG, made here and escaped here: squares of layers and heads, and bars."""
+"""Small drawings as SVG, made here and escaped here: bars, and squares of layers and heads."""
 
 from __future__ import annotations
 
@@ -28,6 +28,16 @@ class Shade:
             return 0
         part = (value - self.middle) / (self.far - self.middle)
         return round(LEVELS * max(-1.0, min(1.0, part)))
+
+
+def share(part: float, ends: tuple[float, float] | None = None) -> str:
+    """A share from 0 to 1 as a bar; with both ends of its interval as a stroke on the whole from 0 to 1."""
+    bar = f'<rect width="{100 * part:.1f}" height="10"/>'
+    if ends is not None:
+        low, high = (100 * end for end in ends)
+        spread = f'<rect class="spread" x="{low:.1f}" y="3.5" width="{high - low:.1f}" height="3"/>'
+        bar = f'<rect class="track" width="100" height="10"/>{bar}{spread}'
+    return f'<svg viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true">{bar}</svg>'
 
 
 def square(values: Cells, label: str, shade: Shade = Shade(), ringed: tuple[int, int] | None = None) -> str:  # noqa: B008
