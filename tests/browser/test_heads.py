@@ -7,7 +7,7 @@ import shutil
 import pytest
 from playwright.sync_api import Browser, Page
 
-from assay.report.heads.page import write
+from assay.report.heads import write
 from tests.browser.noticing import noticed
 from tests.report.probed import HOSTILE, synthetic_probe
 

@@ -54,7 +54,7 @@ def _block(block: Block) -> Iterator[RenderableType]:
     elif isinstance(block, Heading):
         yield Text(plain(block.text), style="bold")
     elif isinstance(block, Prose):
-        yield Text(LEADS.get(block.role, "")) + words(block.text)
+        yield Text(LEADS.get(block.role, ""), style=STYLES.get(block.role, "")) + words(block.text)
     elif isinstance(block, Bullets):
         yield from (Text("• ") + words(each) for each in block.items)
     elif isinstance(block, Pairs):
@@ -72,7 +72,7 @@ def _block(block: Block) -> Iterator[RenderableType]:
     elif isinstance(block, Section):
         yield from [words(block.title)] if block.title else []
         yield from shown(block.blocks)
-    elif isinstance(block, Fold | Group):
+    elif isinstance(block, Fold) or (isinstance(block, Group) and block.role != "key"):
         yield from shown(block.blocks)
 
 

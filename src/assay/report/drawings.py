@@ -1,4 +1,4 @@
-"""Small drawings as SVG, made here and escaped here: bars, and squares of layers and heads."""
+"""Small drawings as SVG, made here and escaped here: bars, squares of layers and heads, lines between words."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from assay.report.heads.probe import Cells, Relation, real
+from assay.report.probe import Answers, Cells, Relation, hit, known_weight, real
 from assay.report.writing import percent
 
 LEVELS = 8
 CELL = 14
 WORD = 18  # letters; a longer word is cut
+FAINT = 0.04  # weights below this are not drawn
+LEFT, RIGHT, TALL, TOP = 124, 216, 19, 14  # of the lines between words
 
 
 @dataclass(frozen=True)
@@ -124,7 +126,7 @@ def profile(shares: Cells, uniform: Sequence[float], tags: Sequence[str], label:
         for place, tag in enumerate(tags)
     )
     rows = "".join(
-        f'<text x="{left - 5}" y="{top + tall * row + 11.5}" text-anchor="end">{row + 1}</text>'
+        f'<text x="{left - 5}" y="{top + tall * row + 11.5}" text-anchor="end">{row}</text>'
         for row in range(len(shares))
     )
     return drawing(left + width + 3, top + height + 3, label, ground + cells + names + rows)
@@ -149,3 +151,60 @@ def drawing(width: int, height: int, label: str, inside: str, margin: int = 0) -
         f'<svg viewBox="{box}" width="{width + 2 * margin}" height="{height}" role="img" '
         f'aria-label="{escaped(label, 400)}">{inside}</svg>'
     )
+
+
+def lines(words: Sequence[str], weights: Cells, asked: Answers, label: str) -> str:
+    """The words twice, those that attend on the left; the stronger a weight, the broader its line.
+
+    Words that are asked about are bold, with a tick or a cross; lines from them to a right answer are orange, to others
+    blue; the lines of all other words are grey.
+    """
+    groups: dict[str, list[str]] = {"rest": [], "other": [], "true": []}
+    for one, row in enumerate(weights):
+        for other, weight in enumerate(row):
+            strength = min(1.0, known_weight(weight))
+            if strength >= FAINT:
+                kind = "rest" if one not in asked else "true" if other in asked[one] else "other"
+                groups[kind].append(_line(one, other, strength))
+    names = "".join(_names(place, word, place in asked) for place, word in enumerate(words))
+    marks = "".join(_mark(place, hit(asked, weights, place)) for place in asked)
+    drawn = "".join(f'<g class="{kind}">{"".join(found)}</g>' for kind, found in groups.items())
+    return drawing(RIGHT + 124, TOP + TALL * len(words), label, drawn + marks + names)
+
+
+def _line(one: int, other: int, strength: float) -> str:
+    return (
+        f'<line x1="{LEFT}" y1="{TOP + TALL * one}" x2="{RIGHT}" y2="{TOP + TALL * other}" '
+        f'stroke-width="{0.5 + 4.5 * strength:.1f}" opacity="{0.25 + 0.75 * strength:.2f}"/>'
+    )
+
+
+def _names(place: int, word: str, asked: bool) -> str:
+    y = TOP + TALL * place + 4
+    strong = ' class="asked"' if asked else ""
+    text = escaped(word) if len(word) <= WORD else f"{escaped(word)}<title>{escaped(word, 300)}</title>"
+    attending = f'<text{strong} x="{LEFT - 5}" y="{y}" text-anchor="end">{text}</text>'
+    return f'{attending}<text x="{RIGHT + 5}" y="{y}">{text}</text>'
+
+
+def _mark(place: int, right: bool) -> str:
+    y = TOP + TALL * place
+    return (
+        f'<path class="tick" d="M4 {y}l3.5 4l6 -8.5"/>'
+        if right
+        else f'<path class="wrong" d="M5 {y - 4}l8 8m0 -8l-8 8"/>'
+    )
+
+
+def sample(inside: str, width: int = 40) -> str:
+    """A sign of a drawing beside what it stands for."""
+    return f'<svg viewBox="0 0 {width} 20" width="{width}" height="20" aria-hidden="true">{inside}</svg>'
+
+
+def shades(sign: str) -> str:
+    """All shades of one colour, from faint to strong; those against something from strong to faint."""
+    levels = range(1, 9) if sign == "p" else range(8, 0, -1)
+    cells = "".join(
+        f'<path class="{sign}{level}" d="M{17 * place} 4h16v12h-16z"/>' for place, level in enumerate(levels)
+    )
+    return sample(cells, 136)

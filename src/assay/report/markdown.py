@@ -141,7 +141,7 @@ def _block(block: Block, level: int) -> Iterator[str]:
         yield f"<details><summary>{text(plain(block.summary))}</summary>"
         yield from written(block.blocks, level)
         yield "</details>"
-    elif isinstance(block, Group):
+    elif isinstance(block, Group) and block.role != "key":  # what signs of drawings mean
         yield from written(block.blocks, level)
 
 

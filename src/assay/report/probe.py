@@ -21,6 +21,12 @@ Probe = Mapping[str, Any]
 Cells = Sequence[Sequence[float | None]]
 """A number for each layer and head, None where there is none."""
 
+Answers = dict[int, frozenset[int]]
+"""The words that are asked about, and the right answers of each."""
+
+MARKS = "punct"
+"""The relation of punctuation, which is not counted among any."""
+
 
 @dataclass(frozen=True)
 class Relation:
@@ -136,3 +142,44 @@ def _relation(held: Mapping[str, Any]) -> Relation:
         else:
             values[field.name] = value if field.name in kept else real(value)
     return Relation(**values)
+
+
+def answers(example: Mapping[str, Any], title: str) -> Answers:
+    """What is asked of a head with this title, such as "obj, to governor"; of any other, both ways of all relations."""
+    relation, _, direction = title.partition(", ")
+    arcs = [
+        (place, governor)
+        for place, governor in enumerate(example["governors"])
+        if governor >= 0 and _meant(relation, example["relations"][place], direction)
+    ]
+    if direction != "to dependent":
+        found = {place: frozenset([governor]) for place, governor in arcs}
+        if direction == "to governor":
+            return found
+    back = {governor: frozenset(one for one, other in arcs if other == governor) for _, governor in arcs}
+    if direction == "to dependent":
+        return back
+    return {place: found.get(place, frozenset()) | back.get(place, frozenset()) for place in {*found, *back}}
+
+
+def _meant(relation: str, found: str, direction: str) -> bool:
+    if not direction.startswith("to "):
+        return True
+    return found == relation or (relation == ANY and found != MARKS)
+
+
+def known_weight(weight: float | None) -> float:
+    """The weight, 0 where it is unknown."""
+    found = real(weight)
+    return 0.0 if math.isnan(found) else found
+
+
+def strongest(weights: Cells, place: int) -> int | None:
+    """The word that a word attends to most, itself left out; None where it has no other."""
+    row = [(known_weight(weight), -other) for other, weight in enumerate(weights[place]) if other != place]
+    return -max(row)[1] if row and max(row)[0] > 0 else None
+
+
+def hit(asked: Answers, weights: Cells, place: int) -> bool:
+    """Whether a word attends most to a right answer."""
+    return strongest(weights, place) in asked.get(place, ())
