@@ -224,10 +224,10 @@ def some(*blocks: Block | Iterable[Block] | None) -> tuple[Block, ...]:
 
 def _flat(blocks: Iterable[Block | Iterable[Block] | None]) -> Iterator[Block]:
     for block in blocks:
-        if isinstance(block, tuple | list):
+        if isinstance(block, Iterable):
             yield from block
         elif block is not None:
-            yield block  # type: ignore[misc]
+            yield block
 
 
 def columns(*heads: str, numbers: int = 1) -> tuple[Column, ...]:

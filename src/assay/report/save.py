@@ -15,9 +15,9 @@ from assay.report import html, markdown
 from assay.report.plain import finite
 
 
-def save(document: Document, path: Path) -> None:
-    """Writes the document, whole or not at all."""
-    form = path.suffix.lower().lstrip(".")
+def save(document: Document, path: Path, form: str = "") -> None:
+    """Writes the document, whole or not at all; without a form, in that of the name."""
+    form = form or path.suffix.lower().lstrip(".")
     if form not in FORMS:
         raise AssayError(
             f"Cannot write a page as {path.name!r}; end the name in {', '.join(f'.{name}' for name in FORMS)}."

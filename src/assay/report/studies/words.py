@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from assay.report.differences import ENOUGH, FEWEST
 from assay.report.facts import KINDS, kind
 from assay.report.measures import label
 from assay.report.plain import line
-from assay.report.runs.differences import ENOUGH, FEWEST
 from assay.report.studies.answers import MODEL, SURE, Answer, Cell, Column, Difference, Missing, Study
 from assay.report.writing import count, listed
 

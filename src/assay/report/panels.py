@@ -1,4 +1,4 @@
-"""The figure of a comparison: for each explainer a small panel with a dot and an interval for each run."""
+"""Small panels with a dot and an interval in each line: explainers over runs, and subjects of a study over models."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import math
 import altair as alt
 
 from assay.report.canvas import GRADE_COLOURS, INK, Figure, Rows, finish, known, layers, sheet
+from assay.report.differences import Comparison
 from assay.report.grades import SHAPES
 from assay.report.measures import BASELINES, MOST
 from assay.report.plain import line
-from assay.report.runs.differences import Comparison
-from assay.report.runs.quantities import headline
+from assay.report.quantities import headline
 from assay.report.writing import number
 from assay.report.yardsticks import scale
 
@@ -20,7 +20,7 @@ LONG = 22  # letters of the name of a run
 PLAIN = "reference"  # the look of what is not graded
 
 
-def panels(comparison: Comparison) -> list[tuple[str, Figure]]:
+def run_panels(comparison: Comparison) -> list[tuple[str, Figure]]:
     """A figure for each explainer, on one scale: mean and 95 % interval in each run, and what random scores reach."""
     quantity = comparison.headline
     if quantity is None:
@@ -44,10 +44,12 @@ def panels(comparison: Comparison) -> list[tuple[str, Figure]]:
     reached = known(row[key] for row in drawn for key in ("low", "mean", "high"))
     lowest, highest = min(reached), max(reached)
     domain = (min(0.0, math.floor(10 * lowest) / 10), max(1.0, math.ceil(10 * highest) / 10))
-    return [(line(subject), _panel(subject, rows, domain, quantity.title)) for subject, rows in made.items() if rows]
+    return [
+        (line(subject), _run_panel(subject, rows, domain, quantity.title)) for subject, rows in made.items() if rows
+    ]
 
 
-def _panel(subject: str, rows: Rows, domain: tuple[float, float], title: str) -> Figure:
+def _run_panel(subject: str, rows: Rows, domain: tuple[float, float], title: str) -> Figure:
     colour = alt.Color("grade:N", legend=None, scale=_scale(GRADE_COLOURS))
     shape = alt.Shape("grade:N", legend=None, scale=_scale(SHAPES))
     names = alt.Axis(labelFontSize=12, labelLimit=140, grid=False)

@@ -16,9 +16,7 @@ from assay.metrics.comparisons import Contrast, alone, apart, holm, paired
 from assay.records import Finding, Record
 from assay.report.measures import BASELINES
 from assay.report.plain import line
-from assay.report.runs.matching import matched, numbers
-from assay.report.runs.quantities import Quantity, headline, quantities, why_not
-from assay.report.runs.seeds import groups
+from assay.report.quantities import Quantity, groups, headline, matched, numbers, quantities, why_not
 from assay.report.verdicts import verdicts
 from assay.report.yardsticks import Grade
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
+from assay.document import Span
+from assay.report.differences import ENOUGH, FEWEST, SURE, Comparison, Difference, Side
 from assay.report.outcome import OPENINGS
 from assay.report.plain import line
-from assay.report.runs.differences import ENOUGH, FEWEST, SURE, Comparison, Difference, Side
-from assay.report.runs.quantities import ATTENTION, Quantity
-from assay.report.runs.quantities import headline as graded_by
+from assay.report.quantities import ATTENTION, Quantity
+from assay.report.quantities import headline as graded_by
 from assay.report.verdicts import near_chance, verdicts
 from assay.report.writing import count, interval, listed, number
 from assay.report.yardsticks import FEW, Grade
@@ -54,6 +57,12 @@ def isolated(name: str) -> str:
 def plain(sentence: str) -> str:
     """A sentence for a terminal or a file of text."""
     return sentence.replace(OPEN, "").replace(SHUT, "")
+
+
+def worded(sentence: str) -> tuple[str | Span, ...]:
+    """A sentence with its names as parts."""
+    pieces = re.split(f"{OPEN}([^{SHUT}]*){SHUT}", sentence)
+    return tuple(Span(piece, "name") if place % 2 else piece for place, piece in enumerate(pieces) if piece)
 
 
 def headline(comparison: Comparison) -> str:
