@@ -95,11 +95,12 @@ class Column:
 
 @dataclass(frozen=True)
 class Cell:
-    """What stands in a table: words, a grade, smaller lines below, a drawing for pages, a shade from -8 to 8."""
+    """What stands in a table: words, a grade, smaller lines below, a mark, a drawing, a shade from -8 to 8."""
 
     text: Words = ""
     notes: tuple[Words, ...] = ()
     grade: str = ""
+    mark: Words = ""
     drawing: str = ""  # SVG that was made and escaped here
     level: int = 0
     role: str = ""

@@ -90,4 +90,6 @@ def _cell(given: Words | Cell) -> Text:
     if not isinstance(given, Cell):
         return words(given)
     grade = Text(f" {MARKS[given.grade]}", style=COLOURS[given.grade]) if given.grade else Text("")
-    return Text(" ").join([words(given.text) + grade, *map(words, given.notes)])
+    return Text(" ").join(
+        [words(given.text) + grade, *map(words, given.notes), *([words(given.mark)] if given.mark else [])]
+    )

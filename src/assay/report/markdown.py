@@ -159,4 +159,5 @@ def _cell(cell: Words | Cell) -> str:
     if not isinstance(cell, Cell):
         return inline(cell)
     grade = badge(cell.grade) if cell.grade else ""
-    return " ".join(filter(None, (inline(cell.text), grade, *map(inline, cell.notes))))
+    notes = f"({'; '.join(map(inline, cell.notes))})" if cell.notes else ""
+    return " ".join(filter(None, (inline(cell.text), grade, notes, inline(cell.mark))))

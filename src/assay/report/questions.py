@@ -1,15 +1,20 @@
-"""The answers of a study as plain numbers: nothing in them says when, where or how long."""
+"""The questions of a study with their answers as plain numbers: nothing says when, where or how long."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
 from typing import Literal
+
+import pyarrow as pa
 
 Over = Literal["seeds", "texts"]
 State = Literal["failed", "not run"]
 
 MODEL = "model"
 """The audit and the subject of how good a model itself is on the test texts."""
+
+KINDS = {"str": pa.string(), "int": pa.int64(), "float": pa.float64()}
 
 SURE = 0.05
 """A difference counts when its p-value, adjusted for all of its table, is at most this."""
@@ -119,3 +124,27 @@ class Study:
     done: int
     answers: tuple[Answer, ...]
     missing: tuple[Missing, ...] = ()
+
+
+@dataclass(frozen=True)
+class Line:
+    """One number of one trial over all its texts, with its 95 % interval over them."""
+
+    corpus: str
+    model: str
+    seed: int
+    asked: str  # the name of the set of audits
+    audit: str
+    subject: str
+    measure: str
+    mean: float
+    low: float
+    high: float
+    n: int
+    kind: str
+
+
+def long(lines: Sequence[Line]) -> pa.Table:
+    """The lines as a table, in their order."""
+    schema = pa.schema([(each.name, KINDS[str(each.type)]) for each in fields(Line)])
+    return pa.Table.from_pylist([asdict(each) for each in lines], schema=schema)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from assay.report.differences import ENOUGH, FEWEST
 from assay.report.facts import KINDS, kind
 from assay.report.measures import label
 from assay.report.plain import line
-from assay.report.studies.answers import MODEL, SURE, Answer, Cell, Column, Difference, Missing, Study
+from assay.report.questions import MODEL, SURE, Answer, Cell, Column, Difference, Missing, Study
 from assay.report.writing import count, listed
 
 RULES = (
@@ -34,6 +35,9 @@ SIGNS = {("seeds", True): "▲", ("seeds", False): "▼", ("texts", True): "△"
 """What holds over seeds, upwards and downwards, and what holds for these models alone."""
 
 STATES = {"failed": "failed; assay study status tells why", "not run": "not run yet"}
+
+
+FEWEST_PLACES, MOST_PLACES = 2, 6  # behind the point
 
 
 def headline(study: Study) -> str:
@@ -189,3 +193,14 @@ def _some(size: int) -> str:
 
 def _many(size: int, one: str, several: str) -> str:
     return f"{count(size)} {one if size == 1 else several}"
+
+
+def places(answer: Answer) -> int:
+    """How many places behind the point show three figures of the largest mean."""
+    largest = max((abs(cell.mean) for _, _, cell in answer.cells), default=0.0)
+    return min(MOST_PLACES, max(FEWEST_PLACES, 2 - math.floor(math.log10(largest)))) if largest else FEWEST_PLACES + 1
+
+
+def subject(name: str) -> str:
+    """A subject as a row begins with it: the two of a pair stand apart."""
+    return line(name.replace("~", " ~ "))
