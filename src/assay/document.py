@@ -31,6 +31,22 @@ def plain(words: Words) -> str:
 
 
 @dataclass(frozen=True)
+class Bar:
+    """A share from 0 to 1 as a bar; with both ends of its interval as a stroke on the whole from 0 to 1."""
+
+    share: float
+    ends: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True)
+class Chart:
+    """Numbers to be drawn, by the name of a kind of figure."""
+
+    kind: str
+    numbers: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
 class Headline:
     """What was found, in one sentence, and below it why; `kicker` stands above."""
 
@@ -101,7 +117,7 @@ class Cell:
     notes: tuple[Words, ...] = ()
     grade: str = ""
     mark: Words = ""
-    drawing: str = ""  # SVG that was made and escaped here
+    drawing: str | Bar = ""  # SVG that was made and escaped by us
     level: int = 0
     role: str = ""
     title: str = ""
@@ -144,7 +160,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Figure:
-    """An Altair chart, or SVG that was made and escaped here, with a title above and a caption below."""
+    """A Chart, a Bar, an Altair chart, or SVG that was made and escaped by us, with a title above, a caption below."""
 
     drawing: Any
     caption: Words = ""

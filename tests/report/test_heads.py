@@ -16,13 +16,14 @@ from rich.text import Text
 
 from assay.document import Headline, Table
 from assay.errors import AssayError
-from assay.report import drawings, html
-from assay.report import probe as links
+from assay.probes import drawings
+from assay.probes import stored as links
+from assay.probes.drawings import Shade, bar, ratio, square
+from assay.probes.page import brief, document
+from assay.probes.sentences import caveats, headline, leading, step
+from assay.probes.stored import best_directions, read, relations
+from assay.report import html
 from assay.report.console import shown
-from assay.report.drawings import Shade, bar, ratio, square
-from assay.report.heads import brief, document
-from assay.report.heads_words import caveats, headline, leading, step
-from assay.report.probe import best_directions, read, relations
 from assay.report.save import FORMS, save
 from tests.report.probed import HOSTILE, NAMES, synthetic_probe
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from html.parser import HTMLParser
 from typing import Any
 
-from assay.document import Document, Figure, Group, Section, plain
+from assay.document import Bar, Document, Figure, Group, Section, plain
+from assay.influence.page import words_behind
 from assay.report import markdown
 from assay.report.html import fragment, render
-from assay.report.influence import words_behind
 
 HOSTILE = "</p><script>alert(1)</script>"
 
@@ -81,7 +80,7 @@ def test_changes_are_told_as_shares_of_the_salience() -> None:
     assert "Most through loved." in text and text.count("Through none of its words alone.") == 1
     assert "| loved | −2.50 % |" in text
     bars = [figure.drawing for look in looks(answer()) for figure in look.blocks if isinstance(figure, Figure)]
-    assert [re.findall(r'width="([\d.]+)"', bar) for bar in bars] == [["100.0"], ["5.0"]]
+    assert bars == [Bar(1.0), Bar(0.05)]
 
 
 def test_of_a_negative_salience_less_is_nearer_to_nothing() -> None:

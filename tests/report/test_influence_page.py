@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from assay.influence.page import brief, caveats, document, headline, reading
 from assay.report import html
 from assay.report.console import shown
-from assay.report.influence import brief, caveats, document, headline, reading
 from assay.report.save import FORMS, save
 from tests.report.influential import suspected, traced
 from tests.report.test_hybrid_view import HOSTILE, Tags

@@ -13,12 +13,7 @@ import pytest
 from rich.console import Console
 
 from assay.rationales.measuring import MEASURES as MEASURED
-from assay.rationales.rules import READINGS as READ
-from assay.rationales.units import KINDS
-from assay.report import html, passages
-from assay.report.console import shown as console_of
-from assay.report.passages import richest
-from assay.report.rationales import (
+from assay.rationales.page import (
     MEASURES,
     READINGS,
     UNITS,
@@ -32,6 +27,11 @@ from assay.report.rationales import (
     selecting,
     votes,
 )
+from assay.rationales.rules import READINGS as READ
+from assay.rationales.units import KINDS
+from assay.report import html, passages
+from assay.report.console import shown as console_of
+from assay.report.passages import richest
 from assay.report.save import FORMS, save
 from tests.report.selecting import aligned, example, measure, pair, phrased, selections
 from tests.report.test_hybrid_view import HOSTILE, Tags
@@ -169,7 +169,7 @@ def test_a_long_text_is_cut_to_where_most_is_selected() -> None:
 
 
 def test_the_page_needs_no_deep_learning_library() -> None:
-    code = "import sys, assay.report.rationales; sys.exit('torch' in sys.modules)"
+    code = "import sys, assay.rationales.page; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

@@ -46,14 +46,15 @@ def labelled(corpus: str | None, seed: int) -> Texts | None:
 
 def show(plan: ProbePlan, texts: Texts | None, out: Path | None, command: str, console: Console) -> None:
     """Probes, writes the page, and prints the headline, the relations with their best heads, and what is left out."""
+    from assay.probes.page import brief, document
+    from assay.probes.stored import PAGE
     from assay.report.console import shown
-    from assay.report.heads import brief, write
-    from assay.report.probe import PAGE
+    from assay.report.save import save
     from assay.run.probing import probed
 
     folder = out or Path("runs") / _title(plan)
     probe = probed(plan, folder, texts, command)
-    write(probe, folder / PAGE)
+    save(document(probe), folder / PAGE)
     console.print()
     for block in shown(brief(probe)):
         console.print(block, soft_wrap=isinstance(block, Text))

@@ -34,8 +34,9 @@ def shown_influence(
 ) -> None:
     """Looks for training texts, writes the page and the numbers, and prints the finding."""
     from assay.files import write_text
+    from assay.influence.page import brief, document
     from assay.report.console import shown
-    from assay.report.influence import brief, write
+    from assay.report.save import save
     from assay.run.influencing import FILE, PAGE
 
     if (text is None) != options.mislabelled:
@@ -51,7 +52,7 @@ def shown_influence(
         return
     folder = out or Path("runs") / re.sub(r"[^\w.-]+", "-", f"influence-{Path(name).parent.name or name}")
     write_text(folder / FILE, json.dumps(answer, ensure_ascii=False, allow_nan=False) + "\n")
-    write(answer, folder / PAGE)
+    save(document(answer), folder / PAGE)
     for block in shown(brief(answer)):
         console.print(block, soft_wrap=isinstance(block, Text))
     console.print(f"Page: {folder / PAGE}", soft_wrap=True, highlight=False)

@@ -22,8 +22,8 @@ def shown_rationales(
 ) -> None:
     """Trains, measures, writes the page and the numbers, and prints the finding."""
     from assay.models.recipes import Recipe
+    from assay.rationales.page import brief
     from assay.report.console import shown
-    from assay.report.rationales import brief
     from assay.run.rationalising import PAGE, rationalise, write
     from assay.run.wanted import chosen
 

@@ -42,8 +42,8 @@ from assay.report.plain import line
 from assay.report.quantities import Quantity, seed
 from assay.report.tables import NAME
 from assay.report.verdicts import ranked, standing
-from assay.report.writing import count, interval, number, significance
 from assay.report.yardsticks import yardstick
+from assay.writing import count, interval, number, significance
 
 KIND = "assay comparison"
 SIGNS = ('<meta name="generator" content="assay ', f"<!-- {KIND} -->", f'"kind": "{KIND}"')

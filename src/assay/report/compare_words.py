@@ -11,8 +11,8 @@ from assay.report.plain import line
 from assay.report.quantities import ATTENTION, Quantity
 from assay.report.quantities import headline as graded_by
 from assay.report.verdicts import near_chance, verdicts
-from assay.report.writing import count, interval, listed, number
 from assay.report.yardsticks import FEW, Grade
+from assay.writing import count, interval, listed, number
 
 BULLETS = 6
 """So many lines of the verdict tell what differs; the rest stands in a table."""

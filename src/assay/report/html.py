@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from assay.document import Block, Document, Passage, Section, Span, Words, parts
+from assay.document import Bar, Block, Chart, Document, Section, Span, Words, parts
 from assay.files import write_text
 from assay.report import passages
 from assay.report.plain import encodable
@@ -55,9 +55,7 @@ def fragment(blocks: Iterable[Block]) -> Markup:
 
 def inline(words: Words) -> Markup:
     """A sentence with its parts set apart, and numbers on one line with their percent signs."""
-    from markupsafe import Markup
-
-    return Markup("".join(map(_part, parts(words))))
+    return _safe("".join(map(_part, parts(words))))
 
 
 def _part(part: str | Span) -> str:
@@ -77,28 +75,39 @@ def _tight(text: str) -> str:
     return made
 
 
-def _passage(passage: Passage) -> Markup:
+def _safe(markup: str) -> Markup:
     from markupsafe import Markup
 
-    return Markup(passages.html(passage))
+    return Markup(markup)
 
 
-def _drawing(drawing: Any) -> Markup:
-    from markupsafe import Markup
-
+def drawn(drawing: Any) -> str:
+    """The SVG of what is to be drawn; nothing where there are too few numbers."""
     if isinstance(drawing, str):
-        return Markup(drawing)
+        return drawing
+    if isinstance(drawing, Bar):
+        return _bar(drawing)
     from assay.report.canvas import svg
+    from assay.report.pruning import pruning
 
-    return Markup(svg(drawing))
+    return svg({"pruning": pruning}[drawing.kind](drawing.numbers) if isinstance(drawing, Chart) else drawing)
+
+
+def _bar(bar: Bar) -> str:
+    inside = f'<rect width="{100 * bar.share:.1f}" height="10"/>'
+    if bar.ends is not None:
+        low, high = (100 * end for end in bar.ends)
+        spread = f'<rect class="spread" x="{low:.1f}" y="3.5" width="{high - low:.1f}" height="3"/>'
+        inside = f'<rect class="track" width="100" height="10"/>{inside}{spread}'
+    return f'<svg viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true">{inside}</svg>'
 
 
 @cache
 def _templates() -> Any:
     return environment(
         inline=inline,
-        passage=_passage,
-        drawing=_drawing,
+        passage=lambda passage: _safe(passages.html(passage)),
+        drawing=lambda drawing: _safe(drawn(drawing)),
         kind=lambda block: type(block).__name__.lower(),
         mark=lambda grade: MARKS.get(grade, ""),
         named=lambda sections: [each for each in sections if isinstance(each, Section) and each.short],

@@ -16,8 +16,8 @@ from assay.report.measures import BASELINES, MOST, label
 from assay.report.plain import line
 from assay.report.quantities import headline
 from assay.report.questions import Answer, Cell, Column, Row
-from assay.report.writing import number
 from assay.report.yardsticks import scale
+from assay.writing import number
 
 WIDTH = 150
 LONG = 24  # letters of a name beside the axis

@@ -9,10 +9,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-from assay.document import Document
+from assay.document import Bar, Document
 from assay.errors import AssayError
 from assay.files import whole
 from assay.report.heatmaps import strengths, window
+from assay.report.html import drawn
 from assay.report.passages import richest
 from assay.report.plain import encodable, finite, lines
 from assay.report.save import tree
@@ -76,11 +77,12 @@ def rightward(text: str) -> bool:
 
 def _drawn(drawing: Any) -> str:
     """A figure on no ground, in the font of the pages."""
-    from assay.report.canvas import INK, svg
+    from assay.report.canvas import INK
 
-    if not isinstance(drawing, str):
-        return encodable(svg(drawing)).replace("currentColor", INK).replace("sans-serif", FONT)
-    opened = drawing.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1)
+    markup = drawn(drawing)
+    if not isinstance(drawing, str | Bar):
+        return encodable(markup).replace("currentColor", INK).replace("sans-serif", FONT)
+    opened = markup.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1)
     head, _, rest = opened.partition(">")
     return encodable(f"{head}><style>{PRINTED}{DRAWN}</style>{rest}")
 

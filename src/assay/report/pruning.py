@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import altair as alt
@@ -15,11 +16,9 @@ DASHES = ([1, 0], [4, 3], [7, 2])
 TITLE = "accuracy on test texts"
 
 
-def pruning(section: dict[str, Any]) -> Figure | None:
+def pruning(section: Mapping[str, Any]) -> Figure:
     """Accuracy by share of heads pruned, for three orders; as figure 3 of Michel et al. (2019)."""
-    curve = section.get("curve") or []
-    if len(curve) < 2:
-        return None
+    curve = section["curve"]
     x = alt.X("share:Q", title="share of heads pruned", axis=alt.Axis(format="%", tickCount=6))
     y = alt.Y("value:Q", title=TITLE, axis=alt.Axis(format="%", tickCount=5), scale=alt.Scale(zero=False))
     band = (

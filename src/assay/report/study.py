@@ -37,7 +37,7 @@ from assay.report.questions import Answer, Missing, Study
 from assay.report.questions import Cell as Reached
 from assay.report.questions import Column as Asked
 from assay.report.study_words import places, subject
-from assay.report.writing import count, interval, number, significance
+from assay.writing import count, interval, number, significance
 
 OPEN = 30
 """A table of more rows is folded away."""

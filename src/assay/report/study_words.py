@@ -10,7 +10,7 @@ from assay.report.facts import KINDS, kind
 from assay.report.measures import label
 from assay.report.plain import line
 from assay.report.questions import MODEL, SURE, Answer, Cell, Column, Difference, Missing, Study
-from assay.report.writing import count, listed
+from assay.writing import count, listed
 
 RULES = (
     "A mean is one over seeds: every model was trained once by each seed, and what it reaches is one number. Its 95 % "

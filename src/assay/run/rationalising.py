@@ -40,14 +40,14 @@ class Rationalised:
 
     def report(self, path: str | Path) -> Path:
         """Writes the page, or its Markdown, PDF or JSON, as the name ends in, and says where."""
-        from assay.report.rationales import document
+        from assay.rationales.page import document
         from assay.report.save import save
 
         save(document(self.answer), Path(path))
         return Path(path)
 
     def __str__(self) -> str:
-        from assay.report.rationales import headline
+        from assay.rationales.page import headline
 
         return headline(self.answer)
 
@@ -85,7 +85,8 @@ def rationalise(
 
 def write(answer: dict[str, Any], folder: Path) -> None:
     """Writes the numbers and the page."""
-    from assay.report import rationales
+    from assay.rationales.page import document
+    from assay.report.save import save
 
     write_text(folder / FILE, json.dumps(answer, ensure_ascii=False, allow_nan=False) + "\n")
-    rationales.write(answer, folder / PAGE)
+    save(document(answer), folder / PAGE)

@@ -23,14 +23,14 @@ class Traced:
 
     def report(self, path: str | Path) -> Path:
         """Writes the page, or its Markdown, PDF or JSON, as the name ends in."""
-        from assay.report.influence import document
+        from assay.influence.page import document
         from assay.report.save import save
 
         save(document(self.answer), Path(path))
         return Path(path)
 
     def __str__(self) -> str:
-        from assay.report.influence import headline
+        from assay.influence.page import headline
 
         rows = [
             f"{each['score']:+10.3g}  {each['label']}  {each['text']}"

@@ -14,7 +14,7 @@ from assay.report.forms.samples import strongest
 from assay.report.graders import NOT_APPLICABLE
 from assay.report.markdown import code, table, text
 from assay.report.tables import TIE
-from assay.report.writing import count, figures
+from assay.writing import count, figures
 
 
 def render(record: Record) -> str:

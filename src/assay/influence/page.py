@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
-from pathlib import Path
 from typing import Any
 
 from assay.document import (
+    Bar,
     Block,
     Cell,
     Code,
@@ -29,9 +29,7 @@ from assay.document import (
     grid,
     some,
 )
-from assay.report import html
-from assay.report.drawings import share
-from assay.report.writing import count, figures, interval, number, percent
+from assay.writing import count, figures, interval, number, percent
 
 Answer = Mapping[str, Any]
 
@@ -77,11 +75,6 @@ def document(answer: Answer) -> Document:
         "asks for nothing from the network.",
         data=answer,
     )
-
-
-def write(answer: Answer, path: Path) -> None:
-    """Writes the page, whole or not at all."""
-    html.write(document(answer), path)
 
 
 def brief(answer: Answer) -> tuple[Block, ...]:
@@ -198,7 +191,7 @@ def _trained(name: str, rows: Sequence[Answer], peak: float) -> Table:
     for each in rows:
         error = (f"± {figures(each['error'])}",) if each["error"] else ()
         score = Cell(f"{'+' if each['score'] > 0 else ''}{figures(each['score'])}", error)
-        lines.append(Row((score, Cell(drawing=share(abs(each["score"]) / peak)), _label(each), _text(each))))
+        lines.append(Row((score, Cell(drawing=Bar(abs(each["score"]) / peak)), _label(each), _text(each))))
     return Table(heads, tuple(lines), layout="stack", role=f"trained {name}")
 
 
@@ -341,7 +334,7 @@ def _look(each: Answer, salience: float, peak: float) -> Group:
     rows = [(Span(_word(each, index), "name"), _change(each["scores"][index], salience)) for index in listed]
     numbers = Fold("Its words as numbers", (grid(("without the word", "salience"), rows, title="Words as numbers"),))
     change = Figure(
-        share(abs(each["score"]) / peak),
+        Bar(abs(each["score"]) / peak),
         (Span(str(each["label"]), "name"), f", text {count(each['row'])}"),
         _change(each["score"], salience),
     )

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from assay.document import Table, grid
-from assay.report.probe import Probe, Relation, best_directions, real, relations, single
-from assay.report.writing import count, interval, listed, percent
+from assay.probes.stored import Probe, Relation, best_directions, real, relations, single
+from assay.writing import count, interval, listed, percent
 
 Part = dict[str, Any]
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from assay.document import (
+    Bar,
     Block,
     Bullets,
     Cell,
@@ -28,9 +28,7 @@ from assay.document import (
     grid,
     some,
 )
-from assay.report import html
-from assay.report.drawings import share
-from assay.report.writing import count, figures, interval, number, percent
+from assay.writing import count, figures, interval, number, percent
 
 Answer = Mapping[str, Any]
 
@@ -157,11 +155,6 @@ def document(answer: Answer) -> Document:
     )
 
 
-def write(answer: Answer, path: Path) -> None:
-    """Writes the page, whole or not at all."""
-    html.write(document(answer), path)
-
-
 def brief(answer: Answer) -> tuple[Block, ...]:
     """What a terminal shows: the finding, and the measures."""
     rows = [
@@ -199,7 +192,7 @@ def _measured(answer: Answer) -> Table:
             measure.title,
             number(found["mean"]),
             Cell(interval(found["low"], found["high"]), (f"{count(found['n'])} texts",)),
-            Cell(drawing=share(mean, (low, high))),
+            Cell(drawing=Bar(mean, (low, high))),
             (f"{meaning(answer, name)} ", Span(f"Good: {measure.good}.", "soft")),
         )
         rows.append(Row(cells))

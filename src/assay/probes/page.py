@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 from assay.document import (
     Block,
     Bullets,
     Cell,
+    Chart,
     Code,
     Column,
     Document,
@@ -29,10 +29,10 @@ from assay.document import (
     columns,
     some,
 )
-from assay.report import drawings, html
-from assay.report import probe as probes
-from assay.report.drawings import FAINT, Shade
-from assay.report.heads_words import (
+from assay.probes import drawings
+from assay.probes import stored as probes
+from assay.probes.drawings import FAINT, Shade
+from assay.probes.sentences import (
     ANSWERS,
     LIMITS,
     NAMES,
@@ -47,8 +47,8 @@ from assay.report.heads_words import (
     origins,
     step,
 )
-from assay.report.probe import Answers, Cells, Probe, Relation, best_directions, real, relations
-from assay.report.writing import count, interval, listed, number, percent
+from assay.probes.stored import Answers, Cells, Probe, Relation, best_directions, real, relations
+from assay.writing import count, interval, listed, number, percent
 
 Part = dict[str, Any]
 
@@ -72,11 +72,6 @@ def document(probe: Probe) -> Document:
         "the network.",
         data=probe,
     )
-
-
-def write(probe: Probe, path: Path) -> None:
-    """Writes the page, whole or not at all."""
-    html.write(document(probe), path)
 
 
 def brief(probe: Probe) -> tuple[Block, ...]:
@@ -279,11 +274,9 @@ def _part(name: str, section: Part) -> Iterator[Block]:
         )
         yield Group(signs, "key")
     if name == "importance":
-        from assay.report.pruning import pruning
-
-        curve = pruning(section)
         shown = Group(squares, "cells")
-        yield shown if curve is None else Group((Figure(curve), shown), "figures")
+        curve = Figure(Chart("pruning", section))
+        yield Group((curve, shown), "figures") if len(section.get("curve") or ()) > 1 else shown
     elif squares:
         yield Group(squares, "cells broad" if name == "speech" else "cells")
     if name in TABLES:

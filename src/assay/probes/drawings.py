@@ -1,4 +1,4 @@
-"""Small drawings as SVG, made here and escaped here: bars, squares of layers and heads, lines between words."""
+"""Small drawings as SVG, made here and escaped here: accuracies, squares of layers and heads, lines between words."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from assay.report.probe import Answers, Cells, Relation, hit, known_weight, real
-from assay.report.writing import percent
+from assay.probes.stored import Answers, Cells, Relation, hit, known_weight, real
+from assay.writing import percent
 
 LEVELS = 8
 CELL = 14
@@ -30,16 +30,6 @@ class Shade:
             return 0
         part = (value - self.middle) / (self.far - self.middle)
         return round(LEVELS * max(-1.0, min(1.0, part)))
-
-
-def share(part: float, ends: tuple[float, float] | None = None) -> str:
-    """A share from 0 to 1 as a bar; with both ends of its interval as a stroke on the whole from 0 to 1."""
-    bar = f'<rect width="{100 * part:.1f}" height="10"/>'
-    if ends is not None:
-        low, high = (100 * end for end in ends)
-        spread = f'<rect class="spread" x="{low:.1f}" y="3.5" width="{high - low:.1f}" height="3"/>'
-        bar = f'<rect class="track" width="100" height="10"/>{bar}{spread}'
-    return f'<svg viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true">{bar}</svg>'
 
 
 def square(values: Cells, label: str, shade: Shade = Shade(), ringed: tuple[int, int] | None = None) -> str:  # noqa: B008
