@@ -11,8 +11,8 @@ from jinja2 import Environment
 
 from assay.report.templating import environment
 from assay.report.trees import style as tree_style
-from assay.report.writing import count, interval, number
 from assay.serve.reading import plain
+from assay.writing import count, interval, number
 
 HERE = Path(__file__).parent
 LOOK = HERE.parent / "report"

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from assay.explainers.choice import bare
 from assay.records import Finding
+from assay.report.asked import MAIN, rises, title
 from assay.report.measures import BASELINES
-from assay.report.studies.answers import MODEL, Answer, Column, Missing, Row, State
-from assay.report.studies.asked import MAIN, rises, title
+from assay.report.questions import MODEL, Answer, Column, Missing, Row, State
 from assay.study.cells import adjusted, cell
 from assay.study.finished import Finished
 from assay.study.plans import Question, StudyPlan
