@@ -77,7 +77,7 @@ def evaluated(model: Pretrained, batch: Batch, scores: Mapping[str, Tensor]) -> 
 
 
 class Loop:
-    """The plain loop: the library's model, one list of pieces at a time."""
+    """The plain loop: the library's model, one list of subwords at a time."""
 
     def __init__(self, model: Pretrained, batch: Batch) -> None:
         self.model, self.batch = model, batch
@@ -104,7 +104,7 @@ class Loop:
         for row in kept:
             chosen = row if row.any() else _marked(torch.tensor([0]), self.tokens)  # an empty text is one of padding
             mask = (self.batch.mask & row)[:, chosen]
-            text = Batch(self.batch.ids[:, chosen], mask, self.batch.labels, pieces=_picked(self.batch, chosen))
+            text = Batch(self.batch.ids[:, chosen], mask, self.batch.labels, subwords=_picked(self.batch, chosen))
             found.append(self.model(self.x[:, chosen], text).probabilities[0, self.target])
         return torch.stack(found)
 
@@ -161,7 +161,7 @@ class Loop:
 
 
 def _picked(batch: Batch, row: Tensor) -> Tensor | None:
-    return None if batch.pieces is None else batch.pieces[:, row]
+    return None if batch.subwords is None else batch.subwords[:, row]
 
 
 def _marked(places: Tensor, tokens: int) -> Tensor:

@@ -55,7 +55,7 @@ class Batch:
     truth: Bool[Tensor, "B T"] | None = None
     sentences: Int[Tensor, "B T"] | None = None  # the number of each token's sentence, from 0
     candidates: Bool[Tensor, "B C"] | None = None  # the classes that can be right, where not all can
-    pieces: Int[Tensor, "B T P"] | None = None  # the parts of each word that a model reads, -1 for none
+    subwords: Int[Tensor, "B T P"] | None = None  # the parts of each word that a model reads, -1 for none
 
     def __len__(self) -> int:
         return self.ids.shape[0]
@@ -73,7 +73,7 @@ class Batch:
             mask=self.mask[:, places],
             truth=None,
             sentences=None if self.sentences is None else self.sentences[:, places],
-            pieces=None if self.pieces is None else self.pieces[:, places],
+            subwords=None if self.subwords is None else self.subwords[:, places],
         )
 
     @property
@@ -132,7 +132,7 @@ class BlankModel(Model, Protocol):
     """A model that has embeddings for nothing."""
 
     def blank(self, name: str) -> Float[Tensor, " D"]:
-        """An embedding that stands for "nothing here": one of BLANKS; of a word in pieces, that of each piece."""
+        """An embedding that stands for "nothing here": one of BLANKS; of a word in subwords, that of each subword."""
 
 
 @runtime_checkable

@@ -147,13 +147,13 @@ def test_the_attention_shown_is_that_of_the_library(architecture):
 @EVERY
 def test_padding_changes_nothing(architecture):
     network, batch = model(architecture), made.batch(queries=QUERIES)
-    assert batch.pieces is not None and batch.query is not None
+    assert batch.subwords is not None and batch.query is not None
     wide = replace(
         batch,
         ids=pad(batch.ids, (0, 5)),
         mask=pad(batch.mask, (0, 5)),
         sentences=None,
-        pieces=pad(batch.pieces, (0, 2, 0, 5), value=-1),
+        subwords=pad(batch.subwords, (0, 2, 0, 5), value=-1),
         query=replace(batch.query, ids=pad(batch.query.ids, (0, 3)), mask=pad(batch.query.mask, (0, 3))),
     )
     torch.testing.assert_close(logits(network, wide), logits(network, batch), atol=1e-12, rtol=1e-12)
@@ -176,8 +176,8 @@ def test_what_stands_on_padding_is_not_read(architecture):
     network, batch = model(architecture), made.batch()
     x = network.embed(batch)
     there = (
-        ((batch.pieces >= 0) & batch.mask[..., None])[..., None]
-        .expand(-1, -1, -1, x.shape[-1] // batch.pieces.shape[-1])
+        ((batch.subwords >= 0) & batch.mask[..., None])[..., None]
+        .expand(-1, -1, -1, x.shape[-1] // batch.subwords.shape[-1])
         .flatten(2)
     )
     with torch.no_grad():
@@ -191,8 +191,8 @@ def test_a_deleted_word_is_gone_with_all_its_pieces(architecture):
     kept = batch.mask & (torch.arange(batch.ids.shape[1]) % 3 != 1)
     found = logits(network, replace(batch, mask=kept))
     for row in range(4):
-        pieces = batch.pieces[row][kept[row]].flatten()
-        ids = torch.tensor([[2, *pieces[pieces >= 0].tolist(), 3]])
+        subwords = batch.subwords[row][kept[row]].flatten()
+        ids = torch.tensor([[2, *subwords[subwords >= 0].tolist(), 3]])
         with torch.no_grad():
             expected = library(architecture)(input_ids=ids, attention_mask=torch.ones_like(ids)).logits
         agree(architecture, found[row], expected[0])
@@ -203,8 +203,8 @@ def test_gradients_reach_every_real_piece_and_no_padding(architecture):
     network, batch = model(architecture), made.batch(queries=QUERIES)
     x = network.embed(batch).detach().requires_grad_()
     (slope,) = torch.autograd.grad(network(x, batch).logits[:, 0].sum(), x)
-    reached = slope.unflatten(-1, (batch.pieces.shape[-1], -1)).abs().amax(-1) > 0
-    assert torch.equal(reached, (batch.pieces >= 0) & batch.mask[..., None])
+    reached = slope.unflatten(-1, (batch.subwords.shape[-1], -1)).abs().amax(-1) > 0
+    assert torch.equal(reached, (batch.subwords >= 0) & batch.mask[..., None])
     direction = torch.randn_like(slope)
     exact = CLOSE[architecture] < 1e-6 and architecture != "deberta"  # the library norms it in single precision
     size, close = (1e-6, 1e-5) if exact else (1e-3, 1e-2)
@@ -328,7 +328,7 @@ def test_erased_words_are_all_places_of_their_pieces():
     for row, place in [(row, place) for row in range(4) for place in range(places.shape[1])]:
         word = int(places[row, place])
         assert bool(columns[row, place]) == (word >= 0 and bool(chosen[row, word]))
-    assert columns.sum() == ((batch.pieces >= 0) & chosen[..., None]).sum()
+    assert columns.sum() == ((batch.subwords >= 0) & chosen[..., None]).sum()
 
 
 EDITS = {

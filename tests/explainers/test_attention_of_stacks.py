@@ -48,7 +48,7 @@ def shown(model, batch):
 
 
 def of_words(values, places, width):
-    """The sum over the pieces of each word."""
+    """The sum over the subwords of each word."""
     scores = np.zeros(width)
     for value, word in zip(values, places, strict=True):
         if word >= 0:
@@ -119,9 +119,9 @@ def test_flow_solves_the_linear_programme_for_all_pieces_of_a_word(architecture)
         pipes = [(layer.mean(0) + np.eye(layer.shape[-1])) / 2 for layer in layers]
         top = np.eye(layers.shape[-1])[read]
         for word in range(batch.lengths[row]):
-            pieces = [place for place, owner in enumerate(places) if owner == word]
-            assert found[row, word].item() == pytest.approx(largest_flow(pipes, top, *pieces), abs=1e-6)
-    assert (batch.pieces >= 0).sum(-1).max() == 2 and (found <= 1).all()
+            subwords = [place for place, owner in enumerate(places) if owner == word]
+            assert found[row, word].item() == pytest.approx(largest_flow(pipes, top, *subwords), abs=1e-6)
+    assert (batch.subwords >= 0).sum(-1).max() == 2 and (found <= 1).all()
 
 
 @pytest.mark.parametrize("architecture", ["bert", "gpt2"])
@@ -129,8 +129,8 @@ def test_flow_to_a_word_is_more_than_to_a_piece_of_it_and_no_more_than_to_all_of
     texts = ("A very unwatchable film",)
     whole = Flow()(pretrained.pretrained(architecture), pretrained.batch(texts), TARGET[:1])[0, 2]
     parts = Flow()(pretrained.pretrained(architecture, words=False), pretrained.batch(texts, words=False), TARGET[:1])
-    pieces = parts[0, 2 : 2 + int((pretrained.batch(texts).pieces[0, 2] >= 0).sum())]
-    assert len(pieces) > 1 and pieces.max() - 1e-6 <= whole <= min(1.0, float(pieces.sum()))
+    subwords = parts[0, 2 : 2 + int((pretrained.batch(texts).subwords[0, 2] >= 0).sum())]
+    assert len(subwords) > 1 and subwords.max() - 1e-6 <= whole <= min(1.0, float(subwords.sum()))
 
 
 class Moved:
@@ -245,11 +245,11 @@ def test_what_heads_make_of_values_adds_up_to_what_the_layer_merges(architecture
 @pytest.mark.parametrize("architecture", ["bert", "gpt2", "modernbert"])
 def test_the_score_of_a_word_is_the_sum_over_its_pieces(architecture, name):
     texts = ("Dull!", "A very unwatchable film", "This is not a good film")
-    words, pieces = pretrained.batch(texts), pretrained.batch(texts, words=False)
+    words, subwords = pretrained.batch(texts), pretrained.batch(texts, words=False)
     target = torch.tensor([1, 2, 0])
     whole = EXPLAINERS[name](pretrained.pretrained(architecture), words, target)
-    parts = EXPLAINERS[name](pretrained.pretrained(architecture, words=False), pieces, target)
-    counts = (words.pieces >= 0).sum(-1)
+    parts = EXPLAINERS[name](pretrained.pretrained(architecture, words=False), subwords, target)
+    counts = (words.subwords >= 0).sum(-1)
     for row in range(3):
         owner = torch.arange(words.ids.shape[1]).repeat_interleave(counts[row])
         told = torch.zeros_like(whole[row]).index_add(0, owner, parts[row, : len(owner)])

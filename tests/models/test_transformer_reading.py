@@ -1,4 +1,4 @@
-"""How transformers are read: in batches counted in pieces of words, and in half precision."""
+"""How transformers are read: in batches counted in subwords, and in half precision."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NAMES = ("occlusion", "occlusion_mask", "leave_one_out", "lime", "integrated_gra
 
 
 def wide(model, run):
-    """What `run` gives, and the pieces of the text in the largest pass."""
+    """What `run` gives, and the subwords of the text in the largest pass."""
     seen = []
     with model.inner.base_model.register_forward_pre_hook(
         lambda part, given, named: seen.append(int(named["attention_mask"].shape.numel())), with_kwargs=True
@@ -35,13 +35,13 @@ def test_passes_are_bounded_in_pieces_and_what_is_read_together_changes_nothing(
     longest = int((extents(batch).sum(-1) + asked(batch)).max()) + 3
     ends = 2 * len(batch) if name == "integrated_gradients" else 1  # the ends of all paths are read together
     nodes = 7 if name == "integrated_gradients" else 1
-    assert after <= max(3 * LIMIT, nodes * longest, ends * longest)  # two special pieces come on top of each word
+    assert after <= max(3 * LIMIT, nodes * longest, ends * longest)  # two special subwords come on top of each word
     assert after < before
 
 
 def test_a_word_takes_as_many_places_as_it_has_pieces():
     batch = pretrained.batch()
-    expected = [[sum(piece >= 0 for piece in word) for word in text] for text in batch.pieces.tolist()]
+    expected = [[sum(subword >= 0 for subword in word) for word in text] for text in batch.subwords.tolist()]
     assert extents(batch).tolist() == expected
     plain = builders.structured(builders.batch())
     assert torch.equal(extents(plain), plain.mask.long())

@@ -128,7 +128,7 @@ def _bend(text, given):
 
 @pytest.mark.parametrize("architecture", KINDS)
 def test_words_are_erased_and_set_everywhere_as_by_hand(architecture) -> None:
-    """In all layers and heads, with a word of several pieces; what a place may not see stays without weight."""
+    """In all layers and heads, with a word of several subwords; what a place may not see stays without weight."""
     _, places = layers(architecture, LONG)
     word = 2
     columns = [at for at, owner in enumerate(places) if owner == word]

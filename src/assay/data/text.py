@@ -36,16 +36,16 @@ class TextOptions:
 
 @dataclass(frozen=True)
 class Words:
-    """The word ids of one text, the characters that each stands for, and its pieces where it has any."""
+    """The word ids of one text, the characters that each stands for, and its subwords where it has any."""
 
     ids: list[int]
     spans: list[Span]
-    pieces: list[list[int]] | None = None
+    subwords: list[list[int]] | None = None
 
     @property
     def length(self) -> int:
         """How much of what a model can read the text takes."""
-        return len(self.ids) if self.pieces is None else sum(map(len, self.pieces))
+        return len(self.ids) if self.subwords is None else sum(map(len, self.subwords))
 
 
 @runtime_checkable

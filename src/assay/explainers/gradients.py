@@ -95,7 +95,7 @@ class SmoothGrad:
 
 
 def room(model: Model, device: torch.device, longest: int = 0) -> int:
-    """How many tokens, or pieces of them, are read at once where a way back follows.
+    """How many tokens, or subwords of them, are read at once where a way back follows.
 
     Where texts have up to `longest` of them, all attention that a transformer pays has room beside them.
     """

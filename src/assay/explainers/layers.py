@@ -47,7 +47,7 @@ class Flow:
     """The largest flow from the answer down to each word, layers being pipes (A + I)/2 (Abnar and Zuidema, 2020).
 
     What is read gives the capacities of the topmost pipes, the mean over heads those of a layer; the class makes no
-    difference. Into a word in pieces it flows through all of them at once: flows to single pieces would count the
+    difference. Into a word in subwords it flows through all of them at once: flows to single subwords would count the
     same pipes several times. Every word is a problem of its own, solved on the processor: slower than all else here.
     """
 

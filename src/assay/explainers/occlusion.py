@@ -84,7 +84,7 @@ def _answers(
     else:
         every = torch.arange(len(batch) if whole else 0, device=batch.ids.device)
         texts, without = _read(model, batch, removal, every)
-        x = batch.ids[..., None] if batch.pieces is None else batch.pieces  # an embedding may know its position
+        x = batch.ids[..., None] if batch.subwords is None else batch.subwords  # an embedding may know its position
     if removal != "delete":
         return texts, without
     return texts, without.gather(1, _first_of_run(x, batch)[..., None].expand_as(without))

@@ -112,10 +112,10 @@ def put(row: Tokenised, place: int, other: Tokenised, token: int) -> Tokenised:
     """The row with one token of another in the place of one of its own."""
     ids = row.ids.clone()
     ids[place] = other.ids[token]
-    if row.pieces is None or other.pieces is None:
+    if row.subwords is None or other.subwords is None:
         return replace(row, ids=ids)
-    pieces = collate([row, other]).pieces  # as wide as both need
-    assert pieces is not None
-    own = pieces[0, : len(row.ids)].clone()
-    own[place] = pieces[1, token]
-    return replace(row, ids=ids, pieces=own)
+    subwords = collate([row, other]).subwords  # as wide as both need
+    assert subwords is not None
+    own = subwords[0, : len(row.ids)].clone()
+    own[place] = subwords[1, token]
+    return replace(row, ids=ids, subwords=own)

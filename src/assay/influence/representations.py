@@ -175,7 +175,7 @@ def _file(network: TextModel, rows: Sequence[Tokenised], name: str) -> str:
     """A name that no other network, layer or texts have; where layers were counted from 1, the 0 was missing."""
     digest = hashlib.sha256(json.dumps([fingerprint(network), name, len(rows), 0]).encode())
     for row in rows:
-        parts = (row.ids, row.query, row.sentences, row.pieces)
+        parts = (row.ids, row.query, row.sentences, row.subwords)
         said = [None if part is None else part.tolist() for part in parts]
         digest.update(json.dumps([said, row.candidates]).encode())
     return f"{digest.hexdigest()}.safetensors"

@@ -49,7 +49,7 @@ def nudged(model: Model, share: float, seed: int) -> Model:
     """A copy in which each embedding is moved in a random direction, by a share of the distance usual between them.
 
     That distance is the root mean square of how far words lie from their mean. The padding's embedding stays, and so do
-    all special pieces of a transformer, which are no words. All that reads the table sees the same change, baselines
+    all special subwords of a transformer, which are no words. All that reads the table sees the same change, baselines
     included, so any explainer can be put to it. A transformer's other weights are the very ones of the model.
     """
     other = _beside_table(model) if isinstance(model, Body) else copied(model)
@@ -69,7 +69,7 @@ class Apart:
 
 @dataclass(frozen=True)
 class Together:
-    """One transformer: below its table of `rows` pieces are those that are moved, and it is told by ids which to use.
+    """One transformer: below its table of `rows` subwords are those that are moved, and it is told by ids which to use.
 
     Blanks are those of its own table.
     """
@@ -96,10 +96,10 @@ class Together:
 
     def _moved(self, batch: Batch, tables: Int[Tensor, " B"]) -> Batch:
         """The texts, each looked up in the table of its number."""
-        pieces = batch.ids[..., None] if batch.pieces is None else batch.pieces
+        subwords = batch.ids[..., None] if batch.subwords is None else batch.subwords
         shifts = tables[:, None] * self.rows
         query = None if batch.query is None else replace(batch.query, ids=batch.query.ids + shifts)
-        return replace(batch, pieces=torch.where(pieces >= 0, pieces + shifts[..., None], pieces), query=query)
+        return replace(batch, subwords=torch.where(subwords >= 0, subwords + shifts[..., None], subwords), query=query)
 
 
 def _moves(model: TextModel, share: float, seed: int) -> Float[Tensor, "V D"]:
@@ -120,7 +120,7 @@ def _special(model: TextModel) -> list[int]:
         return [0]
     known = model.traits
     around = (each for each in (known.single, known.pair) if each is not None)
-    return [known.pad, known.mask, *(piece for each in around for piece in each.pieces)]
+    return [known.pad, known.mask, *(subword for each in around for subword in each.subwords)]
 
 
 def _table(model: TextModel) -> Float[Tensor, "V D"]:

@@ -26,7 +26,7 @@ def baseline(model: Model, batch: Batch, name: str) -> Float[Tensor, "B T D"]:
     if not isinstance(model, BlankModel):
         raise AssayError(f"The model has no table of embeddings to take the baseline {name!r} from.")
     blank = model.blank(name)
-    return blank.repeat(1 if batch.pieces is None else batch.pieces.shape[2]).expand(*batch.ids.shape, -1)
+    return blank.repeat(1 if batch.subwords is None else batch.subwords.shape[2]).expand(*batch.ids.shape, -1)
 
 
 def filler(model: Model, batch: Batch, removal: str) -> Float[Tensor, " D"] | None:
@@ -96,27 +96,27 @@ def read_alike(
 
 
 def capacity(model: Model, device: torch.device) -> int:
-    """How many tokens, or pieces of them, the model reads at once."""
+    """How many tokens, or subwords of them, the model reads at once."""
     stacked = isinstance(model, StackedModel) and model.layers > 0
     return (PLACES if stacked else TOKENS).get(device.type, 32_768)
 
 
 def extents(batch: Batch) -> Int[Tensor, "B T"]:
-    """How many places each token takes in what a model reads: its pieces, or one; 0 on padding."""
-    return batch.mask.long() if batch.pieces is None else (batch.pieces >= 0).sum(-1) * batch.mask
+    """How many places each token takes in what a model reads: its subwords, or one; 0 on padding."""
+    return batch.mask.long() if batch.subwords is None else (batch.subwords >= 0).sum(-1) * batch.mask
 
 
 def asked(batch: Batch) -> Int[Tensor, " B"]:
     """How many places the question of each text takes, which a transformer reads with every version of it."""
-    if batch.pieces is None or batch.query is None:
+    if batch.subwords is None or batch.query is None:
         return torch.zeros_like(batch.lengths)
     return batch.query.mask.sum(-1)
 
 
 def at_most(batch: Batch) -> int:
     """How many places a batch may take with its padding: more than it does, but known without asking the device."""
-    pieces = batch.ids if batch.pieces is None else batch.pieces
-    return pieces.numel() + (0 if batch.query is None else batch.query.ids.numel())
+    subwords = batch.ids if batch.subwords is None else batch.subwords
+    return subwords.numel() + (0 if batch.query is None else batch.query.ids.numel())
 
 
 def left(kept: Bool[Tensor, "N T"]) -> Int[Tensor, "N T"]:
@@ -133,5 +133,5 @@ def gathered(batch: Batch, example: Int[Tensor, " N"], places: Int[Tensor, "N W"
         mask=kept.gather(1, places),
         truth=None,
         sentences=None if batch.sentences is None else batch.sentences[rows, places],
-        pieces=None if batch.pieces is None else batch.pieces[rows, places],
+        subwords=None if batch.subwords is None else batch.subwords[rows, places],
     )

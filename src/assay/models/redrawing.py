@@ -26,14 +26,14 @@ class Pool:
     """The words of many texts, each as often as it occurs: their ids, and their subwords where a model reads those."""
 
     ids: Int[Tensor, " M"]
-    pieces: Int[Tensor, "M P"] | None = None
+    subwords: Int[Tensor, "M P"] | None = None
 
     @classmethod
     def of(cls, rows: Sequence[Tokenised]) -> Pool:
         """All words of these texts."""
-        subwords = [word[word >= 0] for row in rows if row.pieces is not None for word in row.pieces]
-        pieces = pad_sequence(subwords, batch_first=True, padding_value=-1) if subwords else None
-        return cls(torch.cat([torch.zeros(0, dtype=torch.long), *(row.ids for row in rows)]), pieces)
+        parts = [word[word >= 0] for row in rows if row.subwords is not None for word in row.subwords]
+        subwords = pad_sequence(parts, batch_first=True, padding_value=-1) if parts else None
+        return cls(torch.cat([torch.zeros(0, dtype=torch.long), *(row.ids for row in rows)]), subwords)
 
     @classmethod
     def of_vocabulary(cls, model: Opened) -> Pool:
@@ -47,22 +47,22 @@ class Pool:
         return len(self.ids)
 
     def to(self, device: torch.device) -> Pool:
-        return Pool(self.ids.to(device), None if self.pieces is None else self.pieces.to(device))
+        return Pool(self.ids.to(device), None if self.subwords is None else self.subwords.to(device))
 
     def put(self, batch: Batch, kept: Bool[Tensor, "B T"], drawn: Int[Tensor, "B T"]) -> Batch:
         """The batch with the drawn words in place of those that are not kept."""
         ids = torch.where(kept, batch.ids, self.ids[drawn])
-        if batch.pieces is None or self.pieces is None:
+        if batch.subwords is None or self.subwords is None:
             return replace(batch, ids=ids * batch.mask, truth=None)
-        width = max(batch.pieces.shape[2], self.pieces.shape[1])
-        own, other = (_widened(each, width) for each in (batch.pieces, self.pieces))
-        pieces = torch.where(kept[..., None], own, other[drawn]).masked_fill(~batch.mask[..., None], -1)
-        used = int((pieces >= 0).sum(-1).max()) if pieces.numel() else 1
-        return replace(batch, ids=ids * batch.mask, pieces=pieces[..., : max(1, used)], truth=None)
+        width = max(batch.subwords.shape[2], self.subwords.shape[1])
+        own, other = (_widened(each, width) for each in (batch.subwords, self.subwords))
+        subwords = torch.where(kept[..., None], own, other[drawn]).masked_fill(~batch.mask[..., None], -1)
+        used = int((subwords >= 0).sum(-1).max()) if subwords.numel() else 1
+        return replace(batch, ids=ids * batch.mask, subwords=subwords[..., : max(1, used)], truth=None)
 
 
-def _widened(pieces: Int[Tensor, "*N P"], width: int) -> Int[Tensor, "*N W"]:
-    return torch.nn.functional.pad(pieces, (0, width - pieces.shape[-1]), value=-1)
+def _widened(subwords: Int[Tensor, "*N P"], width: int) -> Int[Tensor, "*N W"]:
+    return torch.nn.functional.pad(subwords, (0, width - subwords.shape[-1]), value=-1)
 
 
 @torch.no_grad()

@@ -71,10 +71,10 @@ def steered(network: TextModel, batch: Batch, level: str, by: Float[Tensor, "B M
 def _embedded(network: TextModel, batch: Batch, by: Float[Tensor, "B M"] | None) -> Steered:
     x = network.embed(batch).detach()
     tokens = torch.arange(x.shape[1], device=x.device).where(batch.mask, -1)
-    pieces = 1 if batch.pieces is None else batch.pieces.shape[2]
-    there = batch.mask[..., None] if batch.pieces is None else (batch.pieces >= 0) & batch.mask[..., None]
-    size = x.shape[-1] // pieces
-    places = tokens.repeat_interleave(pieces, dim=1).where(there.flatten(1), -1)
+    subwords = 1 if batch.subwords is None else batch.subwords.shape[2]
+    there = batch.mask[..., None] if batch.subwords is None else (batch.subwords >= 0) & batch.mask[..., None]
+    size = x.shape[-1] // subwords
+    places = tokens.repeat_interleave(subwords, dim=1).where(there.flatten(1), -1)
     vectors = x.reshape(len(x), -1, size)
     shift = torch.zeros_like(vectors).requires_grad_()
     added = (shift if by is None else shift + by[:, None]) * (places >= 0)[..., None]

@@ -16,7 +16,7 @@ from assay.errors import AssayError, Damaged, told
 from assay.files import write_text
 from assay.models import tensors
 from assay.models.architecture import Architecture
-from assay.models.huggingface.pieces import PieceTokeniser
+from assay.models.huggingface.subwords import SubwordTokeniser
 from assay.models.network import Network
 from assay.models.shapes import built
 from assay.models.textmodel import TextModel
@@ -29,7 +29,7 @@ class Opened:
     """Any classifier with the tokeniser and the class names that belong to it."""
 
     network: TextModel
-    tokeniser: Tokeniser | PieceTokeniser
+    tokeniser: Tokeniser | SubwordTokeniser
     classes: tuple[str, ...]
     history: dict[str, Any] = field(default_factory=dict)  # corpus, training options and course
 

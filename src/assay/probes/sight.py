@@ -10,7 +10,7 @@ from jaxtyping import Bool, Int
 
 from assay.data.treebank import Sentence
 from assay.models.huggingface.body import Body
-from assay.models.huggingface.pieces import PieceTokeniser
+from assay.models.huggingface.subwords import SubwordTokeniser
 from assay.probes.alignment import aligned, read_words
 from assay.probes.observation import Observed, observe
 
@@ -22,21 +22,21 @@ NONE = ""  # the relation of a word that no question is asked about
 class Sight:
     """N words of a treebank; places are those in the sentence, and governors numbers of words, -1 for none.
 
-    The relation is empty for the root, and where a word or its governor has no piece of its own.
+    The relation is empty for the root, and where a word or its governor has no subword of its own.
     """
 
     sentences: tuple[Sentence, ...]
     sentence: Int[np.ndarray, " N"]
     place: Int[np.ndarray, " N"]
     length: Int[np.ndarray, " N"]  # of the word's sentence
-    there: Bool[np.ndarray, " N"]  # the word has a piece
+    there: Bool[np.ndarray, " N"]  # the word has a subword
     word: np.ndarray  # in small letters: the type of the word
     tag: np.ndarray
     governor: Int[np.ndarray, " N"]
     relation: np.ndarray
     pairs: Int[np.ndarray, "M 3"]  # a word, its governor, or a word that has nothing to do with it, and which
     seen: Observed
-    left_out: int  # sentences with more pieces than the model reads
+    left_out: int  # sentences with more subwords than the model reads
 
     @property
     def first(self) -> Int[np.ndarray, " N"]:
@@ -45,7 +45,7 @@ class Sight:
 
 
 def sight(
-    network: Body, tokeniser: PieceTokeniser, sentences: Sequence[Sentence], seed: int = 0, title: str = "Sentences"
+    network: Body, tokeniser: SubwordTokeniser, sentences: Sequence[Sentence], seed: int = 0, title: str = "Sentences"
 ) -> Sight:
     """What a transformer attends to in the sentences."""
     found = aligned([each.text for each in sentences], [each.spans for each in sentences], tokeniser)

@@ -22,7 +22,7 @@ from assay.models.checkpoints import Checkpoint
 from assay.models.huggingface.attentive import Attentive
 from assay.models.huggingface.finetuning import FineTuning
 from assay.models.huggingface.loading import configuration, encoder_of, silent, tokenizer_of
-from assay.models.huggingface.pieces import PieceTokeniser
+from assay.models.huggingface.subwords import SubwordTokeniser
 from assay.models.huggingface.traits import traits
 from assay.models.network import WordNetwork
 from assay.models.recipes import CHECKPOINT, Recipe, begun_in, check_same
@@ -80,7 +80,7 @@ def save(model: Opened, folder: Path) -> None:
     weights, reader = kind.body(model.network).state_dict(), kind.reader(model.network)
     folder.mkdir(parents=True, exist_ok=True)
     if isinstance(reader, Attentive):
-        assert isinstance(model.tokeniser, PieceTokeniser)
+        assert isinstance(model.tokeniser, SubwordTokeniser)
         with silent():
             reader.inner.save_pretrained(folder / ENCODER)
             model.tokeniser.inner.save_pretrained(folder / ENCODER)
@@ -132,7 +132,7 @@ def _network(card: dict[str, Any], words: int) -> Reader:
     return network
 
 
-def _pretrained(folder: Path, card: dict[str, Any]) -> tuple[PieceTokeniser, int, Callable[[int], Reader]]:
+def _pretrained(folder: Path, card: dict[str, Any]) -> tuple[SubwordTokeniser, int, Callable[[int], Reader]]:
     """The same of a pretrained encoder, which every reader has the weights of."""
     place = str(folder / ENCODER)
     config = configuration(place)

@@ -15,7 +15,7 @@ from assay.types import Batch, Edit, Output
 
 
 class Attentive(Body):
-    """A pooled model: the state of a word is the mean of those of its pieces, and attention weighs the words."""
+    """A pooled model: the state of a word is the mean of those of its subwords, and attention weighs the words."""
 
     def __init__(self, inner: Any, traits: Traits, classes: int, autocast: torch.dtype | None = None) -> None:
         super().__init__(inner, traits)

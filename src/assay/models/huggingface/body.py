@@ -39,13 +39,13 @@ class Traits:
     unedited: str | None  # why attention cannot be edited, or None
     layers: int
     pad: int
-    mask: int  # the piece that stands for a masked one
+    mask: int  # the subword that stands for a masked one
     special: int  # the first id after the special ones
     brief: bool = False  # the answer is the same where the uppermost layer is worked out at one place alone
 
 
 class Body(TextModel):
-    """Reads words in pieces; what becomes of its states is up to those who build on it."""
+    """Reads words in subwords; what becomes of its states is up to those who build on it."""
 
     def __init__(self, inner: Any, traits: Traits) -> None:
         super().__init__()
@@ -84,13 +84,13 @@ class Body(TextModel):
         return max(1, int(memory) // (numbers * torch.float32.itemsize))
 
     def embed(self, batch: Batch) -> Float[Tensor, "B T D"]:
-        pieces = batch.ids[..., None] if batch.pieces is None else batch.pieces
-        x = self.embedding(pieces.clamp(min=0)) * ((pieces >= 0) & batch.mask[..., None])[..., None]
+        subwords = batch.ids[..., None] if batch.subwords is None else batch.subwords
+        x = self.embedding(subwords.clamp(min=0)) * ((subwords >= 0) & batch.mask[..., None])[..., None]
         flat: Tensor = x.flatten(2)
         return flat
 
     def blank(self, name: str) -> Float[Tensor, " D"]:
-        """The embedding of a piece that stands for "nothing here"."""
+        """The embedding of a subword that stands for "nothing here"."""
         if name not in BLANKS:
             raise unknown("blank", name, BLANKS)
         table: Tensor = self.embedding.weight.detach()  # type: ignore[operator]
@@ -103,7 +103,7 @@ class Body(TextModel):
         )
 
     def sequence(self, x: Float[Tensor, "B T D"], batch: Batch) -> Sequence:
-        """The pieces in the places where the transformer reads them."""
+        """The subwords in the places where the transformer reads them."""
         template = self.traits.single if batch.query is None else self.traits.pair
         if template is None:
             raise AssayError("This model reads one text; leave the question out.")
@@ -162,7 +162,7 @@ class Body(TextModel):
 
     @torch.no_grad()
     def maps(self, batch: Batch) -> Float[Tensor, "B L H T T"]:
-        """The attention between words: the sum over the pieces attended to, the mean over those that attend.
+        """The attention between words: the sum over the subwords attended to, the mean over those that attend.
 
         Clark et al. (2019), section 4.1. What goes to special places is left out, so rows sum to at most 1.
         """

@@ -19,9 +19,9 @@ from assay.models.huggingface.attentive import Attentive
 from assay.models.huggingface.body import Body
 from assay.models.huggingface.loading import configuration, encoder_of, headed, tokenizer_of
 from assay.models.huggingface.opening import CARD, Opening, opened, save
-from assay.models.huggingface.pieces import PieceTokeniser
 from assay.models.huggingface.presets import located
 from assay.models.huggingface.pretrained import Pretrained
+from assay.models.huggingface.subwords import SubwordTokeniser
 from assay.models.huggingface.traits import traits
 from assay.models.lessons import Learning
 from assay.models.options import Training
@@ -106,7 +106,7 @@ def finetune(corpus: Corpus, recipe: FineTuning, folder: Path | None = None, opt
     return opened(str(folder), options)
 
 
-def begun(recipe: FineTuning, classes: Sequence[str], options: Opening) -> tuple[Body, PieceTokeniser]:
+def begun(recipe: FineTuning, classes: Sequence[str], options: Opening) -> tuple[Body, SubwordTokeniser]:
     """The encoder with an untrained head, the same for the same seed."""
     name = located(recipe.base)
     config = configuration(name)

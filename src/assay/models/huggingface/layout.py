@@ -1,4 +1,4 @@
-"""How a text in pieces becomes the sequence that a transformer reads: special pieces around it, padding on one side."""
+"""Builds a transformer's input sequence from subwords: special tokens around the text, padding on one side."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from assay.types import Batch
 
 @dataclass(frozen=True)
 class Template:
-    """The special pieces before, between and after one text or two, and the type of the place of each."""
+    """The special subwords before, between and after one text or two, and the type of the place of each."""
 
     before: tuple[int, ...]
     between: tuple[int, ...]
     after: tuple[int, ...]
     types: tuple[tuple[int, ...], ...]  # of before, text, between, query, after: one number for each text and special
-    empty: int = 0  # the piece that is read of an empty text where nothing stands around it
+    empty: int = 0  # the subword that is read of an empty text where nothing stands around it
 
     @classmethod
     def of(cls, tokenizer: Any, pair: bool) -> Template:
@@ -38,13 +38,13 @@ class Template:
         return cls(before, between, after, kinds, tokenizer.pad_token_id or 0)
 
     @property
-    def pieces(self) -> tuple[int, ...]:
-        """All special pieces, in their order."""
+    def subwords(self) -> tuple[int, ...]:
+        """All special subwords, in their order."""
         return (*self.before, *self.between, *self.after)
 
     @property
     def specials(self) -> int:
-        return len(self.pieces)
+        return len(self.subwords)
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Sequence:
         return self.places[..., None] == torch.arange(tokens, device=self.places.device)
 
     def shares(self, tokens: int, dtype: torch.dtype = torch.float32) -> Float[Tensor, "B S T"]:
-        """The share of each place in its token: all pieces of a word have the same."""
+        """The share of each place in its token: all subwords of a word have the same."""
         owners = self.owners(tokens).to(dtype)
         return owners / owners.sum(1, keepdim=True).clamp(min=1)
 
@@ -70,11 +70,11 @@ class Sequence:
 def sequence(
     x: Float[Tensor, "B T D"], batch: Batch, template: Template, table: nn.Module, left: bool = False
 ) -> Sequence:
-    """The embeddings of all pieces of a batch in their places; padding stands on the right, or on the left."""
+    """The embeddings of all subwords of a batch in their places; padding stands on the right, or on the left."""
     rows, tokens, _ = x.shape
-    pieces = batch.ids[..., None] if batch.pieces is None else batch.pieces
-    parts = pieces.shape[2]
-    text = ((pieces >= 0) & batch.mask[..., None]).flatten(1)
+    subwords = batch.ids[..., None] if batch.subwords is None else batch.subwords
+    parts = subwords.shape[2]
+    text = ((subwords >= 0) & batch.mask[..., None]).flatten(1)
     laid = _laid(template, tokens, parts, 0 if batch.query is None else batch.query.ids.shape[1], x.device)
     before, between, after = torch.split(table(laid.specials).to(x).expand(rows, -1, -1), laid.counts, dim=1)
     embedded, read = [before, x.reshape(rows, tokens * parts, -1), between], [text]
@@ -110,8 +110,11 @@ def _picked(embeddings: Float[Tensor, "B W D"], order: Int[Tensor, "B S"]) -> Fl
 
 @dataclass(frozen=True)
 class Laid:
-    """What is the same for all texts of a width: the special pieces, how many of them stand before, between and after,
-    and of each place that nothing is missing, its type, and the token that it belongs to."""
+    """The layout that all texts of one width share.
+
+    The special tokens, how many of them stand before, between and after the texts, and of each position that nothing
+    is missing, its type id, and the token that it belongs to.
+    """
 
     specials: Int[Tensor, " N"]
     counts: list[int]
@@ -140,5 +143,5 @@ def _laid(template: Template, tokens: int, parts: int, asked: int, device: torch
 
 
 def _spread(kind: tuple[int, ...], width: int) -> tuple[int, ...]:
-    """The types of so many places: one for each special piece, and one for all of a text."""
+    """The types of so many places: one for each special subword, and one for all of a text."""
     return kind if len(kind) == width else kind * width

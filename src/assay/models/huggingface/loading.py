@@ -14,9 +14,9 @@ import torch
 
 from assay.errors import AssayError, told
 from assay.models.huggingface.attending import quiet
-from assay.models.huggingface.pieces import PieceOptions, PieceTokeniser
+from assay.models.huggingface.subwords import SubwordOptions, SubwordTokeniser
 
-ENDLESS = 100_000  # a larger number of pieces means that none was stated
+ENDLESS = 100_000  # a larger number of subwords means that none was stated
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float64": torch.float64}
 
 
@@ -52,18 +52,18 @@ def library() -> Any:
     return transformers
 
 
-def tokenizer_of(name: str, config: Any) -> PieceTokeniser:
-    """The tokenizer that belongs to a model, and how many pieces of a text fit into it."""
+def tokenizer_of(name: str, config: Any) -> SubwordTokeniser:
+    """The tokenizer that belongs to a model, and how many subwords of a text fit into it."""
     with silent(), _explained(name):
         inner = library().AutoTokenizer.from_pretrained(name, trust_remote_code=False, local_files_only=_local(name))
     return fitted(inner, config, name)
 
 
-def fitted(inner: Any, config: Any, name: str) -> PieceTokeniser:
-    """The tokenizer with the number of pieces that the model can read beside special ones."""
+def fitted(inner: Any, config: Any, name: str) -> SubwordTokeniser:
+    """The tokenizer with the number of subwords that the model can read beside special ones."""
     if not getattr(inner, "is_fast", False):
         raise AssayError(
-            f"{name} has no fast tokenizer, so it is not known where its pieces stand in a text; add a tokenizer.json."
+            f"{name} has no fast tokenizer, so its subwords have no character offsets; add a tokenizer.json."
         )
     room = [inner.model_max_length, getattr(config, "max_position_embeddings", None) or ENDLESS]
     positions = getattr(config, "pad_token_id", 0) or 0
@@ -72,7 +72,7 @@ def fitted(inner: Any, config: Any, name: str) -> PieceTokeniser:
     longest = min([each for each in room if each < ENDLESS], default=ENDLESS) - inner.num_special_tokens_to_add(
         pair=True
     )
-    return PieceTokeniser(inner, PieceOptions(longest=longest))
+    return SubwordTokeniser(inner, SubwordOptions(longest=longest))
 
 
 def configuration(name: str) -> Any:

@@ -26,8 +26,8 @@ from assay.models.huggingface.loading import (
     silent,
     tokenizer_of,
 )
-from assay.models.huggingface.pieces import PieceTokeniser
-from assay.models.huggingface.pretrained import PieceByPiece, Pretrained
+from assay.models.huggingface.pretrained import Pretrained, SubwordPretrained
+from assay.models.huggingface.subwords import SubwordTokeniser
 from assay.models.huggingface.traits import traits
 from assay.models.parallel import parallel
 from assay.models.store import Opened
@@ -39,7 +39,7 @@ CARD, HEAD = "assay.json", "attention.safetensors"
 class Opening:
     """How a transformer is to be read: on one `device`, or on several with commas between them.
 
-    Tokens are `words` or pieces; a text that is too long is left out, or cut where it is `truncated`; of independent
+    Tokens are `words` or subwords; a text that is too long is left out, or cut where it is `truncated`; of independent
     labels one is audited; `classes` are other names for the model's, in their order.
     """
 
@@ -92,11 +92,11 @@ def wrapped(inner: Any, tokenizer: Any, options: Opening = Opening()) -> Opened:
 def _classifier(inner: Any, tokenizer: Any, options: Opening, name: str) -> tuple[Pretrained, tuple[str, ...]]:
     """The classifier as it is read, and the names of its classes."""
     classes, label = _classes(inner.config, options, name)
-    kind = Pretrained if options.words else PieceByPiece
+    kind = Pretrained if options.words else SubwordPretrained
     return kind(inner, traits(inner, tokenizer, name), label), classes
 
 
-def encoder(name: str, options: Opening = Opening()) -> tuple[Attentive, PieceTokeniser]:  # noqa: B008
+def encoder(name: str, options: Opening = Opening()) -> tuple[Attentive, SubwordTokeniser]:  # noqa: B008
     """A pretrained encoder without any classifier, for probes of its heads, and its tokeniser."""
     config = configuration(name)
     tokeniser = tokenizer_of(name, config).with_options(words=options.words, truncate=options.truncate)
@@ -108,7 +108,7 @@ def save(model: Opened, folder: Path) -> None:
     """Writes the folder as the library does, with what only we know beside it; the card comes last."""
     network = model.network
     assert isinstance(network, Body)
-    assert isinstance(model.tokeniser, PieceTokeniser)
+    assert isinstance(model.tokeniser, SubwordTokeniser)
     folder.mkdir(parents=True, exist_ok=True)
     with silent():
         network.inner.save_pretrained(folder)

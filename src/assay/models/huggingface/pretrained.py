@@ -71,8 +71,8 @@ class Pretrained(Body):
         return nn.ModuleList([*above, *([] if pooler is None else [pooler])])
 
 
-class PieceByPiece(Pretrained):
-    """The same for tokens that are pieces: each has a row in the table of embeddings."""
+class SubwordPretrained(Pretrained):
+    """The same for tokens that are subwords: each has a row in the table of embeddings."""
 
     @property
     def vectors(self) -> Float[Tensor, "V D"]:

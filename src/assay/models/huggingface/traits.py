@@ -75,7 +75,7 @@ def _stated(inner: Any, tokenizer: Any, name: str) -> Traits:
 
 
 def _texts(inner: Any, found: Traits) -> Batch:
-    """Two texts of different length, of pieces that stand for words."""
+    """Two texts of different length, of subwords that stand for words."""
     words = inner.get_input_embeddings().num_embeddings
     generator = torch.Generator().manual_seed(0)
     low = min(found.special, words - 1)
