@@ -16,7 +16,7 @@ import torch
 from scipy.stats import kendalltau
 from torch import Tensor
 
-from assay.explainers.gradients import gradient_norm, input_x_gradient, slopes
+from assay.explainers.gradients import gradient_norm, input_x_gradient, probability_gradient
 from assay.explainers.occlusion import Occlusion
 from assay.explainers.surrogates.linear import Lime, ridge
 from assay.explainers.surrogates.owen import Owen
@@ -53,8 +53,10 @@ def mean_gradient(model: Pretrained, batch: Batch) -> Tensor:
     places, weights = (torch.from_numpy(part / 2).float() for part in np.polynomial.legendre.leggauss(NODES))
     x = model.embed(batch).detach()
     copies = torch.zeros(NODES, dtype=torch.long)
-    _, slope = slopes(model, (places[:, None, None] + 0.5).to(x) * x, batch[copies], batch.labels[copies])
-    return (weights[:, None, None] * slope.float()).sum(0, keepdim=True)
+    _, gradient = probability_gradient(
+        model, (places[:, None, None] + 0.5).to(x) * x, batch[copies], batch.labels[copies]
+    )
+    return (weights[:, None, None] * gradient.float()).sum(0, keepdim=True)
 
 
 @torch.no_grad()
@@ -108,14 +110,14 @@ class Loop:
             found.append(self.model(self.x[:, chosen], text).probabilities[0, self.target])
         return torch.stack(found)
 
-    def slope(self, x: Tensor) -> Tensor:
+    def gradient(self, x: Tensor) -> Tensor:
         x = x.detach().requires_grad_()
         return torch.autograd.grad(self.answers(x).sum(), x)[0]
 
     def path(self) -> Tensor:
         """The mean gradient of 50 points, eight at a time."""
         points = torch.cat([self.x * (step + 0.5) / STEPS for step in range(STEPS)])
-        return torch.cat([self.slope(part) for part in points.split(AT_ONCE)]).mean(0, keepdim=True)
+        return torch.cat([self.gradient(part) for part in points.split(AT_ONCE)]).mean(0, keepdim=True)
 
     def lime(self) -> Tensor:
         count = (self.tokens + 2) ** 2  # the special tokens count
@@ -137,8 +139,8 @@ class Loop:
 
     def explained(self) -> Scores:
         return {
-            "gradient": self.slope(self.x).norm(dim=-1),
-            "gradient × input": (self.slope(self.x) * self.x).sum(-1),
+            "gradient": self.gradient(self.x).norm(dim=-1),
+            "gradient × input": (self.gradient(self.x) * self.x).sum(-1),
             "mean gradient": self.path().norm(dim=-1),
             "integrated gradients": (self.path() * self.x).sum(-1),
             "LIME": self.lime(),

@@ -202,15 +202,15 @@ def test_a_deleted_word_is_gone_with_all_its_pieces(architecture):
 def test_gradients_reach_every_real_piece_and_no_padding(architecture):
     network, batch = model(architecture), made.batch(queries=QUERIES)
     x = network.embed(batch).detach().requires_grad_()
-    (slope,) = torch.autograd.grad(network(x, batch).logits[:, 0].sum(), x)
-    reached = slope.unflatten(-1, (batch.subwords.shape[-1], -1)).abs().amax(-1) > 0
+    (gradient,) = torch.autograd.grad(network(x, batch).logits[:, 0].sum(), x)
+    reached = gradient.unflatten(-1, (batch.subwords.shape[-1], -1)).abs().amax(-1) > 0
     assert torch.equal(reached, (batch.subwords >= 0) & batch.mask[..., None])
-    direction = torch.randn_like(slope)
+    direction = torch.randn_like(gradient)
     exact = CLOSE[architecture] < 1e-6 and architecture != "deberta"  # the library norms it in single precision
     size, close = (1e-6, 1e-5) if exact else (1e-3, 1e-2)
     with torch.no_grad():
         ahead, behind = (network(x + step * direction, batch).logits[:, 0].sum() for step in (size, -size))
-    torch.testing.assert_close((ahead - behind) / (2 * size), (slope * direction).sum(), atol=close, rtol=close)
+    torch.testing.assert_close((ahead - behind) / (2 * size), (gradient * direction).sum(), atol=close, rtol=close)
 
 
 @pytest.mark.parametrize("architecture", ["bert", "gpt2"])

@@ -155,15 +155,15 @@ class Moved:
 def differences(model, one, measure, step):
     """The derivative of a measure of the logits at each weight of each layer, by central differences [L, H, S, S]."""
     weights = model.layered(model.embed(one), one).attention[:-1]
-    slopes = []
+    gradients = []
     for number, layer in enumerate(weights):
         cells = list(np.ndindex(*layer.shape[1:]))
         many = one[torch.zeros(len(cells), dtype=torch.long)]
         up, down = (
             measure(model(model.embed(many), many, Moved(number, cells, sign * step)).logits) for sign in (1, -1)
         )
-        slopes.append(((up - down) / (2 * step)).reshape(layer.shape[1:]).numpy())
-    return np.stack(slopes)
+        gradients.append(((up - down) / (2 * step)).reshape(layer.shape[1:]).numpy())
+    return np.stack(gradients)
 
 
 # Some compute parts in single precision whatever their own is: there small steps drown in rounding.
@@ -173,13 +173,13 @@ def differences(model, one, measure, step):
 def test_slopes_at_weights_are_those_of_finite_differences(architecture, step):
     model, one = pretrained.pretrained(architecture), pretrained.batch(("A dull watch!",))
     ((layers, read, places),) = shown(model, one)
-    slopes = differences(model, one, lambda logits: logits.softmax(-1)[:, 1], step)
+    gradients = differences(model, one, lambda logits: logits.softmax(-1)[:, 1], step)
     relevance = np.eye(layers.shape[-1])
     for layer in np.maximum(layers * differences(model, one, lambda logits: logits[:, 1], step), 0):
         relevance = relevance + layer.mean(0) @ relevance
     for explainer, scores in (
-        (AttentionGradient(), slopes.sum((0, 1, 2))),
-        (AttentionXGradient(), (slopes * layers).sum((0, 1, 2))),
+        (AttentionGradient(), gradients.sum((0, 1, 2))),
+        (AttentionXGradient(), (gradients * layers).sum((0, 1, 2))),
         (Chefer(), relevance[read]),
     ):
         told = torch.tensor(of_words(scores, places, one.ids.shape[1]))

@@ -260,5 +260,5 @@ def test_slopes_go_through_the_weights_that_stay() -> None:
     weights, mask = attention(3, 5)
     weights.requires_grad_()
     edited = placed(Within(Prune([(1, 0)]), heads=[0, 1]), 1)(weights, mask)
-    (slope,) = torch.autograd.grad(edited.sum(), weights)
-    assert (slope[:, 0] == 0).all() and (slope[:, 1:] == 1).all()
+    (gradient,) = torch.autograd.grad(edited.sum(), weights)
+    assert (gradient[:, 0] == 0).all() and (gradient[:, 1:] == 1).all()

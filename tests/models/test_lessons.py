@@ -141,8 +141,8 @@ def test_a_network_that_learns_without_words_never_reads_them():
     network, batch = builders.kind("lstm"), builders.batch()
     words = tuple(batch.ids[3, :4].tolist())
     Without(words).losses(network, batch, PLAIN).sum().backward()
-    slopes = network.embedding.weight.grad.abs().sum(-1)
-    assert not slopes[list(words)].any() and slopes.any()
+    gradients = network.embedding.weight.grad.abs().sum(-1)
+    assert not gradients[list(words)].any() and gradients.any()
     none = replace(batch, ids=batch.ids)
     assert np.allclose(
         Without((39_999,)).losses(network, none, PLAIN).detach(), Labels().losses(network, none, PLAIN).detach()

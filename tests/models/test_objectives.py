@@ -94,8 +94,8 @@ def test_every_gradient_is_finite(name, shape, dtype):
     """Also where a convolution with ReLU gives a word the state 0, and on padding."""
     model = network(shape).to(dtype)
     objectives.OBJECTIVES[name](read(model, builders.texts())).sum().backward()
-    slopes = [part.grad for part in model.parameters() if part.grad is not None]
-    assert slopes and all(torch.isfinite(slope).all() for slope in slopes)
+    gradients = [part.grad for part in model.parameters() if part.grad is not None]
+    assert gradients and all(torch.isfinite(gradient).all() for gradient in gradients)
 
 
 def fixed(encodings, x, batch):
@@ -127,11 +127,11 @@ def test_conicity_and_diversity_of_known_states():
 
 @EVERY_SHAPE
 def test_tying_moves_the_encoder_and_no_embedding_of_a_word(shape):
-    """Neither as what is read nor as what is aimed at; the slope in the encoder is that of finite differences."""
+    """Neither as what is read nor as what is aimed at; the gradient in the encoder is that of finite differences."""
     model, batch = network(shape), builders.texts((3, 5))
     tying(read(model, batch)).sum().backward()
-    slopes = model.embedding.weight.grad
-    assert slopes is None or (slopes == 0).all()
+    gradients = model.embedding.weight.grad
+    assert gradients is None or (gradients == 0).all()
     name, part = max(model.words_encoder.named_parameters(), key=lambda each: each[1].grad.abs().max())
     place = divmod(int(part.grad.abs().reshape(len(part), -1).argmax()), part[0].numel())
     sides, step = [], 1e-6
@@ -140,8 +140,8 @@ def test_tying_moves_the_encoder_and_no_embedding_of_a_word(shape):
             part.reshape(len(part), -1)[place] += sign * step
             sides.append(sum(by_hand("tying", read(model, batch))))
             part.reshape(len(part), -1)[place] -= sign * step
-    slope = part.grad.reshape(len(part), -1)[place].item()
-    assert slope == pytest.approx((sides[0] - sides[1]) / (2 * step), rel=1e-5), name
+    gradient = part.grad.reshape(len(part), -1)[place].item()
+    assert gradient == pytest.approx((sides[0] - sides[1]) / (2 * step), rel=1e-5), name
 
 
 def test_frozen_embeddings_need_no_second_reading(monkeypatch):
@@ -292,7 +292,7 @@ def test_avoidance_is_minus_the_logarithm_of_the_attention_elsewhere(shape):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
 @pytest.mark.parametrize("score", [0.0, 5.0, 30.0, 200.0])
 def test_avoidance_is_finite_at_all_and_at_nothing(dtype, score):
-    """Of all, of nothing, and of nearly all the attention; where something is left, its slope still asks for more."""
+    """Of all, of nothing, and of nearly all the attention; where something is left, its gradient asks for more."""
     scores = torch.tensor([[score, 0, 0]] * 3, dtype=dtype, requires_grad=True)
     batch = builders.batch((3, 3, 3))
     batch = replace(batch, ids=torch.tensor([[5, 6, 7], [5, 5, 5], [8, 9, 10]]))

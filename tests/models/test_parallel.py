@@ -77,12 +77,12 @@ def test_the_answers_are_those_of_one_model(name):
 def test_the_slopes_of_embeddings_are_those_of_one_model(name):
     model, batch = made(name)
 
-    def slope(network):
+    def gradient(network):
         x = network.embed(batch).detach().requires_grad_()
         return torch.autograd.grad(network(x, batch).probabilities[:, 0].sum(), x)[0]
 
-    expected = slope(model)
-    same(slope(parallel(model, DEVICES)), expected)
+    expected = gradient(model)
+    same(gradient(parallel(model, DEVICES)), expected)
 
 
 POOLED = ("lstm", "hierarchical-gru", "attentive")

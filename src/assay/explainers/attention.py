@@ -1,4 +1,4 @@
-"""Attention weights as they are, and the slopes of the answer at the weights and states that the decoder reads.
+"""Attention weights as they are, and the gradients of the answer at the weights and states that the decoder reads.
 
 A model that pools its states by one attention is asked about that one; any other about its stack of self-attention.
 """
@@ -13,7 +13,7 @@ from torch import Tensor
 
 from assay import costs
 from assay.explainers.needs import demand, no_layer, no_layers, no_pooling, no_weights
-from assay.explainers.stacks import check_number, chosen, column_slopes, read_values, read_weights
+from assay.explainers.stacks import check_number, chosen, column_gradients, read_values, read_weights
 from assay.models.paired import Paired
 from assay.models.stages import unstaged
 from assay.types import Batch, Model, PooledModel, SelectingModel, at_least_float32, attended, over_tokens, token_logits
@@ -64,8 +64,8 @@ class Attention:
 class AttentionGradient:
     """∂p/∂α_t with the states held fixed, signed: positive speaks for the class (Serrano and Smith, 2019).
 
-    Where sentences are attended, each word has the slope of its sentence. Of a stack of self-attention the slopes at
-    the weights of all layers, each free of the others, are summed up for the place that is attended to.
+    Where sentences are attended, each word has the gradient of its sentence. Of a stack of self-attention the
+    gradients at the weights of all layers, each free of the others, are summed for the position that is attended to.
     """
 
     def unfit(self, model: Model) -> str | None:
@@ -74,10 +74,10 @@ class AttentionGradient:
     def __call__(self, model: Model, batch: Batch, target: Target) -> Scores:
         demand(self.unfit(model))
         if _stack(model):
-            return column_slopes(model, batch, target, times=False)
+            return column_gradients(model, batch, target, times=False)
         model = _pooled(model)
-        _, slope = _weight_slope(model, batch, target)
-        return over_tokens(model, at_least_float32(slope), batch)
+        _, gradient = _weight_gradient(model, batch, target)
+        return over_tokens(model, at_least_float32(gradient), batch)
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class AttentionXGradient:
     """
 
     # differs from Barkan et al. (2021), who let nothing speak against the class (Grad-SAM: the mean of A ⊙ relu(∂A)),
-    # and from Hao et al. (2021), who integrate the slope from no attention to all of it, in each layer
+    # and from Hao et al. (2021), who integrate the gradient from no attention to all of it, in each layer
 
     def unfit(self, model: Model) -> str | None:
         return no_weights(model)
@@ -97,10 +97,10 @@ class AttentionXGradient:
     def __call__(self, model: Model, batch: Batch, target: Target) -> Scores:
         demand(self.unfit(model))
         if _stack(model):
-            return column_slopes(model, batch, target, times=True)
+            return column_gradients(model, batch, target, times=True)
         model = _pooled(model)
-        weights, slope = _weight_slope(model, batch, target)
-        return _shared(model, weights * slope, model.embed(batch), batch)
+        weights, gradient = _weight_gradient(model, batch, target)
+        return _shared(model, weights * gradient, model.embed(batch), batch)
 
 
 @dataclass(frozen=True)
@@ -151,9 +151,9 @@ class StateGradient:
         with torch.enable_grad():
             states = states.requires_grad_()
             logits = model.decode(states, model.attend(states, batch))
-            (slope,) = torch.autograd.grad(chosen(logits, target, _candidates(model, batch)), states)
+            (gradient,) = torch.autograd.grad(chosen(logits, target, _candidates(model, batch)), states)
         costs.add(backward=len(batch))
-        norms: Tensor = torch.linalg.vector_norm(at_least_float32(slope), dim=-1)
+        norms: Tensor = torch.linalg.vector_norm(at_least_float32(gradient), dim=-1)
         return over_tokens(model, norms, batch)
 
 
@@ -183,7 +183,7 @@ def _read(model: PooledModel, batch: Batch) -> tuple[Float[Tensor, "B N M"], Flo
     return states, model.attend(states, batch)
 
 
-def _weight_slope(
+def _weight_gradient(
     model: PooledModel, batch: Batch, target: Target
 ) -> tuple[Float[Tensor, "B N"], Float[Tensor, "B N"]]:
     """The weights and the probability's gradient there, each weight free of the others; 0 on padding."""
@@ -191,9 +191,9 @@ def _weight_slope(
     with torch.enable_grad():
         weights = weights.requires_grad_()
         logits = model.decode(states, weights)
-        (slope,) = torch.autograd.grad(chosen(logits, target, _candidates(model, batch)), weights)
+        (gradient,) = torch.autograd.grad(chosen(logits, target, _candidates(model, batch)), weights)
     costs.add(backward=len(batch))
-    return weights.detach(), slope * attended(model, batch)
+    return weights.detach(), gradient * attended(model, batch)
 
 
 def _candidates(model: Model, batch: Batch) -> Candidates:

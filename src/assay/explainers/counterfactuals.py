@@ -97,8 +97,8 @@ class Counterfactual:
         found = [torch.cat([example[:0, None], texts[:0]], dim=1)]
         for start in range(0, len(example), at_once):
             rows, old = example[start : start + at_once], texts[start : start + at_once]
-            x, slope = _slope(model, _with(batch, rows, old), target[rows])
-            gains = (slope * x).sum(-1, keepdim=True) - slope @ table.T  # [n, T, V]
+            x, gradient = _lead_gradient(model, _with(batch, rows, old), target[rows])
+            gains = (gradient * x).sum(-1, keepdim=True) - gradient @ table.T  # [n, T, V]
             gains[..., : model.ordinary] = -torch.inf
             gains.scatter_(2, old[..., None], -torch.inf)
             gains.masked_fill_(~(batch.mask[rows] & (old == batch.ids[rows]))[..., None], -torch.inf)  # once a place
@@ -126,13 +126,13 @@ def _promising(
     )
 
 
-def _slope(model: Model, batch: Batch, target: Target) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B T D"]]:
+def _lead_gradient(model: Model, batch: Batch, target: Target) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B T D"]]:
     """The embeddings, and the gradient of the class's lead there."""
     # cuDNN's recurrent kernels refuse a backward pass outside training mode.
     with torch.enable_grad(), torch.backends.cudnn.flags(enabled=False):
         x = model.embed(batch).detach().requires_grad_()
-        (slope,) = torch.autograd.grad(_lead(model(x, batch).logits, target).sum(), x)
-    return at_least_float32(x.detach()), at_least_float32(slope)
+        (gradient,) = torch.autograd.grad(_lead(model(x, batch).logits, target).sum(), x)
+    return at_least_float32(x.detach()), at_least_float32(gradient)
 
 
 def _lead(logits: Float[Tensor, "N C"], target: Int[Tensor, " N"]) -> Float[Tensor, " N"]:

@@ -36,21 +36,21 @@ class Gradient:
 
     def __call__(self, model: Model, batch: Batch, target: Target) -> Scores:
         demand(self.unfit(model))
-        x, slope = _slope(model, batch, target, _held)
-        return (x * slope).sum(-1).abs()
+        x, gradient = _embeddings_and_gradient(model, batch, target, _detached)
+        return (x * gradient).sum(-1).abs()
 
 
 def gradient_norm(model: Model, batch: Batch, target: Target) -> Scores:
     """‖∂p/∂e_t‖₂ (Simonyan et al., 2014)."""
-    _, slope = slopes(model, model.embed(batch), batch, target)
-    norms: Tensor = torch.linalg.vector_norm(at_least_float32(slope), dim=-1)
+    _, gradient = probability_gradient(model, model.embed(batch), batch, target)
+    norms: Tensor = torch.linalg.vector_norm(at_least_float32(gradient), dim=-1)
     return norms
 
 
 def input_x_gradient(model: Model, batch: Batch, target: Target) -> Scores:
     """∂p/∂e_t · e_t, signed: positive speaks for the class (Shrikumar et al., 2017)."""
-    x, slope = _slope(model, batch, target)
-    return (x * slope).sum(-1)
+    x, gradient = _embeddings_and_gradient(model, batch, target)
+    return (x * gradient).sum(-1)
 
 
 @dataclass(frozen=True)
@@ -80,8 +80,8 @@ class SmoothGrad:
             noise = _noise(batch, x.shape[-1], self.seed, samples).to(x)
             copies = torch.arange(len(batch), device=x.device).repeat(len(samples))
             noisy = torch.addcmul(x, deviation, noise).flatten(0, 1)
-            slope = at_least_float32(slopes(model, noisy, batch[copies], target[copies])[1])
-            sums.append(slope.reshape(len(samples), *x.shape).sum(0))
+            gradient = at_least_float32(probability_gradient(model, noisy, batch[copies], target[copies])[1])
+            sums.append(gradient.reshape(len(samples), *x.shape).sum(0))
         norms: Tensor = torch.linalg.vector_norm(sum(sums[1:], sums[0]), dim=-1) / self.samples
         return norms
 
@@ -103,7 +103,7 @@ def room(model: Model, device: torch.device, longest: int = 0) -> int:
     return min(most, model.room(longest)) if isinstance(model, Body) else most
 
 
-def slopes(
+def probability_gradient(
     model: Model, x: Float[Tensor, "B T D"], batch: Batch, target: Target, edit: Edit | None = None
 ) -> tuple[Float[Tensor, " B"], Float[Tensor, "B T D"]]:
     """The probability of each example's class for these embeddings, and its gradient there; 0 on padding."""
@@ -111,21 +111,21 @@ def slopes(
     with torch.enable_grad(), nullcontext() if isinstance(model, Body) else torch.backends.cudnn.flags(enabled=False):
         x = x.detach().requires_grad_()
         chosen = model(x, batch, edit).probabilities.gather(1, target[:, None]).squeeze(1)
-        (slope,) = torch.autograd.grad(chosen, x, torch.ones_like(chosen))
-    return chosen.detach(), slope * batch.mask[..., None]
+        (gradient,) = torch.autograd.grad(chosen, x, torch.ones_like(chosen))
+    return chosen.detach(), gradient * batch.mask[..., None]
 
 
-def _held(weights: Float[Tensor, "B *Q T"], mask: Bool[Tensor, "B T"]) -> Float[Tensor, "B *Q T"]:
+def _detached(weights: Float[Tensor, "B *Q T"], mask: Bool[Tensor, "B T"]) -> Float[Tensor, "B *Q T"]:
     return weights.detach()
 
 
-def _slope(
+def _embeddings_and_gradient(
     model: Model, batch: Batch, target: Target, edit: Edit | None = None
 ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B T D"]]:
     """The embeddings and the probability's gradient there, which is 0 on padding."""
     x = model.embed(batch).detach()
-    _, slope = slopes(model, x, batch, target, edit)
-    return at_least_float32(x), at_least_float32(slope)
+    _, gradient = probability_gradient(model, x, batch, target, edit)
+    return at_least_float32(x), at_least_float32(gradient)
 
 
 def _spread(x: Float[Tensor, "B T D"], mask: Bool[Tensor, "B T"]) -> Float[Tensor, " B"]:

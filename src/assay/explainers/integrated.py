@@ -12,7 +12,7 @@ from scipy.special import eval_legendre, roots_jacobi
 from torch import Tensor
 
 from assay.errors import AssayError, unknown
-from assay.explainers.gradients import room, slopes
+from assay.explainers.gradients import probability_gradient, room
 from assay.explainers.needs import demand, no_blank
 from assay.models.erasure import asked, at_most, baseline, extents
 from assay.types import BLANKS, Attribution, Batch, Model
@@ -82,17 +82,17 @@ class IntegratedGradients:
 class Pieces:
     """Some of the 2^`level` parts of the paths of examples by their number, and what was read at the nodes of each.
 
-    `slopes` are the probability's, along the path, and of each token.
+    `gradients` are the probability's, along the path, and of each token.
     """
 
     level: int
     example: Int[Tensor, " P"]
     number: Int[Tensor, " P"]
     answers: Float[Tensor, "P N"]
-    slopes: Float[Tensor, "P N T"]
+    gradients: Float[Tensor, "P N T"]
 
     def __getitem__(self, chosen: Int[Tensor, " R"]) -> Pieces:
-        parts = (self.example, self.number, self.answers, self.slopes)
+        parts = (self.example, self.number, self.answers, self.gradients)
         return Pieces(self.level, *(part[chosen] for part in parts))
 
     @property
@@ -107,9 +107,9 @@ class Pieces:
 
     @property
     def integrals(self) -> Float[Tensor, "P T"]:
-        """The slope of each token, integrated over each piece."""
+        """The gradient of each token, integrated over each piece."""
         _, weights = lobatto(self.answers.shape[1])
-        return torch.einsum("n,pnt->pt", weights.to(self.slopes) * self.width, self.slopes)
+        return torch.einsum("n,pnt->pt", weights.to(self.gradients) * self.width, self.gradients)
 
     def summed(self, values: Float[Tensor, " P"], examples: int) -> Float[Tensor, " B"]:
         """The sum over the pieces of each example."""
@@ -117,7 +117,7 @@ class Pieces:
 
 
 Read = tuple[Float[Tensor, "..."], Float[Tensor, "... T"]]
-"""Probabilities, and their slopes in the direction of the path, of each token."""
+"""Probabilities, and their gradients in the direction of the path, of each token."""
 
 
 @dataclass(frozen=True)
@@ -143,10 +143,10 @@ class Path:
         within = [self._inside(torch.arange(count, device=device), count, nodes).flatten() for count in counts]
         shares = torch.cat([within[0].new_tensor([0.0, 1.0]), *within])
         example = torch.arange(examples, device=device)
-        answers, slopes = self.read(example.repeat_interleave(len(shares)), shares.repeat(examples))
-        answers, slopes = answers.reshape(examples, -1), slopes.reshape(examples, len(shares), -1)
+        answers, gradients = self.read(example.repeat_interleave(len(shares)), shares.repeat(examples))
+        answers, gradients = answers.reshape(examples, -1), gradients.reshape(examples, len(shares), -1)
         sizes = [2, *(inner * count for count in counts)]
-        (low, *found), (first, *along) = torch.split(answers, sizes, dim=1), torch.split(slopes, sizes, dim=1)
+        (low, *found), (first, *along) = torch.split(answers, sizes, dim=1), torch.split(gradients, sizes, dim=1)
         whole = Pieces(0, example, torch.zeros_like(example), _between(low, found[0]), _between(first, along[0]))
         shapes = [(examples, count, inner) for count in counts]
         ahead = [
@@ -171,7 +171,7 @@ class Path:
             shares = self._inside(number, 2**level, nodes)
             found = self.read(example.repeat_interleave(nodes - 2), shares.flatten())
             read = [each.reshape(*shares.shape, *each.shape[1:]) for each in found]
-        ends = (each[:, :: nodes // 2] for each in (pieces.answers, pieces.slopes))  # both, and the middle
+        ends = (each[:, :: nodes // 2] for each in (pieces.answers, pieces.gradients))  # both, and the middle
         halves = (torch.stack([each[:, :2], each[:, 1:]], dim=1).flatten(0, 1) for each in ends)
         return Pieces(level, example, number, *(_between(*each) for each in zip(halves, read, strict=True)))
 
@@ -195,15 +195,17 @@ class Path:
             parts.append(self._read(example[chosen], share[chosen], width))
             first += len(chosen)
         back = order.argsort()
-        answers, slopes = (torch.cat(each)[back] for each in zip(*parts, strict=True))
-        return answers, slopes
+        answers, gradients = (torch.cat(each)[back] for each in zip(*parts, strict=True))
+        return answers, gradients
 
     def _read(self, example: Int[Tensor, " R"], share: Float[Tensor, " R"], width: int) -> Read:
         """The same for texts that are not longer than `width`."""
         start, step = self.start[example, :width], self.step[example, :width]
         points = start + share[:, None, None].to(step) * step
-        answers, slope = slopes(self.model, points, self.batch.narrowed(width)[example], self.target[example])
-        along = (slope.to(answers) * step.to(answers)).sum(-1)
+        answers, gradient = probability_gradient(
+            self.model, points, self.batch.narrowed(width)[example], self.target[example]
+        )
+        along = (gradient.to(answers) * step.to(answers)).sum(-1)
         return answers, torch.nn.functional.pad(along, (0, self.batch.ids.shape[1] - width))
 
 

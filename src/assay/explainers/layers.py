@@ -74,7 +74,7 @@ class Chefer:
 
     Starting from α ⊙ relu(∂y/∂α) for the attention that pools, or from the place that is read, a layer takes
     relevance R to R + R Ā. Scores are not negative, and all 0 where no attention speaks for the class. As in the
-    paper, y is the class's logit: the slopes of a probability near 1 vanish, and with them all that a layer adds to R.
+    paper, y is the class's logit: the gradients of a probability near 1 vanish, and with them what a layer adds to R.
     """
 
     def unfit(self, model: Model) -> str | None:
@@ -85,8 +85,8 @@ class Chefer:
             output = layered(model, batch)
             chosen = output.logits.gather(1, target[:, None]).sum()
             learnt = [weights for weights in output.attention if weights.requires_grad]
-            slopes = torch.autograd.grad(chosen, learnt)
-        weighted = (weights.detach() * slope for weights, slope in zip(learnt, slopes, strict=True))
+            gradients = torch.autograd.grad(chosen, learnt)
+        weighted = (weights.detach() * gradient for weights, gradient in zip(learnt, gradients, strict=True))
         layers = [at_least_float32(each).relu() for each in weighted]
         fixed = len(learnt) < len(output.attention)  # one place is read, whatever the attention
         pooled = at_least_float32(output.attention[-1]) if fixed else layers.pop()

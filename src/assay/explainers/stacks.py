@@ -1,4 +1,4 @@
-"""What a stack of self-attention shows at the place that a classifier reads: weights, their slopes, their values."""
+"""What a stack of self-attention shows at the place that a classifier reads: weights, their gradients, their values."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def read_weights(model: Model, batch: Batch, layer: int | None, head: int | None
     return inside(read(around(above, model, batch), shown), model, batch)
 
 
-def column_slopes(model: Model, batch: Batch, target: Target, times: bool) -> Scores:
+def column_gradients(model: Model, batch: Batch, target: Target, times: bool) -> Scores:
     """The sums over layers, heads and places that attend of ∂p/∂α, each weight free, or `times` the weight itself.
 
     Weights of 0 have no part: a model that reads from left to right never attends to what comes later.
@@ -43,9 +43,9 @@ def column_slopes(model: Model, batch: Batch, target: Target, times: bool) -> Sc
     with torch.enable_grad():
         output = layered(model, batch)
         weights = output.attention[:-1]
-        slopes = torch.autograd.grad(chosen(output.logits, target), weights)
+        gradients = torch.autograd.grad(chosen(output.logits, target), weights)
     factors = [weight.detach() if times else weight > 0 for weight in weights]
-    parts = [slope * factor for slope, factor in zip(slopes, factors, strict=True)]
+    parts = [gradient * factor for gradient, factor in zip(gradients, factors, strict=True)]
     return inside(torch.stack([at_least_float32(part).sum((1, 2)) for part in parts]).sum(0), model, batch)
 
 

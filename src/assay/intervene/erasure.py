@@ -102,7 +102,7 @@ def ranked(scores: Float[Tensor, "B *R N"], mask: Bool[Tensor, "B N"]) -> Int[Te
 
 
 def gradient(pooling: Pooling) -> Float[Tensor, "B N"]:
-    """The slope of the probability of the decision in each weight, every weight being free; section 5.2."""
+    """The gradient of the probability of the decision with respect to the weights, each of them free; section 5.2."""
     return torch.cat([_gradient(piece) for _, piece in pooling.pieces()])
 
 
@@ -146,8 +146,8 @@ def _gradient(pooling: Pooling) -> Float[Tensor, "B N"]:
     """p_y Σ_c p_c (v_y − v_c) for the logits v that an item adds to the empty ones."""
     probabilities, chosen = pooling.logits.softmax(-1), pooling.predicted[:, None]
     ahead = pooling.leads - (pooling.empty.gather(1, chosen) - pooling.empty)[:, None]
-    slopes = (ahead @ probabilities[..., None])[..., 0] * probabilities.gather(1, chosen)
-    return slopes.where(pooling.mask, 0.0)
+    gradients = (ahead @ probabilities[..., None])[..., 0] * probabilities.gather(1, chosen)
+    return gradients.where(pooling.mask, 0.0)
 
 
 def _drops(pooling: Pooling) -> Float[Tensor, "B N"]:

@@ -41,18 +41,18 @@ def likeliest(values: Float[np.ndarray, "N C"], target: int) -> Likeliest:
     if values.shape[1] == 2:
         return Likeliest(_on([best], np.ones(1), len(values)), *[float(np.exp(alone[best]))] * 2)
     used = np.array([best])
-    weights, height, slope = _measured(values, target, used, np.ones(1))
+    weights, height, gradient = _measured(values, target, used, np.ones(1))
     for _ in range(ROUNDS):
-        order = np.argsort(-slope, kind="stable")[:ADDED]
-        fresh = order[(slope[order] > GAP) & ~np.isin(order, used)]
-        if slope.max() <= GAP or not len(fresh):
+        order = np.argsort(-gradient, kind="stable")[:ADDED]
+        fresh = order[(gradient[order] > GAP) & ~np.isin(order, used)]
+        if gradient.max() <= GAP or not len(fresh):
             break
         used = np.concatenate([used, fresh])
         tried = _measured(values, target, used, _peak(values[used], target))
         if tried[1] < height:
             break  # rounding: what was found before stays
-        weights, height, slope = tried
-    return Likeliest(weights, float(np.exp(height)), float(np.exp(min(height + max(slope.max(), 0.0), 0.0))))
+        weights, height, gradient = tried
+    return Likeliest(weights, float(np.exp(height)), float(np.exp(min(height + max(gradient.max(), 0.0), 0.0))))
 
 
 def _on(items: list[int] | Int[np.ndarray, " M"], weights: Float[np.ndarray, " M"], count: int) -> np.ndarray:
@@ -89,13 +89,13 @@ def _newton(
 ) -> tuple[Float[np.ndarray, " M"], float]:
     """Newton's step as a share of each weight, with their sum kept, and by how much it promises to rise."""
     likely = softmax(weights @ values)
-    slope = weights * (values[:, target] - values @ likely) + barrier
+    gradient = weights * (values[:, target] - values @ likely) + barrier
     around = weights[:, None] * (values - values @ likely[:, None])
     bend = (around * likely) @ around.T
     bend += max(barrier, 1e-14 * float(np.trace(bend))) * np.eye(len(weights))  # huge logits would leave nothing of it
-    solved = np.linalg.solve(bend, np.stack([slope, weights], -1))
+    solved = np.linalg.solve(bend, np.stack([gradient, weights], -1))
     step = solved[:, 0] - solved[:, 1] * (weights @ solved[:, 0]) / (weights @ solved[:, 1])
-    return step, float(slope @ step)
+    return step, float(gradient @ step)
 
 
 def _moved(

@@ -18,8 +18,8 @@ from assay.intervene.layers import Given, Layers, Stack
 from assay.metrics.divergence import tvd
 from assay.types import Batch, StackedModel, at_least_float32
 
-LEAST = 1e-4  # a weight of nothing would never come back: its slope is 0
-ROOM = 0.9  # the share of what is allowed that is aimed at, for a step goes beyond where its slope was taken
+LEAST = 1e-4  # a weight of nothing would never come back: its gradient is 0
+ROOM = 0.9  # the share of what is allowed that is aimed at, for a step goes beyond where its gradient was taken
 CONTRAST = 2.0  # the search starts from weights that are the observed ones to the power of -CONTRAST
 RISE, FALL, PRICES = 1.5, 1.2, (1e-3, 1e3)  # of the price of moving the output
 
@@ -90,13 +90,13 @@ class StackSearch:
             with torch.enable_grad():
                 tried = problem.judged(problem.normalised(logs))
                 excess = (tried.tvd / max(self.epsilon, LEAST) - ROOM).clamp(min=0)
-                # each text by the number of its distributions: slopes of a mean would vanish beside Adam's epsilon
+                # each text by the number of its distributions: gradients of a mean would vanish beside Adam's epsilon
                 loss = ((price * excess - tried.jsd) * problem.stack.rows).sum()
-                slopes = torch.autograd.grad(loss, logs)
+                gradients = torch.autograd.grad(loss, logs)
             tried = tried.detached()
             best = best.or_better(tried, self.epsilon)
-            for log, slope in zip(logs, slopes, strict=True):
-                log.grad = slope
+            for log, gradient in zip(logs, gradients, strict=True):
+                log.grad = gradient
             optimiser.step()
             price = torch.where(tried.tvd > self.epsilon, price * RISE, price / FALL).clamp(*PRICES)
         return best

@@ -20,8 +20,8 @@ class Decoder:
     """q(word | state) over the words it knows, with the rate of each word that is told without the state."""
 
     words: Int[np.ndarray, " V"]  # in rising order
-    slopes: Float[np.ndarray, "V M"]
-    offsets: Float[np.ndarray, " V"]
+    coefficients: Float[np.ndarray, "V M"]
+    intercepts: Float[np.ndarray, " V"]
     rates: Float[np.ndarray, " V"]
 
     def known(self, words: Tokens) -> Bool[np.ndarray, " n"]:
@@ -30,7 +30,7 @@ class Decoder:
 
     def log2(self, states: States) -> Float[np.ndarray, "n V"]:
         """log₂ q(word | state) of each known word."""
-        scores: Float[np.ndarray, "n V"] = (states @ self.slopes.T + self.offsets) / np.log(2)
+        scores: Float[np.ndarray, "n V"] = (states @ self.coefficients.T + self.intercepts) / np.log(2)
         scores -= scores.max(-1, keepdims=True)
         scores -= np.log2(np.exp2(scores).sum(-1, keepdims=True))
         return scores
@@ -95,6 +95,6 @@ def _gaussians(states: States, words: Tokens, shrinkage: float) -> Decoder:
     spread = np.trace(covariance) / size
     floor = SMALLEST * states.var(0).mean() or 1.0  # states that are all the same tell nothing, whatever this is
     covariance = (1 - shrinkage) * covariance + max(shrinkage * spread, floor) * np.eye(size)
-    slopes = np.linalg.solve(covariance, means.T).T
+    coefficients = np.linalg.solve(covariance, means.T).T
     rates = counts / counts.sum()
-    return Decoder(names, slopes, np.log(rates) - (slopes * means).sum(-1) / 2, rates)
+    return Decoder(names, coefficients, np.log(rates) - (coefficients * means).sum(-1) / 2, rates)

@@ -11,5 +11,5 @@ def mixed(
     parts: Float[Tensor, "*B M"], weight: Float[Tensor, "*B #M"], otherwise: Float[Tensor, "*B M"]
 ) -> Float[Tensor, "*B M"]:
     """The parts, which hold a weight as a factor, without it; without any weight, what is said otherwise."""
-    there = weight > torch.finfo(weight.dtype).tiny ** 0.5  # the slope of a quotient has the square of this below it
+    there = weight > torch.finfo(weight.dtype).tiny ** 0.5  # a quotient's gradient divides by the square of it
     return torch.where(there, parts / torch.where(there, weight, 1.0), otherwise)

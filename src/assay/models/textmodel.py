@@ -75,6 +75,6 @@ class TextModel(nn.Module, ABC):
         return output
 
 
-def _back(cost: costs.Cost, rows: int, slope: object) -> None:
+def _back(cost: costs.Cost, rows: int, gradient: object) -> None:
     """Counts a way back through that many texts."""
     cost.backward += rows

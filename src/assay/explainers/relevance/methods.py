@@ -179,10 +179,10 @@ def _blanks(model: Readable, batch: Batch) -> tuple[Int[Tensor, " U"], Int[Tenso
 
 def _parts(margins: Float[Tensor, " B"], leaves: list[Tensor]) -> list[Float[Tensor, "B ..."]]:
     """Gradient × input, for each leaf."""
-    slopes = torch.autograd.grad(margins.sum(), leaves, materialize_grads=True)
+    gradients = torch.autograd.grad(margins.sum(), leaves, materialize_grads=True)
     count = len(margins)
     moves = (_moved([leaf.detach()] if len(leaf) == count else halves(leaf.detach())) for leaf in leaves)
-    return [slope[:count] * move for slope, move in zip(slopes, moves, strict=True)]
+    return [gradient[:count] * move for gradient, move in zip(gradients, moves, strict=True)]
 
 
 def _moved(sides: Sequence[Float[Tensor, "B ..."]]) -> Float[Tensor, "B ..."]:

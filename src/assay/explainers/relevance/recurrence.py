@@ -26,8 +26,8 @@ class Recurrence(torch.autograd.Function):
         return trace.state
 
     @staticmethod
-    def backward(ctx, slope):  # type: ignore[no-untyped-def]
-        chosen, back = passed_back(ctx.multipliers, ctx.weights, slope, ctx.mask, ctx.places)
+    def backward(ctx, gradient):  # type: ignore[no-untyped-def]
+        chosen, back = passed_back(ctx.multipliers, ctx.weights, gradient, ctx.mask, ctx.places)
         back = back.transpose(0, 1).flatten(2)
         to_x = (back @ ctx.weights.inputs[chosen].flatten(0, 1)).transpose(0, 1)
         to_biases = (back @ ctx.weights.bias[chosen].flatten()).sum(0)
@@ -52,7 +52,7 @@ def passed(cell: Cell, weights: Weights, x: Float[Tensor, "R T D"], mask: Bool[T
 
 
 def passed_back(
-    found: Multipliers, weights: Weights, slope: Float[Tensor, "R T H"], mask: Bool[Tensor, "R T"], places: range
+    found: Multipliers, weights: Weights, gradient: Float[Tensor, "R T H"], mask: Bool[Tensor, "R T"], places: range
 ) -> tuple[list[int], Float[Tensor, "R T K H"]]:
     """The slots that are not held, and what they are multiplied with, from what the states are."""
     written, shown = (
@@ -60,12 +60,12 @@ def passed_back(
         for parts in (found.written, found.shown)
     )
     chosen = [*written, *shown]
-    rows, _, size = slope.shape
-    back = _empty(slope, len(chosen), size)
-    recur, real = weights.states[chosen].flatten(0, 1), mask[..., None].to(slope)
-    from_state = from_memory = slope.new_zeros(rows, size)
+    rows, _, size = gradient.shape
+    back = _empty(gradient, len(chosen), size)
+    recur, real = weights.states[chosen].flatten(0, 1), mask[..., None].to(gradient)
+    from_state = from_memory = gradient.new_zeros(rows, size)
     for place in reversed(places):
-        state = (slope[:, place] + from_state).mul_(real[:, place])
+        state = (gradient[:, place] + from_state).mul_(real[:, place])
         through = found.opened[:, place] * state if isinstance(found.opened, Tensor) else state
         memory = torch.addcmul(through, from_memory, real[:, place])
         for number, each in enumerate((*written.values(), *shown.values())):

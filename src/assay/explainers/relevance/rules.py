@@ -28,7 +28,7 @@ class Function:
     """A function of one number, with its derivative."""
 
     value: Callable[[Tensor], Tensor]
-    slope: Callable[[Tensor], Tensor]
+    derivative: Callable[[Tensor], Tensor]
     smooth: bool = True
 
 
@@ -69,8 +69,8 @@ def whole(total: Numbers) -> float:
     return 1.0
 
 
-def slope(function: Function, x: Numbers, value: Numbers) -> Numbers:
-    return function.slope(x)
+def derivative(function: Function, x: Numbers, value: Numbers) -> Numbers:
+    return function.derivative(x)
 
 
 def opening(x: Numbers, value: Numbers) -> Numbers:
@@ -89,7 +89,7 @@ def projected(project: Projection, scores: Numbers, mask: Bool[Tensor, "*N"]) ->
     return project(scores, mask)
 
 
-GRADIENT = Rules(whole, slope, opening, crosswise, torch.matmul, projected, standard)
+GRADIENT = Rules(whole, derivative, opening, crosswise, torch.matmul, projected, standard)
 
 
 def epsilon(stabiliser: float) -> Rules:
@@ -118,7 +118,7 @@ def attention_aware(stabiliser: float) -> Rules:
 
 def ratio(function: Function, x: Numbers, value: Numbers) -> Numbers:
     """φ(x)/x: the activation passes on what it got."""
-    return (value / x).nan_to_num_(nan=function.slope(x.new_zeros(())).item())
+    return (value / x).nan_to_num_(nan=function.derivative(x.new_zeros(())).item())
 
 
 def _held(x: Numbers, value: Numbers) -> float:

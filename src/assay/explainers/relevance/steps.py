@@ -215,12 +215,12 @@ def depends(given: Any) -> bool:
 def differentiable(value: Callable[[Tensor], Tensor]) -> Function:
     """The function with its derivative."""
 
-    def slope(x: Tensor) -> Tensor:
+    def derivative(x: Tensor) -> Tensor:
         with torch.enable_grad():
             place = x.detach().requires_grad_()
             return torch.autograd.grad(value(place).sum(), place)[0]
 
-    return Function(value, slope)
+    return Function(value, derivative)
 
 
 @torch.no_grad()

@@ -33,9 +33,9 @@ def propagated(model: Body, batch: Batch, target: Int[Tensor, " B"], rules: Rule
     with torch.enable_grad():
         margins = contrast(logits, target)
         total = margins.sum()
-    slopes = torch.autograd.grad(total, [words, factors], materialize_grads=True)
-    tokens = (slopes[0] * words.detach()).sum(-1) * batch.mask
-    biases, positions, types, markers, query = slopes[1]
+    gradients = torch.autograd.grad(total, [words, factors], materialize_grads=True)
+    tokens = (gradients[0] * words.detach()).sum(-1) * batch.mask
+    biases, positions, types, markers, query = gradients[1]
     return Shares(tokens, biases, positions, types, markers, query, margins.detach())
 
 

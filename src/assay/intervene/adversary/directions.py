@@ -1,4 +1,4 @@
-"""The directions in which attention can move: up the slope of a measure, without any change of some others."""
+"""The directions in which attention can move: up the gradient of a measure, without any change of some others."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from assay.intervene.adversary.problem import Problem
 RIDGE = 1e-13
 
 
-def jsd_slope(problem: Problem, attention: Float[Tensor, "B K T"]) -> Float[Tensor, "B K T"]:
+def jsd_gradient(problem: Problem, attention: Float[Tensor, "B K T"]) -> Float[Tensor, "B K T"]:
     """How fast twice the JSD from the observed attention grows with each weight; finite where a weight is 0."""
     both = attention + problem.weights[:, None]
-    slope = (2 * attention / both.where(both > 0, 1.0)).clamp(min=torch.finfo(both.dtype).tiny).log()
-    return slope.where(both > 0, math.log(2.0))
+    gradient = (2 * attention / both.where(both > 0, 1.0)).clamp(min=torch.finfo(both.dtype).tiny).log()
+    return gradient.where(both > 0, math.log(2.0))
 
 
-def tvd_slope(problem: Problem, attention: Float[Tensor, "B K T"], kink: float = 0.0) -> Float[Tensor, "B K T"]:
+def tvd_gradient(problem: Problem, attention: Float[Tensor, "B K T"], kink: float = 0.0) -> Float[Tensor, "B K T"]:
     """How fast the change of output grows with each weight.
 
     Its kinks are rounded: a class that has moved by less than `kink` is on neither side, but between them.

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from assay.intervene.adversary.directions import free, jsd_slope, scaled, tvd_slope, until_zero
+from assay.intervene.adversary.directions import free, jsd_gradient, scaled, tvd_gradient, until_zero
 from assay.intervene.adversary.path import Path
 from assay.intervene.adversary.problem import Problem
 
@@ -52,14 +52,14 @@ class Walk:
     def end(self, first: Float[Tensor, "B K T"]) -> Float[Tensor, "B K T"]:
         """Where it leads.
 
-        From the observed attention, where JSD has no slope, `first` is the direction until a weight falls to zero.
+        From the observed attention, where JSD has no gradient, `first` is the direction until a weight falls to zero.
         """
         away = (self.attention - self.problem.weights[:, None]).abs().amax(-1, keepdim=True)
         walk, still = self, away < NEAR
         for _ in range(self.attention.shape[-1] - 1):
             whole = (walk.usable == self.problem.mask[:, None]).all(-1, keepdim=True)
-            slope = first.where(still & whole, jsd_slope(self.problem, walk.attention))
-            direction, size = scaled(free(slope, walk.held))
+            gradient = first.where(still & whole, jsd_gradient(self.problem, walk.attention))
+            direction, size = scaled(free(gradient, walk.held))
             going = (walk.usable.sum(-1, keepdim=True) > walk.number + 1) & (size > STANDSTILL)
             if not bool(going.any()):
                 break
@@ -104,9 +104,9 @@ class Walk:
         if int(number.max()) == held.shape[-1]:
             held = torch.cat([held, torch.zeros_like(held[..., :1])], -1)
         rows = chosen[..., 0]
-        kept, slope = held[rows][:, None], tvd_slope(self.problem, self.attention)[rows][:, None]
+        kept, gradient = held[rows][:, None], tvd_gradient(self.problem, self.attention)[rows][:, None]
         # what is held already is taken out, so that the measures stay far from each other
-        measure, _ = scaled(free(slope, kept))
+        measure, _ = scaled(free(gradient, kept))
         example, walk = rows.nonzero(as_tuple=True)
         held[example, walk, :, number[rows][:, 0]] = measure[:, 0]
         return replace(self, held=held, number=number)

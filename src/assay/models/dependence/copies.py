@@ -26,6 +26,6 @@ def copied(model: Network, x: Float[Tensor, "B T D"], batch: Batch) -> Float[Ten
             words = x[rows, :width].detach().requires_grad_()
             sizes = lengths_of(model.states(words, cut(batch, rows, width)))
             own = sizes[torch.arange(len(rows), device=x.device), places]
-            (slope,) = torch.autograd.grad(own.sum(), words)
-        found[rows, places, :width] = lengths_of(slope)
+            (gradient,) = torch.autograd.grad(own.sum(), words)
+        found[rows, places, :width] = lengths_of(gradient)
     return found * batch.mask[:, None]

@@ -33,6 +33,6 @@ def cut(batch: Batch, example: Int[Tensor, " N"], width: int) -> Batch:
 
 
 def lengths_of(vectors: Float[Tensor, "*B D"]) -> Float[Tensor, "*B"]:
-    """‖v‖₂, in float32 at least; its slope at the origin is 0."""
+    """‖v‖₂, in float32 at least; its gradient at the origin is 0."""
     found: Tensor = torch.linalg.vector_norm(at_least_float32(vectors), dim=-1)
     return found

@@ -1,6 +1,6 @@
-"""The steps of an LSTM or GRU, seen from the way back: what each does to the slope of anything behind it.
+"""The steps of an LSTM or GRU, seen from the way back: what each does to the gradient of anything behind it.
 
-Given its activations a step is linear on the way back, and the same for every state that the slope is of. The gates
+Given its activations a step is linear on the way back, and the same for every state that the gradient is of. The gates
 are element by element, so all of them together are one matrix a text and step, of the size of a single gate's.
 """
 
@@ -28,7 +28,7 @@ class Lanes:
 
 @dataclass(frozen=True)
 class Output:
-    """The gate before the state of an LSTM: the one that slopes in the memory do not pass."""
+    """The gate before the state of an LSTM: the one that gradients in the memory do not pass."""
 
     opened: Values  # of the memory in the state
     factors: Values  # of the gate in the state
@@ -59,7 +59,7 @@ class Steps:
         return replace(self, states=self.states[rows], factors=factors, kept=self.kept[:, rows], output=output)
 
     def passed(self, place: int, lanes: Lanes, made: Float[Tensor, "L R J"]) -> None:
-        """Fills in the slopes in the state before and in the input; those in the memory become those before."""
+        """Fills in the gradients in the state before and in the input; those in the memory become those before."""
         output, size = self.output, lanes.memory.shape[-1]
         if output is not None:
             lanes.memory.addcmul_(lanes.state, output.opened[place])
@@ -72,9 +72,9 @@ class Steps:
         if output is None:
             lanes.memory.add_(made[..., :size])
 
-    def unrotated(self, slopes: Float[Tensor, "*B D"]) -> Float[Tensor, "*B D"]:
+    def unrotated(self, gradients: Float[Tensor, "*B D"]) -> Float[Tensor, "*B D"]:
         """Slopes in the input as it is."""
-        return slopes if self.rotation is None else slopes @ self.rotation.T
+        return gradients if self.rotation is None else gradients @ self.rotation.T
 
 
 def steps(network: nn.LSTM | nn.GRU, x: Float[Tensor, "R T D"]) -> Steps:

@@ -24,8 +24,8 @@ def windowed(model: Network, x: Float[Tensor, "B T D"], batch: Batch) -> Float[T
     for first in range(min(period, tokens)):
         with torch.enable_grad():
             apart = sizes[:, first::period].sum()
-        (slope,) = torch.autograd.grad(apart, words, retain_graph=True)
+        (gradient,) = torch.autograd.grad(apart, words, retain_graph=True)
         seen_by = places + reach - (places - first + reach) % period  # the one state of these that sees the word
         there = (seen_by >= 0) & (seen_by < tokens)
-        found[:, seen_by[there], places[there]] = lengths_of(slope)[:, there]
+        found[:, seen_by[there], places[there]] = lengths_of(gradient)[:, there]
     return found * (batch.mask[:, None] & batch.mask[..., None])

@@ -159,7 +159,7 @@ def _brief(inner: Any, found: Traits, expected: Tensor) -> bool:
 
 
 def _reads(inner: Any, found: Traits) -> str:
-    """What the classifier reads of the uppermost states, by where its answer has a slope."""
+    """What the classifier reads of the uppermost states, by where its answer has a gradient."""
     model, texts = Pretrained(inner, found), _texts(inner, found)[:1]
     tops: list[Any] = []  # asking the library for states would leave hooks of its own in the model
     hook = inner.base_model.register_forward_hook(lambda module, given, answer: tops.append(answer))
@@ -170,11 +170,11 @@ def _reads(inner: Any, found: Traits) -> str:
             if not hasattr(answer, "logits"):
                 return "mean"  # of an encoder every state is read
             states = tops[-1][0]
-            first = answer.logits[:, 0].float().sum()  # the slopes of all classes may add up to 0
-            (slope,) = torch.autograd.grad(first, states, allow_unused=True)
+            first = answer.logits[:, 0].float().sum()  # the gradients of all classes may add up to 0
+            (gradient,) = torch.autograd.grad(first, states, allow_unused=True)
     finally:
         hook.remove()
-    used = None if slope is None else (slope[0].abs().amax(-1) > 0).nonzero().flatten().tolist()
+    used = None if gradient is None else (gradient[0].abs().amax(-1) > 0).nonzero().flatten().tolist()
     if used == [0]:
         return "first"
     return "last" if used == [states.shape[1] - 1] else "mean"

@@ -28,7 +28,7 @@ def softmax(scores: Scores, mask: Mask) -> Scores:
 
 def uniform(scores: Scores, mask: Mask) -> Scores:
     """1/N, whatever the scores: attention that was never learnt (Wiegreffe and Pinter, 2019)."""
-    shared = scores.masked_fill(mask, 1.0).masked_fill(~mask, 0.0)  # of the scores, so that there is a slope: none
+    shared = scores.masked_fill(mask, 1.0).masked_fill(~mask, 0.0)  # of the scores, so that there is a gradient: none
     return shared / shared.detach().sum(-1, keepdim=True).clamp(min=1)
 
 
@@ -55,7 +55,7 @@ class Sparsegen:
 class Entmax:
     """Between softmax (α = 1) and sparsemax (α = 2) (Peters et al., 2019)."""
 
-    # differs from Peters et al. (2019): no α above 2, where the slope of a weight has no bound as it reaches zero
+    # differs from Peters et al. (2019): no α above 2, where the gradient of a weight has no bound as it reaches zero
 
     alpha: float
 

@@ -22,7 +22,7 @@ class Family:
         rate = self.alpha - 1
         return height.exp() if rate == 0 else (1 + rate * height).relu() ** (1 / rate)
 
-    def slope(self, height: Float[Tensor, "*N"]) -> Float[Tensor, "*N"]:
+    def derivative(self, height: Float[Tensor, "*N"]) -> Float[Tensor, "*N"]:
         """The derivative; 0 where there is no weight."""
         rate = self.alpha - 1
         base = 1 + rate * height

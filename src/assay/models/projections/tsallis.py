@@ -50,8 +50,8 @@ class Tsallis(torch.autograd.Function):
         ctx.save_for_forward(output)
 
     @staticmethod
-    def backward(ctx: Any, *slopes: Tensor) -> tuple[Tensor | None, ...]:
-        return _jacobian(ctx.saved_tensors[0], slopes[0], ctx.alpha, ctx.scale), None, None, None
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        return _jacobian(ctx.saved_tensors[0], gradients[0], ctx.alpha, ctx.scale), None, None, None
 
     @staticmethod
     def jvp(ctx: Any, *steps: Any) -> Tensor:
@@ -106,9 +106,9 @@ def _power(below: Scores, rate: float) -> Scores:
     high = low - math.expm1(-rate * math.log(below.shape[-1])) / rate  # where all scores are the same
     for step in range(HALVINGS + STEPS):
         at = (low + high) / 2 if step < HALVINGS else low
-        excess, slope = _excess(below, at, rate)
+        excess, derivative = _excess(below, at, rate)
         high = torch.where(excess < 0, at, high)
-        low = torch.minimum(torch.maximum(low, at + excess / slope), high)
+        low = torch.minimum(torch.maximum(low, at + excess / derivative), high)
     found = (((below - low) * rate).clamp(min=-1).log1p() / rate).exp()
     return found / found.sum(-1, keepdim=True).clamp(min=1 / below.shape[-1])
 
@@ -118,5 +118,5 @@ def _excess(below: Scores, threshold: Float[Tensor, "*B 1"], rate: float) -> tup
     height = ((below - threshold) * rate).clamp(min=-1)
     weights = (height.log1p() / rate).exp()
     least = torch.finfo(below.dtype).tiny
-    slope = (weights / (1 + height).clamp(min=least)).sum(-1, keepdim=True)
-    return weights.sum(-1, keepdim=True) - 1, slope.clamp(min=least)
+    derivative = (weights / (1 + height).clamp(min=least)).sum(-1, keepdim=True)
+    return weights.sum(-1, keepdim=True) - 1, derivative.clamp(min=least)
