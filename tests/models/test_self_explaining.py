@@ -23,7 +23,7 @@ from assay.intervene.attention import uniform
 from assay.models import store
 from assay.models.architecture import Architecture
 from assay.models.encoders import ENCODERS
-from assay.models.lessons import Labels, Learning
+from assay.models.objectives import Labels, Learning
 from assay.models.options import Training
 from assay.models.presets import preset
 from assay.models.projections import projection

@@ -20,8 +20,8 @@ from assay.errors import AssayError
 from assay.models import store
 from assay.models.architecture import PAIRS, Architecture
 from assay.models.checkpoints import Checkpoint
-from assay.models.lessons import Labels, Lesson
 from assay.models.network import Network
+from assay.models.objectives import Labels, Objective
 from assay.models.options import Training
 from assay.models.shapes import built
 from assay.models.store import Trained
@@ -47,7 +47,7 @@ class Recipe:
 
 
 def train(
-    corpus: Corpus, recipe: Recipe, folder: Path | None = None, device: str = "cpu", lesson: Lesson | None = None
+    corpus: Corpus, recipe: Recipe, folder: Path | None = None, device: str = "cpu", objective: Objective | None = None
 ) -> Trained:
     """A model trained on the corpus; with a folder it is stored there, and an interrupted training goes on.
 
@@ -58,15 +58,15 @@ def train(
         "corpus": corpus.name,
         "data": fingerprint((*corpus.train, *corpus.dev)),
         "recipe": asdict(recipe),
-    } | ({} if lesson is None else lesson.identity)
+    } | ({} if objective is None else objective.identity)
     if folder is not None and (found := _finished(folder, identity, device)) is not None:
         return found
     tokeniser = Tokeniser.fit(_texts(corpus.train), recipe.text)
     train_rows, dev_rows, skipped = learnable(corpus, tokeniser, recipe.text.longest)
     checkpoint = None if folder is None else begun_in(folder, identity)
     network = initialise(recipe, tokeniser, len(corpus.classes)).to(device)
-    lesson = lesson or lesson_of(tokeniser, recipe.training)
-    state = fit(network, train_rows, dev_rows, recipe.training, checkpoint, lesson)
+    objective = objective or label_objective(tokeniser, recipe.training)
+    state = fit(network, train_rows, dev_rows, recipe.training, checkpoint, objective)
     model = Trained(network, tokeniser, corpus.classes, identity | course(state) | {"skipped": skipped})
     if folder is not None:
         store.save(model, folder)
@@ -86,7 +86,7 @@ def learnable(
     return train, dev, skipped
 
 
-def lesson_of(tokeniser: Tokeniser, options: Training) -> Labels:
+def label_objective(tokeniser: Tokeniser, options: Training) -> Labels:
     """The right class, without attention to the words that it is kept away from."""
     places = {word: place for place, word in enumerate(tokeniser.vocabulary)}
     named = [word.lower() if tokeniser.options.lowercase else word for word in options.avoid]

@@ -14,9 +14,9 @@ from torch import Tensor, nn
 from assay import progress
 from assay.data.batches import Tokenised, by_tokens, collate, shuffled
 from assay.models.checkpoints import Checkpoint
-from assay.models.lessons import Labels, Learning, Lesson
-from assay.models.objectives import heads
+from assay.models.objectives import Labels, Learning, Objective
 from assay.models.options import Training
+from assay.models.regularisers import heads
 from assay.models.textmodel import TextModel
 
 LABELS = Labels()
@@ -46,7 +46,7 @@ def fit(
     dev: Sequence[Tokenised],
     options: Training,
     checkpoint: Checkpoint | None = None,
-    lesson: Lesson = LABELS,
+    objective: Objective = LABELS,
 ) -> State:
     """Trains `network` in place, leaves it with the weights of the best epoch, and returns the course of training."""
     learning = Learning(options, heads(network, options))
@@ -56,10 +56,10 @@ def fit(
     if checkpoint is not None and checkpoint.path.exists():
         saved, best = checkpoint.restore(learner, optimiser)
         state = State(**saved)
-    step = stepper(network, optimiser, class_weights(train, network, options), lesson, learning)
+    step = stepper(network, optimiser, class_weights(train, network, options), objective, learning)
     lengths = np.array([len(row.ids) for row in train])
     with progress.bar("status") as shown, torch.random.fork_rng():
-        while not state.finished(options, lesson.begun):
+        while not state.finished(options, objective.begun):
             groups = begun(state.epoch, lengths, options)
             task = shown.add_task(f"epoch {state.epoch + 1}/{options.epochs}", total=len(groups), status="")
             network.train()
@@ -67,7 +67,7 @@ def fit(
             for done, group in enumerate(groups, start=1):
                 loss += step([train[place] for place in group])
                 shown.update(task, advance=1, status=f"loss {loss / done:.3f}")
-            score, dev_loss = lesson.judged(network, dev)
+            score, dev_loss = objective.judged(network, dev)
             state = _advanced(state, loss / len(groups), score, dev_loss)
             if state.best_epoch == state.epoch:
                 best = {name: tensor.clone() for name, tensor in network.state_dict().items()}
@@ -115,7 +115,7 @@ class Step(Protocol):
 
 
 def stepper(
-    network: TextModel, optimiser: torch.optim.Adam, weights: Tensor | None, lesson: Lesson, learning: Learning
+    network: TextModel, optimiser: torch.optim.Adam, weights: Tensor | None, objective: Objective, learning: Learning
 ) -> Step:
     """The step that training consists of; `weights` are those of the classes."""
     device = network.device
@@ -129,7 +129,7 @@ def stepper(
         for group in by_tokens(lengths, TRAINING_TOKENS.get(device.type, 8_192)):  # long texts in turn
             places = sorted(group)
             batch = collate([rows[place] for place in places], network.classes).to(device)
-            losses = lesson.losses(network, batch, learning)
+            losses = objective.losses(network, batch, learning)
             if shares is not None:
                 losses = losses * shares[places].to(losses)
             part = (losses if weights is None else losses * weights[batch.labels]).sum() / total

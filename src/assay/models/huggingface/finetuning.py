@@ -23,7 +23,7 @@ from assay.models.huggingface.presets import located
 from assay.models.huggingface.pretrained import Pretrained
 from assay.models.huggingface.subwords import SubwordTokeniser
 from assay.models.huggingface.traits import traits
-from assay.models.lessons import Learning
+from assay.models.objectives import Learning
 from assay.models.options import Training
 from assay.models.predictions import graded
 from assay.models.recipes import CHECKPOINT, begun_in, check_same, course, fingerprint, learnable

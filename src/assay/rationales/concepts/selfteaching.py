@@ -21,8 +21,8 @@ from assay.models.huggingface.attentive import Attentive
 from assay.models.huggingface.finetuning import FineTuning, begun
 from assay.models.huggingface.opening import Opening
 from assay.models.huggingface.subwords import SubwordTokeniser
-from assay.models.lessons import Learning
 from assay.models.network import WordNetwork
+from assay.models.objectives import Learning
 from assay.models.predictions import graded
 from assay.models.recipes import Recipe, course, fingerprint, initialise, learnable
 from assay.models.store import Opened

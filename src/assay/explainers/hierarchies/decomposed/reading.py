@@ -26,7 +26,7 @@ from assay.models.hierarchical import Hierarchical
 from assay.models.huggingface.attending import NAME, implemented
 from assay.models.huggingface.body import Body
 from assay.models.paired import Paired
-from assay.models.rows import INSIDE
+from assay.models.split_batch import INSIDE
 from assay.types import Batch, Model, at_least_float32
 
 Readable = Classifier | Hierarchical | Paired | Aspect
