@@ -159,7 +159,7 @@ def test_padding_changes_nothing(architecture):
     torch.testing.assert_close(logits(network, wide), logits(network, batch), atol=1e-12, rtol=1e-12)
     for one, other in zip(layered(network, wide).attention, layered(network, batch).attention, strict=True):
         torch.testing.assert_close(one, other, atol=1e-12, rtol=1e-12)
-    assert torch.equal(network.places(wide), network.places(batch))
+    assert torch.equal(network.token_index(wide), network.token_index(batch))
 
 
 @EVERY
@@ -324,7 +324,7 @@ def test_words_without_attention_are_as_if_masked(architecture):
 def test_erased_words_are_all_places_of_their_pieces():
     network, batch = model("bert"), made.batch(queries=QUERIES)
     chosen = batch.mask & (torch.arange(batch.ids.shape[1]) % 2 == 1)
-    places, columns = network.places(batch), network.erased(chosen, batch)
+    places, columns = network.token_index(batch), network.erased(chosen, batch)
     for row, place in [(row, place) for row in range(4) for place in range(places.shape[1])]:
         word = int(places[row, place])
         assert bool(columns[row, place]) == (word >= 0 and bool(chosen[row, word]))

@@ -44,7 +44,7 @@ def shown(model, batch):
             layers = model.inner(**arguments, output_attentions=True).attentions
         causal = model.inner.config.model_type in pretrained.CAUSAL
         read = given.mask.shape[1] - 1 if causal else 0
-        yield np.stack([layer[0].numpy() for layer in layers]), read, given.places[0].tolist()
+        yield np.stack([layer[0].numpy() for layer in layers]), read, given.token_index[0].tolist()
 
 
 def of_words(values, places, width):

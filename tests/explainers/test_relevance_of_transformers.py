@@ -96,7 +96,7 @@ def test_one_layer_is_the_redistribution_by_hand(explainer, stabiliser):
     values = network.forward(given.embeddings[0].detach().numpy(), kinds, positions)
     words, kinds, positions = network.back(values, np.array([[-0.5, -0.5, 1.0]]))
     shares = replace(explainer, epsilon=stabiliser).shares(model, batch, target)
-    places = given.places[0].numpy()
+    places = given.token_index[0].numpy()
     by_word = [words[places == word].sum() for word in range(batch.ids.shape[1])]
     np.testing.assert_allclose(shares.tokens[0], by_word, rtol=1e-9, atol=1e-12)
     found = [shares.biases, shares.positions, shares.types, shares.markers]

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from assay.errors import AssayError
 from assay.intervene import EDITS, OneHot, Permute, Prune, Replace, Within, Without, uniform
-from assay.types import Edit, PlacedEdit
+from assay.types import Edit, LayerwiseEdit
 
 LENGTHS = torch.tensor([7, 1, 4, 6])
 
@@ -116,7 +116,7 @@ def test_permute_gives_the_same_order_on_the_gpu() -> None:
 
 
 def placed(edit: Edit, layer: int) -> Edit:
-    assert isinstance(edit, PlacedEdit)
+    assert isinstance(edit, LayerwiseEdit)
     found = edit.at(layer)
     assert found is not None
     return found

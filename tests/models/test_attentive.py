@@ -133,7 +133,7 @@ def test_layers_are_shown_below_the_attention_that_pools(architecture):
     with torch.no_grad():
         *layers, pooled = network.layered(network.embed(batch), batch).attention
     _, weights = read(network, batch)
-    places = network.places(batch)
+    places = network.token_index(batch)
     torch.testing.assert_close(pooled, weights)
     assert [tuple(layer.shape) for layer in layers] == [(4, 4, places.shape[1], places.shape[1])] * 2
     assert torch.equal(
@@ -146,7 +146,7 @@ def test_rollout_follows_the_attention_down_to_the_words():
     with torch.no_grad():
         *layers, pooled = network.layered(network.embed(batch), batch).attention
     scores = EXPLAINERS["rollout"](network, batch, batch.labels)
-    places = network.places(batch)
+    places = network.token_index(batch)
     for row in range(4):
         share = torch.zeros(places.shape[1], dtype=torch.float64)
         for place in range(places.shape[1]):

@@ -111,11 +111,11 @@ def test_each_place_belongs_to_the_word_whose_piece_stands_there(kind: str, left
         ]
         found = [
             (int(word), int(subword))
-            for word, subword in zip(laid.places[row], laid.embeddings[row, :, 0], strict=True)
+            for word, subword in zip(laid.token_index[row], laid.embeddings[row, :, 0], strict=True)
             if word >= 0
         ]
         assert found == subwords
-    assert (laid.places[~laid.mask] == -1).all()
+    assert (laid.token_index[~laid.mask] == -1).all()
 
 
 @EVERY
@@ -128,9 +128,9 @@ def test_what_is_deleted_leaves_no_gap(kind: str, left: bool) -> None:
     for row in range(9):
         stays = [
             bool(real) and (int(place) < 0 or bool(kept[row, place]))
-            for real, place in zip(whole.mask[row], whole.places[row], strict=True)
+            for real, place in zip(whole.mask[row], whole.token_index[row], strict=True)
         ]
-        for part in ("embeddings", "types", "places"):
+        for part in ("embeddings", "types", "token_index"):
             before, after = getattr(whole, part)[row], getattr(fewer, part)[row]
             assert torch.equal(after[fewer.mask[row]], before[torch.tensor(stays)])
     assert fewer.mask.any(0).all()  # no place is padding in every row
@@ -147,7 +147,7 @@ def test_a_text_of_which_nothing_is_left_is_still_read(kind: str, left: bool) ->
         expected = [*template.before, *template.between, *template.after] or [reading.pad_token_id]
         for row in gone.nonzero().flatten():
             assert laid.embeddings[row, laid.mask[row], 0].tolist() == expected
-            assert (laid.places[row] == -1).all()
+            assert (laid.token_index[row] == -1).all()
 
 
 def test_shares_are_equal_among_the_pieces_of_a_word() -> None:
@@ -156,7 +156,7 @@ def test_shares_are_equal_among_the_pieces_of_a_word() -> None:
     owners, shares = laid.owners(tokens), laid.shares(tokens)
     for row in range(4):
         for word in range(tokens):
-            places = [place for place in range(laid.places.shape[1]) if laid.places[row, place] == word]
+            places = [place for place in range(laid.token_index.shape[1]) if laid.token_index[row, place] == word]
             assert owners[row, :, word].nonzero().flatten().tolist() == places
             assert shares[row, places, word].tolist() == pytest.approx([1 / len(places) for _ in places])
             assert float(shares[row, :, word].sum()) == pytest.approx(1.0 if places else 0.0)

@@ -110,7 +110,7 @@ def test_every_layer_is_shown_as_wide_as_by_one_model(name):
     spread = parallel(model, DEVICES)
     found = spread.layered(spread.embed(batch), batch)
     same(found.logits, expected.logits)
-    real = model.places(batch) >= 0
+    real = model.token_index(batch) >= 0
     for one, other in zip(found.attention, expected.attention, strict=True):
         assert one.shape == other.shape
         rows = real[:, None, :, None] if one.ndim == 4 else True  # what padding attends to is nobody's concern

@@ -29,7 +29,7 @@ def test_passes_are_bounded_in_pieces_and_what_is_read_together_changes_nothing(
     model, batch = pretrained.pretrained("bert"), pretrained.batch(queries=queries)
     explain = lambda: EXPLAINERS[name](model, batch, batch.labels)  # noqa: E731
     expected, before = wide(model, explain)
-    monkeypatch.setattr(erasure, "PLACES", {"cpu": LIMIT})
+    monkeypatch.setattr(erasure, "POSITIONS", {"cpu": LIMIT})
     found, after = wide(model, explain)
     torch.testing.assert_close(found, expected, atol=1e-6, rtol=1e-5)
     longest = int((extents(batch).sum(-1) + asked(batch)).max()) + 3

@@ -39,7 +39,7 @@ def layers(architecture: str, text: str = SAID) -> tuple[list[np.ndarray], list[
     network, given = stack(architecture).model.network, batch(stack(architecture), text)
     with torch.no_grad():
         output = network.layered(network.embed(given), given)
-    return [layer[0].numpy() for layer in output.attention[:-1]], network.places(given)[0].tolist()
+    return [layer[0].numpy() for layer in output.attention[:-1]], network.token_index(given)[0].tolist()
 
 
 def read_place(architecture: str, places: list[int]) -> int:
@@ -123,7 +123,7 @@ def test_one_weight_of_one_row_is_set_and_no_other_row(architecture) -> None:
 
 
 def _bend(text, given):
-    return Bend(text.stack.places, given)
+    return Bend(text.stack.token_index, given)
 
 
 @pytest.mark.parametrize("architecture", KINDS)

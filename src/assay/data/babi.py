@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from assay.data.evidence import places
+from assay.data.evidence import token_spans
 from assay.data.examples import Corpus, Example
 from assay.data.sources import needed_copy
 from assay.data.splits import lowest
@@ -78,7 +78,7 @@ def questions(story: Story, classes: Sequence[str]) -> Iterator[Example]:
             told[number] = line
             continue
         query, answer, support = (part.strip() for part in line.split("\t"))
-        spans = dict(zip(told, places(list(told.values())), strict=True))  # a line break is as long as a space
+        spans = dict(zip(told, token_spans(list(told.values())), strict=True))  # a line break is as long as a space
         evidence = tuple(sorted(spans[int(fact)] for fact in support.split()))
         text = "\n".join(told.values())
         yield Example(text, classes.index(answer), evidence, query, planted=True, query_evidence=((0, len(query)),))

@@ -23,7 +23,7 @@ AT_ONCE = 1000  # texts tokenised together
 
 @dataclass(frozen=True)
 class Tokenised:
-    """One example in word ids; `index` is its place in the split it came from, `spans` where its words stand."""
+    """One example in word ids; `index` is its index in the split it came from, `spans` where its words stand."""
 
     index: int
     ids: Int[Tensor, " T"]
@@ -37,7 +37,7 @@ class Tokenised:
     query_truth: Bool[Tensor, " S"] | None = None  # its deciding words, where they are known
 
 
-_Read = tuple[int, Example, Words, Words]  # its place, the example, what is read of its text and of its question
+_Read = tuple[int, Example, Words, Words]  # its index, the example, what is read of its text and of its question
 
 
 def tokenise(examples: Sequence[Example], tokeniser: Reading, longest: int) -> tuple[list[Tokenised], dict[str, int]]:
@@ -147,8 +147,8 @@ def _subwords(rows: Sequence[Tokenised], width: int) -> Int[Tensor, "B T P"] | N
     if len(given) < len(rows):
         return None
     subwords = torch.full((len(rows), width, max(each.shape[1] for each in given)), -1)
-    for place, each in enumerate(given):
-        subwords[place, : each.shape[0], : each.shape[1]] = each
+    for index, each in enumerate(given):
+        subwords[index, : each.shape[0], : each.shape[1]] = each
     return subwords
 
 
@@ -157,8 +157,8 @@ def _candidates(rows: Sequence[Tokenised], classes: int) -> Bool[Tensor, "B C"] 
     if all(row.candidates is None for row in rows):
         return None
     allowed = torch.zeros(len(rows), classes, dtype=torch.bool)
-    for place, row in enumerate(rows):
-        allowed[place, slice(None) if row.candidates is None else list(row.candidates)] = True
+    for index, row in enumerate(rows):
+        allowed[index, slice(None) if row.candidates is None else list(row.candidates)] = True
     return allowed
 
 
@@ -189,4 +189,4 @@ def shuffled(lengths: Int[np.ndarray, " N"], size: int, seed: Sequence[int]) -> 
     stretches = [order[start : start + stretch] for start in range(0, len(order), stretch)]
     ordered = np.concatenate([part[np.argsort(lengths[part], kind="stable")] for part in stretches])
     groups = [ordered[start : start + size] for start in range(0, len(ordered), size)]
-    return [groups[place] for place in random.permutation(len(groups))]
+    return [groups[index] for index in random.permutation(len(groups))]

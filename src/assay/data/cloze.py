@@ -37,12 +37,12 @@ def among_entities(corpus: Corpus) -> Corpus:
     asked = [[(example, corpus.classes[example.label]) for example in split] for split in splits]
     named = [[(example, answer) for example, answer in split if answer in entities(example.text)] for split in asked]
     classes = sorted({answer for _, answer in named[0]}, key=lambda name: int(name.removeprefix("@entity")))
-    place = {name: number for number, name in enumerate(classes)}
+    index = {name: number for number, name in enumerate(classes)}
     train, dev, test = (
         tuple(
-            replace(example, label=place[answer], candidates=candidates(example.text, classes))
+            replace(example, label=index[answer], candidates=candidates(example.text, classes))
             for example, answer in split
-            if answer in place
+            if answer in index
         )
         for split in named
     )

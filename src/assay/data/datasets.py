@@ -8,7 +8,7 @@ from typing import Any
 
 from assay.data.examples import Corpus
 from assay.data.files import SPLITS, Columns, read_columns
-from assay.errors import AssayError, told
+from assay.errors import AssayError, library_errors
 
 PREFIX = "hf:"
 
@@ -22,7 +22,7 @@ def published(name: str, columns: Columns, seed: int, whole: bool = False) -> Co
     if not path:
         raise AssayError("Name a data set after hf:, such as hf:rotten_tomatoes, or a folder that holds one.")
     advice = "check its name and the network, or give a local folder"
-    with told(lambda reason: f"{name} could not be read ({reason}); {advice}."):
+    with library_errors(lambda reason: f"{name} could not be read ({reason}); {advice}."):
         table = _table(_loaded(path, configuration or None))
     if not table:
         raise AssayError(f"{name} has no split that is called {', '.join(sorted(SPLITS))}; name another data set.")

@@ -47,7 +47,7 @@ def post(tokens: Sequence[str], label: str, masks: Sequence[Sequence[int]]) -> E
     """One post; a mask of another length than the post is left out."""
     fitting = [mask for mask in masks if len(mask) == len(tokens)]
     votes = [sum(marks) for marks in zip(*fitting, strict=True)]
-    evidence = None if label == "normal" else chosen(places(tokens), votes, len(fitting))
+    evidence = None if label == "normal" else chosen(token_spans(tokens), votes, len(fitting))
     return Example(" ".join(tokens), ATTITUDES.index(label), evidence)
 
 
@@ -68,7 +68,7 @@ COLUMNS = ("annotation_id", "classification", "evidences")
 def review(text: str, label: str, groups: Sequence[Sequence[Mapping[str, Any]]]) -> Example:
     """One review; its words stand between white space, and spans count words."""
     tokens = text.split()
-    spans = places(tokens)
+    spans = token_spans(tokens)
     marked = sorted(
         {(spans[mark["start_token"]][0], spans[mark["end_token"] - 1][1]) for group in groups for mark in group}
     )
@@ -123,14 +123,14 @@ def highlight(
     votes = [0] * (len(premise) + len(hypothesis))
     for annotation in annotations:
         for side, offset in both.items():
-            for place in set(annotation[side]):
-                votes[offset + place] += 1
+            for index in set(annotation[side]):
+                votes[offset + index] += 1
     text = f"{' '.join(premise)}\n{' '.join(hypothesis)}"
-    spans = places([*premise, *hypothesis])  # a line break is as long as a space
+    spans = token_spans([*premise, *hypothesis])  # a line break is as long as a space
     return Example(text, RELATIONS.index(label), chosen(spans, votes, len(annotations)))
 
 
-def places(tokens: Sequence[str]) -> list[Span]:
+def token_spans(tokens: Sequence[str]) -> list[Span]:
     """Where each token stands when one character separates them."""
     ends = [end - 1 for end in accumulate(len(token) + 1 for token in tokens)]
     return [(end - len(token), end) for token, end in zip(tokens, ends, strict=True)]

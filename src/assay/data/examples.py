@@ -23,10 +23,10 @@ class Example:
     query_evidence: tuple[Span, ...] = ()
     candidates: tuple[int, ...] | None = None  # the classes that can be right, where not all can
 
-    def relabelled(self, place: Sequence[int]) -> Example:
+    def relabelled(self, index: Sequence[int]) -> Example:
         """The example with another number for each class."""
-        allowed = None if self.candidates is None else tuple(sorted(place[label] for label in self.candidates))
-        return replace(self, label=place[self.label], candidates=allowed)
+        allowed = None if self.candidates is None else tuple(sorted(index[label] for label in self.candidates))
+        return replace(self, label=index[self.label], candidates=allowed)
 
 
 @dataclass(frozen=True)

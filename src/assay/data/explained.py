@@ -84,7 +84,7 @@ def cose() -> ExplainedCorpus:
     """Questions with three choices and one explanation each (Rajani et al. 2019, version 1.0).
 
     The answers to the official test questions are not public: the official dev questions test, and a tenth of the
-    training questions chooses. The query is the list of choices, and the label the place of the right one in it.
+    training questions chooses. The query is the list of choices, and the label the index of the right one in it.
     """
     known, test = (_questions(*(needed_copy(file, "cose") for file in COSE[split])) for split in ("train", "dev"))
     dev, train = lowest(known, [each.example.text for each in known], 0.1, 0)

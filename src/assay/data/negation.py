@@ -25,7 +25,7 @@ OPENING = ("``", "(", "[")
 
 @dataclass(frozen=True)
 class Negation:
-    """The places of the words of a cue, and of the other words in its scope."""
+    """The indices of the words of a cue, and of the other words in its scope."""
 
     cue: tuple[int, ...]
     scope: tuple[int, ...]
@@ -65,8 +65,8 @@ def _negated(lines: Sequence[Sequence[str]]) -> Negated:
 
 def _negation(lines: Sequence[Sequence[str]], column: int) -> Negation:
     """The negation of one column and the next; a word that is cue in part, as "impossible", is in no scope of it."""
-    cue = tuple(place for place, line in enumerate(lines) if line[column] != "_")
-    scope = (place for place, line in enumerate(lines) if line[column + 1] != "_" and place not in cue)
+    cue = tuple(index for index, line in enumerate(lines) if line[column] != "_")
+    scope = (index for index, line in enumerate(lines) if line[column + 1] != "_" and index not in cue)
     return Negation(cue, tuple(scope))
 
 

@@ -22,5 +22,5 @@ def thinned(corpus: Corpus, number: int, seed: int) -> Corpus:
 
 def _drawn(examples: tuple[Example, ...], number: int, seed: int) -> tuple[Example, ...]:
     """Some of the examples, in their order."""
-    places = random.Random(seed).sample(range(len(examples)), min(number, len(examples)))
-    return tuple(examples[place] for place in sorted(places))
+    indices = random.Random(seed).sample(range(len(examples)), min(number, len(examples)))
+    return tuple(examples[index] for index in sorted(indices))

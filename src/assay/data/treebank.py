@@ -81,5 +81,5 @@ def _shared(token: str, parts: Sequence[str], start: int) -> list[Span]:
     """Where the words of a token stand; where they do not spell it, the first has all of it."""
     if "".join(parts) != token:
         parts = [token, *("" for _ in parts[1:])]
-    ends = [start + sum(map(len, parts[: place + 1])) for place in range(len(parts))]
+    ends = [start + sum(map(len, parts[: index + 1])) for index in range(len(parts))]
     return list(zip([start, *ends[:-1]], ends, strict=True))

@@ -28,7 +28,7 @@ class Attention:
     """The weights of the attention that the answer is read through, whatever the class.
 
     That is the attention that pools; the weight of a sentence is shared among its words by theirs. Of a stack of
-    self-attention it is the last layer at the place that the classifier reads, the first of BERT or the last of a
+    self-attention it is the last layer at the position that the classifier reads, the first of BERT or the last of a
     model that reads from left to right: the mean over heads, the sum over the subwords of a word. Another layer of a
     stack, and one head, can be named, both counted from 0; of a layer below attention that pools, its mean is shown.
     """
@@ -84,8 +84,8 @@ class AttentionGradient:
 class AttentionXGradient:
     """α_t · ∂p/∂α_t with the states held fixed, signed: positive speaks for the class (Serrano and Smith, 2019).
 
-    Of a stack of self-attention it is the sum of α_ij · ∂p/∂α_ij over all layers, heads and places i that attend,
-    for the place j that is attended to.
+    Of a stack of self-attention it is the sum of α_ij · ∂p/∂α_ij over all layers, heads and positions i that attend,
+    for the position j that is attended to.
     """
 
     # differs from Barkan et al. (2021), who let nothing speak against the class (Grad-SAM: the mean of A ⊙ relu(∂A)),
@@ -111,7 +111,7 @@ class AttentionXValue:
     over classes: a state that moves all logits alike moves no probability. Classes that are no candidates have no part.
 
     Of a stack of self-attention it is ‖Σ_h α_ij v_j W‖₂ over the heads h of the last layer, W merging them, at the
-    place i that the classifier reads, and the sum over the subwords of a word. Another `layer`, counted from 0, can be
+    position i that the classifier reads, and the sum over the subwords of a word. Another `layer`, from 0, can be
     named. Layers are not multiplied, as in the paper: the norm of a sum is not the sum of norms.
     """
 

@@ -14,7 +14,7 @@ from assay.explainers.needs import demand, no_table
 from assay.types import Attribution, Batch, Model, TokenModel, at_least_float32
 
 TOKENS = {"cpu": 4096, "cuda": 32_768}  # read at once
-GAINS = 1 << 24  # of a word at a place, held at once
+GAINS = 1 << 24  # of a word at a position, held at once
 
 Target = Int[Tensor, " B"]
 
@@ -23,7 +23,7 @@ Target = Int[Tensor, " B"]
 class Flips:
     """The texts nearest to each example that the model decides otherwise; of the K rows the first `count` hold one.
 
-    `swapped` marks the places where such a text has another word, `probability` is that of the class it had. Those that
+    `swapped` marks the positions with another word, `probability` is that of the original class. Those that
     leave this class furthest behind come first.
     """
 
@@ -42,9 +42,9 @@ class Flips:
 class Counterfactual:
     """The share of the smallest word swaps found that turn the decision and touch the token (Ebrahimi et al., 2018).
 
-    HotFlip: the gradient of the class's lead over the next one estimates what each other word would do at each place.
+    HotFlip: the gradient of the class's margin over the next one estimates the effect of each word at each position.
     For each of `beam` texts the `candidates` most promising swaps are read, and the best one at each of as many
-    places; the texts with the smallest lead are gone on with, up to so many `swaps`. Every flip is one that the model
+    positions; the texts with the smallest margin stay in the beam, up to `swaps`. Every flip is one that the model
     really makes, but it is a search: the number of swaps is an upper bound on the smallest. Nothing need be swapped
     where the decision is another from the start.
     """
@@ -101,9 +101,9 @@ class Counterfactual:
             gains = (gradient * x).sum(-1, keepdim=True) - gradient @ table.T  # [n, T, V]
             gains[..., : model.ordinary] = -torch.inf
             gains.scatter_(2, old[..., None], -torch.inf)
-            gains.masked_fill_(~(batch.mask[rows] & (old == batch.ids[rows]))[..., None], -torch.inf)  # once a place
-            best, place, word = _promising(gains, self.candidates)
-            new = old[:, None].repeat(1, best.shape[1], 1).scatter(2, place[..., None], word[..., None])
+            gains.masked_fill_(~(batch.mask[rows] & (old == batch.ids[rows]))[..., None], -torch.inf)  # once a position
+            best, position, word = _promising(gains, self.candidates)
+            new = old[:, None].repeat(1, best.shape[1], 1).scatter(2, position[..., None], word[..., None])
             real = best > -torch.inf
             found.append(torch.cat([rows[:, None].expand_as(real)[real][:, None], new[real]], dim=1))
         each: Tensor = torch.unique(torch.cat(found), dim=0)
@@ -113,16 +113,16 @@ class Counterfactual:
 def _promising(
     gains: Float[Tensor, "N T V"], candidates: int
 ) -> tuple[Float[Tensor, "N S"], Int[Tensor, "N S"], Int[Tensor, "N S"]]:
-    """The highest gains with place and word: so many of all, and the best word's at so many places."""
-    # differs from Ebrahimi et al. (2018): the highest gains alone are often those of many words at one place.
+    """The highest gains with position and word: so many of all, and the best word's at so many positions."""
+    # differs from Ebrahimi et al. (2018): the highest gains alone are often those of many words at one position.
     overall, order = gains.flatten(1).topk(min(candidates, gains[0].numel()))
     each, word = gains.max(-1)
-    highest, place = each.topk(min(candidates, each.shape[1]))
+    highest, position = each.topk(min(candidates, each.shape[1]))
     words = gains.shape[2]
     return (
         torch.cat([overall, highest], dim=1),
-        torch.cat([order // words, place], dim=1),
-        torch.cat([order % words, word.gather(1, place)], dim=1),
+        torch.cat([order // words, position], dim=1),
+        torch.cat([order % words, word.gather(1, position)], dim=1),
     )
 
 
@@ -162,8 +162,8 @@ def _ranked(example: Int[Tensor, " N"], values: Float[Tensor, " N"]) -> tuple[In
     order = values.argsort(stable=True)
     order = order[example[order].argsort(stable=True)]
     counts = example.bincount()
-    places = torch.arange(len(example), device=example.device)
-    return order, places - (counts.cumsum(0) - counts)[example[order]]
+    positions = torch.arange(len(example), device=example.device)
+    return order, positions - (counts.cumsum(0) - counts)[example[order]]
 
 
 def _together(

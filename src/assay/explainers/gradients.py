@@ -148,8 +148,9 @@ def _noise(batch: Batch, size: int, seed: int, samples: range) -> Float[Tensor, 
 
 
 @lru_cache(maxsize=64)
-def _counters(seed: int, pairs: range, places: int, device: torch.device) -> Int[Tensor, "P 1 T"]:
+def _counters(seed: int, pairs: range, positions: int, device: torch.device) -> Int[Tensor, "P 1 T"]:
     """Where in the stream of numbers that a text draws from those of each word begin."""
     with torch.inference_mode(False):
-        pair, place = (torch.arange(count, device=device) for count in (pairs.stop, places))
-        return ((pair[pairs.start :, None] << 40) + (place << 20) + mixed(torch.tensor(seed, device=device)))[:, None]
+        pair, position = (torch.arange(count, device=device) for count in (pairs.stop, positions))
+        start = mixed(torch.tensor(seed, device=device))
+        return ((pair[pairs.start :, None] << 40) + (position << 20) + start)[:, None]

@@ -217,6 +217,6 @@ def _between(ends: Float[Tensor, "P 2 *T"], within: Float[Tensor, "P _ *T"]) -> 
 @lru_cache
 def lobatto(nodes: int) -> tuple[Float[Tensor, " N"], Float[Tensor, " N"]]:
     """Where on the way from 0 to 1 the nodes of Gauss and Lobatto lie, both ends among them, and their weights."""
-    places = np.concatenate([[-1.0], roots_jacobi(nodes - 2, 1, 1)[0], [1.0]])
-    weights = 1 / (nodes * (nodes - 1) * eval_legendre(nodes - 1, places) ** 2)
-    return torch.from_numpy((places + 1) / 2), torch.from_numpy(weights)
+    positions = np.concatenate([[-1.0], roots_jacobi(nodes - 2, 1, 1)[0], [1.0]])
+    weights = 1 / (nodes * (nodes - 1) * eval_legendre(nodes - 1, positions) ** 2)
+    return torch.from_numpy((positions + 1) / 2), torch.from_numpy(weights)

@@ -19,9 +19,9 @@ class Random:
     seed: int = 0
 
     def __call__(self, model: Model, batch: Batch, target: Int[Tensor, " B"]) -> Float[Tensor, "B T"]:
-        places = torch.arange(batch.ids.shape[1], device=batch.ids.device)
+        positions = torch.arange(batch.ids.shape[1], device=batch.ids.device)
         text = mixed(text_numbers(batch)[:, None] + self.seed)
-        bits = mixed(text + mixed(places + 1)) & ((1 << 24) - 1)
+        bits = mixed(text + mixed(positions + 1)) & ((1 << 24) - 1)
         return (bits + 1).float() / (1 << 24) * batch.mask
 
 
@@ -32,7 +32,7 @@ def text_numbers(batch: Batch) -> Int[Tensor, " B"]:
 
 @lru_cache(maxsize=256)
 def _places(count: int, device: torch.device) -> Int[Tensor, " T"]:
-    """A number for each place of a text."""
+    """A number for each position of a text."""
     with torch.inference_mode(False):
         return mixed(torch.arange(1, count + 1, device=device))
 

@@ -101,12 +101,12 @@ def _cut_values(model: Model, batch: Batch, kept: Sets, decision: Int[Tensor, " 
     """The probability of the decision when a token of a set is cut too; -1 if there is none, it changes or is known."""
     example, number = kept.any(-1).nonzero(as_tuple=True)
     sets = kept[example, number]
-    places = left(sets)[:, : int(sets.sum(-1).max())]
-    answers = removed_probabilities(model, gathered(batch, example, places, sets))
-    chosen = decision[example, None, None].expand(*places.shape, 1)
+    positions = left(sets)[:, : int(sets.sum(-1).max())]
+    answers = removed_probabilities(model, gathered(batch, example, positions, sets))
+    chosen = decision[example, None, None].expand(*positions.shape, 1)
     same = answers.argmax(-1, keepdim=True) == chosen
     values = answers.new_full(kept.shape, -1.0)
-    values[example[:, None], number[:, None], places] = answers.gather(2, chosen).where(same, -1.0).squeeze(2)
+    values[example[:, None], number[:, None], positions] = answers.gather(2, chosen).where(same, -1.0).squeeze(2)
     return values.where(kept & ~_repeated(kept), -1.0)
 
 
@@ -120,8 +120,8 @@ def _best(kept: Sets, values: Float[Tensor, "B K T"]) -> Sets:
 
 def _reduced(before: Sets, cuts: Sets) -> Reduced:
     """The sets after each possible cut; where there is none, the set before."""
-    example, number, place = cuts.nonzero(as_tuple=True)
-    sets = before[example, number].scatter(1, place[:, None], False)
+    example, number, position = cuts.nonzero(as_tuple=True)
+    sets = before[example, number].scatter(1, position[:, None], False)
     whole = (~cuts.any(-1).any(-1)).nonzero()[:, 0]
     example, sets = torch.cat([example, whole]), torch.cat([sets, before[whole, 0]])
     count = example.bincount(minlength=len(cuts))

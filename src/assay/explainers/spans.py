@@ -59,12 +59,12 @@ class SentenceOcclusion:
 
 
 def every_span(batch: Batch, longest: int) -> Int[Tensor, "N 3"]:
-    """Example, start and stop (the place behind the last token) of each span of 1 to `longest` tokens."""
+    """Example, start and stop (the position behind the last token) of each span of 1 to `longest` tokens."""
     if longest < 1:
         raise AssayError("Spans have at least one token: choose a longest span from 1.")
     sizes = torch.arange(1, min(longest, batch.ids.shape[1]) + 1, device=batch.ids.device)
-    places = torch.arange(batch.ids.shape[1], device=batch.ids.device)
-    inside = places[:, None] + sizes <= batch.lengths[:, None, None]  # [B, T, L]
+    positions = torch.arange(batch.ids.shape[1], device=batch.ids.device)
+    inside = positions[:, None] + sizes <= batch.lengths[:, None, None]  # [B, T, L]
     example, start, size = inside.nonzero(as_tuple=True)
     return torch.stack([example, start, start + sizes[size]], dim=-1)
 
@@ -82,8 +82,8 @@ def span_drops(
 ) -> Float[Tensor, " N"]:
     """p(class | text) − p(class | text without the span) for each span: its example, its start and its stop."""
     example, start, stop = spans.unbind(-1)
-    places = torch.arange(batch.ids.shape[1], device=spans.device)
-    outside = (places < start[:, None]) | (places >= stop[:, None])
+    positions = torch.arange(batch.ids.shape[1], device=spans.device)
+    outside = (positions < start[:, None]) | (positions >= stop[:, None])
     return _drops(model, batch, target, (example, outside), removal)
 
 

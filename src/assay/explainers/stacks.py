@@ -1,4 +1,4 @@
-"""What a stack of self-attention shows at the place that a classifier reads: weights, their gradients, their values."""
+"""Self-attention at the position that the classifier reads: weights, their gradients, weighted values."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from assay.errors import AssayError
+from assay.explainers.layer_positions import layered, read_through, to_positions, to_tokens
 from assay.explainers.needs import demand
-from assay.explainers.places import around, inside, layered, read
 from assay.explainers.values import weighted_values
 from assay.models.stages import recorded
 from assay.types import Batch, Model, StackedModel, at_least_float32
@@ -32,11 +32,11 @@ def read_weights(model: Model, batch: Batch, layer: int | None, head: int | None
     missing = head is not None and head >= heads
     demand(f"a layer of the model has heads 0 to {heads - 1}, and no head {head}" if missing else None)
     shown = weights.mean(1) if head is None else weights[:, head]
-    return inside(read(around(above, model, batch), shown), model, batch)
+    return to_tokens(read_through(to_positions(above, model, batch), shown), model, batch)
 
 
 def column_gradients(model: Model, batch: Batch, target: Target, times: bool) -> Scores:
-    """The sums over layers, heads and places that attend of ∂p/∂α, each weight free, or `times` the weight itself.
+    """The sums over layers, heads and positions that attend of ∂p/∂α, each weight free, or `times` the weight itself.
 
     Weights of 0 have no part: a model that reads from left to right never attends to what comes later.
     """
@@ -46,7 +46,7 @@ def column_gradients(model: Model, batch: Batch, target: Target, times: bool) ->
         gradients = torch.autograd.grad(chosen(output.logits, target), weights)
     factors = [weight.detach() if times else weight > 0 for weight in weights]
     parts = [gradient * factor for gradient, factor in zip(gradients, factors, strict=True)]
-    return inside(torch.stack([at_least_float32(part).sum((1, 2)) for part in parts]).sum(0), model, batch)
+    return to_tokens(torch.stack([at_least_float32(part).sum((1, 2)) for part in parts]).sum(0), model, batch)
 
 
 @torch.no_grad()
@@ -54,8 +54,8 @@ def read_values(model: Model, batch: Batch, layer: int | None) -> Scores:
     """The norms of the weighted values of a layer, by default the last, where it is read."""
     assert isinstance(model, StackedModel)
     output, stages = recorded(model, batch)
-    above = around(at_least_float32(output.attention[-1]), model, batch)
-    return inside(read(above, weighted_values(stages[-1 if layer is None else layer])), model, batch)
+    above = to_positions(at_least_float32(output.attention[-1]), model, batch)
+    return to_tokens(read_through(above, weighted_values(stages[-1 if layer is None else layer])), model, batch)
 
 
 def chosen(

@@ -114,7 +114,7 @@ def _body(network: Body, batch: Batch) -> Read:
     given = network.sequence(network.embed(batch), batch)
     with _noted(_linears(network), inputs=True) as maps:
         answer, _ = network.read(given, output_hidden_states=True)
-    words = given.places >= 0
+    words = given.token_index >= 0
     inner = [each.to(given.embeddings.dtype) for each in answer.hidden_states]
     found = {EMBEDDING: _mean(given.embeddings, words)}
     found |= {LAYER.format(place): _mean(each, words) for place, each in enumerate(inner[1:])}

@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from assay.errors import AssayError
-from assay.types import Edit, PlacedEdit
+from assay.types import Edit, LayerwiseEdit
 
 
 def uniform(weights: Float[Tensor, "B *Q T"], mask: Bool[Tensor, "B T"]) -> Float[Tensor, "B *Q T"]:
@@ -29,8 +29,8 @@ class Permute:
     def __call__(self, weights: Float[Tensor, "B *Q T"], mask: Bool[Tensor, "B T"]) -> Float[Tensor, "B *Q T"]:
         real = _beside(mask, weights)
         order = self._keys(weights).masked_fill(~real, 2.0).argsort(-1)
-        places = _beside(mask.logical_not().to(torch.uint8).argsort(dim=-1, stable=True), weights)
-        shuffled = torch.zeros_like(weights).scatter(-1, places.expand_as(order), weights.gather(-1, order))
+        positions = _beside(mask.logical_not().to(torch.uint8).argsort(dim=-1, stable=True), weights)
+        shuffled = torch.zeros_like(weights).scatter(-1, positions.expand_as(order), weights.gather(-1, order))
         return shuffled.where(real, 0.0)
 
     def _keys(self, weights: Tensor) -> Tensor:
@@ -71,9 +71,9 @@ class Replace:
 
 @dataclass(frozen=True, eq=False)
 class Without:
-    """Some places taken out of the attention: they get no weight, and what is left adds up to 1 again.
+    """Some positions taken out of the attention: they get no weight, and what is left adds up to 1 again.
 
-    Where nothing is left, all weights are 0: that place reads nothing.
+    Where nothing is left, all weights are 0: that position reads nothing.
     """
 
     columns: Bool[Tensor, "B T"]
@@ -103,7 +103,7 @@ class Within:
     def at(self, layer: int) -> Edit | None:
         if self.layers is not None and layer not in self.layers:
             return None
-        inner = self.edit.at(layer) if isinstance(self.edit, PlacedEdit) else self.edit
+        inner = self.edit.at(layer) if isinstance(self.edit, LayerwiseEdit) else self.edit
         return inner if inner is None or self.heads is None else _InHeads(inner, tuple(self.heads))
 
     def __call__(self, weights: Float[Tensor, "B *Q T"], mask: Bool[Tensor, "B T"]) -> Float[Tensor, "B *Q T"]:
@@ -175,7 +175,7 @@ def _counted(numbers: Sequence[int]) -> None:
 def _beside(rows: Tensor, weights: Tensor) -> Tensor:
     """`rows` with as many axes as `weights`; the missing ones stand after the first.
 
-    Where each place of a text is a row of the weights, what is given for texts is given to each of their places.
+    Where each position of a text is a row of the weights, what is given for texts is given to each of their positions.
     """
     if len(rows) != len(weights) and len(rows) > 0:
         rows = _of_queries(rows, len(weights) // len(rows))
@@ -183,7 +183,7 @@ def _beside(rows: Tensor, weights: Tensor) -> Tensor:
 
 
 def _of_queries(rows: Tensor, queries: int) -> Tensor:
-    """What is given for texts [B, T], their places [B, Q, T] or their heads too [B, H, Q, T], for each place alone."""
+    """Weights given per text [B, T], per query [B, Q, T] or per head [B, H, Q, T], as one row per query."""
     if rows.ndim == 2:
         return rows.repeat_interleave(queries, 0)
     return rows.expand(*rows.shape[:-2], queries, -1).movedim(-2, 1).flatten(0, 1)

@@ -105,7 +105,7 @@ class StackSearch:
 def limit(stack: Stack) -> Float[Tensor, " B"]:
     """The most that the mean divergence can be, whatever the answer: all weight where the least was.
 
-    The divergence is convex in the other weights, so it is largest with all of them on one place.
+    The divergence is convex in the other weights, so it is largest with all of them on one position.
     """
     pairs = zip(stack.weights, stack.allowed, strict=True)
     least = [at_least_float32(layer).masked_fill(~allowed[:, None], torch.inf).amin(-1) for layer, allowed in pairs]

@@ -121,8 +121,8 @@ def _among(
     ordered = np.sort(falling, -1)
     border = np.take_along_axis(ordered, np.minimum(size, values.shape[1]).astype(np.int64)[:, None] - 1, -1)
     above, level = mask & (falling < border), mask & (falling == border)
-    places = size - above.sum(-1)
-    return np.asarray(above + level * (places / np.maximum(level.sum(-1), 1))[:, None])
+    positions = size - above.sum(-1)
+    return np.asarray(above + level * (positions / np.maximum(level.sum(-1), 1))[:, None])
 
 
 def _ranks(values: Float[np.ndarray, "B T"], mask: Bool[np.ndarray, "B T"]) -> Int[np.ndarray, "B T"]:
@@ -138,12 +138,12 @@ def _runs(values: Float[np.ndarray, "B T"]) -> tuple[Int[np.ndarray, "B T"], Int
     order = values.argsort(-1)
     ordered = np.take_along_axis(values, order, -1)
     lower, upper = ordered[:, :-1], ordered[:, 1:]
-    places = np.zeros(values.shape, dtype=np.int64)
+    positions = np.zeros(values.shape, dtype=np.int64)
     with np.errstate(invalid="ignore"):  # of two infinities
         gap = upper - lower
     begins = ~(np.isfinite(gap) & (gap <= TIED * np.minimum(np.abs(lower), np.abs(upper)))) & (upper != lower)
-    places[:, 1:] = np.where(begins, np.arange(1, values.shape[1]), 0)
-    return order, np.maximum.accumulate(places, axis=-1)
+    positions[:, 1:] = np.where(begins, np.arange(1, values.shape[1]), 0)
+    return order, np.maximum.accumulate(positions, axis=-1)
 
 
 def _dense(ordered: Int[np.ndarray, "B T"]) -> Int[np.ndarray, "B T"]:
@@ -175,9 +175,9 @@ def _inversions(values: Int[np.ndarray, "B T"]) -> Int[np.ndarray, " B"]:
         blocks = blocks.reshape(rows, width // (2 * half), 2 * half)
         blocks[:, :, half:] += 1
         blocks.sort(axis=-1, kind="stable")  # linear on two sorted halves
-        right, place = blocks & 1, np.arange(2 * half)
-        # each inversion moves an element of the right half one place down
-        total += place[half:].sum() * blocks.shape[1] - right.sum(1) @ place
+        right, position = blocks & 1, np.arange(2 * half)
+        # each inversion moves an element of the right half one position down
+        total += position[half:].sum() * blocks.shape[1] - right.sum(1) @ position
         blocks -= right
         half *= 2
     return total

@@ -59,8 +59,8 @@ def by_example(examples: Int[np.ndarray, " n"], gaps: Float[np.ndarray, " n"]) -
     counts: the same text twice is not two texts.
     """
     known = ~np.isnan(gaps)
-    _, places, times = np.unique(examples[known], return_inverse=True, return_counts=True)
-    means = np.bincount(places, weights=gaps[known], minlength=len(times)) / times
+    _, indices, times = np.unique(examples[known], return_inverse=True, return_counts=True)
+    means = np.bincount(indices, weights=gaps[known], minlength=len(times)) / times
     return paired(means, np.zeros_like(means))
 
 
@@ -99,9 +99,9 @@ def holm(values: Sequence[float]) -> list[float]:
     Holm (1979): the smallest counts as often as there are values, the next once less, and none below one before it.
     """
     adjusted, reached = [0.0] * len(values), 0.0
-    for rank, place in enumerate(sorted(range(len(values)), key=lambda place: values[place])):
-        reached = max(reached, min(1.0, (len(values) - rank) * values[place]))
-        adjusted[place] = reached
+    for rank, index in enumerate(sorted(range(len(values)), key=lambda index: values[index])):
+        reached = max(reached, min(1.0, (len(values) - rank) * values[index]))
+        adjusted[index] = reached
     return adjusted
 
 

@@ -43,11 +43,11 @@ class Decoder:
         (2003), equation 3.
         """
         known = self.known(words)
-        places = np.searchsorted(self.words, words[known])
+        indices = np.searchsorted(self.words, words[known])
         bits = np.full(len(words), np.nan)
-        told = self.log2(states[known].astype(np.float64))[np.arange(len(places)), places]
+        told = self.log2(states[known].astype(np.float64))[np.arange(len(indices)), indices]
         with np.errstate(divide="ignore"):
-            bits[known] = told - np.log2(self.rates[places])
+            bits[known] = told - np.log2(self.rates[indices])
         return bits
 
     def rated(self, words: Tokens, weights: Values | None = None) -> Decoder:
@@ -85,11 +85,11 @@ class Words:
 
 def _gaussians(states: States, words: Tokens, shrinkage: float) -> Decoder:
     """Linear discriminant analysis with the rates of the words as priors."""
-    names, places, counts = np.unique(words, return_inverse=True, return_counts=True)
+    names, indices, counts = np.unique(words, return_inverse=True, return_counts=True)
     means = np.zeros((len(names), states.shape[1]))
-    np.add.at(means, places, states)
+    np.add.at(means, indices, states)
     means /= counts[:, None]
-    inner = states - means[places]
+    inner = states - means[indices]
     size = states.shape[1]
     covariance = inner.T @ inner / len(states)
     spread = np.trace(covariance) / size

@@ -59,17 +59,17 @@ def precision_at_truth(
     last = np.arange(1, scores.shape[1] + 1) == size[:, None]
     border = np.sort(falling, axis=-1).max(-1, keepdims=True, initial=-np.inf, where=last)
     above, level = mask & (falling < border), mask & (falling == border)
-    places = size - above.sum(-1)
+    positions = size - above.sum(-1)
     chance = (level & truth).sum(-1) / np.maximum(level.sum(-1), 1)
-    return _share((above & truth).sum(-1) + places * chance, truth, scores, mask)
+    return _share((above & truth).sum(-1) + positions * chance, truth, scores, mask)
 
 
 def _last_of_run(ordered: Float[np.ndarray, "B T"]) -> Int[np.ndarray, "B T"]:
-    """For each element of a sorted row, the place of the last one that equals it."""
-    places = np.broadcast_to(np.arange(ordered.shape[1]), ordered.shape)
+    """For each element of a sorted row, the position of the last one that equals it."""
+    positions = np.broadcast_to(np.arange(ordered.shape[1]), ordered.shape)
     ends = np.ones(ordered.shape, dtype=bool)
     ends[:, :-1] = ordered[:, 1:] != ordered[:, :-1]
-    last = np.where(ends, places, ordered.shape[1])
+    last = np.where(ends, positions, ordered.shape[1])
     return np.minimum.accumulate(last[:, ::-1], axis=-1)[:, ::-1]
 
 

@@ -72,6 +72,6 @@ def _short(values: Float[np.ndarray, "n k"]) -> tuple[Float[np.ndarray, "m 1+k"]
     _, first, own = np.unique(number, return_index=True, return_inverse=True)
     many = np.flatnonzero(np.bincount(own, minlength=len(first)) > rows.shape[1])
     alone = ~np.isin(own, many)
-    shorter = [np.linalg.qr(rows[own == place], mode="r") for place in many]
+    shorter = [np.linalg.qr(rows[own == index], mode="r") for index in many]
     patterns = np.repeat(present[first[many]], rows.shape[1], axis=0)
     return np.concatenate([rows[alone], *shorter]), np.concatenate([present[alone], patterns])

@@ -84,7 +84,7 @@ def _score(more: Int[np.ndarray, " k"], less: Int[np.ndarray, " k"], n: Int[np.n
 
 
 def _before(reached: Callable[[Ends], Float[np.ndarray, " k"]], low: Ends, high: Ends) -> Ends:
-    """The last place before something is reached, for each column between its two places; else the second place."""
+    """Bisection per column: the last value between `low` and `high` at which `reached` is still false, else `high`."""
     for _ in range(HALVINGS):
         middle = (low + high) / 2
         there = reached(middle)

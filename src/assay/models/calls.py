@@ -20,15 +20,15 @@ class Call:
     """What a layer was given and returned, and what each linear map within it was given."""
 
     block: nn.Module
-    places: tuple[Any, ...]
+    arguments: tuple[Any, ...]
     names: dict[str, Any]
     states: Float[Tensor, "B S M"]
     inputs: Inputs
 
     def again(self, rows: Int[Tensor, " N"]) -> Float[Tensor, "N S M"]:
         """What the layer returns for these texts of the batch."""
-        places, names = _of_rows((self.places, self.names), rows, len(self.states))
-        return _states(self.block(*places, **names))
+        arguments, names = _of_rows((self.arguments, self.names), rows, len(self.states))
+        return _states(self.block(*arguments, **names))
 
 
 @dataclass

@@ -11,7 +11,7 @@ import torch
 from safetensors import safe_open
 from torch import Tensor, nn
 
-from assay.errors import AssayError, Damaged, told
+from assay.errors import AssayError, Damaged, library_errors
 from assay.models.tensors import digest, save
 
 
@@ -32,14 +32,14 @@ class Checkpoint:
         """Writes the current and the best weights, the optimiser's moments and the state of training."""
         tensors = {f"network.{name}": tensor for name, tensor in network.state_dict().items()}
         tensors |= {f"best.{name}": tensor for name, tensor in best.items()}
-        for place, values in optimiser.state_dict()["state"].items():
-            tensors |= {f"optimiser.{place}.{name}": value for name, value in values.items()}
+        for index, values in optimiser.state_dict()["state"].items():
+            tensors |= {f"optimiser.{index}.{name}": value for name, value in values.items()}
         header = {"state": json.dumps(state), "identity": json.dumps(self.identity)}
         save(tensors, self.path, header | {"sha256": _digest(header, tensors)})
 
     def restore(self, network: nn.Module, optimiser: torch.optim.Optimizer) -> tuple[dict[str, Any], dict[str, Tensor]]:
         """Puts network and optimiser where they were, and returns the state of training and the best weights."""
-        with told(self._damaged, Damaged):
+        with library_errors(self._damaged, Damaged):
             identity, state, tensors = self._read()
         if identity != json.loads(json.dumps(self.identity)):
             raise AssayError(
@@ -49,8 +49,8 @@ class Checkpoint:
         network.load_state_dict(under(tensors, "network"))
         moments: dict[int, dict[str, Tensor]] = {}
         for name, tensor in under(tensors, "optimiser").items():
-            place, key = name.split(".")
-            moments.setdefault(int(place), {})[key] = tensor
+            index, key = name.split(".")
+            moments.setdefault(int(index), {})[key] = tensor
         optimiser.load_state_dict({"state": moments, "param_groups": optimiser.state_dict()["param_groups"]})
         return state, under(tensors, "best")
 

@@ -36,9 +36,9 @@ class Recurrent(nn.Module):
 
 
 def mirrored(mask: Mask) -> Int[Tensor, "B T"]:
-    """The places that turn each text around and leave its padding where it is."""
-    places = torch.arange(mask.shape[1], device=mask.device)
-    return torch.where(mask, mask.sum(-1, keepdim=True) - 1 - places, places)
+    """The indices that turn each text around and leave its padding where it is."""
+    indices = torch.arange(mask.shape[1], device=mask.device)
+    return torch.where(mask, mask.sum(-1, keepdim=True) - 1 - indices, indices)
 
 
 def reordered(rows: Float[Tensor, "B T S"], order: Int[Tensor, "B T"]) -> Float[Tensor, "B T S"]:

@@ -20,7 +20,7 @@ from assay.types import Batch, attended
 
 BANDS = {"cpu": (16, 2), "cuda": (64, 8)}
 """Sentences up to the first length are read together, and so are those up to so many times as long, and so on. A GPU
-takes as long as there are places to read, so it has fewer bands."""
+takes as long as there are positions to read, so it has fewer bands."""
 
 
 @dataclass(frozen=True)
@@ -28,9 +28,9 @@ class Layout:
     """Where the tokens of a batch stand when each of its R sentences is a row of at most W words."""
 
     example: Int[Tensor, " K"]  # of each real token: its example, ...
-    token: Int[Tensor, " K"]  # ... its place in the text, ...
+    token: Int[Tensor, " K"]  # ... its position in the text, ...
     row: Int[Tensor, " K"]  # ... the row of its sentence, ...
-    place: Int[Tensor, " K"]  # ... and its place there
+    position: Int[Tensor, " K"]  # ... and its position there
     mask: Bool[Tensor, "R W"]
 
     @classmethod
@@ -40,9 +40,9 @@ class Layout:
         first = _firsts(batch)[example, token]
         row = first.long().cumsum(0) - 1
         count = torch.bincount(row)
-        place = torch.arange(len(row), device=row.device) - (count.cumsum(0) - count)[row]
+        position = torch.arange(len(row), device=row.device) - (count.cumsum(0) - count)[row]
         longest = int(count.max()) if len(count) else 0
-        return cls(example, token, row, place, torch.arange(longest, device=row.device) < count[:, None])
+        return cls(example, token, row, position, torch.arange(longest, device=row.device) < count[:, None])
 
     def bands(self) -> Iterator[tuple[Int[Tensor, " r"], int]]:
         """Rows of like length and the longest of each: few sentences are as long as the longest."""
@@ -55,7 +55,8 @@ class Layout:
 
     def rows(self, x: Float[Tensor, "B T D"]) -> Float[Tensor, "R W D"]:
         """What belongs to the tokens, a sentence a row."""
-        return x.new_zeros(*self.mask.shape, x.shape[-1]).index_put((self.row, self.place), x[self.example, self.token])
+        rows = x.new_zeros(*self.mask.shape, x.shape[-1])
+        return rows.index_put((self.row, self.position), x[self.example, self.token])
 
 
 def _firsts(batch: Batch) -> Bool[Tensor, "B T"]:
@@ -126,7 +127,7 @@ class Hierarchical(Network):
         for band, longest in layout.bands():
             read = self.word_encoder(rows[band, :longest], layout.mask[band, :longest])
             found = found.index_put((band,), F.pad(read, (0, 0, 0, rows.shape[1] - longest)))
-        there = found[layout.row, layout.place]
+        there = found[layout.row, layout.position]
         return found.new_zeros(*batch.ids.shape, found.shape[-1]).index_put((layout.example, layout.token), there)
 
     def _pooled(self, x: Float[Tensor, "B T D"], layout: Layout) -> tuple[Float[Tensor, "R M"], Float[Tensor, "R W"]]:
@@ -143,5 +144,5 @@ class Hierarchical(Network):
 
     def _apart(self, weights: Float[Tensor, "R W"], layout: Layout, batch: Batch) -> Float[Tensor, "B T"]:
         """What belongs to the words of sentences, a text a row."""
-        there = weights[layout.row, layout.place]
+        there = weights[layout.row, layout.position]
         return weights.new_zeros(batch.ids.shape).index_put((layout.example, layout.token), there)

@@ -125,7 +125,7 @@ class Network(TextModel):
         """As the call, with the weights of each layer of the encoder before those that pool."""
         return self._read(x, batch, None, [])
 
-    def places(self, batch: Batch) -> Int[Tensor, "B S"]:
+    def token_index(self, batch: Batch) -> Int[Tensor, "B S"]:
         tokens = torch.arange(batch.ids.shape[1], device=batch.ids.device).where(batch.mask, -1)
         return F.pad(tokens, (1, 1), value=-1) if self.architecture.markers else tokens
 
@@ -158,10 +158,10 @@ class Network(TextModel):
         """The embeddings with the start marker before and the end marker after each text, and their mask."""
         start, end = (self.embedding.weight[SPECIAL.index(name)] for name in (START, END))
         rows, tokens, size = x.shape
-        places = torch.arange(tokens + 2, device=x.device)
+        positions = torch.arange(tokens + 2, device=x.device)
         last = mask.sum(-1, keepdim=True) + 1
         longer = torch.cat([start.expand(rows, 1, size), x, x.new_zeros(rows, 1, size)], dim=1)
-        return torch.where((places == last)[..., None], end, longer), places <= last
+        return torch.where((positions == last)[..., None], end, longer), positions <= last
 
     def encoded(
         self, encoder: Encoder, x: Float[Tensor, "B T D"], mask: Bool[Tensor, "B T"], below: list[Tensor] | None

@@ -56,19 +56,19 @@ def train_all(
     """
     waiting = [name for name in variants if folder is None or not (folder / name / store.CARD).exists()]
     workers = worker_count(len(waiting), device)
-    with tempfile.TemporaryDirectory() if folder is None and workers > 1 else nullcontext(folder) as found:
-        place = None if found is None else Path(found)
+    with tempfile.TemporaryDirectory() if folder is None and workers > 1 else nullcontext(folder) as scratch:
+        root = None if scratch is None else Path(scratch)
 
         def one(name: str) -> Trained:
-            own = None if place is None else place / name
+            own = None if root is None else root / name
             return train(corpus, variants[name].recipe, own, device, variants[name].objective)
 
         models = {name: one(name) for name in variants if name not in waiting}
-        if place is None or workers == 1:
+        if root is None or workers == 1:
             models |= _in_turn(waiting, one)
             return {name: models[name] for name in variants}
         jobs = {
-            name: WorkerJob(corpus, each.recipe, place / name, device, each.objective, torch.get_num_threads())
+            name: WorkerJob(corpus, each.recipe, root / name, device, each.objective, torch.get_num_threads())
             for name, each in variants.items()
             if name in waiting
         }
@@ -125,28 +125,28 @@ class WorkerPool:
 
     def do(self, name: str, job: WorkerJob) -> None:
         """Runs one job in a new process, which reads it from a folder and stops when its standard input is closed."""
-        with tempfile.TemporaryDirectory() as place:
-            job.write(Path(place))
-            status, said = self._done(place)
+        with tempfile.TemporaryDirectory() as folder:
+            job.write(Path(folder))
+            status, output = self._run(folder)
         if status != 0 and not self.stopped:
-            raise _fault(name, status, said)
+            raise _fault(name, status, output)
 
-    def _done(self, place: str) -> tuple[int, str]:
+    def _run(self, folder: str) -> tuple[int, str]:
         with self.lock:
             if self.stopped:
                 return 0, ""
             paths = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
             process = subprocess.Popen(
-                [*WORK, place], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=paths, start_new_session=True
+                [*WORK, folder], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=paths, start_new_session=True
             )
             self.processes.append(process)
         assert process.stdin is not None and process.stdout is not None
-        said = process.stdout.read().decode()
+        output = process.stdout.read().decode()
         status = process.wait()
         process.stdout.close()
         with suppress(BrokenPipeError):
             process.stdin.close()
-        return status, said
+        return status, output
 
     def stop(self) -> None:
         """Terminates all running workers; checkpoints stay."""
@@ -157,11 +157,11 @@ class WorkerPool:
                 process.terminate()
 
 
-def _fault(name: str, status: int, said: str) -> Exception:
+def _fault(name: str, status: int, output: str) -> Exception:
     if status == REFUSED:
-        return AssayError(said)
-    if said:
-        return RuntimeError(f"The training of {name!r} failed:\n{said}")
+        return AssayError(output)
+    if output:
+        return RuntimeError(f"The training of {name!r} failed:\n{output}")
     return AssayError(
         f"The training of {name!r} was ended from outside (status {status}), perhaps for want of memory; "
         f"set {WORKERS} to a lower number, and try again."
@@ -185,8 +185,8 @@ def work() -> None:
         _end(1, traceback.format_exc())
 
 
-def _end(status: int, said: str) -> None:
-    sys.stdout.buffer.write(said.encode())
+def _end(status: int, output: str) -> None:
+    sys.stdout.buffer.write(output.encode())
     sys.stdout.flush()
     sys.exit(status)
 

@@ -17,11 +17,11 @@ EVALUATION_TOKENS = {"cpu": 16_384, "cuda": 32_768}  # read at once, whatever th
 
 
 def groups(network: TextModel, rows: Sequence[Tokenised]) -> Iterator[tuple[Int[np.ndarray, " n"], Batch]]:
-    """Batches of like length on the network's device, and the places of their rows."""
+    """Batches of like length on the network's device, and the indices of their rows."""
     device = network.device
     lengths = np.array([len(row.ids) for row in rows])
     for group in by_tokens(lengths, EVALUATION_TOKENS.get(device.type, 16_384)):
-        yield np.asarray(group), collate([rows[place] for place in group], network.classes).to(device)
+        yield np.asarray(group), collate([rows[index] for index in group], network.classes).to(device)
 
 
 @torch.no_grad()

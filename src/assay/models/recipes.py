@@ -88,11 +88,11 @@ def learnable(
 
 def label_objective(tokeniser: Tokeniser, options: Training) -> Labels:
     """The right class, without attention to the words that it is kept away from."""
-    places = {word: place for place, word in enumerate(tokeniser.vocabulary)}
+    ids = {word: index for index, word in enumerate(tokeniser.vocabulary)}
     named = [word.lower() if tokeniser.options.lowercase else word for word in options.avoid]
-    if lacking := [word for word in named if word not in places]:
+    if lacking := [word for word in named if word not in ids]:
         raise AssayError(f"The model does not know the word {lacking[0]!r}, so its attention cannot avoid it.")
-    return Labels(tuple(places[word] for word in named))
+    return Labels(tuple(ids[word] for word in named))
 
 
 def suited(recipe: Recipe, corpus: Corpus) -> Recipe:

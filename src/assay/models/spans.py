@@ -98,23 +98,23 @@ class Spans(WordNetwork):
         Where a text has fewer spans than asked for, the others have no weight.
         """
         weights = self.spans(self.states(self.embed(batch), batch)).flatten(1)
-        most, place = weights.topk(min(count, weights.shape[1]), dim=-1)
-        first = place // self.architecture.longest_span
-        return first, first + place % self.architecture.longest_span, most
+        most, position = weights.topk(min(count, weights.shape[1]), dim=-1)
+        first = position // self.architecture.longest_span
+        return first, first + position % self.architecture.longest_span, most
 
 
 def inside(mask: Bool[Tensor, "B T"], longest: int) -> Bool[Tensor, "B T L"]:
-    """Which spans of 1, 2, … words that begin at each place have words only; padding stands at the end."""
+    """Which spans of 1, 2, … words that begin at each position have words only; padding stands at the end."""
     return mask[..., None] & _ahead(mask[..., None], longest).squeeze(-1)
 
 
 def _ahead(rows: Tensor, longest: int) -> Tensor:
-    """[B, T, L, M]: beside each place, what stands 0, 1, … places further on; nothing beyond the text."""
+    """[B, T, L, M]: beside each position, what stands 0, 1, … positions further on; nothing beyond the text."""
     return F.pad(rows, (0, 0, 0, longest - 1)).unfold(1, longest, 1).mT
 
 
 def _behind(parts: Float[Tensor, "B T L M"]) -> Float[Tensor, "B T M"]:
-    """For each place the sum of what places 0, 1, … further back have for it."""
+    """For each position the sum of what positions 0, 1, … further back have for it."""
     tokens, longest = parts.shape[1:3]
     return sum(  # type: ignore[return-value]
         F.pad(parts[:, : tokens - back, back], (0, 0, back, 0)) for back in range(min(longest, tokens))

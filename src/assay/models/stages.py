@@ -39,7 +39,7 @@ class Stage:
     merge: nn.Module | None  # the linear map of what the heads add up, side by side, where there is one
 
     def merged(self) -> Float[Tensor, "B H S M"]:
-        """What each head makes of the value of each place: the merging map, without its bias, of that value alone."""
+        """The output projection, without its bias, of the value of each position alone, per head."""
         assert self.merge is not None
         heads, size = self.values.shape[1], self.values.shape[-1]
         own = torch.eye(heads).to(self.values)[:, None, :, None]

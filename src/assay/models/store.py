@@ -12,7 +12,7 @@ from safetensors import safe_open
 from safetensors.torch import load_file
 
 from assay.data.text import TextOptions, Tokeniser
-from assay.errors import AssayError, Damaged, told
+from assay.errors import AssayError, Damaged, library_errors
 from assay.files import write_text
 from assay.models import tensors
 from assay.models.architecture import Architecture
@@ -66,7 +66,7 @@ def load(folder: Path, device: torch.device | str = "cpu") -> Trained:
     if not (folder / CARD).is_file():
         raise AssayError(f"{folder} is not a model folder: it has no {CARD}; train one with 'assay train'.")
     advice = "train it again or copy it anew"
-    with told(lambda reason: f"The model folder {folder} is damaged ({reason}); {advice}.", Damaged):
+    with library_errors(lambda reason: f"The model folder {folder} is damaged ({reason}); {advice}.", Damaged):
         card = json.loads((folder / CARD).read_text(encoding="utf-8"))
         tokeniser = Tokeniser.from_json((folder / TOKENISER).read_text(encoding="utf-8"), TextOptions(**card["text"]))
         sizes = Architecture(**card["architecture"]), len(tokeniser.vocabulary), len(card["classes"])

@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from assay.types import Edit, PlacedEdit
+from assay.types import Edit, LayerwiseEdit
 
 
 class SyncedEdit:
@@ -50,7 +50,7 @@ class SyncedEdit:
 
     def for_part(self, part: int, edit: Edit) -> PartEdit:
         """The edit to be passed to the model that computes this part."""
-        if isinstance(edit, PlacedEdit):
+        if isinstance(edit, LayerwiseEdit):
             return PartEditByLayer(self, part, edit)
         return PartEdit(self, part, edit)
 
@@ -71,7 +71,7 @@ class PartEdit:
 class PartEditByLayer(PartEdit):
     """The same for an edit that differs from layer to layer."""
 
-    edit: PlacedEdit
+    edit: LayerwiseEdit
 
     @property
     def depth(self) -> int:

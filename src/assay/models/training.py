@@ -65,7 +65,7 @@ def fit(
             network.train()
             loss = 0.0
             for done, group in enumerate(groups, start=1):
-                loss += step([train[place] for place in group])
+                loss += step([train[index] for index in group])
                 shown.update(task, advance=1, status=f"loss {loss / done:.3f}")
             score, dev_loss = objective.judged(network, dev)
             state = _advanced(state, loss / len(groups), score, dev_loss)
@@ -127,11 +127,11 @@ def stepper(
         loss = 0.0
         lengths = np.array([len(row.ids) for row in rows])
         for group in by_tokens(lengths, TRAINING_TOKENS.get(device.type, 8_192)):  # long texts in turn
-            places = sorted(group)
-            batch = collate([rows[place] for place in places], network.classes).to(device)
+            indices = sorted(group)
+            batch = collate([rows[index] for index in indices], network.classes).to(device)
             losses = objective.losses(network, batch, learning)
             if shares is not None:
-                losses = losses * shares[places].to(losses)
+                losses = losses * shares[indices].to(losses)
             part = (losses if weights is None else losses * weights[batch.labels]).sum() / total
             part.backward()  # type: ignore[no-untyped-call]
             loss += float(part.detach())

@@ -33,7 +33,7 @@ class WorkerJob:
     objective: Objective | None
     threads: int
 
-    def write(self, place: Path) -> None:
+    def write(self, folder: Path) -> None:
         """Writes all that decides the weights to a folder; evidence and test texts are left out."""
         stored = {
             "corpus": {"name": self.corpus.name, "classes": self.corpus.classes},
@@ -42,18 +42,18 @@ class WorkerJob:
             "recipe": asdict(self.recipe),
             "folder": str(self.folder.absolute()),
             "device": self.device,
-            "objective": None if self.objective is None else _objective_json(self.objective, place),
+            "objective": None if self.objective is None else _objective_json(self.objective, folder),
             "threads": self.threads,
         }
-        write_text(place / JOB_FILE, json.dumps(stored))
+        write_text(folder / JOB_FILE, json.dumps(stored))
 
     @classmethod
-    def read(cls, place: Path) -> WorkerJob:
+    def read(cls, folder: Path) -> WorkerJob:
         """Reads the job from a folder."""
-        stored = json.loads((place / JOB_FILE).read_text(encoding="utf-8"))
+        stored = json.loads((folder / JOB_FILE).read_text(encoding="utf-8"))
         train, dev = (tuple(map(_example, stored[split])) for split in ("train", "dev"))
         corpus = Corpus(stored["corpus"]["name"], tuple(stored["corpus"]["classes"]), train, dev, ())
-        objective = None if stored["objective"] is None else _objective(stored["objective"], place)
+        objective = None if stored["objective"] is None else _objective(stored["objective"], folder)
         return cls(
             corpus, Recipe.of(stored["recipe"]), Path(stored["folder"]), stored["device"], objective, stored["threads"]
         )
@@ -68,23 +68,23 @@ def _example(row: list[Any]) -> Example:
     return Example(text, label, query=query, candidates=None if candidates is None else tuple(candidates))
 
 
-def _objective_json(objective: Any, place: Path) -> dict[str, Any]:
+def _objective_json(objective: Any, folder: Path) -> dict[str, Any]:
     """An objective as JSON; the weights of its teacher go into a file beside it."""
     stored: dict[str, Any] = {"kind": type(objective).__name__}
     for each in fields(objective):
         value = getattr(objective, each.name)
         if isinstance(value, Network):
-            tensors.save(value.state_dict(), place / TEACHER)
+            tensors.save(value.state_dict(), folder / TEACHER)
             sizes = value.embedding.num_embeddings, value.decoder.out_features
             value = {"architecture": asdict(value.architecture), "sizes": sizes}
         stored[each.name] = value
     return stored
 
 
-def _objective(stored: dict[str, Any], place: Path) -> Objective:
+def _objective(stored: dict[str, Any], folder: Path) -> Objective:
     given: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in stored.items()}
     if (teacher := given.get("teacher")) is not None:
-        weights = load_file(place / TEACHER)
+        weights = load_file(folder / TEACHER)
         network = built(Architecture(**teacher["architecture"]), *teacher["sizes"])
         given["teacher"] = network.to(weights["decoder.weight"].dtype).eval()
         network.load_state_dict(weights)

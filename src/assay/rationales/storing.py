@@ -14,7 +14,7 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from assay.data.text import TextOptions, Tokeniser
-from assay.errors import AssayError, told
+from assay.errors import AssayError, library_errors
 from assay.files import write_text
 from assay.models import tensors
 from assay.models.architecture import Architecture
@@ -107,7 +107,9 @@ def load(folder: Path, device: torch.device | str = "cpu") -> Opened:
     """Reads the folder."""
     if not is_folder(folder):
         raise AssayError(f"{folder} holds no model that selects words; train one with 'assay rationalise'.")
-    with told(lambda reason: f"The model folder {folder} is damaged ({reason}); train it again or copy it anew."):
+    with library_errors(
+        lambda reason: f"The model folder {folder} is damaged ({reason}); train it again or copy it anew."
+    ):
         card = json.loads((folder / CARD).read_text(encoding="utf-8"))
         kind, weights = KINDS[card.get("kind", "game")], load_file(folder / WEIGHTS)
         if card.get("sha256") not in (None, tensors.digest(weights)):  # models of old have none

@@ -39,9 +39,9 @@ class Cohesion:
         start, stop = (
             batch.ids.new_tensor([getattr(each, end) for each in chosen])[:, None] for end in ("start", "stop")
         )
-        places = torch.arange(batch.ids.shape[1], device=batch.ids.device)
-        orders = scattered(batch, (places >= start) & (places < stop), self.shuffles, self.seed)
-        whole = places.expand(len(batch), 1, -1)
+        positions = torch.arange(batch.ids.shape[1], device=batch.ids.device)
+        orders = scattered(batch, (positions >= start) & (positions < stop), self.shuffles, self.seed)
+        whole = positions.expand(len(batch), 1, -1)
         answers = ordered_probabilities(model, batch, torch.cat([whole, orders], dim=1))
         found = answers.gather(2, target[:, None, None].expand(-1, answers.shape[1], 1))[..., 0].double().cpu().numpy()
         return cohesion(found[:, 0], found[:, 1:])
@@ -55,7 +55,7 @@ def strongest(tree: Tree) -> Phrase:
 
 
 def scattered(batch: Batch, phrase: Bool[Tensor, "B T"], count: int, seed: int = 0) -> Int[Tensor, "B N T"]:
-    """Random orders of each text, as places of words, in which all but those of the phrase keep their order.
+    """Random orders of each text, as positions of words, in which all but those of the phrase keep their order.
 
     Each such order is as likely as any other, as if the words were put back one by one, each anywhere.
     """
@@ -76,9 +76,9 @@ def ordered_probabilities(model: Model, batch: Batch, orders: Int[Tensor, "B N T
     longest = int((extents(batch).sum(-1) + asked(batch)).max())
     at_once = max(1, capacity(model, orders.device) // max(1, longest))
     parts = []
-    for rows, places in zip(torch.split(example, at_once), torch.split(orders.flatten(0, 1), at_once), strict=True):
-        moved = gathered(batch, rows, places, batch.mask[rows])
+    for rows, positions in zip(torch.split(example, at_once), torch.split(orders.flatten(0, 1), at_once), strict=True):
+        moved = gathered(batch, rows, positions, batch.mask[rows])
         if batch.sentences is not None:  # words move, where sentences end stays
             moved = replace(moved, sentences=batch.sentences[rows])
-        parts.append(model(x[rows[:, None], places], moved).probabilities)
+        parts.append(model(x[rows[:, None], positions], moved).probabilities)
     return torch.cat(parts).reshape(*orders.shape[:2], -1)

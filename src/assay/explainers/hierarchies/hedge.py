@@ -68,7 +68,7 @@ class Hedge:
         return lambda chosen: Margin(self.removal).scored(versions, chosen)
 
     def _cut(self, versions: Versions) -> tuple[Int[Tensor, "B E"], Bool[Tensor, "B E E"]]:
-        """The level on which each place between words is cut, and all phrases there were, by start and stop."""
+        """The level on which each position between words is cut, and all phrases there were, by start and stop."""
         lengths = versions.batch.lengths
         texts = torch.arange(len(lengths), device=lengths.device)
         cuts, middle = Cuts(versions, self.window), self.window + 1
@@ -77,10 +77,10 @@ class Hedge:
         phrases[texts, 0, lengths] = True
         for level in steps(int(lengths.max()) - 1, "hedge"):
             uncut = texts[lengths > level + 1]
-            place = cuts.weakest(level + 2 if self.players == "text" else None)[uncut]
-            start, stop = (cuts.around[uncut, place, middle + side] for side in (-1, 1))
-            phrases[uncut, start, place] = True
-            phrases[uncut, place, stop] = True
-            ranks[uncut, place] = level + 1
-            cuts.made[uncut, place] = True
+            position = cuts.weakest(level + 2 if self.players == "text" else None)[uncut]
+            start, stop = (cuts.around[uncut, position, middle + side] for side in (-1, 1))
+            phrases[uncut, start, position] = True
+            phrases[uncut, position, stop] = True
+            ranks[uncut, position] = level + 1
+            cuts.made[uncut, position] = True
         return ranks, phrases

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from assay.data.batches import Tokenised
-from assay.errors import AssayError, told
+from assay.errors import AssayError, library_errors
 from assay.explainers.hierarchies.language import CARD, Language, LanguageOptions
 from assay.models.checkpoints import Checkpoint
 
@@ -49,5 +49,5 @@ def kept(
 
 def known(folder: Path) -> dict[str, Any]:
     """What the language model in a folder came from."""
-    with told(lambda reason: f"The language model in {folder} is damaged ({reason}); fit it again."):
+    with library_errors(lambda reason: f"The language model in {folder} is damaged ({reason}); fit it again."):
         return dict(json.loads((folder / CARD).read_text(encoding="utf-8"))["identity"])

@@ -17,7 +17,7 @@ from torch.nn import functional as F
 
 from assay import progress
 from assay.data.batches import Tokenised, collate, shuffled
-from assay.errors import AssayError, told
+from assay.errors import AssayError, library_errors
 from assay.files import write_text
 from assay.models import tensors
 from assay.models.checkpoints import Checkpoint
@@ -95,7 +95,7 @@ class Language(nn.Module):
                 task = shown.add_task(f"language {epoch + 1}/{chosen.epochs}", total=len(groups), status="")
                 total = 0.0
                 for done, group in enumerate(groups, start=1):
-                    batch = collate([rows[place] for place in group])
+                    batch = collate([rows[position] for position in group])
                     loss = language._loss(batch.ids, batch.mask)
                     optimiser.zero_grad()
                     loss.backward()  # type: ignore[no-untyped-call]
@@ -130,30 +130,30 @@ class Language(nn.Module):
 
     @torch.no_grad()
     def write(self, ids: Ids, mask: Mask, hidden: Mask, noise: Float[Tensor, "N T"]) -> Ids:
-        """The texts with other words in the hidden places; `noise`, from 0 to below 1, decides which."""
+        """The texts with other words in the hidden positions; `noise`, from 0 to below 1, decides which."""
         hidden = hidden & mask
         behind = self._from_right(ids, mask, hidden)
         written, state = ids.clone(), None
         word = ids.new_full((len(ids), 1), self.words + 1)
-        for place in range(ids.shape[1]):
+        for position in range(ids.shape[1]):
             found, state = self.ahead(self.embedding(word), state)
-            rows = hidden[:, place].nonzero()[:, 0]
+            rows = hidden[:, position].nonzero()[:, 0]
             if len(rows):
-                likely = self.logits(torch.cat([found[rows, 0], behind[rows, place]], dim=-1)).softmax(-1).cumsum(-1)
-                drawn = noise[rows, place, None].to(likely) * likely[:, -1:]
+                likely = self.logits(torch.cat([found[rows, 0], behind[rows, position]], dim=-1)).softmax(-1).cumsum(-1)
+                drawn = noise[rows, position, None].to(likely) * likely[:, -1:]
                 last = self.seen.nonzero()[-1, 0]
-                written[rows, place] = torch.searchsorted(likely, drawn, right=True)[:, 0].minimum(last)
-            word = written[:, place, None]
+                written[rows, position] = torch.searchsorted(likely, drawn, right=True)[:, 0].minimum(last)
+            word = written[:, position, None]
         return written
 
     def _from_left(self, ids: Ids) -> Float[Tensor, "N T H"]:
-        """What the words before each place tell."""
+        """What the words before each position tell."""
         states, _ = self.ahead(self.embedding(F.pad(ids, (1, 0), value=self.words + 1)[:, :-1]))
         found: Tensor = states
         return found
 
     def _from_right(self, ids: Ids, mask: Mask, hidden: Mask) -> Float[Tensor, "N T H"]:
-        """What the words behind each place tell, as far as they are shown."""
+        """What the words behind each position tell, as far as they are shown."""
         order = mirrored(mask)
         turned = ids.masked_fill(hidden, self.words).gather(1, order)
         states, _ = self.behind(self.embedding(F.pad(turned, (1, 0), value=self.words + 1)[:, :-1]))
@@ -171,7 +171,7 @@ class Language(nn.Module):
         """Reads what was saved."""
         if not (folder / CARD).is_file():
             raise AssayError(f"{folder} has no language model: it has no {CARD}; fit one and save it there.")
-        with told(lambda reason: f"The language model in {folder} is damaged ({reason}); fit it again."):
+        with library_errors(lambda reason: f"The language model in {folder} is damaged ({reason}); fit it again."):
             card = json.loads((folder / CARD).read_text(encoding="utf-8"))
             language = cls(card["words"], LanguageOptions(**card["options"]))
             language.load_state_dict(load_file(folder / WEIGHTS))

@@ -27,8 +27,8 @@ TOKENS = 65_536  # written at once
 class Sampler:
     """What samples `samples` contexts for each phrase: `window` words on either side are written anew.
 
-    The numbers that decide which words come are the same for all phrases and texts: they depend on place, sample and
-    seed alone. Where the window holds all of a text but the phrase, nothing is known but the phrase, its place and the
+    The numbers that decide which words come are the same for all phrases and texts: they depend on position, sample and
+    seed alone. Where the window holds all of a text but the phrase, only the phrase is known, its position and the
     length of the text.
     """
 

@@ -111,8 +111,8 @@ def _lost(
             rest = model(torch.where(kept[part, :, None], x, blank), batch).logits
         else:
             here = kept[part] & batch.mask
-            rows, places = torch.arange(len(batch), device=here.device), left(here)
-            rest = model(x[rows[:, None], places], gathered(batch, rows, places, here)).logits
+            rows, positions = torch.arange(len(batch), device=here.device), left(here)
+            rest = model(x[rows[:, None], positions], gathered(batch, rows, positions, here)).logits
         found.append(margins((whole - rest)[:, None], model, batch, wanted)[:, 0])
     margin = torch.cat(found) if found else torch.zeros(0, device=kept.device)
     return at_least_float32(margin)

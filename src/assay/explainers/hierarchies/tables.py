@@ -42,31 +42,31 @@ class PhraseTable:
             return
         counts = texts.bincount(minlength=len(wanted))
         slot = torch.arange(len(texts), device=texts.device) - (counts.cumsum(0) - counts)[texts]
-        places = torch.arange(self._words, device=texts.device)
+        positions = torch.arange(self._words, device=texts.device)
         chosen = torch.zeros(len(wanted), int(counts.max()), self._words, dtype=torch.bool, device=texts.device)
-        chosen[texts, slot] = (places >= starts[:, None]) & (places < stops[:, None])
+        chosen[texts, slot] = (positions >= starts[:, None]) & (positions < stops[:, None])
         self.scores[texts, starts, stops] = self._read(chosen)[texts, slot].to(self.scores)
         self._known |= wanted
 
 
 def edges(cuts: Bool[Tensor, "B E"], lengths: Int[Tensor, " B"], window: int) -> Int[Tensor, "B E K"]:
-    """For each place the cuts before it, the place itself and the cuts behind it, `window` of each.
+    """For each position the cuts before it, the position itself and the cuts behind it, `window` of each.
 
     Where a text begins or ends, its first or last cut is repeated.
     """
-    places = torch.arange(cuts.shape[1], device=cuts.device)
-    last = torch.where(cuts, places, 0).cummax(-1).values
+    positions = torch.arange(cuts.shape[1], device=cuts.device)
+    last = torch.where(cuts, positions, 0).cummax(-1).values
     before = torch.nn.functional.pad(last, (1, 0))[:, :-1]
-    following = torch.where(cuts, places, cuts.shape[1]).flip(-1).cummin(-1).values.flip(-1)
+    following = torch.where(cuts, positions, cuts.shape[1]).flip(-1).cummin(-1).values.flip(-1)
     after = torch.nn.functional.pad(following, (0, 1), value=cuts.shape[1])[:, 1:].minimum(lengths[:, None])
-    found = [places.expand_as(before)]
+    found = [positions.expand_as(before)]
     for _ in range(window):
         found = [before.gather(1, found[0]), *found, after.gather(1, found[-1])]
     return torch.stack(found, dim=-1)
 
 
 def trees(method: str, ranks: Int[Tensor, "B E"], table: PhraseTable, lengths: Int[Tensor, " B"]) -> list[Tree]:
-    """A tree for each text, given on which level each place between its words is cut; the phrases have scores."""
+    """A tree for each text, given on which level each position between its words is cut; the phrases have scores."""
     return [
         _tree(method, rank[1:length], score[: length + 1, : length + 1])
         for rank, score, length in zip(ranks.tolist(), table.scores.cpu().numpy(), lengths.tolist(), strict=True)

@@ -149,8 +149,8 @@ def propagated(model: Model, batch: Batch, target: Target, rules: Rules, blank: 
     wide = torch.promote_types(x.dtype, torch.float32)
     leaves = [longer.detach().to(wide), *torch.ones(3, len(x), dtype=wide, device=x.device)]
     with torch.enable_grad(), sharing(own):
-        places, *factors = (leaf.requires_grad_() for leaf in leaves)
-        logits = read(replace(Reading(rules, *factors), project=model.project), model, places, encoded, texts)
+        indices, *factors = (leaf.requires_grad_() for leaf in leaves)
+        logits = read(replace(Reading(rules, *factors), project=model.project), model, indices, encoded, texts)
         sides = (logits,) if blank is None else halves(logits)
         barred = batch.candidates if isinstance(model, Paired) else None
         margins = [contrast(each, target, barred) for each in sides]

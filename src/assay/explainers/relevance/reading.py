@@ -123,8 +123,8 @@ class Reading:
         return torch.cat(parts, dim=-1)
 
     def transformer(self, encoder: Transformer, x: Float[Tensor, "R S D"], mask: Mask) -> States:
-        places = positions(x.shape[1], encoder.size).to(x.device)
-        states = self.total(self.affine(encoder.project, x) + self.constant(places, self.positions, x))
+        indices = positions(x.shape[1], encoder.size).to(x.device)
+        states = self.total(self.affine(encoder.project, x) + self.constant(indices, self.positions, x))
         first = torch.arange(mask.shape[1], device=mask.device) == 0
         visible = (mask | (first & ~mask.any(-1, keepdim=True)))[:, None, None]
         for block in encoder.blocks:

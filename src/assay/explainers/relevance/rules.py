@@ -110,7 +110,7 @@ def attention_aware(stabiliser: float) -> Rules:
     """AttnLRP (Achtibat et al., 2024): as `epsilon`, but attention weights are explained too.
 
     The softmax is expanded at its argument, which makes its multiplier the derivative, and so is whatever stands in its
-    place; a matrix product of two things that depend on the input gives half to each.
+    position; a matrix product of two things that depend on the input gives half to each.
     """
     # differs from Achtibat et al. (2024): they have no rule for recurrent gates; these stay held.
     return replace(epsilon(stabiliser), bilinear=_halves, weighs=True)

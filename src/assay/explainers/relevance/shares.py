@@ -18,7 +18,7 @@ class Shares:
     tokens: Float[Tensor, "B T"]
     biases: Float[Tensor, " B"]
     positions: Float[Tensor, " B"]
-    types: Float[Tensor, " B"]  # that say which of two texts a place is in
+    types: Float[Tensor, " B"]  # that say which of two texts a position is in
     markers: Float[Tensor, " B"]
     query: Float[Tensor, " B"]  # what it adds; where it multiplies the words, they have it all
     explained: Float[Tensor, " B"]

@@ -31,11 +31,11 @@ LIBRARY = "transformers.activations"  # some of its activations are made of seve
 
 @dataclass(frozen=True)
 class Lookups:
-    """Whose the rows of tables are: factors of 1 stand before the embeddings of specials, a question, and of places."""
+    """Embedding tables and what their rows stand for; factors of 1 multiply special tokens, query, types, positions."""
 
     words: nn.Parameter
     asked: Int[Tensor, "R Q"] | None
-    kinds: frozenset[int]  # the identities of tables that say which of two texts a place is in
+    kinds: frozenset[int]  # the identities of tables that say which of two texts a position is in
     markers: Float[Tensor, " R"]
     query: Float[Tensor, " R"]
     positions: Float[Tensor, " R"]
@@ -74,7 +74,7 @@ class Steps(TorchFunctionMode):
         return given.detach().to(self.reading.biases.dtype) if isinstance(given, nn.Parameter) else given
 
     def constant(self, values: Any, factor: Float[Tensor, " R"], beside: Float[Tensor, "N ..."]) -> Tensor:
-        """Values that are added to others; the rows may be those of texts, or of all places of each in turn."""
+        """Values that are added to others; the rows may be those of texts, or of all positions of each in turn."""
         copies, rest = divmod(len(beside), len(factor))
         if rest:
             raise AssayError("Relevance cannot tell whose a bias is: the rows of a layer are not those of the texts.")
@@ -109,7 +109,7 @@ class Steps(TorchFunctionMode):
         return self.reading.total(term + other)
 
     def counted(self, constant: Any, term: Tensor) -> bool:
-        """Whether a constant counts as a bias: what bars a place from attention does not."""
+        """Whether a constant counts as a bias: what bars a position from attention does not."""
         if not isinstance(constant, Tensor):
             return True
         return constant.dim() <= term.dim() and bool(constant.isfinite().all())
@@ -157,7 +157,7 @@ class Steps(TorchFunctionMode):
         return z if weight is None else z * weight
 
     def deviation(self, function: Any, variance: Tensor, **named: Any) -> Tensor:
-        """The root of a number for each place, by which a norm divides: it is held."""
+        """The root of a number for each position, by which a norm divides: it is held."""
         root: Tensor = function(variance, **named)
         return root.detach() if variance.shape[-1] == 1 else root
 
@@ -217,8 +217,8 @@ def differentiable(value: Callable[[Tensor], Tensor]) -> Function:
 
     def derivative(x: Tensor) -> Tensor:
         with torch.enable_grad():
-            place = x.detach().requires_grad_()
-            return torch.autograd.grad(value(place).sum(), place)[0]
+            position = x.detach().requires_grad_()
+            return torch.autograd.grad(value(position).sum(), position)[0]
 
     return Function(value, derivative)
 

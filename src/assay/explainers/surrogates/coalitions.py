@@ -96,5 +96,5 @@ def permutations(keys: Int[Tensor, " B"], count: int, tokens: int) -> Int[Tensor
 
 def every(tokens: int, device: torch.device) -> Bool[Tensor, "N T"]:
     """All sets of tokens; token t is in set n if bit t of n is set."""
-    places = torch.arange(tokens, device=device)
-    return (torch.arange(1 << tokens, device=device)[:, None] >> places & 1).bool()
+    positions = torch.arange(tokens, device=device)
+    return (torch.arange(1 << tokens, device=device)[:, None] >> positions & 1).bool()

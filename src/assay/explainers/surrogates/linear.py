@@ -136,8 +136,8 @@ def planned(versions: int, tokens: int) -> Plan:
         count = math.comb(tokens, size) * (1 if 2 * size == tokens else 2)
         if left * masses[size] < count * sum(masses.values()):
             break
-        places = torch.tensor(list(combinations(range(tokens), size)))
-        sets = torch.zeros(len(places), tokens, dtype=torch.bool).scatter_(1, places, True)
+        positions = torch.tensor(list(combinations(range(tokens), size)))
+        sets = torch.zeros(len(positions), tokens, dtype=torch.bool).scatter_(1, positions, True)
         read += [sets] if 2 * size == tokens else [sets, ~sets]
         weights.append(torch.full((count,), masses.pop(size) / count, dtype=torch.float64))
         left -= count

@@ -108,8 +108,8 @@ class Hull:
 def _spread(low: Float[Tensor, "B 3"], high: Float[Tensor, "B 3"]) -> Float[Tensor, "B 3 K"]:
     """Knots from low to high, denser where log(1 + exp(x)) bends: evenly spaced in ∫ √(its second derivative)."""
     first, last = (0.5 * low).exp().atan(), (0.5 * high).exp().atan()
-    place = torch.linspace(0, 1, KNOTS, dtype=low.dtype, device=low.device)[1:-1]
-    inner = 2 * (first[..., None] + place * (last - first)[..., None]).tan().log()
+    position = torch.linspace(0, 1, KNOTS, dtype=low.dtype, device=low.device)[1:-1]
+    inner = 2 * (first[..., None] + position * (last - first)[..., None]).tan().log()
     return torch.cat([low[..., None], inner, high[..., None]], -1)
 
 

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-PLACES, ZOOMS = 8, 3
+GRID, ZOOMS = 8, 3
 FINE = 12
 HALVINGS = 28
 
@@ -37,8 +37,8 @@ class Path:
         """
         low = torch.zeros_like(high)
         even = torch.linspace(0, 1, FINE + 1, dtype=high.dtype, device=high.device)
-        for places in (least ** even.flip(0), even[1:]):  # first by orders of magnitude, then evenly
-            lengths = torch.cat([low, low + places * (high - low)], -1)
+        for positions in (least ** even.flip(0), even[1:]):  # first by orders of magnitude, then evenly
+            lengths = torch.cat([low, low + positions * (high - low)], -1)
             first = (self.moved(lengths[:, 1:]) > level).to(torch.uint8).argmax(-1, keepdim=True)
             low, high = lengths.gather(-1, first), lengths.gather(-1, first + 1)
         return low
@@ -56,13 +56,13 @@ class Path:
 
     def _nearest(self, interval: Float[Tensor, "N 2"]) -> Float[Tensor, "N 1"]:
         """The length in the interval that moves the output least, as near as a few grids come to it."""
-        even = torch.linspace(0, 1, PLACES + 1, dtype=interval.dtype, device=interval.device)
+        even = torch.linspace(0, 1, GRID + 1, dtype=interval.dtype, device=interval.device)
         low, high = interval[:, :1], interval[:, 1:]
         length = low
         for _ in range(ZOOMS):
             lengths = low + even * (high - low)
             length = lengths.gather(1, self.moved(lengths).argmin(1, keepdim=True))
-            cell = (high - low) / PLACES
+            cell = (high - low) / GRID
             low, high = torch.maximum(length - cell, low), torch.minimum(length + cell, high)
         return length
 

@@ -52,11 +52,11 @@ def _pairs(
     hopeful &= torch.ones(hopeful.shape[1:], dtype=torch.bool, device=hopeful.device).triu(1)
     promise, chosen = top(bounds.mean(-1).where(hopeful, -torch.inf).flatten(1), SHORTLIST)
     pair = torch.stack([chosen // hopeful.shape[2], chosen % hopeful.shape[2]], -1) + rows.start
-    example, place = promise.isfinite().nonzero(as_tuple=True)
-    start, end = problem.values[example[:, None], pair[example, place]].unbind(1)
+    example, position = promise.isfinite().nonzero(as_tuple=True)
+    start, end = problem.values[example[:, None], pair[example, position]].unbind(1)
     share = promise.new_full((*promise.shape, 2), torch.nan)
-    share[example, place] = Path(start, end - start, problem.observed[example]).ends(
-        interval.flatten(1, 2)[example, chosen[example, place]], problem.limit
+    share[example, position] = Path(start, end - start, problem.observed[example]).ends(
+        interval.flatten(1, 2)[example, chosen[example, position]], problem.limit
     )
     share = share.where((share > 0) & (share < 1), torch.nan)  # the others are one token alone
     here, there = (problem.weights.gather(1, token)[..., None] for token in pair.unbind(-1))

@@ -76,8 +76,8 @@ class Walk:
         gone = torch.zeros_like(self.usable).scatter(-1, token, whole)
         attention = (self.attention + allowed * direction).clamp(min=0).where(~gone, 0.0)
         # a token that is gone has no part in what is held; in place, as it is large, and the walk so far is not kept
-        place = token[..., None].expand(*token.shape, self.held.shape[-1])
-        self.held.scatter_(2, place, self.held.gather(2, place).where(~whole[..., None], 0.0))
+        position = token[..., None].expand(*token.shape, self.held.shape[-1])
+        self.held.scatter_(2, position, self.held.gather(2, position).where(~whole[..., None], 0.0))
         walk = replace(self, attention=attention, usable=self.usable & ~gone)
         return walk._hold(going & ~whole)
 

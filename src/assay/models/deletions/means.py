@@ -98,6 +98,6 @@ class Kept(Pooled):
         wide = torch.promote_types(scores.dtype, torch.float32)
         weights = self.project(scores.to(wide), scores > torch.finfo(scores.dtype).min)
         total = torch.zeros_like(self.values[0], dtype=wide)
-        for place, value in enumerate(self.values):
-            total.addcmul_(weights[..., place, None], value)
+        for position, value in enumerate(self.values):
+            total.addcmul_(weights[..., position, None], value)
         return total

@@ -73,17 +73,17 @@ def _one_way(reading: Reading, way: Way, blank: Float[Tensor, " D"] | None) -> t
     aligned, valued = reading.aligned(others), reading.value(others)  # the same throughout
     align, evaluate = reading.aligned.partly(way.own), reading.value.partly(way.own)
     means, lowest = reading.nothing_yet(tokens, valued[:, :1]), torch.finfo(valued.dtype).min
-    for place in range(tokens):
-        # carried[:, j] is the text so far without token j; carried[:, place] is the whole text so far.
-        updated = step(inputs[:, place, None], carried[:, : place + 1], *recur)
-        carried[:, place + 1] = updated[:, place]
-        carried[:, :place] = updated[:, :place]
+    for position in range(tokens):
+        # carried[:, j] is the text so far without token j; carried[:, position] is the whole text so far.
+        updated = step(inputs[:, position, None], carried[:, : position + 1], *recur)
+        carried[:, position + 1] = updated[:, position]
+        carried[:, :position] = updated[:, :position]
         if instead is not None:
-            carried[:, place] = step(instead, carried[:, place], *recur)
-            filled[:, place] = carried[:, place, :half]
-        new = updated[:, :place, :half]
-        score = reading.finish(align(new, aligned[:, place, None]))
-        means.add(score.masked_fill_(hidden[:, place, None], lowest), evaluate(new, valued[:, place, None]))
+            carried[:, position] = step(instead, carried[:, position], *recur)
+            filled[:, position] = carried[:, position, :half]
+        new = updated[:, :position, :half]
+        score = reading.finish(align(new, aligned[:, position, None]))
+        means.add(score.masked_fill_(hidden[:, position, None], lowest), evaluate(new, valued[:, position, None]))
     return means, filled
 
 

@@ -31,10 +31,10 @@ def sentence_deletions(
     at_once = max(1, TOKENS.get(x.device.type, 32_768) // real.shape[1])
     for start in range(0, len(gone), at_once):
         part = slice(start, start + at_once)
-        example, token, place = layout.example[part], layout.token[part], number[part]
+        example, token, position = layout.example[part], layout.token[part], number[part]
         rows = sentences[example]
-        rows[torch.arange(len(rows), device=x.device), place] = changed[part]
-        logits[example, token] = _read(model, *_closed(rows, real[example], place, gone[part]))
+        rows[torch.arange(len(rows), device=x.device), position] = changed[part]
+        logits[example, token] = _read(model, *_closed(rows, real[example], position, gone[part]))
     return _read(model, sentences, real), logits
 
 
@@ -61,13 +61,13 @@ def _means(
 
 
 def _closed(
-    rows: Float[Tensor, "N S M"], real: Bool[Tensor, "N S"], place: Int[Tensor, " N"], gone: Bool[Tensor, " N"]
+    rows: Float[Tensor, "N S M"], real: Bool[Tensor, "N S"], position: Int[Tensor, " N"], gone: Bool[Tensor, " N"]
 ) -> tuple[Float[Tensor, "N s M"], Bool[Tensor, "N s"]]:
     """The sentences of some texts and which are real, when those behind one that is gone have moved up."""
     count = real.sum(-1)
-    places = torch.arange(int(count.max()), device=rows.device)
-    order = (places + (gone[:, None] & (places >= place[:, None])).long()).clamp(max=len(places) - 1)
-    return reordered(rows[:, : len(places)], order), places < (count - gone.long())[:, None]
+    positions = torch.arange(int(count.max()), device=rows.device)
+    order = (positions + (gone[:, None] & (positions >= position[:, None])).long()).clamp(max=len(positions) - 1)
+    return reordered(rows[:, : len(positions)], order), positions < (count - gone.long())[:, None]
 
 
 def _read(model: Hierarchical, rows: Float[Tensor, "N S M"], mask: Bool[Tensor, "N S"]) -> Float[Tensor, "N C"]:

@@ -20,12 +20,12 @@ def copied(model: Network, x: Float[Tensor, "B T D"], batch: Batch) -> Float[Ten
     example, item = example[order], item[order]
     found = lengths_of(x[:1, :1]).new_zeros(*real.shape, x.shape[1])
     for chosen, width in pieces(batch, example, lambda width: TOKENS.get(x.device.type, 32_768) // width):
-        rows, places = example[chosen], item[chosen]
+        rows, positions = example[chosen], item[chosen]
         # cuDNN's recurrent kernels refuse a backward pass outside training mode.
         with torch.enable_grad(), torch.backends.cudnn.flags(enabled=False):
             words = x[rows, :width].detach().requires_grad_()
             sizes = lengths_of(model.states(words, cut(batch, rows, width)))
-            own = sizes[torch.arange(len(rows), device=x.device), places]
+            own = sizes[torch.arange(len(rows), device=x.device), positions]
             (gradient,) = torch.autograd.grad(own.sum(), words)
-        found[rows, places, :width] = lengths_of(gradient)
+        found[rows, positions, :width] = lengths_of(gradient)
     return found * batch.mask[:, None]

@@ -28,8 +28,8 @@ def pieces(batch: Batch, example: Int[Tensor, " N"], room: Callable[[int], int])
 
 def cut(batch: Batch, example: Int[Tensor, " N"], width: int) -> Batch:
     """One text for each example, with its first tokens only."""
-    places = torch.arange(width, device=example.device).expand(len(example), -1)
-    return gathered(batch, example, places, batch.mask[example])
+    positions = torch.arange(width, device=example.device).expand(len(example), -1)
+    return gathered(batch, example, positions, batch.mask[example])
 
 
 def lengths_of(vectors: Float[Tensor, "*B D"]) -> Float[Tensor, "*B"]:

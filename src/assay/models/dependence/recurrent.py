@@ -97,15 +97,15 @@ def _swept_at_once(read: Steps, begun: Float[Tensor, "R T H"]) -> tuple[Float[Te
     gradients, own = begun.new_zeros(tokens, tokens, rows), begun.new_empty(rows, tokens, now.shape[-1] - size)
     faint = begun.abs().amax(-1).T * torch.finfo(begun.dtype).eps ** FAINT
     alive = tokens
-    for place in reversed(range(tokens)):
-        if place % LOOKED == 0:
-            looked = slice(place + 1, alive)
-            alive = place + 1 + _last_alive(memory[looked], now[looked, :, :size], faint[looked])
-        now[place, :, :size] = begun[:, place]  # a lane begins
-        live = slice(place, alive)
-        read.passed(place, Lanes(memory[live], now[live, :, :size], shown[live], room), then[live])
-        gradients[place, live] = lengths_of(then[live, :, size:])
-        own[:, place] = then[place, :, size:]
+    for position in reversed(range(tokens)):
+        if position % LOOKED == 0:
+            looked = slice(position + 1, alive)
+            alive = position + 1 + _last_alive(memory[looked], now[looked, :, :size], faint[looked])
+        now[position, :, :size] = begun[:, position]  # a lane begins
+        live = slice(position, alive)
+        read.passed(position, Lanes(memory[live], now[live, :, :size], shown[live], room), then[live])
+        gradients[position, live] = lengths_of(then[live, :, size:])
+        own[:, position] = then[position, :, size:]
         now, then = then, now
     return gradients.permute(2, 1, 0), read.unrotated(own)
 

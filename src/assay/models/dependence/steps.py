@@ -58,17 +58,17 @@ class Steps:
         factors = self.factors[:, :, rows].contiguous()
         return replace(self, states=self.states[rows], factors=factors, kept=self.kept[:, rows], output=output)
 
-    def passed(self, place: int, lanes: Lanes, made: Float[Tensor, "L R J"]) -> None:
+    def passed(self, position: int, lanes: Lanes, made: Float[Tensor, "L R J"]) -> None:
         """Fills in the gradients in the state before and in the input; those in the memory become those before."""
         output, size = self.output, lanes.memory.shape[-1]
         if output is not None:
-            lanes.memory.addcmul_(lanes.state, output.opened[place])
-        torch.bmm(self.factors[place], self.back, out=lanes.room)  # all gates as one matrix for each text
+            lanes.memory.addcmul_(lanes.state, output.opened[position])
+        torch.bmm(self.factors[position], self.back, out=lanes.room)  # all gates as one matrix for each text
         torch.bmm(lanes.memory.transpose(0, 1), lanes.room.transpose(0, 1), out=made.transpose(0, 1))
         if output is not None:
-            shown = torch.mul(lanes.state, output.factors[place], out=lanes.shown)
+            shown = torch.mul(lanes.state, output.factors[position], out=lanes.shown)
             made.flatten(0, 1)[:, : output.back.shape[1]].addmm_(shown.flatten(0, 1), output.back)
-        lanes.memory.mul_(self.kept[place])
+        lanes.memory.mul_(self.kept[position])
         if output is None:
             lanes.memory.add_(made[..., :size])
 

@@ -16,7 +16,7 @@ def windowed(model: Network, x: Float[Tensor, "B T D"], batch: Batch) -> Float[T
     """‖∂‖h_n‖/∂e_i‖ for each state and token; of every 2r + 1 states in a row one is followed, r being their reach."""
     reach = max(model.encoder.widths) // 2 if isinstance(model.encoder, Convolution) else 0
     tokens, period = batch.ids.shape[1], 2 * reach + 1
-    places = torch.arange(tokens, device=x.device)
+    positions = torch.arange(tokens, device=x.device)
     with torch.enable_grad():
         words = x.detach().requires_grad_()
         sizes = lengths_of(model.states(words, batch))
@@ -25,7 +25,7 @@ def windowed(model: Network, x: Float[Tensor, "B T D"], batch: Batch) -> Float[T
         with torch.enable_grad():
             apart = sizes[:, first::period].sum()
         (gradient,) = torch.autograd.grad(apart, words, retain_graph=True)
-        seen_by = places + reach - (places - first + reach) % period  # the one state of these that sees the word
+        seen_by = positions + reach - (positions - first + reach) % period  # the one state of these that sees the word
         there = (seen_by >= 0) & (seen_by < tokens)
-        found[:, seen_by[there], places[there]] = lengths_of(gradient)[:, there]
+        found[:, seen_by[there], positions[there]] = lengths_of(gradient)[:, there]
     return found * (batch.mask[:, None] & batch.mask[..., None])

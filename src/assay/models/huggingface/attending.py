@@ -14,7 +14,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from assay.types import Edit, PlacedEdit
+from assay.types import Edit, LayerwiseEdit
 
 NAME = "assay"
 
@@ -33,7 +33,7 @@ class Watch:
         self, weights: Float[Tensor, "B H S S"], allowed: Bool[Tensor, "B 1 R S"] | None, mask: Tensor | None = None
     ) -> Float[Tensor, "B H S S"]:
         """The weights to use in the next layer, where `allowed` was made from `mask`."""
-        edit = self.edit.at(self.calls) if isinstance(self.edit, PlacedEdit) else self.edit
+        edit = self.edit.at(self.calls) if isinstance(self.edit, LayerwiseEdit) else self.edit
         self.calls += 1
         if edit is not None:
             weights = edited(edit, weights, allowed, self._alike(allowed, mask))
@@ -42,7 +42,7 @@ class Watch:
         return weights
 
     def _alike(self, allowed: Bool[Tensor, "B 1 R S"] | None, mask: Tensor | None) -> bool:
-        """Whether all places may attend to the same; asked once a mask, for the answer has to come from the device."""
+        """Whether all positions may attend to the same keys; computed once per mask, as it synchronises the device."""
         if allowed is None or mask is None:
             return True
         for known, answer in self.masks:
@@ -61,9 +61,9 @@ VALUES: ContextVar[Callable[[Tensor], Tensor] | None] = ContextVar("values", def
 def edited(
     edit: Edit, weights: Float[Tensor, "B H S S"], allowed: Bool[Tensor, "B 1 R S"] | None, alike: bool
 ) -> Float[Tensor, "B H S S"]:
-    """The weights as the edit makes them; what a place may not attend to has none, whatever the edit says.
+    """The weights as the edit makes them; what a position may not attend to has none, whatever the edit says.
 
-    Where places may attend to different others, as in a model that reads from left to right, each is a row of its own.
+    Where positions may attend to different keys, as under a causal mask, each is a row of its own.
     """
     rows, heads, queries, keys = weights.shape
     if allowed is None:

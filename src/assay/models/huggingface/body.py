@@ -22,9 +22,9 @@ from assay.models.huggingface.layout import Sequence, Template, sequence
 from assay.models.textmodel import TextModel
 from assay.types import BLANKS, Batch, Edit
 
-STATES = 16  # numbers, in parts of the hidden size, that a layer keeps of each place for the way back
+STATES = 16  # numbers, in parts of the hidden size, that a layer keeps of each position for the way back
 COPIES = 4  # of these and of the attention: those that are there at a time, and room for all else
-BUSY = 4096  # places from which on a GPU has work to do
+BUSY = 4096  # positions from which on a GPU has work to do
 
 
 @dataclass(frozen=True)
@@ -33,15 +33,15 @@ class Traits:
 
     single: Template
     pair: Template | None
-    left: bool  # padding stands on the left: the classifier reads the last place
-    typed: bool  # places have types
-    reads: str  # what the classifier reads: the "first" place, the "last", or the "mean"
+    left: bool  # padding stands on the left: the classifier reads the last position
+    typed: bool  # positions have types
+    reads: str  # what the classifier reads: the "first" position, the "last", or the "mean"
     unedited: str | None  # why attention cannot be edited, or None
     layers: int
     pad: int
     mask: int  # the subword that stands for a masked one
     special: int  # the first id after the special ones
-    brief: bool = False  # the answer is the same where the uppermost layer is worked out at one place alone
+    brief: bool = False  # the answer is the same where the uppermost layer is worked out at one position alone
 
 
 class Body(TextModel):
@@ -71,9 +71,9 @@ class Body(TextModel):
         return self.traits.layers
 
     def room(self, longest: int = 0) -> int:
-        """How many places the memory of a GPU holds with the states of every layer, for a way back through them.
+        """How many positions the memory of a GPU holds with the states of every layer, for a way back through them.
 
-        Where texts have up to `longest` places, with the attention of every head as well. It goes by all memory that
+        Where texts have up to `longest` positions, with the attention of every head as well. It goes by all memory that
         the device has, not by what is free, which is another number each time.
         """
         if self.device.type != "cuda":
@@ -103,14 +103,14 @@ class Body(TextModel):
         )
 
     def sequence(self, x: Float[Tensor, "B T D"], batch: Batch) -> Sequence:
-        """The subwords in the places where the transformer reads them."""
+        """The subwords in the positions where the transformer reads them."""
         template = self.traits.single if batch.query is None else self.traits.pair
         if template is None:
             raise AssayError("This model reads one text; leave the question out.")
         return sequence(x, batch, template, self.embedding, self.traits.left)
 
-    def places(self, batch: Batch) -> Int[Tensor, "B S"]:
-        return self.sequence(self.embed(batch), batch).places
+    def token_index(self, batch: Batch) -> Int[Tensor, "B S"]:
+        return self.sequence(self.embed(batch), batch).token_index
 
     def read(
         self, given: Sequence, edit: Edit | None = None, keep: bool = False, brief: bool = False, **asked: Any
@@ -146,25 +146,25 @@ class Body(TextModel):
         return answer, watch.weights
 
     def reading(self, given: Sequence) -> Float[Tensor, "B S"]:
-        """What the classifier reads of the uppermost layer: 1 at one place, or the same share of all."""
+        """What the classifier reads of the uppermost layer: 1 at one position, or the same share of all."""
         mask = given.mask.to(given.embeddings)
         if self.traits.reads == "mean":
             return mask / mask.sum(-1, keepdim=True)
-        real = given.mask.long()  # whole numbers: in half precision places beyond 256 would be rounded
+        real = given.mask.long()  # whole numbers: in half precision positions beyond 256 would be rounded
         there = torch.arange(mask.shape[1], device=mask.device) * real
-        place = real.argmax(-1) if self.traits.reads == "first" else there.argmax(-1)
-        return nn.functional.one_hot(place, mask.shape[1]).to(mask)
+        position = real.argmax(-1) if self.traits.reads == "first" else there.argmax(-1)
+        return nn.functional.one_hot(position, mask.shape[1]).to(mask)
 
     def erased(self, tokens: Bool[Tensor, "B T"], batch: Batch) -> Bool[Tensor, "B S"]:
-        """The places of some tokens, for edits of attention that take tokens away."""
-        places = self.places(batch)
-        return tokens.gather(1, places.clamp(min=0)) & (places >= 0)
+        """The positions of some tokens, for edits of attention that take tokens away."""
+        owners = self.token_index(batch)
+        return tokens.gather(1, owners.clamp(min=0)) & (owners >= 0)
 
     @torch.no_grad()
     def maps(self, batch: Batch) -> Float[Tensor, "B L H T T"]:
         """The attention between words: the sum over the subwords attended to, the mean over those that attend.
 
-        Clark et al. (2019), section 4.1. What goes to special places is left out, so rows sum to at most 1.
+        Clark et al. (2019), section 4.1. What goes to special positions is left out, so rows sum to at most 1.
         """
         given = self.sequence(self.embed(batch), batch)
         _, weights = self.read(given, keep=True)
@@ -190,9 +190,9 @@ class Body(TextModel):
         return tuple(part for part in self.inner.modules() if part not in below)
 
     def _narrowed(self, given: Sequence) -> AbstractContextManager[None]:
-        """Within, the uppermost layer is worked out at one place, unless that cannot be or somebody listens in.
+        """Within, the uppermost layer is worked out at one position, unless that cannot be or somebody listens in.
 
-        What a GPU does with few places takes no time, but telling it to do less does.
+        What a GPU does with few positions takes no time, but telling it to do less does.
         """
         idle = given.mask.device.type == "cuda" and given.mask.numel() < BUSY
         if idle or self.joint is None or is_compiled(self.inner) or not unseen(self.top):

@@ -111,7 +111,7 @@ def begun(recipe: FineTuning, classes: Sequence[str], options: Opening) -> tuple
     name = located(recipe.base)
     config = configuration(name)
     config.num_labels = len(classes)
-    config.id2label, config.label2id = dict(enumerate(classes)), {each: place for place, each in enumerate(classes)}
+    config.id2label, config.label2id = dict(enumerate(classes)), {each: index for index, each in enumerate(classes)}
     config.problem_type = "single_label_classification"
     tokeniser = tokenizer_of(name, config).with_options(words=options.words, truncate=True)
     precision = PRECISIONS[recipe.dtype]

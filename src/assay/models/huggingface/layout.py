@@ -15,7 +15,7 @@ from assay.types import Batch
 
 @dataclass(frozen=True)
 class Template:
-    """The special subwords before, between and after one text or two, and the type of the place of each."""
+    """The special subwords before, between and after one text or two, and the type of the position of each."""
 
     before: tuple[int, ...]
     between: tuple[int, ...]
@@ -30,7 +30,7 @@ class Template:
         texts, ids, types = encoding.sequence_ids, encoding.ids, encoding.type_ids
         first = texts.index(0)
         last = len(texts) - 1 - texts[::-1].index(1 if pair else 0)
-        end = max(place for place, text in enumerate(texts) if text == 0)
+        end = max(position for position, text in enumerate(texts) if text == 0)
         begin = texts.index(1) if pair else end + 1
         spans = ((0, first), (first, first + 1), (end + 1, begin), (begin, begin + pair), (last + 1, len(texts)))
         before, _, between, _, after = (tuple(ids[start:stop]) for start, stop in spans)
@@ -49,20 +49,20 @@ class Template:
 
 @dataclass(frozen=True)
 class Sequence:
-    """What the transformer is given, and the token that each place belongs to, -1 where it is none."""
+    """What the transformer is given, and the token that each position belongs to, -1 where it is none."""
 
     embeddings: Float[Tensor, "B S D"]
     mask: Bool[Tensor, "B S"]
     types: Int[Tensor, "B S"]
-    places: Int[Tensor, "B S"]
+    token_index: Int[Tensor, "B S"]
     full: bool = False  # known to have no padding
 
     def owners(self, tokens: int) -> Bool[Tensor, "B S T"]:
-        """Which of so many tokens each place belongs to."""
-        return self.places[..., None] == torch.arange(tokens, device=self.places.device)
+        """Which of so many tokens each position belongs to."""
+        return self.token_index[..., None] == torch.arange(tokens, device=self.token_index.device)
 
     def shares(self, tokens: int, dtype: torch.dtype = torch.float32) -> Float[Tensor, "B S T"]:
-        """The share of each place in its token: all subwords of a word have the same."""
+        """The share of each position in its token: all subwords of a word have the same."""
         owners = self.owners(tokens).to(dtype)
         return owners / owners.sum(1, keepdim=True).clamp(min=1)
 
@@ -70,7 +70,7 @@ class Sequence:
 def sequence(
     x: Float[Tensor, "B T D"], batch: Batch, template: Template, table: nn.Module, left: bool = False
 ) -> Sequence:
-    """The embeddings of all subwords of a batch in their places; padding stands on the right, or on the left."""
+    """The embeddings of all subwords of a batch in their positions; padding stands on the right, or on the left."""
     rows, tokens, _ = x.shape
     subwords = batch.ids[..., None] if batch.subwords is None else batch.subwords
     parts = subwords.shape[2]
@@ -83,19 +83,19 @@ def sequence(
         read.append(batch.query.mask)
     embeddings = torch.cat([*embedded, after], dim=1)
     if template.specials and all(bool(each.all()) for each in read):
-        real, types, places = (each.expand(rows, -1) for each in (laid.real, laid.types, laid.places))
-        return Sequence(embeddings, real, types, places, full=True)
+        real, types, owners = (each.expand(rows, -1) for each in (laid.real, laid.types, laid.token_index))
+        return Sequence(embeddings, real, types, owners, full=True)
     first, second, last = torch.split(text.new_ones(rows, sum(laid.counts)), laid.counts, dim=1)
     if template.specials == 0:
         last = ~torch.cat(read, dim=1).any(-1, keepdim=True)
     real = torch.cat([first, text, second, *read[1:], last], dim=1)
     order = _together(real, left)
     real = real.gather(1, order)
-    return Sequence(_picked(embeddings, order), real, laid.types[order], laid.places[order].where(real, -1))
+    return Sequence(_picked(embeddings, order), real, laid.types[order], laid.token_index[order].where(real, -1))
 
 
 def _together(real: Bool[Tensor, "B W"], left: bool) -> Int[Tensor, "B S"]:
-    """The places in the order in which they are read: the real ones side by side, as many as the longest row has."""
+    """The positions in the order in which they are read: the real ones side by side, as many as the longest row has."""
     longest = int(real.sum(-1).max())
     order = real.to(torch.uint8).argsort(dim=-1, stable=True, descending=not left)
     return order[:, order.shape[1] - longest :] if left else order[:, :longest]
@@ -120,7 +120,7 @@ class Laid:
     counts: list[int]
     real: Bool[Tensor, " W"]
     types: Int[Tensor, " W"]
-    places: Int[Tensor, " W"]
+    token_index: Int[Tensor, " W"]
 
 
 @lru_cache(maxsize=256)
@@ -133,15 +133,15 @@ def _laid(template: Template, tokens: int, parts: int, asked: int, device: torch
     widths = (before, tokens * parts, between, asked, after)
     types = [each for kind, width in zip(kinds, widths, strict=True) for each in _spread(kind, width)]
     words = [word for word in range(tokens) for _ in range(parts)]
-    places = [*[-1] * before, *words, *[-1] * (between + asked + after)]
+    owners = [*[-1] * before, *words, *[-1] * (between + asked + after)]
     with torch.inference_mode(False):  # a way back may lead through them later
-        marks, kind, place = (
+        marks, kind, owner = (
             torch.tensor(numbers, dtype=torch.long, device=device)
-            for numbers in ([*specials[0], *specials[1], *specials[2]], types, places)
+            for numbers in ([*specials[0], *specials[1], *specials[2]], types, owners)
         )
-        return Laid(marks, counts, torch.ones_like(kind, dtype=torch.bool), kind, place)
+        return Laid(marks, counts, torch.ones_like(kind, dtype=torch.bool), kind, owner)
 
 
 def _spread(kind: tuple[int, ...], width: int) -> tuple[int, ...]:
-    """The types of so many places: one for each special subword, and one for all of a text."""
+    """The types of so many positions: one for each special subword, and one for all of a text."""
     return kind if len(kind) == width else kind * width

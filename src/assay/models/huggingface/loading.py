@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from assay.errors import AssayError, told
+from assay.errors import AssayError, library_errors
 from assay.models.huggingface.attending import quiet
 from assay.models.huggingface.subwords import SubwordOptions, SubwordTokeniser
 
@@ -68,7 +68,7 @@ def fitted(inner: Any, config: Any, name: str) -> SubwordTokeniser:
     room = [inner.model_max_length, getattr(config, "max_position_embeddings", None) or ENDLESS]
     positions = getattr(config, "pad_token_id", 0) or 0
     if config.model_type in ("roberta", "xlm-roberta", "camembert", "xlm-roberta-xl"):
-        room[1] -= positions + 1  # the first places are not used
+        room[1] -= positions + 1  # the first positions are not used
     longest = min([each for each in room if each < ENDLESS], default=ENDLESS) - inner.num_special_tokens_to_add(
         pair=True
     )
@@ -165,8 +165,8 @@ def _local(name: str) -> bool:
 def _explained(name: str) -> AbstractContextManager[None]:
     """Turns what the library raises into one sentence."""
     if Path(name).is_dir():
-        return told(lambda reason: f"{name} could not be read ({reason}).")
-    return told(
+        return library_errors(lambda reason: f"{name} could not be read ({reason}).")
+    return library_errors(
         lambda reason: (
             f"{name} is no folder or preset here, and could not be had from the hub; check the name and the "
             f"network ({reason})."

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from safetensors.torch import load_file
 
-from assay.errors import AssayError, told, unknown
+from assay.errors import AssayError, library_errors, unknown
 from assay.files import write_text
 from assay.models import tensors
 from assay.models.checkpoints import under
@@ -125,7 +125,7 @@ def _attentive(folder: Path, config: Any, tokenizer: Any, dtype: torch.dtype) ->
     """The encoder in the folder with the attention that was stored beside it."""
     inner = encoder_of(str(folder), config, dtype)
     network = Attentive(inner, traits(inner, tokenizer, str(folder)), config.num_labels).to(dtype)
-    with told(lambda reason: f"{folder / HEAD} is damaged ({reason}); train it again or copy it anew."):
+    with library_errors(lambda reason: f"{folder / HEAD} is damaged ({reason}); train it again or copy it anew."):
         own = load_file(folder / HEAD)
         network.alignment.load_state_dict(under(own, "alignment"))
         network.decoder.load_state_dict(under(own, "decoder"))
@@ -150,11 +150,11 @@ def _classes(config: Any, options: Opening, name: str) -> tuple[tuple[str, ...],
 
 
 def _card(folder: Path) -> dict[str, Any]:
-    place = folder / CARD
-    if not place.is_file():
+    path = folder / CARD
+    if not path.is_file():
         return {}
     try:
-        card: dict[str, Any] = json.loads(place.read_text(encoding="utf-8"))
+        card: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as fault:
-        raise AssayError(f"{place} is damaged ({fault}); copy the model anew.") from fault
+        raise AssayError(f"{path} is damaged ({fault}); copy the model anew.") from fault
     return card

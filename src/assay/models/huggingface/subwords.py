@@ -89,13 +89,13 @@ class SubwordTokeniser:
         groups = gathered(text, offsets)
         if len(groups) == len(ids):  # no word has several
             return Words(list(ids), offsets, [[subword] for subword in ids])
-        spans = [_around(text, [offsets[place] for place in group]) for group in groups]
-        subwords = [[ids[place] for place in group] for group in groups]
+        spans = [_around(text, [offsets[position] for position in group]) for group in groups]
+        subwords = [[ids[position] for position in group] for group in groups]
         return Words([_number(each) for each in subwords], spans, subwords)
 
 
 def gathered(text: str, offsets: Sequence[Span]) -> list[list[int]]:
-    """The places of the subwords of each word, a word being what it is to the models that are trained here.
+    """The positions of the subwords of each word, a word being what it is to the models that are trained here.
 
     A subword belongs to the word that it begins in, and to that of the subword before if both stand for one character;
     spaces belong to the word that they precede, and at the end of the text to the last.
@@ -105,16 +105,16 @@ def gathered(text: str, offsets: Sequence[Span]) -> list[list[int]]:
     spaces: list[int] = []
     last: int | None = None
     covered = 0
-    for place, (start, end) in enumerate(offsets):
+    for position, (start, end) in enumerate(offsets):
         within = bool(groups) and start < covered
         if not within and not text[start:end].strip():
-            spaces.append(place)
+            spaces.append(position)
             continue
         word = bisect_right(starts, start) if plain or not ALONE.search(text[start:end]) else None
         if within or (groups and word is not None and word == last):
-            groups[-1] += [*spaces, place]
+            groups[-1] += [*spaces, position]
         else:
-            groups.append([*spaces, place])
+            groups.append([*spaces, position])
         spaces, last, covered = [], word, max(covered, end)
     if spaces:
         groups[-1:] = [[*groups[-1], *spaces]] if groups else [spaces]

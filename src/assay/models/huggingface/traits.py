@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from assay.errors import AssayError, told
+from assay.errors import AssayError, library_errors
 from assay.models.huggingface.attending import implemented, quiet, register
 from assay.models.huggingface.body import Traits
 from assay.models.huggingface.layout import Template
@@ -21,10 +21,11 @@ LENGTHS = (6, 3)
 
 
 def traits(inner: Any, tokenizer: Any, name: str) -> Traits:
-    """What was found out; a model whose answers through us are not its own is refused."""
+    """The traits of a loaded model; an error where its outputs through assay differ from its own."""
     register()
     kind = type(inner).__name__
-    with quiet(), told(lambda reason: f"{name} ({kind}) cannot be read with embeddings in place of words ({reason})."):
+    refusal = f"{name} ({kind}) cannot be read with embeddings in place of words"
+    with quiet(), library_errors(lambda reason: f"{refusal} ({reason})."):
         return _found(inner, tokenizer, name)
 
 
@@ -89,7 +90,7 @@ def _texts(inner: Any, found: Traits) -> Batch:
 def _plain(inner: Any, found: Traits) -> Float[Tensor, "B C"]:
     """What the library's own eager attention answers, given ids and padding on the right.
 
-    Where that is no number, each text is read alone: in double precision, some architectures make none of a place of
+    Where that is no number, each text is read alone: in double precision, some architectures make none of a position of
     padding that may attend to nothing.
     """
     texts = _texts(inner, found)
@@ -149,7 +150,7 @@ def _unedited(inner: Any, found: Traits, expected: Tensor, name: str) -> str | N
 
 
 def _brief(inner: Any, found: Traits, expected: Tensor) -> bool:
-    """Whether nothing changes where the uppermost layer is worked out only at the place that the classifier reads."""
+    """Whether outputs stay the same if the last layer is computed only at the position that the classifier reads."""
     if found.reads != ("last" if found.left else "first") or Pretrained(inner, found).joint is None:
         return False
     try:

@@ -78,19 +78,19 @@ def _weights(below: Scores, alpha: float) -> Scores:
 def _linear(below: Scores) -> Scores:
     """The point of the simplex that is nearest: what is above a threshold, found by sorting."""
     ordered = below.sort(-1, descending=True).values
-    places = torch.arange(1, below.shape[-1] + 1, device=below.device, dtype=below.dtype)
+    positions = torch.arange(1, below.shape[-1] + 1, device=below.device, dtype=below.dtype)
     sums = ordered.cumsum(-1) - 1
-    size = (ordered * places > sums).sum(-1, keepdim=True).clamp(min=1)
+    size = (ordered * positions > sums).sum(-1, keepdim=True).clamp(min=1)
     return (below - sums.gather(-1, size - 1) / size).relu()
 
 
 def _square(below: Scores) -> Scores:
     """The squares of what is above a threshold: the root of a quadratic, found by sorting."""
     ordered = below.sort(-1, descending=True).values
-    places = torch.arange(1, below.shape[-1] + 1, device=below.device, dtype=below.dtype)
-    mean = ordered.cumsum(-1) / places
-    spread = ordered.square().cumsum(-1) / places - mean.square()
-    thresholds = mean - (1 / places - spread).clamp(min=0).sqrt()
+    positions = torch.arange(1, below.shape[-1] + 1, device=below.device, dtype=below.dtype)
+    mean = ordered.cumsum(-1) / positions
+    spread = ordered.square().cumsum(-1) / positions - mean.square()
+    thresholds = mean - (1 / positions - spread).clamp(min=0).sqrt()
     size = (thresholds <= ordered).sum(-1, keepdim=True).clamp(min=1)
     found = (below - thresholds.gather(-1, size - 1)).relu().square()
     return found / found.sum(-1, keepdim=True).clamp(min=1 / below.shape[-1])

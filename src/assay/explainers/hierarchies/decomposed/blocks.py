@@ -24,7 +24,7 @@ Unary = Callable[[Tensor], Tensor]
 class Blocks:
     """How rows are stacked: texts, for each set of words the same texts' relevant parts β, and then their versions.
 
-    All blocks have the same rows in the same order, so that whatever a model makes of rows (sentences, places) can be
+    All blocks have the same rows in the same order, so that whatever a model makes of rows (sentences, steps) can be
     told apart again. What is not relevant is γ, the text's value without β. With `samples` there are that many versions
     of each text and set, in which the context is another; they stand in for the two contexts of Shapley's formula.
     """

@@ -103,7 +103,7 @@ def given(args: tuple[Any, ...], named: dict[str, Any]) -> list[Divided]:
 
 
 def divided(answer: Any, lost: str | None = None, gate: bool = False) -> Any:
-    """The same as a stack, or the stacks in it; what is no number, such as places, is what it is."""
+    """The same as a stack, or the stacks in it; what is no number, such as positions, is what it is."""
     if isinstance(answer, Tensor) and answer.is_floating_point():
         stack = answer.as_subclass(Divided)
         stack.lost, stack.gate = lost, gate

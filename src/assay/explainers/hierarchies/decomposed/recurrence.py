@@ -24,7 +24,7 @@ class Step:
 
     part: Float[Tensor, "S k 4 H"]
     owned: Float[Tensor, "S k 1"]  # the share of the input that is chosen: 1 or 0 of a word
-    place: int
+    position: int
     texts: Trace
     seen: Trace | None
     bias: Float[Tensor, "4 H"]
@@ -43,10 +43,10 @@ class Step:
         return gain(torch.tanh, part, alone, whole, seen)
 
     def _at(self, name: str) -> tuple[Tensor, Tensor | None]:
-        here = getattr(self.texts, name)[:, self.place]
+        here = getattr(self.texts, name)[:, self.position]
         if self.seen is None:
             return here, None
-        seen = getattr(self.seen, name)[:, self.place]
+        seen = getattr(self.seen, name)[:, self.position]
         return here, seen.reshape(self.part.shape[0], -1, *here.shape)
 
 
@@ -57,7 +57,7 @@ def lstm(step: Step, memory: Part) -> tuple[Part, Part]:
     new = step.tanh(step.part[:, :, 2], step.part[:, :, 2] + step.bias[2], "slots", 2)
     written = keep * (new + new_bias) + keep_bias * new + keep_bias * new_bias * step.owned
     memory = written + (forget + forget_bias) * memory
-    return memory, step.texts.active[:, step.place, 3] * step.tanh(memory, memory, "memory")
+    return memory, step.texts.active[:, step.position, 3] * step.tanh(memory, memory, "memory")
 
 
 def gru(step: Step, memory: Part) -> tuple[Part, Part]:
@@ -77,8 +77,8 @@ def recurrent(blocks: Blocks, rows: Float[Tensor, "R T D"], name: str, given: Se
     cell, weights = _cell(name, [each.detach().to(rows) for each in given])
     whole, part, seen = blocks.cut(rows)
     own = whole if seen is None else torch.cat([whole, seen.flatten(0, 2)])
-    places = range(rows.shape[1])
-    trace = passed(cell, weights, own, own.new_ones(own.shape[:2], dtype=torch.bool), places)
+    positions = range(rows.shape[1])
+    trace = passed(cell, weights, own, own.new_ones(own.shape[:2], dtype=torch.bool), positions)
     texts = _some(trace, slice(0, len(whole)))
     steps = _steps(weights, part, whole, texts, None if seen is None else _some(trace, slice(len(whole), None)))
     advance = lstm if isinstance(cell, Lstm) else gru
@@ -87,7 +87,7 @@ def recurrent(blocks: Blocks, rows: Float[Tensor, "R T D"], name: str, given: Se
     for step in steps:
         step.part.add_(F.linear(state, weights.states.flatten(0, 1)).view(step.part.shape))
         memory, state = advance(step, memory)
-        states[:, :, step.place] = state
+        states[:, :, step.position] = state
     return torch.cat([texts.state, states.flatten(0, 1), trace.state[len(whole) :]])
 
 
@@ -95,8 +95,8 @@ def _steps(weights: Weights, part: Part, whole: Tensor, texts: Trace, seen: Trac
     """The steps in their order, each with what the input alone gives to its part."""
     read = F.linear(part, weights.inputs.flatten(0, 1)).view(*part.shape[:3], *weights.bias.shape)
     owned = share(part.abs().sum(-1, keepdim=True), (whole - part).abs().sum(-1, keepdim=True))
-    for place in range(part.shape[2]):
-        yield Step(read[:, :, place], owned[:, :, place], place, texts, seen, weights.bias)
+    for position in range(part.shape[2]):
+        yield Step(read[:, :, position], owned[:, :, position], position, texts, seen, weights.bias)
 
 
 def _some(trace: Trace, rows: slice) -> Trace:

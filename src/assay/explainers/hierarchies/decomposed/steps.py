@@ -94,8 +94,8 @@ def normalise(
 
 def attention(function: Any, query: Tensor, key: Tensor, value: Tensor, *rest: Any, **named: Any) -> Any:
     """Weights as they are, undivided, and values divided."""
-    places = torch.eye(value.shape[-2], dtype=value.dtype, device=value.device)
-    weights = function(query, key, places.expand(*value.shape[:-1], -1), *rest, **named)
+    positions = torch.eye(value.shape[-2], dtype=value.dtype, device=value.device)
+    weights = function(query, key, positions.expand(*value.shape[:-1], -1), *rest, **named)
     lost = value.lost if isinstance(value, Divided) else "scaled_dot_product_attention"
     return divided(BLOCKS.get().held(weights) @ value, lost)
 
