@@ -331,11 +331,11 @@ def test_layers_are_asked_of_stacks_alone(text, encoder, reason):
 
 @pytest.mark.parametrize("number", [-1, "top", 1.5, True])
 def test_layers_and_heads_have_numbers(number):
-    with pytest.raises(AssayError, match=f"A head is named by its number, counted from 0, not {number!r}."):
+    with pytest.raises(AssayError, match=f"head must be a whole number of at least 0, got {number!r}."):
         check_number("head", number)
 
 
 def test_numbers_below_0_are_refused():
     for text in ("attention(layer=-1)", "attention(head=-1)", "attention_x_value(layer=-2)"):
-        with pytest.raises(AssayError, match="counted from 0"):
+        with pytest.raises(AssayError, match="at least 0"):
             chosen(text, EXPLAINERS)

@@ -250,9 +250,9 @@ def test_layers_of_an_attention_that_is_the_only_one_are_refused(edit: Edit) -> 
 
 @pytest.mark.parametrize("make", [lambda: Within(uniform, [-1]), lambda: Within(uniform, None, [-2])])
 def test_negative_numbers_are_refused(make: Callable[[], Edit]) -> None:
-    with pytest.raises(AssayError, match="counted from 0"):
+    with pytest.raises(AssayError, match="at least 0"):
         make()
-    with pytest.raises(AssayError, match="counted from 0"):
+    with pytest.raises(AssayError, match="at least 0"):
         Prune([(0, -1)])
 
 

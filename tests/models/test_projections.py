@@ -248,7 +248,7 @@ def test_the_closed_form_of_one_and_a_half_is_the_limit_of_its_neighbours():
         ("sparsegen(-inf)", "below 1"),
         ("sparsegen(inf)", "below 1"),
         ("sparsegen", r"as in sparsegen\(0.5\)"),
-        ("sparsegen(much)", "takes a number"),
+        ("sparsegen(much)", "needs a number"),
         ("entmax(0.9)", "from 1 to 2"),
         ("entmax(2.1)", "from 1 to 2"),
         ("entmax(nan)", "from 1 to 2"),

@@ -331,7 +331,7 @@ def test_the_seed_decides_the_head_and_other_random_numbers_are_left_alone():
 @pytest.mark.parametrize("name", ["tying", "mlm", "conicity", "diversity", "deceive"])
 @pytest.mark.parametrize("strength", [math.nan, math.inf, -0.1])
 def test_strengths_that_cannot_be_are_refused_in_one_sentence(name, strength):
-    with pytest.raises(AssayError, match=f"The strength of '{name}' is a number from 0, not"):
+    with pytest.raises(AssayError, match=f"The strength of '{name}' must be at least 0, got"):
         Training(**{name: strength})
 
 

@@ -1,4 +1,4 @@
-"""Stories with questions, and the statements that answer them."""
+"""The bAbI tasks: stories with questions, and the supporting statements as evidence."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def babi(name: str) -> Corpus:
 
 
 def stories(path: Path) -> list[Story]:
-    """The stories of one file; the lines of each are numbered from 1."""
+    """The stories of one file; line numbers start from 1."""
     found: list[list[str]] = []
     for line in filter(None, read_text(path).splitlines()):
         number, _, told = line.partition(" ")
@@ -71,7 +71,7 @@ def answers(story: Story) -> list[str]:
 
 
 def questions(story: Story, classes: Sequence[str]) -> Iterator[Example]:
-    """Each question of a story, with all that was told before it; supporting facts are named by their lines."""
+    """Each question of a story, with the preceding statements as its text; evidence is given by line numbers."""
     told: dict[int, str] = {}
     for number, line in enumerate(story, 1):
         if "\t" not in line:

@@ -1,4 +1,4 @@
-"""Examples as padded batches of bounded size, neighbours in length together."""
+"""Tokenises examples, and collates them into padded batches of like length."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ AT_ONCE = 1000  # texts tokenised together
 
 @dataclass(frozen=True)
 class Tokenised:
-    """One example in word ids; `index` is its index in the split it came from, `spans` where its words stand."""
+    """One tokenised example; `index` is its index in its split, `spans` the character spans of its words."""
 
     index: int
     ids: Int[Tensor, " T"]
@@ -41,7 +41,7 @@ _Read = tuple[int, Example, Words, Words]  # its index, the example, what is rea
 
 
 def tokenise(examples: Sequence[Example], tokeniser: Reading, longest: int) -> tuple[list[Tokenised], dict[str, int]]:
-    """The examples in word ids, and how many were left out for which reason."""
+    """The tokenised examples, and how many were left out, by reason."""
     kept: list[Tokenised] = []
     skipped: Counter[str] = Counter()
     for start in range(0, len(examples), AT_ONCE):
@@ -68,7 +68,7 @@ def _queries(examples: Sequence[Example], tokeniser: Reading) -> list[Words]:
 
 
 def _tokenised(read: Sequence[_Read]) -> list[Tokenised]:
-    """The texts that were read as rows; numbers of all of them become tensors at once, which is much faster."""
+    """Rows from encoded texts; one tensor for all texts is split, which is faster than one each."""
     texts = [text for _, _, text, _ in read]
     sentences = [sentence_numbers(example.text, text.spans) for _, example, text, _ in read]
     numbers = zip(
@@ -116,13 +116,13 @@ def _squared(subwords: Sequence[list[int]]) -> list[int]:
 
 
 def _marked(spans: Int[Tensor, "T 2"], evidence: Sequence[Span]) -> Bool[Tensor, " T"]:
-    """Which words share a character with the evidence."""
+    """The mask of words that overlap the evidence."""
     starts, ends = torch.tensor(evidence, dtype=torch.int32).reshape(-1, 2).unbind(-1)
     return ((spans[:, :1] < ends) & (starts < spans[:, 1:])).any(-1)
 
 
 def collate(rows: Sequence[Tokenised], classes: int = 0) -> Batch:
-    """The rows as one batch, padded at the end to the longest; the number of classes is that of the candidates."""
+    """Collates rows into a batch padded to the longest; the number of classes is that of the candidates."""
     ids, mask = _padded([row.ids for row in rows])
     queries = [row.query for row in rows if row.query is not None]
     truth = None
@@ -153,7 +153,7 @@ def _subwords(rows: Sequence[Tokenised], width: int) -> Int[Tensor, "B T P"] | N
 
 
 def _candidates(rows: Sequence[Tokenised], classes: int) -> Bool[Tensor, "B C"] | None:
-    """The classes that can be right; all of them for a row that names none."""
+    """The mask of candidate classes; all classes for a row without candidates."""
     if all(row.candidates is None for row in rows):
         return None
     allowed = torch.zeros(len(rows), classes, dtype=torch.bool)
@@ -169,7 +169,7 @@ def _padded(rows: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
 
 
 def by_tokens(lengths: Int[np.ndarray, " N"], tokens: int) -> list[Int[np.ndarray, " n"]]:
-    """Groups of positions, shortest texts first, each of at most `tokens` tokens when padded, or of one text."""
+    """Groups of indices by ascending length, each of at most `tokens` tokens with padding, or of one text."""
     order = np.argsort(lengths, kind="stable")
     groups: list[Int[np.ndarray, " n"]] = []
     start = 0
@@ -182,7 +182,7 @@ def by_tokens(lengths: Int[np.ndarray, " N"], tokens: int) -> list[Int[np.ndarra
 
 
 def shuffled(lengths: Int[np.ndarray, " N"], size: int, seed: Sequence[int]) -> list[Int[np.ndarray, " n"]]:
-    """Groups of at most `size` positions in random order, alike in length: what one epoch of training goes through."""
+    """Random mini-batches of indices, at most `size` each, of like length: one training epoch."""
     random = np.random.default_rng(seed)
     order = random.permutation(len(lengths))
     stretch = 50 * size  # sorted by length within a stretch: little padding, still random

@@ -1,4 +1,4 @@
-"""Corpora in which people marked the words that decide for them."""
+"""Corpora with human rationales: words that people marked as decisive."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ADE = "ade_corpus_v2/ade.tsv.gz"
 
 
 def hatexplain() -> Corpus:
-    """Posts in the official split (Mathew et al. 2021); the evidence is what half of the annotators or more marked.
+    """Posts in the official split (Mathew et al. 2021); evidence is marked by at least half of the annotators.
 
     Normal posts have none. Posts on which three annotators gave three labels are left out.
     """
@@ -131,11 +131,11 @@ def highlight(
 
 
 def token_spans(tokens: Sequence[str]) -> list[Span]:
-    """Where each token stands when one character separates them."""
+    """The span of each token when joined by single characters."""
     ends = [end - 1 for end in accumulate(len(token) + 1 for token in tokens)]
     return [(end - len(token), end) for token, end in zip(tokens, ends, strict=True)]
 
 
 def chosen(spans: Sequence[Span], votes: Sequence[int], voters: int) -> tuple[Span, ...]:
-    """The spans for which half of the voters or more voted."""
+    """The spans with votes from at least half of the voters."""
     return tuple(span for span, count in zip(spans, votes, strict=True) if count and 2 * count >= voters)

@@ -1,4 +1,4 @@
-"""Corpora in which people wrote down why a label is right."""
+"""Corpora with free-text explanations of the labels."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LETTERS = "ABC"
 
 @dataclass(frozen=True)
 class Explained:
-    """A labelled example, what people wrote to explain its label, and its own choices where labels only number them."""
+    """A labelled example, its free-text explanations, and its own choices where labels only number them."""
 
     example: Example
     explanations: tuple[str, ...]
@@ -103,7 +103,7 @@ def _questions(questions: Any, reasons: Any) -> list[Explained]:
 
 
 def listed(choices: Sequence[str]) -> str:
-    """The choices as one text, each after its number."""
+    """The choices as one numbered text."""
     return " ".join(f"{number} {choice}" for number, choice in zip(CHOICES, choices, strict=False))
 
 

@@ -1,4 +1,4 @@
-"""The classes of a corpus, counted as a model counts them."""
+"""Maps the classes of a corpus to those of a model."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from assay.errors import AssayError, unknown
 
 
 def examples_for(corpus: Corpus, split: str, classes: Sequence[str]) -> tuple[Example, ...]:
-    """The examples of a split, or of "all", with labels counted in these classes."""
+    """The examples of a split, or of "all", with labels as class indices of the model."""
     splits = {"train": corpus.train, "dev": corpus.dev, "test": corpus.test}
     splits["all"] = corpus.train + corpus.dev + corpus.test
     if split not in splits:
@@ -22,7 +22,7 @@ def examples_for(corpus: Corpus, split: str, classes: Sequence[str]) -> tuple[Ex
 
 
 def matched(names: Sequence[str], known: Sequence[str]) -> list[int]:
-    """The index of each class among those that a model knows: by name, whatever the case, or by number."""
+    """The index of each class among a model's classes: by name, ignoring case, or by number."""
     if all(re.fullmatch(r"\d+", name) and int(name) < len(known) for name in names) and not set(names) & set(known):
         return [int(name) for name in names]
     lower = [name.lower() for name in known]

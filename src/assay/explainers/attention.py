@@ -1,4 +1,4 @@
-"""Attention weights as they are, and the gradients of the answer at the weights and states that the decoder reads.
+"""Attention weights as explanations, and gradients with respect to attention weights and hidden states.
 
 A model that pools its states by one attention is asked about that one; any other about its stack of self-attention.
 """
@@ -25,7 +25,7 @@ Candidates = Bool[Tensor, "B C"] | None
 
 @dataclass(frozen=True)
 class Attention:
-    """The weights of the attention that the answer is read through, whatever the class.
+    """The weights of the attention that the decoder or classifier reads, independent of the class.
 
     That is the attention that pools; the weight of a sentence is shared among its words by theirs. Of a stack of
     self-attention it is the last layer at the position that the classifier reads, the first of BERT or the last of a
@@ -105,7 +105,7 @@ class AttentionXGradient:
 
 @dataclass(frozen=True)
 class AttentionXValue:
-    """‖α_t · v_t‖₂, the norm of what the decoder adds up for a token, whatever the class (Kobayashi et al., 2020).
+    """‖α_t · v_t‖₂, the norm of a token's weighted value, independent of the class (Kobayashi et al., 2020).
 
     The value v_t is what the linear decoder makes of the state alone, its logits without the bias, less their mean
     over classes: a state that moves all logits alike moves no probability. Classes that are no candidates have no part.
@@ -140,7 +140,7 @@ class AttentionXValue:
 
 @dataclass(frozen=True)
 class StateGradient:
-    """‖∂p/∂h_t‖₂ for the state of each token, or of its sentence, which both the attention and the decoder read."""
+    """‖∂p/∂h_t‖₂ for the hidden state of each token, or of its sentence, input of both attention and decoder."""
 
     def unfit(self, model: Model) -> str | None:
         return no_pooling(model)
@@ -158,7 +158,7 @@ class StateGradient:
 
 
 def _stack(model: Model) -> bool:
-    """Whether a stack of self-attention is all the attention that the model has."""
+    """Whether the model's only attention is a self-attention stack."""
     return not isinstance(model, PooledModel) and no_layers(model) is None
 
 
@@ -170,13 +170,13 @@ def _pooled(model: Model) -> PooledModel:
 
 @torch.no_grad()
 def _shared(model: PooledModel, values: Float[Tensor, "B N"], x: Float[Tensor, "B T D"], batch: Batch) -> Scores:
-    """What items have, shared among their tokens as these are attended within them."""
+    """Values of items, distributed over their tokens by the attention within each item."""
     return at_least_float32(over_tokens(model, values, batch) * model.within(x, batch))
 
 
 @torch.no_grad()
 def _read(model: PooledModel, batch: Batch) -> tuple[Float[Tensor, "B N M"], Float[Tensor, "B N"]]:
-    """The states of a text, without what bars classes there, and the weights they get."""
+    """The hidden states of a text without class barriers, and their attention weights."""
     batch = replace(batch, candidates=None)
     states = model.states(model.embed(batch), batch)
     costs.add(forward=len(batch))
@@ -186,7 +186,7 @@ def _read(model: PooledModel, batch: Batch) -> tuple[Float[Tensor, "B N M"], Flo
 def _weight_gradient(
     model: PooledModel, batch: Batch, target: Target
 ) -> tuple[Float[Tensor, "B N"], Float[Tensor, "B N"]]:
-    """The weights and the probability's gradient there, each weight free of the others; 0 on padding."""
+    """The attention weights and ∂p/∂α, each weight independent of the others; 0 on padding."""
     states, weights = _read(model, batch)
     with torch.enable_grad():
         weights = weights.requires_grad_()
@@ -202,7 +202,7 @@ def _candidates(model: Model, batch: Batch) -> Candidates:
 
 
 def _centred(values: Float[Tensor, "B N C"], candidates: Candidates) -> Float[Tensor, "B N C"]:
-    """The values of the classes that can be right, less their mean; 0 for the others."""
+    """The values of candidate classes minus their mean; 0 for other classes."""
     if candidates is None:
         return values - values.mean(-1, keepdim=True)
     allowed = candidates[:, None].to(values)

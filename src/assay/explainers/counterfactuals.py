@@ -1,4 +1,4 @@
-"""Which other words would have turned the decision."""
+"""Counterfactual explanations: the smallest word swaps that change the decision."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Target = Int[Tensor, " B"]
 
 @dataclass(frozen=True)
 class Flips:
-    """The texts nearest to each example that the model decides otherwise; of the K rows the first `count` hold one.
+    """The nearest texts found with another decision; of the K rows per example the first `count` are filled.
 
     `swapped` marks the positions with another word, `probability` is that of the original class. Those that
     leave this class furthest behind come first.
@@ -34,13 +34,13 @@ class Flips:
 
     @property
     def swaps(self) -> Float[Tensor, " B"]:
-        """The number of other words, or nan where no text was found."""
+        """The number of swapped words, or nan where no text was found."""
         return self.swapped[:, 0].sum(-1).float().where(self.count > 0, torch.nan)
 
 
 @dataclass(frozen=True)
 class Counterfactual:
-    """The share of the smallest word swaps found that turn the decision and touch the token (Ebrahimi et al., 2018).
+    """The share of the smallest word swaps that flip the decision and change the token (Ebrahimi et al., 2018).
 
     HotFlip: the gradient of the class's margin over the next one estimates the effect of each word at each position.
     For each of `beam` texts the `candidates` most promising swaps are read, and the best one at each of as many
@@ -60,16 +60,16 @@ class Counterfactual:
         return self.attribute(model, batch, target).scores
 
     def attribute(self, model: Model, batch: Batch, target: Target) -> Attribution:
-        """The scores, with whether the decision was turned, and the number of swaps that it took."""
+        """The scores, with whether the decision was flipped, and the number of swaps."""
         found = self.find(model, batch, target)
         scores = found.swapped.sum(1) / found.count.clamp(min=1)[:, None]
         return Attribution(scores, {"swaps": found.swaps, "flipped": (found.count > 0).float()})
 
     def find(self, model: Model, batch: Batch, target: Target) -> Flips:
-        """The smallest flips away from the class that the search finds."""
+        """The smallest flips found by beam search."""
         demand(self.unfit(model))
         if min(self.swaps, self.beam, self.candidates) < 1:
-            raise AssayError("Counterfactuals need at least one swap, one text to follow and one candidate.")
+            raise AssayError("swaps, beam and candidates of counterfactuals must be at least 1.")
         example, texts = torch.arange(len(batch), device=batch.ids.device), batch.ids
         logits = _read(model, batch)
         turned = _lead(logits, target) < 0
@@ -91,7 +91,7 @@ class Counterfactual:
     def _neighbours(
         self, model: TokenModel, batch: Batch, target: Target, example: Int[Tensor, " N"], texts: Int[Tensor, "N T"]
     ) -> tuple[Int[Tensor, " M"], Int[Tensor, "M T"]]:
-        """The most promising texts with one more swap, each once."""
+        """The most promising texts with one more swap, without duplicates."""
         table = at_least_float32(model.vectors.detach())
         at_once = max(1, min(_rows(texts), GAINS // (texts.shape[1] * len(table))))
         found = [torch.cat([example[:0, None], texts[:0]], dim=1)]
@@ -113,7 +113,7 @@ class Counterfactual:
 def _promising(
     gains: Float[Tensor, "N T V"], candidates: int
 ) -> tuple[Float[Tensor, "N S"], Int[Tensor, "N S"], Int[Tensor, "N S"]]:
-    """The highest gains with position and word: so many of all, and the best word's at so many positions."""
+    """The highest estimated gains, with position and word: the best overall, and the best word per position."""
     # differs from Ebrahimi et al. (2018): the highest gains alone are often those of many words at one position.
     overall, order = gains.flatten(1).topk(min(candidates, gains[0].numel()))
     each, word = gains.max(-1)
@@ -127,7 +127,7 @@ def _promising(
 
 
 def _lead_gradient(model: Model, batch: Batch, target: Target) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B T D"]]:
-    """The embeddings, and the gradient of the class's lead there."""
+    """The embeddings, and the gradient of the class's margin with respect to them."""
     # cuDNN's recurrent kernels refuse a backward pass outside training mode.
     with torch.enable_grad(), torch.backends.cudnn.flags(enabled=False):
         x = model.embed(batch).detach().requires_grad_()
@@ -136,14 +136,14 @@ def _lead_gradient(model: Model, batch: Batch, target: Target) -> tuple[Float[Te
 
 
 def _lead(logits: Float[Tensor, "N C"], target: Int[Tensor, " N"]) -> Float[Tensor, " N"]:
-    """How far the class's logit is above the highest other one."""
+    """The margin: the class's logit minus the highest other one."""
     chosen = target[:, None]
     return logits.gather(1, chosen).squeeze(1) - logits.scatter(1, chosen, -torch.inf).amax(-1)
 
 
 @torch.no_grad()
 def _read(model: Model, batch: Batch) -> Float[Tensor, "B C"]:
-    """The logits of as many texts at once as TOKENS allows."""
+    """The logits, in batches of at most TOKENS tokens."""
     pieces = [batch[start : start + _rows(batch.ids)] for start in range(0, len(batch), _rows(batch.ids))]
     return torch.cat([at_least_float32(model(model.embed(piece), piece).logits) for piece in pieces])
 
@@ -158,7 +158,7 @@ def _with(batch: Batch, example: Int[Tensor, " N"], texts: Int[Tensor, "N T"]) -
 
 
 def _ranked(example: Int[Tensor, " N"], values: Float[Tensor, " N"]) -> tuple[Int[Tensor, " N"], Int[Tensor, " N"]]:
-    """The order by example and value, and in this order the rank of each among those of its example."""
+    """The order by example and value, and the rank of each among those of its example."""
     order = values.argsort(stable=True)
     order = order[example[order].argsort(stable=True)]
     counts = example.bincount()
@@ -169,7 +169,7 @@ def _ranked(example: Int[Tensor, " N"], values: Float[Tensor, " N"]) -> tuple[In
 def _together(
     batch: Batch, target: Target, example: Int[Tensor, " N"], texts: Int[Tensor, "N T"], logits: Float[Tensor, "N C"]
 ) -> Flips:
-    """The flips of each example side by side, those that leave the class furthest behind first."""
+    """The flips of each example as rows, the smallest margin first."""
     count = example.bincount(minlength=len(batch))
     most = max(1, int(count.max()))
     order, rank = _ranked(example, _lead(logits, target[example]))

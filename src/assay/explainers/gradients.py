@@ -68,7 +68,7 @@ class SmoothGrad:
 
     def __post_init__(self) -> None:
         if self.samples < 1 or self.noise < 0:
-            raise AssayError("SmoothGrad takes at least one sample and a share of noise from 0 on.")
+            raise AssayError("SmoothGrad needs samples of at least 1 and noise of at least 0.")
 
     def __call__(self, model: Model, batch: Batch, target: Target) -> Scores:
         x = model.embed(batch).detach()
@@ -86,7 +86,7 @@ class SmoothGrad:
         return norms
 
     def _turns(self, model: Model, batch: Batch) -> int:
-        """How many turns are taken, for as many copies are read at once as there is room for."""
+        """The number of batches: as many noisy copies go into one as fit into memory."""
         most = room(model, batch.ids.device)
         if self.samples * at_most(batch) <= most:
             return 1
@@ -95,7 +95,7 @@ class SmoothGrad:
 
 
 def room(model: Model, device: torch.device, longest: int = 0) -> int:
-    """How many tokens, or subwords of them, are read at once where a way back follows.
+    """How many tokens (subwords) fit into memory at once for a forward and backward pass.
 
     Where texts have up to `longest` of them, all attention that a transformer pays has room beside them.
     """
@@ -106,7 +106,7 @@ def room(model: Model, device: torch.device, longest: int = 0) -> int:
 def probability_gradient(
     model: Model, x: Float[Tensor, "B T D"], batch: Batch, target: Target, edit: Edit | None = None
 ) -> tuple[Float[Tensor, " B"], Float[Tensor, "B T D"]]:
-    """The probability of each example's class for these embeddings, and its gradient there; 0 on padding."""
+    """The probability of each example's class, and its gradient with respect to the embeddings; 0 on padding."""
     # cuDNN's recurrent kernels refuse a backward pass outside training mode.
     with torch.enable_grad(), nullcontext() if isinstance(model, Body) else torch.backends.cudnn.flags(enabled=False):
         x = x.detach().requires_grad_()
@@ -122,20 +122,20 @@ def _detached(weights: Float[Tensor, "B *Q T"], mask: Bool[Tensor, "B T"]) -> Fl
 def _embeddings_and_gradient(
     model: Model, batch: Batch, target: Target, edit: Edit | None = None
 ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B T D"]]:
-    """The embeddings and the probability's gradient there, which is 0 on padding."""
+    """The embeddings and the gradient of the probability, 0 on padding."""
     x = model.embed(batch).detach()
     _, gradient = probability_gradient(model, x, batch, target, edit)
     return at_least_float32(x), at_least_float32(gradient)
 
 
 def _spread(x: Float[Tensor, "B T D"], mask: Bool[Tensor, "B T"]) -> Float[Tensor, " B"]:
-    """The range of the coordinates of each text."""
+    """The range of the embedding coordinates of each text."""
     lowest, highest = torch.where(mask[..., None], x, x[:, :1]).flatten(1).aminmax(dim=1)  # the first word stands in
     return highest - lowest
 
 
 def _noise(batch: Batch, size: int, seed: int, samples: range) -> Float[Tensor, "S B T D"]:
-    """Standard normal numbers for each token's coordinates (Box and Muller, 1958); of odd samples, the opposite."""
+    """Standard normal noise per embedding coordinate (Box and Muller, 1958); odd samples have the opposite sign."""
     pairs = range(samples.start // 2, (samples.stop + 1) // 2)
     counters = _counters(seed, pairs, batch.ids.shape[1], batch.ids.device)
     starts = text_numbers(batch)[:, None] + counters  # of what each word draws
@@ -149,7 +149,7 @@ def _noise(batch: Batch, size: int, seed: int, samples: range) -> Float[Tensor, 
 
 @lru_cache(maxsize=64)
 def _counters(seed: int, pairs: range, positions: int, device: torch.device) -> Int[Tensor, "P 1 T"]:
-    """Where in the stream of numbers that a text draws from those of each word begin."""
+    """The counter of the random stream of each word, as drawn for a text."""
     with torch.inference_mode(False):
         pair, position = (torch.arange(count, device=device) for count in (pairs.stop, positions))
         start = mixed(torch.tensor(seed, device=device))

@@ -1,4 +1,4 @@
-"""Integrated gradients, with as many gradients for each text as its completeness takes."""
+"""Integrated gradients with adaptive quadrature: as many gradients per text as completeness needs."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ class IntegratedGradients:
         if self.baseline not in BLANKS:
             raise unknown("baseline", self.baseline, BLANKS)
         if not (self.nodes % 2 and 3 <= self.nodes <= LARGEST):  # so that the middle of a piece is a node
-            raise AssayError(f"Integrated gradients take an odd number of nodes from 3 to {LARGEST}, not {self.nodes}.")
+            raise AssayError(f"nodes of integrated gradients must be odd, from 3 to {LARGEST}, got {self.nodes}.")
         if self.tolerance <= 0:
-            raise AssayError(f"The tolerance of integrated gradients is above 0, not {self.tolerance}.")
+            raise AssayError(f"tolerance of integrated gradients must be above 0, got {self.tolerance}.")
 
     def unfit(self, model: Model) -> str | None:
         return no_blank(model)
@@ -54,7 +54,7 @@ class IntegratedGradients:
         return self.attribute(model, batch, target).scores
 
     def attribute(self, model: Model, batch: Batch, target: Int[Tensor, " B"]) -> Attribution:
-        """Scores, the relative gap that is left ("gap") and the number of gradients ("nodes") of each text."""
+        """Scores, the relative completeness gap ("gap") and the number of gradients ("nodes") of each text."""
         demand(self.unfit(model))
         path = Path.between(model, batch, target, self.baseline)
         pieces, ahead = path.whole(self.nodes)

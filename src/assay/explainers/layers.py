@@ -1,4 +1,4 @@
-"""Attention followed down through all layers of self-attention, from what is read above them to the words.
+"""Attention propagated through all layers of a self-attention stack: rollout, flow and Chefer's relevance.
 
 What is read is the attention that pools, or the position that a classifier reads: the first, as of BERT, or the last.
 """
@@ -98,7 +98,7 @@ class Chefer:
 
 @torch.no_grad()
 def _mixing(model: Model, batch: Batch) -> tuple[list[Float[Tensor, "B S S"]], Scores]:
-    """What each layer reads from where, its residual included, and what is read above."""
+    """The mixing matrix of each layer, its residual connection included, and the weights of the readout."""
     *layers, pooled = map(at_least_float32, layered(model, batch).attention)
     itself = torch.eye(layers[0].shape[-1], device=pooled.device)
     mixed = [(layer.mean(1) + itself) / 2 for layer in layers]
@@ -106,7 +106,7 @@ def _mixing(model: Model, batch: Batch) -> tuple[list[Float[Tensor, "B S S"]], S
 
 
 def _reached(top: Float[np.ndarray, " S"], layers: Float[np.ndarray, "L S S"]) -> Bool[np.ndarray, " S"]:
-    """The positions that anything flows through; padding is none."""
+    """The positions with any flow; padding has none."""
     reached = top > 0
     for layer in layers[::-1]:
         reached = reached | (layer[reached] > 0).any(0)
@@ -116,7 +116,7 @@ def _reached(top: Float[np.ndarray, " S"], layers: Float[np.ndarray, "L S S"]) -
 def _flows(
     top: Float[np.ndarray, " S"], layers: Float[np.ndarray, "L S S"], owners: Int[np.ndarray, " S"]
 ) -> tuple[Int[np.ndarray, " W"], Float[np.ndarray, " W"]]:
-    """The words that own positions at the bottom, and the maximum flow to each from the source above `top`."""
+    """The words that own positions at the bottom, and the maximum flow to each from the source."""
     count, positions = layers.shape[:2]
     above = np.arange(count * positions).reshape(count, positions)[..., None] + 1
     lowest = 1 + count * positions + np.flatnonzero(owners >= 0)

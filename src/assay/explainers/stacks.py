@@ -18,14 +18,14 @@ Target = Int[Tensor, " B"]
 
 
 def check_number(name: str, number: object) -> None:
-    """Refuses what is no number of a layer or a head."""
+    """Raises an error for an invalid layer or head number."""
     if number is not None and (not isinstance(number, int) or isinstance(number, bool) or number < 0):
-        raise AssayError(f"A {name} is named by its number, counted from 0, not {number!r}.")
+        raise AssayError(f"{name} must be a whole number of at least 0, got {number!r}.")
 
 
 @torch.no_grad()
 def read_weights(model: Model, batch: Batch, layer: int | None, head: int | None) -> Scores:
-    """The weights of a layer, by default the last, where it is read: of one head, or the mean over heads."""
+    """The attention weights of a layer, by default the last, at the readout: of one head, or averaged."""
     *layers, above = map(at_least_float32, layered(model, batch).attention)
     weights = layers[-1 if layer is None else layer]
     heads = weights.shape[1]
@@ -36,7 +36,7 @@ def read_weights(model: Model, batch: Batch, layer: int | None, head: int | None
 
 
 def column_gradients(model: Model, batch: Batch, target: Target, times: bool) -> Scores:
-    """The sums over layers, heads and positions that attend of ∂p/∂α, each weight free, or `times` the weight itself.
+    """∂p/∂α summed over layers, heads and attending positions, `times` the weight itself or not.
 
     Weights of 0 have no part: a model that reads from left to right never attends to what comes later.
     """
@@ -51,7 +51,7 @@ def column_gradients(model: Model, batch: Batch, target: Target, times: bool) ->
 
 @torch.no_grad()
 def read_values(model: Model, batch: Batch, layer: int | None) -> Scores:
-    """The norms of the weighted values of a layer, by default the last, where it is read."""
+    """The norms of the weighted values of a layer, by default the last, at the readout."""
     assert isinstance(model, StackedModel)
     output, stages = recorded(model, batch)
     above = to_positions(at_least_float32(output.attention[-1]), model, batch)
@@ -61,7 +61,7 @@ def read_values(model: Model, batch: Batch, layer: int | None) -> Scores:
 def chosen(
     logits: Float[Tensor, "B C"], target: Target, candidates: Bool[Tensor, "B C"] | None = None
 ) -> Float[Tensor, ""]:
-    """The sum of the probabilities of each text's class, among those that can be right."""
+    """The summed probabilities of each text's class, among candidate classes."""
     values = at_least_float32(logits)
     if candidates is not None:
         values = values.masked_fill(~candidates, torch.finfo(values.dtype).min)

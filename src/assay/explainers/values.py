@@ -1,4 +1,4 @@
-"""What a layer of self-attention adds up: the size of weighted values, and what a layer returns without one of them."""
+"""Value-based explanations of a self-attention layer: norms of weighted values, and value zeroing."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def weighted_values(stage: Stage) -> Float[Tensor, "B S S"]:
 
 
 def _mixed(model: StackedModel, stage: Stage, reading: Tensor) -> Float[Tensor, "B S S"]:
-    """The share of each position in those that are read of a layer; shares in other positions mean nothing."""
+    """Each position's share in a layer's outputs; undefined where a position is not read."""
     seen = stage.weights.amax(1) > 0  # what no head attends to has no part, also where rounding says otherwise
     example, position = (seen & reading[..., None]).any(1).nonzero(as_tuple=True)
     distances = at_least_float32(stage.weights).new_zeros(seen.shape)
@@ -70,7 +70,7 @@ def _mixed(model: StackedModel, stage: Stage, reading: Tensor) -> Float[Tensor, 
 def _lost(
     model: StackedModel, stage: Stage, rows: Int[Tensor, " N"], positions: Int[Tensor, " N"]
 ) -> Float[Tensor, "N S"]:
-    """The cosine distance of all outputs of a layer, for each of these texts without the value of one position."""
+    """The cosine distance of a layer's outputs when one position's value is zeroed, per text."""
     kept = torch.arange(stage.weights.shape[-1], device=positions.device) != positions[:, None]
     with changed(model, lambda values: values * kept[:, None, :, None]):
         without = stage.call.again(rows)

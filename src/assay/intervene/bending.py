@@ -14,7 +14,7 @@ from assay.types import Edit, LayerwiseEdit, at_least_float32
 
 @dataclass(frozen=True, eq=False)
 class Bend:
-    """The weights of some items as given; what is left of 1 goes to all other positions in their proportions.
+    """Sets the weights of some items; all other positions share the rest in proportion.
 
     An item's weight is that of all its positions, which keep their proportions too. Where what shares it had none,
     it is shared evenly. An item that may not be attended to is left out; where nothing else may be, the given weights
@@ -42,20 +42,20 @@ class Bend:
         return torch.tensor(list(self.given), dtype=torch.long, device=mask.device)
 
     def _owners(self, mask: Bool[Tensor, "B T"]) -> Int[Tensor, "B T"]:
-        """Those of each row of the mask: it may be a text, or one attending position of it."""
+        """The owners of each row of the mask: a text, or one query position of it."""
         return self.owners.to(mask.device).repeat_interleave(len(mask) // max(1, len(self.owners)), 0)
 
 
 @dataclass(frozen=True, eq=False)
 class Attending:
-    """An edit of what some positions of a stack attend to; all others attend to what they did."""
+    """Restricts an edit to some query positions of a stack."""
 
     edit: Edit
     positions: Bool[Tensor, "B S"]
 
     @property
     def depth(self) -> int:
-        """How many layers a model must have."""
+        """The number of layers that a model must have."""
         return int(getattr(self.edit, "depth", 0))
 
     def at(self, layer: int) -> Edit | None:
@@ -72,5 +72,5 @@ class Attending:
 
 
 def _positive(total: Tensor) -> Tensor:
-    """A divisor: 1 where there is nothing to divide."""
+    """A divisor: 1 where the total is 0."""
     return total.where(total > 0, 1.0)

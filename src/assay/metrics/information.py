@@ -17,7 +17,7 @@ LEFT_OUT = 4  # every so many tokens decide between shrinkages
 
 @dataclass(frozen=True)
 class Decoder:
-    """q(word | state) over the words it knows, with the rate of each word that is told without the state."""
+    """A linear decoder q(word | state), with the marginal rate of each word."""
 
     words: Int[np.ndarray, " V"]  # in rising order
     coefficients: Float[np.ndarray, "V M"]
@@ -25,7 +25,7 @@ class Decoder:
     rates: Float[np.ndarray, " V"]
 
     def known(self, words: Tokens) -> Bool[np.ndarray, " n"]:
-        """Which tokens are of the words that it can tell."""
+        """The mask of tokens whose word the decoder knows."""
         return np.isin(words, self.words)
 
     def log2(self, states: States) -> Float[np.ndarray, "n V"]:
@@ -84,7 +84,7 @@ class Words:
 
 
 def _gaussians(states: States, words: Tokens, shrinkage: float) -> Decoder:
-    """Linear discriminant analysis with the rates of the words as priors."""
+    """Linear discriminant analysis, with the rates of the words as priors."""
     names, indices, counts = np.unique(words, return_inverse=True, return_counts=True)
     means = np.zeros((len(names), states.shape[1]))
     np.add.at(means, indices, states)

@@ -1,4 +1,4 @@
-"""Attention by aspect: where a text speaks of several things, the words that matter for the one that is asked about."""
+"""Attention by aspect: a classifier whose attention depends on the aspect that is asked about (Wang et al., 2016)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Attention that pools states: how a state is scored, by a linear map and then the rest."""
+"""Attention scoring functions: a linear projection of each hidden state, and a nonlinear rest (`finish`)."""
 
 from __future__ import annotations
 

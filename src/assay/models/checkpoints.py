@@ -1,4 +1,4 @@
-"""Where an interrupted training goes on: one safetensors file, replaced whole after each epoch."""
+"""Training checkpoints: one safetensors file, replaced atomically after each epoch."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from assay.models.tensors import digest, save
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A file and the identity (corpus, recipe) of the training that it belongs to."""
+    """A checkpoint file, and the identity (corpus, recipe) of the training that it belongs to."""
 
     path: Path
     identity: dict[str, Any]
@@ -29,7 +29,7 @@ class Checkpoint:
         best: dict[str, Tensor],
         state: dict[str, Any],
     ) -> None:
-        """Writes the current and the best weights, the optimiser's moments and the state of training."""
+        """Writes current and best weights, the optimiser's moments and the state of training."""
         tensors = {f"network.{name}": tensor for name, tensor in network.state_dict().items()}
         tensors |= {f"best.{name}": tensor for name, tensor in best.items()}
         for index, values in optimiser.state_dict()["state"].items():
@@ -38,7 +38,7 @@ class Checkpoint:
         save(tensors, self.path, header | {"sha256": _digest(header, tensors)})
 
     def restore(self, network: nn.Module, optimiser: torch.optim.Optimizer) -> tuple[dict[str, Any], dict[str, Tensor]]:
-        """Puts network and optimiser where they were, and returns the state of training and the best weights."""
+        """Loads network and optimiser in place, and returns the state of training and the best weights."""
         with library_errors(self._damaged, Damaged):
             identity, state, tensors = self._read()
         if identity != json.loads(json.dumps(self.identity)):
@@ -68,11 +68,11 @@ class Checkpoint:
 
 
 def _digest(header: dict[str, str], tensors: dict[str, Tensor]) -> str:
-    """The sha256 of all that a checkpoint holds: a flipped bit would go on into the weights, and nobody would know."""
+    """The sha256 of a checkpoint's content, to detect corrupt weights."""
     return digest(tensors, json.dumps(header, sort_keys=True).encode())
 
 
 def under(tensors: dict[str, Tensor], part: str) -> dict[str, Tensor]:
-    """The tensors of one part, by their names within it."""
+    """The tensors with this prefix, by their names within it."""
     prefix = f"{part}."
     return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}

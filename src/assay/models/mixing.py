@@ -1,4 +1,4 @@
-"""What a word is a mix of, where its weight is a sum of several."""
+"""The normalised mixture of values whose attention weight is a sum of several."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ from torch import Tensor
 def mixed(
     parts: Float[Tensor, "*B M"], weight: Float[Tensor, "*B #M"], otherwise: Float[Tensor, "*B M"]
 ) -> Float[Tensor, "*B M"]:
-    """The parts, which hold a weight as a factor, without it; without any weight, what is said otherwise."""
+    """Divides parts, which hold a weight as a factor, by that weight; `otherwise` where the weight is 0."""
     there = weight > torch.finfo(weight.dtype).tiny ** 0.5  # a quotient's gradient divides by the square of it
     return torch.where(there, parts / torch.where(there, weight, 1.0), otherwise)

@@ -1,4 +1,4 @@
-"""What a model answers when some words of a text give way to words drawn from other texts."""
+"""The probabilities of a model when some words of a text are replaced by random words of other texts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ WORDS = 4096
 
 @dataclass(frozen=True)
 class Pool:
-    """The words of many texts, each as often as it occurs: their ids, and their subwords where a model reads those."""
+    """The words of many texts, with multiplicity: their ids, and their subwords where a model reads those."""
 
     ids: Int[Tensor, " M"]
     subwords: Int[Tensor, "M P"] | None = None
@@ -37,7 +37,7 @@ class Pool:
 
     @classmethod
     def of_vocabulary(cls, model: Opened) -> Pool:
-        """Words of the model's vocabulary, evenly over it, `WORDS` to twice as many: where no texts are at hand."""
+        """Words of the model's vocabulary, evenly spread, `WORDS` to 2 × `WORDS`: for when there are no texts."""
         words = [word for word in model.tokeniser.vocabulary if word not in SPECIAL]
         step = max(1, len(words) // WORDS)
         rows, _ = tokenise([Example(word, 0) for word in words[::step]], model.tokeniser, 100)
@@ -74,7 +74,7 @@ def redrawn_probabilities(
     kept: Bool[Tensor, "N T"],
     drawn: Int[Tensor, "N T"],
 ) -> Float[Tensor, "N C"]:
-    """The probabilities for N versions of texts, each of one `example`, whose words that are not `kept` are drawn.
+    """The probabilities of N versions of texts, each of one `example`, with words not `kept` drawn at random.
 
     `drawn` are indices into the pool. Versions of like length are read together, as many at once as `capacity` allows.
     """

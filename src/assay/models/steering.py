@@ -1,4 +1,4 @@
-"""A level of a network, read and moved: what stands there for each word, and what becomes of the logits."""
+"""Activation steering: reads the hidden states at a level of a network, and the logits after a shift added there."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ EMBEDDING, LAYER, STATES = "embedding", "layer {}", "states"
 
 @dataclass(frozen=True)
 class Steered:
-    """What stood at S positions of a level, before a shift was added there, and the logits above it.
+    """The hidden states at S positions of a level, a shift added to them, and the resulting logits.
 
     `token_index` is the item each belongs to, a word or in a hierarchy a sentence, -1 for none. The `shift` is a leaf
     that gradients of the logits can be taken to.
@@ -54,7 +54,7 @@ def levels(network: TextModel) -> tuple[str, ...]:
 
 
 def steered(network: TextModel, batch: Batch, level: str, by: Float[Tensor, "B M"] | None = None) -> Steered:
-    """Reads the batch with `by` added to what stands at the level for each word; nothing else is changed."""
+    """A forward pass with `by` added to the hidden states at a level."""
     if level not in levels(network):
         raise unknown("level", level, levels(network))
     with torch.enable_grad(), torch.backends.cudnn.flags(enabled=False):  # its recurrences go no way back in evaluation
@@ -83,7 +83,7 @@ def _embedded(network: TextModel, batch: Batch, by: Float[Tensor, "B M"] | None)
 
 
 def _place(network: TextModel, batch: Batch, level: str) -> tuple[Int[Tensor, "B S"], list[nn.Module], int]:
-    """The items of a level's positions, the modules whose calls are counted, and the call that is the level's."""
+    """The items of a level's positions, the modules whose calls are counted, and the number of the call."""
     if isinstance(network, Body):
         if level == STATES:
             return network.token_index(batch), [network.inner], 1
@@ -100,7 +100,7 @@ def _place(network: TextModel, batch: Batch, level: str) -> tuple[Int[Tensor, "B
 
 
 class _Mover:
-    """Adds a shift to what a module returns at one of its calls, and writes down what it returned."""
+    """A forward hook that adds a shift to a module's output at one of its calls, and records that output."""
 
     def __init__(self, there: Bool[Tensor, "B S"], by: Float[Tensor, "B M"] | None, turn: int) -> None:
         self.there, self.by, self.turn = there, by, turn

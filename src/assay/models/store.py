@@ -1,4 +1,4 @@
-"""A model folder: weights as safetensors, everything else as JSON."""
+"""Model folders: weights as safetensors, everything else as JSON."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CARD, WEIGHTS, TOKENISER = "model.json", "weights.safetensors", "tokenizer.json"
 
 @dataclass(frozen=True)
 class Opened:
-    """Any classifier with the tokeniser and the class names that belong to it."""
+    """A loaded classifier with its tokeniser and class names."""
 
     network: TextModel
     tokeniser: Tokeniser | SubwordTokeniser
@@ -40,14 +40,14 @@ class Opened:
 
 @dataclass(frozen=True)
 class Trained(Opened):
-    """A network of ours with the tokeniser and the class names that it was trained with."""
+    """A network trained here, with its tokeniser and class names."""
 
     network: Network
     tokeniser: Tokeniser
 
 
 def save(model: Trained, folder: Path) -> None:
-    """Writes the model folder; the card comes last and marks it as whole."""
+    """Writes the model folder; the card is written last, and marks the folder as complete."""
     write_text(folder / TOKENISER, model.tokeniser.to_json())
     tensors.save(model.network.state_dict(), folder / WEIGHTS)
     card = {
@@ -81,7 +81,7 @@ def load(folder: Path, device: torch.device | str = "cpu") -> Trained:
 
 
 def _check_shapes(path: Path, *sizes: Any) -> None:
-    """Refuses weights of other sizes than the card says before there is room made for them: it may say anything."""
+    """Raises an error for weights of other sizes than the card says, before memory is allocated for them."""
     with torch.device("meta"):
         wanted = {name: list(tensor.shape) for name, tensor in built(*sizes).state_dict().items()}
     with safe_open(path, framework="pt") as file:

@@ -1,4 +1,4 @@
-"""Training with early stopping; killed at any moment, it goes on to the same final weights."""
+"""The training loop, with early stopping; an interrupted training resumes to the same final weights."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TRAINING_TOKENS = {"cpu": 8_192, "cuda": 65_536}  # read at once, whatever the n
 
 @dataclass
 class State:
-    """Where training stands; everything a checkpoint must hold besides tensors."""
+    """The state of training besides tensors, as stored in a checkpoint."""
 
     epoch: int = 0
     best_epoch: int = 0
@@ -35,7 +35,7 @@ class State:
     scores: list[float] = field(default_factory=list)
 
     def finished(self, options: Training, begun: float) -> bool:
-        """At the last epoch, or when a model that has begun to learn gets no better."""
+        """Whether training is over: the last epoch, or no improvement for `patience` epochs once above `begun`."""
         tired = self.best_score > begun and self.epoch - self.best_epoch >= options.patience
         return tired or self.epoch >= options.epochs
 
@@ -48,7 +48,7 @@ def fit(
     checkpoint: Checkpoint | None = None,
     objective: Objective = LABELS,
 ) -> State:
-    """Trains `network` in place, leaves it with the weights of the best epoch, and returns the course of training."""
+    """Trains `network` in place, leaves it with the weights of the best epoch, and returns the training curve."""
     learning = Learning(options, heads(network, options))
     learner = nn.ModuleDict({"network": network, "heads": learning.heads})
     optimiser = optimiser_of(learner, options)
@@ -88,13 +88,13 @@ def _advanced(state: State, loss: float, score: float, dev_loss: float) -> State
 
 
 def begun(epoch: int, lengths: Int[np.ndarray, " N"], options: Training) -> list[Int[np.ndarray, " n"]]:
-    """The rows of each step of an epoch; what is random within it is decided here, too."""
+    """Shuffles an epoch: the rows of each step; seeds all randomness of the epoch."""
     torch.manual_seed(options.seed * 10_007 + epoch)
     return shuffled(lengths, options.batch_size, (options.seed, epoch))
 
 
 def optimiser_of(learner: nn.ModuleDict, options: Training) -> torch.optim.Adam:
-    """Adam over all that learns; embeddings decay only where the options say so."""
+    """Adam over all trainable parameters; embeddings have weight decay only where the options say so."""
     embedding: list[nn.Parameter] = []
     others: list[nn.Parameter] = []
     for name, parameter in learner.named_parameters():
@@ -106,7 +106,7 @@ def optimiser_of(learner: nn.ModuleDict, options: Training) -> torch.optim.Adam:
 
 @runtime_checkable
 class Step(Protocol):
-    """One step of training on some rows, in place; it returns the loss before.
+    """One optimisation step on some rows, in place; returns the loss before the step.
 
     `shares` says how much of each row's loss counts; what a batch is divided by stays that of whole rows.
     """
@@ -117,7 +117,7 @@ class Step(Protocol):
 def stepper(
     network: TextModel, optimiser: torch.optim.Adam, weights: Tensor | None, objective: Objective, learning: Learning
 ) -> Step:
-    """The step that training consists of; `weights` are those of the classes."""
+    """The training step of an objective; `weights` are those of the classes."""
     device = network.device
 
     def step(rows: Sequence[Tokenised], shares: Float[Tensor, " n"] | None = None) -> float:

@@ -1,4 +1,4 @@
-"""Hierarchies from the bottom: neighbours that do most together become one phrase."""
+"""Agglomerative trees: adjacent phrases with the strongest interaction are merged, bottom-up."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PRIORITIES = ("interaction", "added")
 
 @dataclass(frozen=True)
 class Agglomerative:
-    """From the words upwards, the two neighbours that do most together are joined, one pair a level.
+    """A bottom-up tree: per level, the two adjacent phrases that interact most are merged.
 
     What they do together is |φ(ab) − φ(a) − φ(b)|, the "interaction" of their scores, or the larger of φ(ab) − φ(a)
     and φ(ab) − φ(b): what one has "added" to the other, the priority of ACD (Singh et al., 2019). Of pairs that are
@@ -63,7 +63,7 @@ class Agglomerative:
     def _strongest(
         self, table: PhraseTable, around: Int[Tensor, "B E 3"], candidates: Bool[Tensor, "B E"]
     ) -> Int[Tensor, " B"]:
-        """The position between the two neighbours of each text that are to be joined."""
+        """The boundary of each text between the two phrases to merge."""
         example, position = candidates.nonzero(as_tuple=True)
         start, _, stop = around[example, position].unbind(-1)
         table.ask(example.repeat(3), torch.cat([start, position, start]), torch.cat([position, stop, stop]))

@@ -1,4 +1,4 @@
-"""Whether the words of a phrase count because they stand together: what is answered when they are scattered."""
+"""Cohesion loss: how much a phrase's score depends on its words being adjacent."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from assay.types import Batch, Model
 
 @dataclass(frozen=True)
 class Cohesion:
-    """The drop in p(class) when the words of each tree's strongest phrase are put back at random (Chen et al., 2020).
+    """The drop in p(class) when the words of each tree's strongest phrase are scattered (Chen et al., 2020).
 
     Each of them is taken out and inserted anywhere in the text, `shuffles` times; the other words keep their order.
     """
@@ -30,7 +30,7 @@ class Cohesion:
 
     def __post_init__(self) -> None:
         if self.shuffles < 1:
-            raise AssayError(f"Cohesion takes at least one shuffle of each text, not {self.shuffles}.")
+            raise AssayError(f"shuffles must be at least 1, got {self.shuffles}.")
 
     def __call__(
         self, model: Model, batch: Batch, target: Int[Tensor, " B"], trees: Sequence[Tree]
@@ -48,14 +48,14 @@ class Cohesion:
 
 
 def strongest(tree: Tree) -> Phrase:
-    """The phrase of the highest score that has several words and is not the whole text, if there is one."""
+    """The phrase of the highest score with several words that is not the whole text, if there is one."""
     phrases = {each for level in tree.levels for each in level}
     several = [each for each in phrases if 1 < each.stop - each.start < tree.words]
     return max(several, key=lambda each: (each.score, -each.start, each.stop), default=tree.levels[0][0])
 
 
 def scattered(batch: Batch, phrase: Bool[Tensor, "B T"], count: int, seed: int = 0) -> Int[Tensor, "B N T"]:
-    """Random orders of each text, as positions of words, in which all but those of the phrase keep their order.
+    """Random permutations of each text that keep the order of words outside the phrase.
 
     Each such order is as likely as any other, as if the words were put back one by one, each anywhere.
     """
@@ -70,7 +70,7 @@ def scattered(batch: Batch, phrase: Bool[Tensor, "B T"], count: int, seed: int =
 
 @torch.no_grad()
 def ordered_probabilities(model: Model, batch: Batch, orders: Int[Tensor, "B N T"]) -> Float[Tensor, "B N C"]:
-    """The probabilities of each text with its words in other orders; padding stays behind."""
+    """The probabilities of each text with its words permuted; padding stays last."""
     x = model.embed(batch)
     example = torch.arange(len(batch), device=orders.device).repeat_interleave(orders.shape[1])
     longest = int((extents(batch).sum(-1) + asked(batch)).max())

@@ -1,4 +1,4 @@
-"""Phrases by their Shapley value: one player among the words around it."""
+"""Phrase scores by Shapley values: a phrase is one player among the words around it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WIDEST = 6  # words on each side: a phrase is then read 2^13 times
 
 @dataclass(frozen=True)
 class PhraseShapley(VersionScorer):
-    """The phrase's Shapley value, as one player among the words around it: `window` of them on each side.
+    """The Shapley value of the phrase as one player, with `window` words on each side as the others.
 
     Words further away are removed, as in L-Shapley (Chen et al., 2019); where all of a text are in the window, the
     value is that of the whole game. It is exact: each set of players is read.
@@ -31,7 +31,7 @@ class PhraseShapley(VersionScorer):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not 0 <= self.window <= WIDEST:
-            raise AssayError(f"The window of a Shapley value has 0 to {WIDEST} words on each side, not {self.window}.")
+            raise AssayError(f"The window must be 0 to {WIDEST} words on each side, got {self.window}.")
 
     def scored(self, versions: Versions, chosen: Bool[Tensor, "B S T"]) -> Float[Tensor, "B S"]:
         texts, number = chosen.any(-1).nonzero(as_tuple=True)
@@ -59,7 +59,7 @@ class PhraseShapley(VersionScorer):
 def around(
     phrase: Bool[Tensor, "N T"], mask: Bool[Tensor, "N T"], window: int
 ) -> tuple[Int[Tensor, "N K"], Bool[Tensor, "N K"]]:
-    """The positions of the words nearest to a phrase, as many as two windows hold, and whether each is there."""
+    """The positions of the words nearest to a phrase, up to two windows, and their mask."""
     positions = torch.arange(phrase.shape[1], device=phrase.device)
     apart = (positions[:, None] - positions).abs()
     distance = torch.where(phrase[:, None], apart, len(positions)).amin(-1)  # [N, T]

@@ -1,4 +1,4 @@
-"""Phrases that are cut, and where a cut would part the least."""
+"""The boundaries at which a text is split, and the interactions across all others."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TIE = 1e-5  # interactions as near as this, each weight being 1, are told apart 
 
 
 class Cuts:
-    """The cuts of some texts so far, and how much the parts on both sides of each other position do together."""
+    """The boundaries cut so far, and the interaction of the parts on both sides of every other boundary."""
 
     def __init__(self, versions: Versions, window: int) -> None:
         lengths = versions.batch.lengths
@@ -28,7 +28,7 @@ class Cuts:
         self._shares = shares(max(len(positions), 2 * window + 1), 2 * window + 1).to(lengths.device)
 
     def interactions(self, players: int | None = None) -> Float[Tensor, "B E"]:
-        """The Shapley interaction of the two parts at each position, infinite where none can be cut.
+        """The Shapley interaction of the two parts at each boundary, infinite where none can be cut.
 
         That is Σ_S s! (n − s − 2)! / (n − 1)! times the joint gain, over sets S of the phrases around the two. The n
         players are these and the two, unless another number is given. Only positions whose surroundings have changed
@@ -44,7 +44,7 @@ class Cuts:
         return (self._gains * self._weights(players)).sum(-1).masked_fill(~open_, torch.inf)
 
     def weakest(self, players: int | None = None) -> Int[Tensor, " B"]:
-        """The position of each text whose two parts interact least."""
+        """The boundary of each text with the weakest interaction."""
         values = self.interactions(players)
         margin = TIE * self._weights(players)[..., 0].amax(-1, keepdim=True)
         return (values <= values.amin(-1, keepdim=True) + margin).int().argmax(-1)

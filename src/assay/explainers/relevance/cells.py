@@ -1,4 +1,4 @@
-"""LSTM and GRU cells: one step's values, and all steps' local multipliers.
+"""LSTM and GRU cells: the forward pass of one step, and the local multipliers of all steps.
 
 Given its pre-activations a step works element by element, so that the multipliers of all steps are found at once.
 """
@@ -19,7 +19,7 @@ Four = Float[Tensor, "R T 4 H"]
 
 @dataclass(frozen=True)
 class Trace:
-    """What a pass over the texts leaves: each step's pre-activations, what they became, its memory and its state."""
+    """The recorded forward pass: each step's pre-activations, activations, cell state and hidden state."""
 
     slots: Four
     active: Four
@@ -30,7 +30,7 @@ class Trace:
 
 @dataclass(frozen=True)
 class Multipliers:
-    """Of the memory before in the memory, of the memory in the state, and of each slot in either."""
+    """Local multipliers: of the previous cell state in the next, of the cell state in h, and of each slot."""
 
     kept: Tensor
     opened: Multiplier
@@ -40,7 +40,7 @@ class Multipliers:
 
 @dataclass(frozen=True)
 class Weights:
-    """Four pre-activations, linear in the input and in the state before."""
+    """Weights of the four pre-activations, for the input and the previous hidden state."""
 
     inputs: Float[Tensor, "4 H D"]
     states: Float[Tensor, "4 H H"]
@@ -51,7 +51,7 @@ class Lstm:
     """c = f c' + i tanh(g), h = o tanh(c), with the slots i, f, g, o."""
 
     def advance(self, trace: Trace, position: int, memory: Float[Tensor, "R H"], real: Float[Tensor, "R 1"]) -> None:
-        """Fills one step of the trace from its pre-activations and the memory before; padding leaves no memory."""
+        """The forward pass of one step, written into the trace; on padding the cell state is 0."""
         slots, active = trace.slots[:, position], trace.active[:, position]
         torch.sigmoid(slots, out=active)
         torch.tanh(slots[:, 2], out=active[:, 2])

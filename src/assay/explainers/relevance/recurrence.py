@@ -1,4 +1,4 @@
-"""A recurrent layer read with rules: one pass forward, multipliers of all steps at once, one linear pass back.
+"""A recurrent layer under rules as an autograd function: forward pass, multipliers of all steps, linear backward pass.
 
 What a rule holds has no multiplier and drops out of the way back: the ε-rule, which holds the gates, follows the
 candidate alone.
@@ -14,7 +14,7 @@ from assay.explainers.relevance.cells import Cell, Multipliers, Trace, Weights, 
 
 
 class Recurrence(torch.autograd.Function):
-    """States of one direction, 0 on padding; the derivative is what the rules' multipliers make it."""
+    """The hidden states of one direction, 0 on padding; its backward pass uses the rules' multipliers."""
 
     @staticmethod
     def forward(ctx, x, biases, mask, network, rules, reverse):  # type: ignore[no-untyped-def]
@@ -56,7 +56,7 @@ def passed(
 def passed_back(
     found: Multipliers, weights: Weights, gradient: Float[Tensor, "R T H"], mask: Bool[Tensor, "R T"], positions: range
 ) -> tuple[list[int], Float[Tensor, "R T K H"]]:
-    """The slots that are not held, and what they are multiplied with, from what the states are."""
+    """The backward pass: the gradients of the slots that are not held constant."""
     written, shown = (
         {slot: each for slot, each in enumerate(parts) if isinstance(each, Tensor)}
         for parts in (found.written, found.shown)
@@ -78,11 +78,11 @@ def passed_back(
 
 
 def _empty(x: Float[Tensor, "R T S"], *shape: int) -> Tensor:
-    """Room for [R, T, *shape], each step in one piece of memory: the loops over time go through it step by step."""
+    """An empty tensor [R, T, *shape] with each step contiguous in memory: the loops over time access one at a time."""
     return x.new_empty(x.shape[1], x.shape[0], *shape).transpose(0, 1)
 
 
 def _shifted(memory: Float[Tensor, "R T H"], reverse: bool) -> Float[Tensor, "R T H"]:
-    """The memory before each step, in the order in which the text is read."""
+    """The cell state before each step, in reading order."""
     none = torch.zeros_like(memory[:, :1])
     return torch.cat([memory[:, 1:], none] if reverse else [none, memory[:, :-1]], dim=1)

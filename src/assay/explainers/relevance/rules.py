@@ -1,4 +1,4 @@
-"""Rules: what stands in for the derivative of each kind of step, while its value stays the model's own.
+"""Rules: replacements of the derivative of each kind of operation; values stay the model's own.
 
 Relevance is then gradient × input, whatever the rules. One record of functions is one column of the literature's table:
 GRADIENT (nothing changed), `epsilon` (layer-wise relevance propagation), `attention_aware` (AttnLRP), and DEEPLIFT in
@@ -25,7 +25,7 @@ Multiplier = Tensor | float
 
 @dataclass(frozen=True)
 class Function:
-    """A function of one number, with its derivative."""
+    """A scalar function with its derivative."""
 
     value: Callable[[Tensor], Tensor]
     derivative: Callable[[Tensor], Tensor]
@@ -40,7 +40,7 @@ GELU = Function(F.gelu, lambda x: torch.special.ndtr(x) + x * torch.exp(-x.squar
 
 @dataclass(frozen=True)
 class Rules:
-    """Multipliers of steps that work element by element; other steps whole: their value, with its own derivative."""
+    """A set of rules: multipliers of elementwise operations, and whole operations with their own derivative."""
 
     total: Callable[[Tensor], Multiplier]  # of a sum's terms, given the sum
     unary: Callable[[Function, Tensor, Tensor], Tensor]  # of a function's argument, given argument and value
@@ -53,12 +53,12 @@ class Rules:
 
 
 def straight(value: Numbers, stand_in: Numbers) -> Numbers:
-    """The value, with the derivative of the stand-in."""
+    """The value, with the derivative of the stand-in (straight-through)."""
     return value.detach() + (stand_in - stand_in.detach())
 
 
 def times(*factors: Multiplier) -> Multiplier:
-    """The product; numbers among the factors cost nothing."""
+    """The product of the factors that are not 1."""
     if any(isinstance(factor, float) and factor == 0 for factor in factors):
         return 0.0
     tensors = [factor for factor in factors if isinstance(factor, Tensor)]
@@ -117,7 +117,7 @@ def attention_aware(stabiliser: float) -> Rules:
 
 
 def ratio(function: Function, x: Numbers, value: Numbers) -> Numbers:
-    """φ(x)/x: the activation passes on what it got."""
+    """The multiplier φ(x)/x: the activation passes on its relevance."""
     return (value / x).nan_to_num_(nan=function.derivative(x.new_zeros(())).item())
 
 

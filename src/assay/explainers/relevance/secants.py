@@ -26,7 +26,7 @@ OWN: ContextVar[Int[Tensor, " B"] | None] = ContextVar("own", default=None)
 
 @contextmanager
 def sharing(own: Int[Tensor, " B"] | None) -> Iterator[None]:
-    """Within, these are the baselines of texts."""
+    """Context manager: these are the baselines of the texts."""
     token = OWN.set(own)
     try:
         yield
@@ -73,7 +73,7 @@ def half_sums_of_matrices(
 def of_weights(
     project: Projection, scores: Float[Tensor, "R *N T"], mask: Bool[Tensor, "R *N T"]
 ) -> Float[Tensor, "R *N T"]:
-    """Attention weights, by the rule for their projection."""
+    """Attention weights, by the rule of their projection."""
     known = family(project)
     assert known is not None
     return log_means(scores, mask) if known.alpha == 1 else thresholds(known, project, scores, mask)
@@ -138,12 +138,12 @@ def standard(x: Float[Tensor, "R *N M"], floor: float) -> Float[Tensor, "R *N M"
 
 
 def _both(rows: Float[Tensor, "R ..."], found: Float[Tensor, "B ..."]) -> Float[Tensor, "R ..."]:
-    """What was found for texts, as a row for each of `rows`: nobody looks at those of baselines."""
+    """Multipliers of texts, repeated for baselines, whose relevance nobody reads."""
     return torch.cat([found, found[: len(rows) - len(found)]])
 
 
 def _middle(x: Pairs) -> Pairs:
-    """The mean of a text's numbers and its baseline's."""
+    """The mean of a text's values and its baseline's."""
     here, there = halves(x)
     return _both(x, (here + there) / 2)
 

@@ -1,4 +1,4 @@
-"""Deletions under a recurrence: one pass carries, for every token at once, the state of the text without it.
+"""Leave-one-out under an LSTM or GRU: one pass carries, for every token, the hidden state of the text without it.
 
 Without token i only the forward states behind i and the backward states before i are new; what is fed into the
 recurrence is computed once.
@@ -18,7 +18,7 @@ from assay.models.encoders import Recurrent, mirrored, reordered
 
 
 def recurrent(reading: Reading, text: Text, blank: Float[Tensor, " D"] | None) -> Float[Tensor, "R S P"]:
-    """The value that attention gives without each token, or with a blank there."""
+    """The attention-weighted mean without each token, or with a blank in its position."""
     assert isinstance(reading.encoder, Recurrent)
     order, half = mirrored(text.mask), reading.encoder.size // 2
     forth = Way(reading.encoder.ahead, slice(None, half), text.x, text.states, text.seen)
@@ -35,7 +35,7 @@ def recurrent(reading: Reading, text: Text, blank: Float[Tensor, " D"] | None) -
 
 @dataclass(frozen=True)
 class Way:
-    """One direction of reading; its network makes its `own` part of the states."""
+    """One direction of a bidirectional network; its own half of the hidden states."""
 
     network: nn.LSTM | nn.GRU
     own: slice
@@ -44,21 +44,22 @@ class Way:
     seen: Bool[Tensor, "R S"]
 
     def turned(self, order: Int[Tensor, "R S"]) -> tuple[Tensor, Tensor, Tensor]:
+        """The same direction with its rows in another order."""
         return reordered(self.x, order), reordered(self.states, order), self.seen.gather(1, order)
 
     def weights(self, part: str) -> tuple[Tensor, Tensor]:
-        """Of the input ("ih") or of the recurrence ("hh")."""
+        """The weight matrix of the input ("ih") or of the recurrence ("hh")."""
         return getattr(self.network, f"weight_{part}_l0"), getattr(self.network, f"bias_{part}_l0")
 
     def others(self) -> Float[Tensor, "R S M"]:
-        """The part of the states that the other direction makes."""
+        """The half of the hidden states that the other direction computes."""
         emptied = self.states.clone()
         emptied[..., self.own] = 0
         return emptied
 
 
 def _one_way(reading: Reading, way: Way, blank: Float[Tensor, " D"] | None) -> tuple[Pooled, Float[Tensor, "R S H"]]:
-    """The means over what stands behind each token in this direction, read without that token.
+    """The means over the tokens after each token in this direction, read without that token.
 
     Beside it, the state at each token in the text that has a blank there, if there is one.
     """

@@ -1,4 +1,4 @@
-"""How much each state depends on each word: the gradient of the state's length in the word's embedding."""
+"""How much each hidden state depends on each word: ‖∂‖h_n‖/∂e_i‖, the gradient norm (Meister et al., 2021)."""
 
 from __future__ import annotations
 

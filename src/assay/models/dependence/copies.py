@@ -1,4 +1,4 @@
-"""Dependence in any network: one copy of the text for each of its states, and one way back through all copies."""
+"""State gradients of any network: one copy of the text per hidden state, one backward pass for all copies."""
 
 from __future__ import annotations
 

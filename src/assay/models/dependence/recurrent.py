@@ -1,4 +1,4 @@
-"""Dependence under a recurrence: one sweep back through time carries the gradients of all states at once.
+"""State gradients of an LSTM or GRU: one sweep of backpropagation through time for all hidden states at once.
 
 A lane for each state starts where the sweep reaches it. What the steps multiply with is shared by all lanes, so that
 one wide product a step does what separate ways back do with one pass over the text for each state.
@@ -43,7 +43,7 @@ def recurrent(model: Network, x: Float[Tensor, "B T D"], batch: Batch) -> Float[
 
 @torch.no_grad()
 def _both_ways(model: Network, x: Float[Tensor, "R T D"], batch: Batch) -> Float[Tensor, "R T T"]:
-    """A state gets from the tokens before it what one direction gives, from those behind it what the other gives."""
+    """Combines both directions: forward for the tokens before a state, backward for those after it."""
     assert isinstance(model.encoder, Recurrent)
     words, mask, marked = x, batch.mask, model.architecture.markers
     if marked:
@@ -68,7 +68,7 @@ def _both_ways(model: Network, x: Float[Tensor, "R T D"], batch: Batch) -> Float
 
 
 def _begun(model: Network, encoded: Float[Tensor, "R T P"], batch: Batch) -> Float[Tensor, "R T P"]:
-    """∂‖state‖/∂ of what stands for each word above the encoder."""
+    """∂‖h‖/∂ of the encoder's output for each word."""
     with torch.enable_grad():
         encoded = encoded.detach().requires_grad_()
         states = encoded
@@ -79,7 +79,7 @@ def _begun(model: Network, encoded: Float[Tensor, "R T P"], batch: Batch) -> Flo
 
 
 def _swept(read: Steps, begun: Float[Tensor, "R T H"]) -> tuple[Float[Tensor, "R T T"], Float[Tensor, "R T D"]]:
-    """The lengths of the gradients of each state in each token up to its own, and the gradient in its own as it is."""
+    """The gradient norms of each state at each token up to its own, and the gradient vector at its own token."""
     rows, tokens, size = begun.shape
     entries = read.back.shape[-1] * (size + tokens)
     room = max(1, ENTRIES.get(begun.device.type, 1 << 20) // entries)
@@ -111,7 +111,7 @@ def _swept_at_once(read: Steps, begun: Float[Tensor, "R T H"]) -> tuple[Float[Te
 
 
 def _last_alive(memory: Float[Tensor, "L R H"], state: Float[Tensor, "L R H"], faint: Float[Tensor, "L R"]) -> int:
-    """How many of the lanes there are up to the last that is not too faint.
+    """The number of lanes up to the last one whose gradient is not negligible.
 
     One that is left with less than u^1.5 of what it began with, u being the rounding unit, is dropped: its gradients
     are 0 from there on. To be seen beside those that it had, it would have to grow by 1/√u again.

@@ -1,4 +1,4 @@
-"""How much each state depends on each word, for any network, by the quickest way that it allows."""
+"""State gradients: how much each hidden state depends on each word, by the fastest algorithm for the network."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def state_gradient_norms(model: Network, x: Float[Tensor, "B T D"], batch: Batch
 
 
 def shares(gradients: Float[Tensor, "B N T"]) -> Float[Tensor, "B N T"]:
-    """The gradients of each state as shares of their sum, in float64; 0 for a state that depends on no word."""
+    """The gradient norms of each state normalised to sum to 1, in float64; 0 for a state that depends on no word."""
     wide = gradients.double()
     total = wide.sum(-1, keepdim=True)
     return torch.where(total > 0, wide / total, 0.0)

@@ -1,4 +1,4 @@
-"""Dependence where a state sees its neighbours at most: states that share no word are followed back together."""
+"""State gradients of a convolution: states whose receptive fields do not overlap share one backward pass."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from assay.types import Batch
 
 
 def windowed(model: Network, x: Float[Tensor, "B T D"], batch: Batch) -> Float[Tensor, "B T T"]:
-    """‖∂‖h_n‖/∂e_i‖ for each state and token; of every 2r + 1 states in a row one is followed, r being their reach."""
+    """‖∂‖h_n‖/∂e_i‖ for each state and token; every (2r + 1)-th state shares a backward pass, r being their reach."""
     reach = max(model.encoder.widths) // 2 if isinstance(model.encoder, Convolution) else 0
     tokens, period = batch.ids.shape[1], 2 * reach + 1
     positions = torch.arange(tokens, device=x.device)

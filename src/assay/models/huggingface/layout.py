@@ -15,7 +15,7 @@ from assay.types import Batch
 
 @dataclass(frozen=True)
 class Template:
-    """The special subwords before, between and after one text or two, and the type of the position of each."""
+    """The special tokens before, between and after one text or two, and the token type ids of the texts."""
 
     before: tuple[int, ...]
     between: tuple[int, ...]
@@ -25,7 +25,7 @@ class Template:
 
     @classmethod
     def of(cls, tokenizer: Any, pair: bool) -> Template:
-        """What the tokenizer puts around texts, found out from how it reads "a"."""
+        """The special tokens of the tokenizer, found by encoding "a"."""
         encoding = tokenizer("a", "a").encodings[0] if pair else tokenizer("a").encodings[0]
         texts, ids, types = encoding.sequence_ids, encoding.ids, encoding.type_ids
         first = texts.index(0)
@@ -39,7 +39,7 @@ class Template:
 
     @property
     def subwords(self) -> tuple[int, ...]:
-        """All special subwords, in their order."""
+        """All special tokens, in order."""
         return (*self.before, *self.between, *self.after)
 
     @property
@@ -49,7 +49,7 @@ class Template:
 
 @dataclass(frozen=True)
 class Sequence:
-    """What the transformer is given, and the token that each position belongs to, -1 where it is none."""
+    """The transformer's input, and the token index of each position, -1 where there is none."""
 
     embeddings: Float[Tensor, "B S D"]
     mask: Bool[Tensor, "B S"]
@@ -58,11 +58,11 @@ class Sequence:
     full: bool = False  # known to have no padding
 
     def owners(self, tokens: int) -> Bool[Tensor, "B S T"]:
-        """Which of so many tokens each position belongs to."""
+        """One-hot: whether a position belongs to a token."""
         return self.token_index[..., None] == torch.arange(tokens, device=self.token_index.device)
 
     def shares(self, tokens: int, dtype: torch.dtype = torch.float32) -> Float[Tensor, "B S T"]:
-        """The share of each position in its token: all subwords of a word have the same."""
+        """The share of each position in its token: equal among the subwords of a word."""
         owners = self.owners(tokens).to(dtype)
         return owners / owners.sum(1, keepdim=True).clamp(min=1)
 
@@ -70,7 +70,7 @@ class Sequence:
 def sequence(
     x: Float[Tensor, "B T D"], batch: Batch, template: Template, table: nn.Module, left: bool = False
 ) -> Sequence:
-    """The embeddings of all subwords of a batch in their positions; padding stands on the right, or on the left."""
+    """The embeddings of all subwords of a batch at their positions; padding on the right, or on the left."""
     rows, tokens, _ = x.shape
     subwords = batch.ids[..., None] if batch.subwords is None else batch.subwords
     parts = subwords.shape[2]
@@ -95,7 +95,7 @@ def sequence(
 
 
 def _together(real: Bool[Tensor, "B W"], left: bool) -> Int[Tensor, "B S"]:
-    """The positions in the order in which they are read: the real ones side by side, as many as the longest row has."""
+    """The order that moves real positions side by side, as many as the longest row has."""
     longest = int(real.sum(-1).max())
     order = real.to(torch.uint8).argsort(dim=-1, stable=True, descending=not left)
     return order[:, order.shape[1] - longest :] if left else order[:, :longest]
@@ -125,7 +125,7 @@ class Laid:
 
 @lru_cache(maxsize=256)
 def _laid(template: Template, tokens: int, parts: int, asked: int, device: torch.device) -> Laid:
-    """That for so many tokens of so many parts and such a question, on the device: nothing is sent there twice."""
+    """The cached layout for a number of tokens, subwords per token and query positions, on the device."""
     specials, kinds = (template.before, template.between, template.after), template.types
     if template.specials == 0:
         specials, kinds = ((), (), (template.empty,)), (*kinds[:4], (0,))
@@ -143,5 +143,5 @@ def _laid(template: Template, tokens: int, parts: int, asked: int, device: torch
 
 
 def _spread(kind: tuple[int, ...], width: int) -> tuple[int, ...]:
-    """The types of so many positions: one for each special subword, and one for all of a text."""
+    """The token type ids of all positions, from those of special tokens and of texts."""
     return kind if len(kind) == width else kind * width

@@ -1,4 +1,4 @@
-"""A stored or published transformer, ready to be explained."""
+"""Loads stored or published transformers, ready to be explained."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ CARD, HEAD = "assay.json", "attention.safetensors"
 
 @dataclass(frozen=True)
 class Opening:
-    """How a transformer is to be read: on one `device`, or on several with commas between them.
+    """The options of loading a transformer: one `device`, or several separated by commas, precision, tokenisation.
 
     Tokens are `words` or subwords; a text that is too long is left out, or cut where it is `truncated`; of independent
     labels one is audited; `classes` are other names for the model's, in their order.
@@ -61,7 +61,7 @@ class Opening:
 
 
 def opened(name: str, options: Opening = Opening()) -> Opened:  # noqa: B008
-    """The model in a folder, or with that name on the hub."""
+    """The model in a folder, or of that name on the hub."""
     config = configuration(name)
     tokeniser = tokenizer_of(name, config).with_options(words=options.words, truncate=options.truncate)
     card = _card(Path(name))
@@ -82,7 +82,7 @@ def opened(name: str, options: Opening = Opening()) -> Opened:  # noqa: B008
 
 
 def wrapped(inner: Any, tokenizer: Any, options: Opening = Opening()) -> Opened:  # noqa: B008
-    """A classifier of the library that is at hand already; it is not changed, and stays on its device."""
+    """Wraps a classifier of the library that is in memory; it is not changed, and stays on its device."""
     name = type(inner).__name__
     tokeniser = fitted(tokenizer, inner.config, name).with_options(words=options.words, truncate=options.truncate)
     network, classes = _classifier(inner, tokenizer, options, name)
@@ -90,14 +90,14 @@ def wrapped(inner: Any, tokenizer: Any, options: Opening = Opening()) -> Opened:
 
 
 def _classifier(inner: Any, tokenizer: Any, options: Opening, name: str) -> tuple[Pretrained, tuple[str, ...]]:
-    """The classifier as it is read, and the names of its classes."""
+    """The wrapped classifier, and the names of its classes."""
     classes, label = _classes(inner.config, options, name)
     kind = Pretrained if options.words else SubwordPretrained
     return kind(inner, traits(inner, tokenizer, name), label), classes
 
 
 def encoder(name: str, options: Opening = Opening()) -> tuple[Attentive, SubwordTokeniser]:  # noqa: B008
-    """A pretrained encoder without any classifier, for probes of its heads, and its tokeniser."""
+    """A pretrained encoder without a classifier, for probes of its heads, and its tokeniser."""
     config = configuration(name)
     tokeniser = tokenizer_of(name, config).with_options(words=options.words, truncate=options.truncate)
     inner = encoder_of(name, config, DTYPES[options.dtype]).to(options.devices[0])
@@ -105,7 +105,7 @@ def encoder(name: str, options: Opening = Opening()) -> tuple[Attentive, Subword
 
 
 def save(model: Opened, folder: Path) -> None:
-    """Writes the folder as the library does, with what only we know beside it; the card comes last."""
+    """Writes the folder in the library's format, with assay's own card beside it, written last."""
     network = model.network
     assert isinstance(network, Body)
     assert isinstance(model.tokeniser, SubwordTokeniser)
@@ -122,7 +122,7 @@ def save(model: Opened, folder: Path) -> None:
 
 
 def _attentive(folder: Path, config: Any, tokenizer: Any, dtype: torch.dtype) -> Attentive:
-    """The encoder in the folder with the attention that was stored beside it."""
+    """The encoder in the folder with the attention head stored beside it."""
     inner = encoder_of(str(folder), config, dtype)
     network = Attentive(inner, traits(inner, tokenizer, str(folder)), config.num_labels).to(dtype)
     with library_errors(lambda reason: f"{folder / HEAD} is damaged ({reason}); train it again or copy it anew."):

@@ -1,4 +1,4 @@
-"""Subwords of words, gathered into words, or one by one."""
+"""Tokenises texts into subwords, grouped by words or one by one."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ WORD_STARTS = ("\u0120", "\u2581")
 
 @dataclass(frozen=True)
 class SubwordOptions:
-    """How texts become tokens: in `words` or in subwords; above `longest` subwords a text is left out, or cut."""
+    """How texts become tokens: `words` or subwords; texts above `longest` subwords are left out, or truncated."""
 
     longest: int
     words: bool = True
@@ -38,7 +38,7 @@ class SubwordOptions:
 
 
 class SubwordTokeniser:
-    """The tokenizer of a pretrained model; it knows where each word stands in the text, and which subwords it has."""
+    """The tokenizer of a pretrained model, with the character span and the subwords of each word."""
 
     def __init__(self, inner: Any, options: SubwordOptions) -> None:
         self.inner = inner  # a fast tokenizer of the Hugging Face library
@@ -58,7 +58,7 @@ class SubwordTokeniser:
         ]
 
     def query(self, texts: Sequence[str]) -> list[Words]:
-        """The same in subwords: a question is read, not explained."""
+        """The query in subwords: it is read, not explained."""
         return self.with_options(words=False)(texts)
 
     unit = "subwords"
@@ -72,7 +72,7 @@ class SubwordTokeniser:
         return [word for word in begun or tokens if word.isalpha()]
 
     def fitted(self, words: Words, query: Words, longest: int) -> Words | None:
-        """The text, or as many of its words as there is room for beside the question, if it may be cut."""
+        """The text, truncated to the words that fit beside the question if `truncate` is set."""
         room = longest - query.length
         if words.length <= room:
             return words
@@ -95,7 +95,7 @@ class SubwordTokeniser:
 
 
 def gathered(text: str, offsets: Sequence[Span]) -> list[list[int]]:
-    """The positions of the subwords of each word, a word being what it is to the models that are trained here.
+    """The indices of the subwords of each word; words are those of the networks trained here.
 
     A subword belongs to the word that it begins in, and to that of the subword before if both stand for one character;
     spaces belong to the word that they precede, and at the end of the text to the last.
@@ -122,7 +122,7 @@ def gathered(text: str, offsets: Sequence[Span]) -> list[list[int]]:
 
 
 def _starts(text: str) -> list[int]:
-    """Where the words of a text begin."""
+    """The character offsets at which words start."""
     if text.isascii():
         words = PLAIN if "'" in text or "@" in text else ORDINARY
         return [found.start() for found in words.finditer(text)]
@@ -130,7 +130,7 @@ def _starts(text: str) -> list[int]:
 
 
 def _around(text: str, spans: Sequence[Span]) -> Span:
-    """From the first to the last character of some subwords, without spaces that stand before or after."""
+    """The span from the first to the last character of some subwords, without surrounding spaces."""
     if len(spans) == 1:
         return spans[0]
     written = [span for span in spans if text[slice(*span)].strip()] or spans
@@ -138,7 +138,7 @@ def _around(text: str, spans: Sequence[Span]) -> Span:
 
 
 def _tight(text: str, span: Span) -> Span:
-    """The span without the spaces that a subword begins or ends with."""
+    """The span without leading and trailing spaces."""
     start, end = span
     inside = text[start:end]
     if inside and not inside[0].isspace() and not inside[-1].isspace():  # the usual case, and a hot path
@@ -149,7 +149,7 @@ def _tight(text: str, span: Span) -> Span:
 
 
 def _number(subwords: Sequence[int]) -> int:
-    """A number that stands for the word: of one subword its id, of several one that no other word is likely to have."""
+    """The id of a word: of one subword its id, of several a hash."""
     if len(subwords) == 1:
         return subwords[0]
     number = 0

@@ -1,4 +1,4 @@
-"""What must be known of a transformer before it is trusted: found out by running it on two made-up texts."""
+"""Measures the properties of a transformer at loading time, by running it on two made-up texts."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ def traits(inner: Any, tokenizer: Any, name: str) -> Traits:
 
 
 def _found(inner: Any, tokenizer: Any, name: str) -> Traits:
+    """Measures all traits; an error where the model's outputs through assay differ from its own."""
     found = _stated(inner, tokenizer, name)
     sides = (replace(found, left=left) for left in (False, True))
     try:
@@ -52,7 +53,7 @@ def _found(inner: Any, tokenizer: Any, name: str) -> Traits:
 
 
 def _stated(inner: Any, tokenizer: Any, name: str) -> Traits:
-    """What configuration and tokenizer say."""
+    """The traits stated by configuration and tokenizer."""
     if tokenizer.pad_token_id is None:
         raise AssayError(
             f"The tokenizer of {name} has no padding token, so texts cannot be read together; set its pad_token "
@@ -88,7 +89,7 @@ def _texts(inner: Any, found: Traits) -> Batch:
 
 @torch.no_grad()
 def _plain(inner: Any, found: Traits) -> Float[Tensor, "B C"]:
-    """What the library's own eager attention answers, given ids and padding on the right.
+    """The reference output: the library's own eager attention, ids as input, padding on the right.
 
     Where that is no number, each text is read alone: in double precision, some architectures make none of a position of
     padding that may attend to nothing.
@@ -102,7 +103,7 @@ def _plain(inner: Any, found: Traits) -> Float[Tensor, "B C"]:
 
 
 def _eager(inner: Any, found: Traits, texts: list[list[int]]) -> Float[Tensor, "B C"]:
-    """The answer of eager attention for some texts."""
+    """The output of eager attention for some texts."""
     around, (before, kind, between, _, after) = found.single, found.single.types
     longest = max(map(len, texts))
     spare = [longest - len(text) for text in texts]
@@ -118,7 +119,7 @@ def _eager(inner: Any, found: Traits, texts: list[list[int]]) -> Float[Tensor, "
 
 
 def _answer(inner: Any, found: Traits, edit: Any = None, brief: bool = False) -> Float[Tensor, "B C"]:
-    """What the model answers through us."""
+    """The output through assay."""
     model, texts = Pretrained(inner, found), _texts(inner, found)
     with torch.no_grad():
         given = model.sequence(model.embed(texts), texts)
@@ -126,7 +127,7 @@ def _answer(inner: Any, found: Traits, edit: Any = None, brief: bool = False) ->
 
 
 def _said(answer: Any, mask: Tensor) -> Float[Tensor, "B C"]:
-    """The logits, or of an encoder the mean of its states."""
+    """The logits, or of an encoder the mean of its hidden states."""
     if hasattr(answer, "logits"):
         logits: Tensor = answer.logits
         return logits
@@ -140,7 +141,7 @@ def _agree(found: Tensor, expected: Tensor) -> bool:
 
 
 def _unedited(inner: Any, found: Traits, expected: Tensor, name: str) -> str | None:
-    """Why attention cannot be edited, or None: our attention must be called in every layer, and change nothing."""
+    """Why attention cannot be edited, or None: assay's attention must be called in every layer and change nothing."""
     said = f"The attention of {name} ({type(inner).__name__}) cannot be edited: "
     try:
         same = _answer(inner, found, lambda weights, mask: weights)
@@ -160,7 +161,7 @@ def _brief(inner: Any, found: Traits, expected: Tensor) -> bool:
 
 
 def _reads(inner: Any, found: Traits) -> str:
-    """What the classifier reads of the uppermost states, by where its answer has a gradient."""
+    """The position that the classifier reads, found by the gradient with respect to the last hidden states."""
     model, texts = Pretrained(inner, found), _texts(inner, found)[:1]
     tops: list[Any] = []  # asking the library for states would leave hooks of its own in the model
     hook = inner.base_model.register_forward_hook(lambda module, given, answer: tops.append(answer))
