@@ -162,7 +162,7 @@ def pieces(model, batch):
     encoded = model.encoder(model.embed(batch), batch.mask)
     weights = model(model.embed(batch), batch).attention[-1]
     side = model.decoder.weight[batch.labels] - model.decoder.weight[1 - batch.labels]
-    return [part.detach() for part in (encoded, model.asked(batch), weights, *side.chunk(3, dim=1))]
+    return [part.detach() for part in (encoded, model.query_encoding(batch), weights, *side.chunk(3, dim=1))]
 
 
 @ALIGNMENT
@@ -193,7 +193,7 @@ def damped(total, epsilon):
 def test_attention_aware_relevance_of_a_pair_has_its_closed_form(alignment, epsilon):
     model, batch = builders.model(shape="paired", encoder="none", alignment=alignment), builders.texts((7,))
     with torch.no_grad():
-        x, query, output = model.embed(batch)[0], model.asked(batch)[0], model(model.embed(batch), batch)
+        x, query, output = model.embed(batch)[0], model.query_encoding(batch)[0], model(model.embed(batch), batch)
         weights, logits = output.attention[-1][0], output.logits[0]
         margin = damped(logits, epsilon) * torch.tensor([1, -1])
         of_words, of_query, of_both = (margin @ model.decoder.weight).chunk(3)

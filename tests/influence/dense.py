@@ -43,7 +43,7 @@ def setting(encoder: str = "lstm", classes: int = 2, target: str = "margin", cou
 
 @dataclass(frozen=True)
 class Dense:
-    """Jacobians and the curvature of a setting, by one way back for each logit of each example."""
+    """Jacobians and the curvature of a setting, by one backward pass for each logit of each example."""
 
     setting: Setting
 

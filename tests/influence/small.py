@@ -39,7 +39,7 @@ def setting(network: TextModel, count: int = 12, asked: int = 4, target: str = "
 
 
 def gradients(setting: Setting, target: str, rows: list[Tokenised], classes: np.ndarray) -> Tensor:
-    """The gradients of all parameters side by side, a way back for each row."""
+    """The gradients of all parameters side by side, a backward pass for each row."""
     found = []
     for row, chosen in zip(rows, classes, strict=True):
         ((_, batch),) = setting.batches([row])

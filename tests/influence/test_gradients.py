@@ -1,4 +1,4 @@
-"""The gradient of each example: one way back for all, against one for each."""
+"""The gradient of each example: one backward pass for all, against one for each."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BY_NOTES = tuple(name for name in pretrained.ARCHITECTURES if name not in pretra
 
 
 def each(network: TextModel, batch: Batch, slopes: Tensor) -> Tensor:
-    """The gradients of all examples, a way back for each."""
+    """The gradients of all examples, a backward pass for each."""
     asked = (network(network.embed(batch), batch).logits * slopes).sum(-1)
     parameters = [parameter for parameter in network.parameters() if parameter.requires_grad]
     rows = []
@@ -28,7 +28,7 @@ def each(network: TextModel, batch: Batch, slopes: Tensor) -> Tensor:
 
 
 def agree(network: TextModel, batch: Batch) -> set[str]:
-    """Compares both; what needed a way back for each example is returned."""
+    """Compares both; what needed a backward pass for each example is returned."""
     torch.manual_seed(0)
     reader = Reader(network.eval())
     reading = reader.read(batch)

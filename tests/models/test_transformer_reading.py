@@ -7,7 +7,7 @@ import torch
 
 from assay.explainers import EXPLAINERS
 from assay.models import erasure
-from assay.models.erasure import asked, extents
+from assay.models.erasure import extents, query_lengths
 from tests import builders, pretrained
 
 LIMIT = 40
@@ -32,7 +32,7 @@ def test_passes_are_bounded_in_pieces_and_what_is_read_together_changes_nothing(
     monkeypatch.setattr(erasure, "POSITIONS", {"cpu": LIMIT})
     found, after = wide(model, explain)
     torch.testing.assert_close(found, expected, atol=1e-6, rtol=1e-5)
-    longest = int((extents(batch).sum(-1) + asked(batch)).max()) + 3
+    longest = int((extents(batch).sum(-1) + query_lengths(batch)).max()) + 3
     ends = 2 * len(batch) if name == "integrated_gradients" else 1  # the ends of all paths are read together
     nodes = 7 if name == "integrated_gradients" else 1
     assert after <= max(3 * LIMIT, nodes * longest, ends * longest)  # two special subwords come on top of each word

@@ -30,14 +30,14 @@ def options(instrument: object) -> dict[str, Any]:
 
 def separated(text: str) -> tuple[str, ...]:
     """Splits a list at commas outside parentheses."""
-    depth, pieces = 0, [""]
+    depth, parts = 0, [""]
     for sign in text:
         depth += (sign == "(") - (sign == ")")
         if sign == "," and depth == 0:
-            pieces.append("")
+            parts.append("")
         else:
-            pieces[-1] += sign
-    return tuple(piece.strip() for piece in pieces if piece.strip())
+            parts[-1] += sign
+    return tuple(part.strip() for part in parts if part.strip())
 
 
 def chosen(text: str, known: Mapping[str, Instrument], kind: str = "explainer") -> Instrument:
@@ -64,7 +64,7 @@ def chosen(text: str, known: Mapping[str, Instrument], kind: str = "explainer") 
 
 
 def _option(name: str, text: str) -> tuple[str, Any]:
-    option, equals, value = (piece.strip() for piece in text.partition("="))
+    option, equals, value = (part.strip() for part in text.partition("="))
     if not equals or not option or not value:
         raise AssayError(f"{text!r} is no option of {name!r}; write it as in {name}(option=value).")
     try:

@@ -144,8 +144,8 @@ def _lead(logits: Float[Tensor, "N C"], target: Int[Tensor, " N"]) -> Float[Tens
 @torch.no_grad()
 def _read(model: Model, batch: Batch) -> Float[Tensor, "B C"]:
     """The logits, in batches of at most TOKENS tokens."""
-    pieces = [batch[start : start + _rows(batch.ids)] for start in range(0, len(batch), _rows(batch.ids))]
-    return torch.cat([at_least_float32(model(model.embed(piece), piece).logits) for piece in pieces])
+    chunks = [batch[start : start + _rows(batch.ids)] for start in range(0, len(batch), _rows(batch.ids))]
+    return torch.cat([at_least_float32(model(model.embed(chunk), chunk).logits) for chunk in chunks])
 
 
 def _rows(texts: Int[Tensor, "N T"]) -> int:

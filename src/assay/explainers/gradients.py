@@ -14,7 +14,7 @@ from torch import Tensor
 from assay.errors import AssayError
 from assay.explainers.needs import demand, no_holding
 from assay.explainers.random import mixed, text_numbers
-from assay.models.erasure import asked, at_most, capacity, extents
+from assay.models.erasure import at_most, capacity, extents, query_lengths
 from assay.models.huggingface.body import Body
 from assay.types import Batch, Edit, Model, at_least_float32
 
@@ -90,7 +90,7 @@ class SmoothGrad:
         most = room(model, batch.ids.device)
         if self.samples * at_most(batch) <= most:
             return 1
-        longest = int((extents(batch).sum(-1) + asked(batch)).max())
+        longest = int((extents(batch).sum(-1) + query_lengths(batch)).max())
         return math.ceil(self.samples / max(1, most // max(1, len(batch) * longest)))
 
 

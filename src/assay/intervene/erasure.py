@@ -67,12 +67,12 @@ class Pooling:
         """Each item's contribution to the sum of logits and, last, to the sum of weights."""
         return torch.cat([self.values * self.weights[..., None], self.weights[..., None]], -1)
 
-    def pieces(self, copies: int = 1) -> Iterator[tuple[slice, Pooling]]:
+    def chunks(self, copies: int = 1) -> Iterator[tuple[slice, Pooling]]:
         """Some rows at a time, as many as keep `copies` of the values within bounds."""
         rows = max(1, ENTRIES // max(1, copies * self.values.shape[1] * self.values.shape[2]))
         for start in range(0, len(self.values), rows):
-            piece = slice(start, start + rows)
-            yield piece, Pooling(self.values[piece], self.weights[piece], self.mask[piece], self.empty[piece])
+            chunk = slice(start, start + rows)
+            yield chunk, Pooling(self.values[chunk], self.weights[chunk], self.mask[chunk], self.empty[chunk])
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,12 +103,12 @@ def ranked(scores: Float[Tensor, "B *R N"], mask: Bool[Tensor, "B N"]) -> Int[Te
 
 def gradient(pooling: Pooling) -> Float[Tensor, "B N"]:
     """The gradient of the probability of the decision with respect to the weights, each of them free; section 5.2."""
-    return torch.cat([_gradient(piece) for _, piece in pooling.pieces()])
+    return torch.cat([_gradient(chunk) for _, chunk in pooling.chunks()])
 
 
 def leave_one_out(pooling: Pooling) -> Float[Tensor, "B N"]:
     """The drop of the decision's probability when each item alone is erased."""
-    return torch.cat([_drops(piece) for _, piece in pooling.pieces()])
+    return torch.cat([_drops(chunk) for _, chunk in pooling.chunks()])
 
 
 def single_logits(pooling: Pooling) -> Float[Tensor, "B N C"]:
@@ -128,7 +128,7 @@ def prefix_logits(pooling: Pooling, order: Int[Tensor, "B R N"]) -> Float[Tensor
 
 def flips(pooling: Pooling, order: Int[Tensor, "B R N"]) -> Flips:
     """The prefix of each ranking whose erasure first changes the decision; section 5.1."""
-    parts = [_first(piece, order[rows]) for rows, piece in pooling.pieces(order.shape[1])]
+    parts = [_first(chunk, order[rows]) for rows, chunk in pooling.chunks(order.shape[1])]
     return Flips(*(torch.cat(each) for each in zip(*parts, strict=True)))
 
 
@@ -138,7 +138,7 @@ def smallest(pooling: Pooling) -> Smallest:
     The predicted class leads a competitor by a sum over the kept items, so the best set of each size erases the
     largest terms; the smallest set over all competitors is the optimum, and to erase everything is the last resort.
     """
-    parts = [_smallest(piece) for _, piece in pooling.pieces()]
+    parts = [_smallest(chunk) for _, chunk in pooling.chunks()]
     return Smallest(*(torch.cat(each) for each in zip(*parts, strict=True)))
 
 

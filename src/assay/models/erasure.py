@@ -59,7 +59,7 @@ def version_probabilities(
     kept = kept & batch.mask[example]
     x = model.embed(batch)
     there = kept if blank is None else batch.mask[example]
-    lengths = (extents(batch)[example] * there).sum(-1) + asked(batch)[example]
+    lengths = (extents(batch)[example] * there).sum(-1) + query_lengths(batch)[example]
 
     def read(chosen: Int[Tensor, " n"], width: int) -> Float[Tensor, "n C"]:
         rows = example[chosen]
@@ -106,7 +106,7 @@ def extents(batch: Batch) -> Int[Tensor, "B T"]:
     return batch.mask.long() if batch.subwords is None else (batch.subwords >= 0).sum(-1) * batch.mask
 
 
-def asked(batch: Batch) -> Int[Tensor, " B"]:
+def query_lengths(batch: Batch) -> Int[Tensor, " B"]:
     """The number of positions of each text's question, which a transformer reads with every version."""
     if batch.subwords is None or batch.query is None:
         return torch.zeros_like(batch.lengths)

@@ -42,7 +42,7 @@ class Paired(WordNetwork):
         self, x: Float[Tensor, "B T D"], batch: Batch, below: list[Tensor] | None = None
     ) -> Float[Tensor, "B T M"]:
         encoded = self.encoded(self.encoder, self.dropped(x, self.architecture.dropout_words), batch.mask, below)
-        return self.matched(encoded, self.asked(batch), batch)
+        return self.matched(encoded, self.query_encoding(batch), batch)
 
     def matched(
         self, encoded: Float[Tensor, "B T H"], query: Float[Tensor, "B H"], batch: Batch
@@ -55,7 +55,7 @@ class Paired(WordNetwork):
         barred = (~batch.candidates).to(encoded.dtype) * BARRED  # on padding too: it is all that an empty text has
         return torch.cat([states, barred[:, None].expand(*encoded.shape[:2], -1)], dim=-1)
 
-    def asked(self, batch: Batch) -> Float[Tensor, "B H"]:
+    def query_encoding(self, batch: Batch) -> Float[Tensor, "B H"]:
         """The query's encoding: the last hidden state of each direction of a recurrence, else the mean over words."""
         if batch.query is None:
             raise AssayError("This model reads pairs; give it a text and a question or hypothesis (--query).")

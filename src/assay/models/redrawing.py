@@ -13,7 +13,7 @@ from torch.nn.utils.rnn import pad_sequence
 from assay.data.batches import Tokenised, tokenise
 from assay.data.examples import Example
 from assay.data.text import SPECIAL
-from assay.models.erasure import asked, capacity, extents, read_alike
+from assay.models.erasure import capacity, extents, query_lengths, read_alike
 from assay.models.store import Opened
 from assay.types import Batch, Model
 
@@ -83,5 +83,5 @@ def redrawn_probabilities(
         version = pool.put(batch[example[chosen]].narrowed(width), kept[chosen, :width], drawn[chosen, :width])
         return model(model.embed(version), version).probabilities
 
-    lengths = (extents(batch).sum(-1) + asked(batch))[example]
+    lengths = (extents(batch).sum(-1) + query_lengths(batch))[example]
     return read_alike(lengths, batch.lengths[example], capacity(model, kept.device), read)

@@ -10,8 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from assay.models.architecture import Architecture
-from assay.models.attention import ALIGNMENTS, Additive, Dot
-from assay.models.mixing import mixed
+from assay.models.attention import ALIGNMENTS, Additive, Dot, mixed
 from assay.models.network import WordNetwork
 from assay.types import Batch
 

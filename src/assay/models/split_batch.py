@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from assay.models.erasure import asked, extents
+from assay.models.erasure import extents, query_lengths
 from assay.models.synced_edit import SyncedEdit
 from assay.types import Batch, Edit, Output
 
@@ -74,7 +74,7 @@ def _padded(part: Tensor, width: int) -> Tensor:
 
 def _widest(batch: Batch) -> Int[Tensor, " N"]:
     """The longest text and the one with most sentences: they decide how wide a batch is."""
-    longest = (extents(batch).sum(-1) + asked(batch)).argmax()
+    longest = (extents(batch).sum(-1) + query_lengths(batch)).argmax()
     if batch.sentences is None:
         return longest[None]
     return torch.stack([longest, (batch.sentences * batch.mask).amax(-1).argmax()])

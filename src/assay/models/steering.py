@@ -57,7 +57,8 @@ def steered(network: TextModel, batch: Batch, level: str, by: Float[Tensor, "B M
     """A forward pass with `by` added to the hidden states at a level."""
     if level not in levels(network):
         raise unknown("level", level, levels(network))
-    with torch.enable_grad(), torch.backends.cudnn.flags(enabled=False):  # its recurrences go no way back in evaluation
+    # cuDNN's recurrent kernels refuse a backward pass outside training mode.
+    with torch.enable_grad(), torch.backends.cudnn.flags(enabled=False):
         if level == EMBEDDING:
             return _embedded(network, batch, by)
         token_index, parts, turn = _place(network, batch, level)

@@ -7,7 +7,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from assay.models.architecture import Architecture
-from assay.models.mixing import mixed
+from assay.models.attention import mixed
 from assay.models.network import WordNetwork
 from assay.types import Batch
 

@@ -13,7 +13,7 @@ from torch import Tensor
 from assay.errors import AssayError
 from assay.explainers.surrogates.coalitions import keys, uniform
 from assay.metrics.hierarchy import cohesion
-from assay.models.erasure import asked, capacity, extents, gathered
+from assay.models.erasure import capacity, extents, gathered, query_lengths
 from assay.trees import Phrase, Tree
 from assay.types import Batch, Model
 
@@ -73,7 +73,7 @@ def ordered_probabilities(model: Model, batch: Batch, orders: Int[Tensor, "B N T
     """The probabilities of each text with its words permuted; padding stays last."""
     x = model.embed(batch)
     example = torch.arange(len(batch), device=orders.device).repeat_interleave(orders.shape[1])
-    longest = int((extents(batch).sum(-1) + asked(batch)).max())
+    longest = int((extents(batch).sum(-1) + query_lengths(batch)).max())
     at_once = max(1, capacity(model, orders.device) // max(1, longest))
     parts = []
     for rows, positions in zip(torch.split(example, at_once), torch.split(orders.flatten(0, 1), at_once), strict=True):

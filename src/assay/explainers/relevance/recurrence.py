@@ -1,6 +1,6 @@
 """A recurrent layer under rules as an autograd function: forward pass, multipliers of all steps, linear backward pass.
 
-What a rule holds has no multiplier and drops out of the way back: the ε-rule, which holds the gates, follows the
+What a rule holds has no multiplier and drops out of the backward pass: the ε-rule, which holds the gates, follows the
 candidate alone.
 """
 

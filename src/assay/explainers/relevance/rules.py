@@ -20,7 +20,7 @@ from assay.models.projections import Projection
 
 Numbers = Float[Tensor, "*N"]
 Multiplier = Tensor | float
-"""What a step's input is multiplied with on the way back; a number is 1, nothing changes, or 0, nothing arrives."""
+"""The local multiplier in the backward pass; a number is 1 (unchanged) or 0 (nothing passes)."""
 
 
 @dataclass(frozen=True)

@@ -49,7 +49,7 @@ def hierarchical(reading: Reading, model: Hierarchical, x: Float[Tensor, "R T D"
 def paired(reading: Reading, model: Paired, states: Float[Tensor, "R T M"], batch: Batch) -> Logits:
     """W c + U q + V (c ⊙ q) + b as one linear map of the words: the query multiplies weights or adds a term."""
     with torch.no_grad():
-        query = model.asked(batch).to(states)
+        query = model.query_encoding(batch).to(states)
     term = query * reading.query[:, None]
     context = reading.pooled(model.alignment, states, batch.mask, term)
     there = batch.mask.any(-1, keepdim=True)  # of a text without words nothing is pooled, not even the query

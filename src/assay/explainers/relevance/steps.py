@@ -121,7 +121,7 @@ class Steps(TorchFunctionMode):
         """A product; of two factors that depend on the words one is a gate, held constant or given half."""
         gate, opened = self.opened, [each is self.opened for each in (left, right)]
         if gate is None or sum(opened) != 1 or not (depends(left) and depends(right)):
-            return torch.mul(left, right, **named)  # of two that depend, and no gate, the way back is found not linear
+            return torch.mul(left, right, **named)  # two factors that depend, no gate: `tracing` finds it not linear
         signal: Tensor = right if opened[0] else left
         if not self.reading.rules.weighs:
             return gate.detach() * signal

@@ -1,8 +1,8 @@
 """Relevance propagation through Hugging Face transformers of any architecture.
 
 LRP with attention and deviations held is that of Ali et al. (2022), AttnLRP that of Achtibat et al. (2024). The
-library's code runs as it is, its steps are read as they are taken, and afterwards the way back is searched for a step
-without a rule: a network that has one is refused.
+library's code runs as it is, its operations get rules as they run, and afterwards the autograd graph is searched for
+one without a rule: a network that has one is refused.
 """
 
 from __future__ import annotations

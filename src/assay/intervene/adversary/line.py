@@ -41,9 +41,9 @@ class Line:
 
     def _split(self, rows: int) -> Iterator[Line]:
         for start in range(0, len(self.mask), rows):
-            piece = slice(start, start + rows)
+            chunk = slice(start, start + rows)
             fields = (self.weights, self.mask, self.odds, self.inside, self.borders)
-            yield Line(*(field[piece] for field in fields))
+            yield Line(*(field[chunk] for field in fields))
 
     def _vertices(self, number: int, step: int) -> Candidates:
         # padding gets a key above every weight: it comes last, and is told from tokens by it

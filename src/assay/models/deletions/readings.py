@@ -122,7 +122,7 @@ def _aligned(alignment: Additive | Dot) -> Affine:
 
 def _of_pair(model: Paired, batch: Batch) -> Reading:
     """The reading of a pair: the query and its product with the state become weights and constants per row."""
-    query = model.asked(batch)
+    query = model.query_encoding(batch)
     alone, beside, times = model.decoder.weight.chunk(3, dim=1)
     constant = query @ beside.T + model.decoder.bias
     if batch.candidates is not None:

@@ -1,7 +1,7 @@
 """State gradients of an LSTM or GRU: one sweep of backpropagation through time for all hidden states at once.
 
 A lane for each state starts where the sweep reaches it. What the steps multiply with is shared by all lanes, so that
-one wide product a step does what separate ways back do with one pass over the text for each state.
+one wide product a step does what separate backward passes do with one pass over the text for each state.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional as F
 
-from assay.models.dependence.pieces import cut, lengths_of, pieces
+from assay.models.dependence.chunks import chunks, norms, truncated
 from assay.models.dependence.steps import Lanes, Steps, steps
 from assay.models.encoders import Recurrent, mirrored, reordered
 from assay.models.network import Network
@@ -34,10 +34,10 @@ LOOKED = 8
 def recurrent(model: Network, x: Float[Tensor, "B T D"], batch: Batch) -> Float[Tensor, "B T T"]:
     """‖∂‖h_n‖/∂e_i‖ for each state and token."""
     example = batch.lengths.argsort(stable=True, descending=True)
-    found = lengths_of(x[:1, :1]).new_zeros(len(batch), x.shape[1], x.shape[1])
-    for chosen, width in pieces(batch, example, lambda width: TOKENS.get(x.device.type, 4096) // width):
+    found = norms(x[:1, :1]).new_zeros(len(batch), x.shape[1], x.shape[1])
+    for chosen, width in chunks(batch, example, lambda width: TOKENS.get(x.device.type, 4096) // width):
         rows = example[chosen]
-        found[rows, :width, :width] = _both_ways(model, x[rows, :width], cut(batch, rows, width))
+        found[rows, :width, :width] = _both_ways(model, x[rows, :width], truncated(batch, rows, width))
     return found * (batch.mask[:, None] & batch.mask[..., None])
 
 
@@ -63,7 +63,7 @@ def _both_ways(model: Network, x: Float[Tensor, "R T D"], batch: Batch) -> Float
         gradients, own = gradients[:, 1:-1, 1:-1], own[:, 1:-1]
     if model.architecture.concat:
         own = own + direct
-    gradients.diagonal(dim1=1, dim2=2).copy_(lengths_of(own))  # here both meet, as vectors
+    gradients.diagonal(dim1=1, dim2=2).copy_(norms(own))  # here both meet, as vectors
     return gradients
 
 
@@ -73,8 +73,8 @@ def _begun(model: Network, encoded: Float[Tensor, "R T P"], batch: Batch) -> Flo
         encoded = encoded.detach().requires_grad_()
         states = encoded
         if isinstance(model, Paired):
-            states = model.matched(encoded, model.asked(batch).detach().to(encoded), batch)
-        (gradient,) = torch.autograd.grad(lengths_of(states).sum(), encoded)
+            states = model.matched(encoded, model.query_encoding(batch).detach().to(encoded), batch)
+        (gradient,) = torch.autograd.grad(norms(states).sum(), encoded)
     return gradient
 
 
@@ -104,7 +104,7 @@ def _swept_at_once(read: Steps, begun: Float[Tensor, "R T H"]) -> tuple[Float[Te
         now[position, :, :size] = begun[:, position]  # a lane begins
         live = slice(position, alive)
         read.passed(position, Lanes(memory[live], now[live, :, :size], shown[live], room), then[live])
-        gradients[position, live] = lengths_of(then[live, :, size:])
+        gradients[position, live] = norms(then[live, :, size:])
         own[:, position] = then[position, :, size:]
         now, then = then, now
     return gradients.permute(2, 1, 0), read.unrotated(own)

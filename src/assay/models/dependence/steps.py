@@ -1,7 +1,7 @@
 """The local Jacobians of LSTM and GRU steps, for backpropagation through time.
 
-Given its activations a step is linear on the way back, and the same for every state that the gradient is of. The gates
-are element by element, so all of them together are one matrix a text and step, of the size of a single gate's.
+Given its activations a step is linear in the backward pass, and the same for every state that the gradient is of. The
+gates are elementwise, so all of them together are one matrix per text and step, of the size of a single gate's.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from assay.models.dependence.pieces import lengths_of
+from assay.models.dependence.chunks import norms
 from assay.models.encoders import Convolution
 from assay.models.network import Network
 from assay.types import Batch
@@ -19,7 +19,7 @@ def windowed(model: Network, x: Float[Tensor, "B T D"], batch: Batch) -> Float[T
     positions = torch.arange(tokens, device=x.device)
     with torch.enable_grad():
         words = x.detach().requires_grad_()
-        sizes = lengths_of(model.states(words, batch))
+        sizes = norms(model.states(words, batch))
     found = sizes.new_zeros(len(batch), tokens, tokens).detach()
     for first in range(min(period, tokens)):
         with torch.enable_grad():
@@ -27,5 +27,5 @@ def windowed(model: Network, x: Float[Tensor, "B T D"], batch: Batch) -> Float[T
         (gradient,) = torch.autograd.grad(apart, words, retain_graph=True)
         seen_by = positions + reach - (positions - first + reach) % period  # the one state of these that sees the word
         there = (seen_by >= 0) & (seen_by < tokens)
-        found[:, seen_by[there], positions[there]] = lengths_of(gradient)[:, there]
+        found[:, seen_by[there], positions[there]] = norms(gradient)[:, there]
     return found * (batch.mask[:, None] & batch.mask[..., None])

@@ -22,7 +22,7 @@ from assay.models.huggingface.layout import Sequence, Template, sequence
 from assay.models.textmodel import TextModel
 from assay.types import BLANKS, Batch, Edit
 
-STATES = 16  # numbers, in parts of the hidden size, that a layer keeps of each position for the way back
+STATES = 16  # numbers, in parts of the hidden size, that a layer keeps of each position for the backward pass
 COPIES = 4  # of these and of the attention: those that are there at a time, and room for all else
 BUSY = 4096  # positions from which on a GPU has work to do
 

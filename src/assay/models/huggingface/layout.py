@@ -134,7 +134,7 @@ def _laid(template: Template, tokens: int, parts: int, asked: int, device: torch
     types = [each for kind, width in zip(kinds, widths, strict=True) for each in _spread(kind, width)]
     words = [word for word in range(tokens) for _ in range(parts)]
     owners = [*[-1] * before, *words, *[-1] * (between + asked + after)]
-    with torch.inference_mode(False):  # a way back may lead through them later
+    with torch.inference_mode(False):  # a backward pass may lead through them later
         marks, kind, owner = (
             torch.tensor(numbers, dtype=torch.long, device=device)
             for numbers in ([*specials[0], *specials[1], *specials[2]], types, owners)

@@ -64,7 +64,7 @@ def decomposed(
     found = []
     for start in range(0, rows, texts):
         part = slice(start, start + texts)
-        pieces = [
+        parts = [
             _divided(
                 model,
                 batch[part],
@@ -74,7 +74,7 @@ def decomposed(
             )
             for first in range(0, max(1, sets), together)
         ]
-        found.append((torch.cat([piece.relevant for piece in pieces], dim=1), pieces[0].logits))
+        found.append((torch.cat([part.relevant for part in parts], dim=1), parts[0].logits))
     relevant, logits = zip(*found, strict=True)
     return Decomposition(torch.cat(relevant), torch.cat(logits))
 
