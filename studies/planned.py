@@ -23,7 +23,7 @@ from assay.report.forms.markdown import text
 from assay.report.studies import words
 from assay.report.studies.answers import Answer
 from assay.report.studies.tables import Shown, shown
-from assay.study import keeping
+from assay.study import plan_file
 from assay.study.engines.local import Local
 from assay.study.finished import Finished, earlier, finished
 from assay.study.folder import Folder
@@ -48,8 +48,8 @@ def main() -> None:
     parser.add_argument("--earlier", nargs="+", metavar="TITLE", default=(), help="these stand as results/ has them")
     options = parser.parse_args()
     plan = read(HERE / options.study / NAME)
-    place = options.out or keeping.RUNS / plan.name
-    keeping.keep(plan, place, HERE / options.study / NAME)
+    place = options.out or plan_file.RUNS / plan.name
+    plan_file.store(plan, place, HERE / options.study / NAME)
     old = chosen(plan.trials, options.earlier)
     trials = chosen([trial for trial in plan.trials if trial not in old], options.only or ("*",))
     run(trials, place, Local(options.jobs, devices=(options.device,)))

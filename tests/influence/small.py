@@ -23,8 +23,8 @@ def texts(
         length = int(random.integers(1, longest + 1))
         ids = torch.from_numpy(random.integers(4, words, length))
         asked = torch.from_numpy(random.integers(4, words, 3))
-        places, sentences = torch.arange(length, dtype=torch.int32), torch.arange(length) // 3
-        spans = torch.stack([places, places + 1], dim=-1)
+        indices, sentences = torch.arange(length, dtype=torch.int32), torch.arange(length) // 3
+        spans = torch.stack([indices, indices + 1], dim=-1)
         found.append(Tokenised(index, ids, spans, sentences, int(random.integers(classes)), query=asked))
     return found
 

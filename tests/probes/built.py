@@ -24,7 +24,7 @@ POSITIONS = 64
 MATCH, NEAR = (
     10_000.0,
     2_000.0,
-)  # a matching verb outweighs any distance; a place nearer is worth a factor of e² or more
+)  # a matching verb outweighs any distance; a position nearer is worth a factor of e² or more
 
 
 def kinds() -> dict[str, str]:
@@ -85,9 +85,9 @@ def _embed(embeddings: Any, generator: torch.Generator) -> None:
     words = torch.cat([kind, own, torch.zeros(len(names), 2, dtype=torch.float64)], dim=1)
     embeddings.word_embeddings.weight.copy_(torch.cat([words, -words], dim=1))
     angle = torch.arange(POSITIONS, dtype=torch.float64) * math.pi / POSITIONS
-    places = torch.zeros(POSITIONS, WIDTH, dtype=torch.float64)
-    places[:, -2], places[:, -1] = angle.cos(), angle.sin()
-    embeddings.position_embeddings.weight.copy_(torch.cat([places, -places], dim=1))
+    positions = torch.zeros(POSITIONS, WIDTH, dtype=torch.float64)
+    positions[:, -2], positions[:, -1] = angle.cos(), angle.sin()
+    embeddings.position_embeddings.weight.copy_(torch.cat([positions, -positions], dim=1))
     embeddings.token_type_embeddings.weight.zero_()
 
 

@@ -38,7 +38,7 @@ def test_a_word_in_which_no_piece_begins_stays_without() -> None:
 
 def test_what_is_longer_than_the_model_reads_is_left_out() -> None:
     long = "a " * 61
-    spans = [tuple((2 * place, 2 * place + 1) for place in range(61)), ((0, 1),)]
+    spans = [tuple((2 * position, 2 * position + 1) for position in range(61)), ((0, 1),)]
     rows = aligned([long.strip(), "a"], spans, pretrained.tokeniser())
     assert rows[0] is None and rows[1] is not None
 
@@ -50,9 +50,9 @@ def test_maps_over_the_words_of_others_gather_the_maps_over_pieces(architecture:
     assert row is not None and row.subwords is not None
     counts = (row.subwords >= 0).sum(-1).tolist()
     found = network.maps(collate([row]))[0]
-    subwords = pretrained.batch((TEXT,), words=False)
-    plain = network.maps(subwords)[0]
-    bounds = [sum(counts[:place]) for place in range(len(counts) + 1)]
+    pieces = pretrained.batch((TEXT,), words=False)
+    plain = network.maps(pieces)[0]
+    bounds = [sum(counts[:position]) for position in range(len(counts) + 1)]
     for one in range(len(counts)):
         for other in range(len(counts)):
             block = plain[..., bounds[one] : bounds[one + 1], bounds[other] : bounds[other + 1]]

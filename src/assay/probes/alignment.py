@@ -1,4 +1,4 @@
-"""Words that somebody else has marked in a text, in the subwords that a transformer reads."""
+"""Aligns externally annotated words with the subwords that a transformer reads."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from assay.models.huggingface.subwords import SubwordTokeniser
 def aligned(
     texts: Sequence[str], words: Sequence[Sequence[Span]], tokeniser: SubwordTokeniser
 ) -> list[Tokenised | None]:
-    """Each text in the given words; None where it has more subwords than the model reads.
+    """Each text tokenised in the given words; None where it has more subwords than the model reads.
 
     A subword belongs to the word that it begins in. A word in which none begins, as "not" where "cannot" is one
-    subword, stays without: it neither attends nor is attended to.
+    subword, has none: it neither attends nor is attended to.
     """
     read = tokeniser.with_options(words=False, truncate=False)(texts)
     longest = tokeniser.options.longest
@@ -29,10 +29,10 @@ def aligned(
     ]
 
 
-def _row(index: int, words: Sequence[Span], ids: Sequence[int], places: Sequence[Span]) -> Tokenised:
+def _row(index: int, words: Sequence[Span], ids: Sequence[int], spans: Sequence[Span]) -> Tokenised:
     starts = [start for start, _ in words]
     subwords: list[list[int]] = [[] for _ in words]
-    for number, (start, _) in zip(ids, places, strict=True):
+    for number, (start, _) in zip(ids, spans, strict=True):
         subwords[max(0, bisect_right(starts, start) - 1)].append(number)
     return Tokenised(
         index=index,

@@ -12,16 +12,16 @@ from typing import Any
 from assay.data.examples import Corpus
 from assay.files import write_text
 from assay.models.store import Opened
-from assay.rationales.aligning import Aligning, pairs, train_transport
-from assay.rationales.concepts.selfteaching import SelfExplanation, train_self_explaining
+from assay.rationales.concepts.selfexplain_recipe import SelfExplanation, train_self_explaining
 from assay.rationales.training import Rationalising, rationaliser
+from assay.rationales.transport_recipe import TransportRecipe, pairs, train_transport
 from assay.run.selections import examined
 from assay.run.wanted import chosen
 
 FILE, PAGE, MODEL = "rationales.json", "rationales.html", "model"
 TRAINERS: dict[type, Callable[[Corpus, Any, Path | None, str], Opened]] = {
     Rationalising: rationaliser,
-    Aligning: train_transport,
+    TransportRecipe: train_transport,
     SelfExplanation: train_self_explaining,
 }
 
@@ -72,7 +72,7 @@ def rationalise(
     the selection. With a folder, model and results are stored there, and an interrupted training goes on.
     """
     wanted = chosen(recipe, model, rate, units, seed, device, **options)
-    corpus = pairs(corpus) if isinstance(wanted, Aligning) else corpus
+    corpus = pairs(corpus) if isinstance(wanted, TransportRecipe) else corpus
     place = None if folder is None else Path(folder)
     started = time.monotonic()
     made = TRAINERS[type(wanted)](corpus, wanted, None if place is None else place / MODEL, device)

@@ -1,4 +1,4 @@
-"""The tables of a study as files: the same trials give the same bytes, whoever made them."""
+"""Writes the tables of a study as files; equal trials give equal bytes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LONGEST = 60  # letters of a name
 
 
 def write(plan: StudyPlan, folder: Folder, found: Found | None = None) -> list[Path]:
-    """Writes a table for each question, all findings and the page, and gives their paths.
+    """Writes a table for each question, all findings and the page; returns their paths.
 
     What was found may be given, where trials come from elsewhere than the folder.
     """
@@ -43,7 +43,7 @@ def write(plan: StudyPlan, folder: Folder, found: Found | None = None) -> list[P
 
 
 def studied(plan: StudyPlan, found: Found, answers: tuple[Answer, ...]) -> Study:
-    """The study with its answers, and how much of it is done."""
+    """The study with its answers and its progress."""
     lacking = missing(plan.trials, found)
     return Study(
         plan.name,
@@ -58,23 +58,23 @@ def studied(plan: StudyPlan, found: Found, answers: tuple[Answer, ...]) -> Study
 
 
 def named(place: int, answer: Answer) -> str:
-    """The name of a table's files."""
+    """The file name of a table."""
     slug = re.sub(r"[^a-z0-9]+", "-", f"{answer.audit}-{answer.measure}".lower())[:LONGEST].strip("-")
     return f"{place:02d}-{slug}"
 
 
 def _lines(plan: StudyPlan, found: Found) -> Iterator[Line]:
-    """Every finding over all texts, trial by trial in the order of the plan."""
+    """Every finding over all texts, trial by trial in plan order."""
     for trial in plan.trials:
         each = found[trial.identity]
         if isinstance(each, Finished):
-            names = (trial.corpus.title, trial.kind.name, trial.seed, trial.asked.name)
+            names = (trial.corpus.title, trial.kind.name, trial.seed, trial.audit_set.name)
             for (audit, subject, measure), one in each.findings.items():
                 yield Line(*names, audit, subject, measure, one.mean, one.low, one.high, one.n, one.kind)
 
 
 def _clear(tables: Path, written: list[Path]) -> None:
-    """Removes tables of questions that are asked no more: beside the others they would seem to belong to them."""
+    """Deletes tables of questions that are no longer in the plan."""
     for path in tables.iterdir() if tables.is_dir() else ():
         if OURS.fullmatch(path.name) and path not in written:
             path.unlink(missing_ok=True)

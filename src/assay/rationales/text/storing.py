@@ -1,4 +1,4 @@
-"""A writer's folder: weights as safetensors, everything else as JSON."""
+"""Saves and loads writers: weights as safetensors, everything else as JSON."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FORMAT = "assay-writer-1"
 
 
 def save(writer: Writer, folder: Path) -> None:
-    """Writes the folder; the card comes last and marks it as whole."""
+    """Writes the folder; the card is written last and marks it as complete."""
     write_text(folder / TOKENISER, writer.tokeniser.to_json())
     tensors.save(writer.network.state_dict(), folder / WEIGHTS)
     card = {
