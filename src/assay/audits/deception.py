@@ -15,7 +15,7 @@ from assay.audits.rivals import Numbers, Rival, check_strengths, made, right, un
 from assay.data.batches import Tokenised, tokenise
 from assay.data.text import SPECIAL, Tokeniser
 from assay.errors import AssayError
-from assay.models.lessons import Without
+from assay.models.objectives import Without
 
 SELDOM = 5  # a word of fewer texts may tell a class by chance
 WITHOUT, HONEST = "without", "λ=0"

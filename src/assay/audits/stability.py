@@ -17,7 +17,7 @@ from assay.audits.twins import Heard, heard, likeness, mean_defined, without_twi
 from assay.explainers.gradients import room
 from assay.intervene.nudges import Nudges, nudges
 from assay.metrics.divergence import tvd
-from assay.models.erasure import asked, extents
+from assay.models.erasure import extents, query_lengths
 from assay.models.textmodel import TextModel
 
 Numbers = dict[str, Float[np.ndarray, " B"]]
@@ -71,7 +71,7 @@ class Stability:
 
 def _heard(moved: Nudges, case: Case) -> Heard:
     """What moved models say, all draws of a text below each other: scores [N, B, T], probabilities [N, B, C]."""
-    longest = int((extents(case.batch).sum(-1) + asked(case.batch)).max())
+    longest = int((extents(case.batch).sum(-1) + query_lengths(case.batch)).max())
     at_once = room(case.model, case.batch.ids.device, longest) // max(1, len(case.batch) * longest)
     found = [
         heard(each.network, each.batch, case.predicted.repeat(each.times), case.explainers)

@@ -18,12 +18,12 @@ from assay.audits.rivals import right, unfit_for_rivals
 from assay.audits.truth import Truth
 from assay.errors import AssayError, unknown
 from assay.metrics.information import Words
-from assay.models.objectives import OBJECTIVES
 from assay.models.options import Training
 from assay.models.recipes import Recipe
+from assay.models.regularisers import REGULARISERS
 
 BASE, CONCAT = "base", "concat"
-STRENGTHS = (*OBJECTIVES, "mlm")
+STRENGTHS = (*REGULARISERS, "mlm")
 GAINS = ("right", "median_tvd", "auprc")
 Numbers = dict[str, Float[np.ndarray, " B"]]
 

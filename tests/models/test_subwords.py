@@ -1,4 +1,4 @@
-"""Pieces of words are gathered into words, whatever the tokenizer does to spaces, accents and bytes."""
+"""Subwords of words are gathered into words, whatever the tokenizer does to spaces, accents and bytes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers,
 from assay.data.batches import tokenise
 from assay.data.examples import Example
 from assay.data.text import WORD, TextOptions, Tokeniser, Words
-from assay.models.huggingface.pieces import PieceOptions, PieceTokeniser, _starts, _tight, gathered
+from assay.models.huggingface.subwords import SubwordOptions, SubwordTokeniser, _starts, _tight, gathered
 
 SENTENCES = (
     "This is not a good film, is it? I don't think it's very watchable.",
@@ -78,9 +78,9 @@ EVERY = pytest.mark.parametrize("kind", KINDS)
 
 
 @cache
-def tokeniser(kind: str) -> PieceTokeniser:
+def tokeniser(kind: str) -> SubwordTokeniser:
     inner = transformers.PreTrainedTokenizerFast(tokenizer_object=KINDS[kind]())
-    return PieceTokeniser(inner, PieceOptions(longest=500))
+    return SubwordTokeniser(inner, SubwordOptions(longest=500))
 
 
 def pieces_of(kind: str, text: str) -> Any:
@@ -103,9 +103,9 @@ def test_words_begin_where_those_of_our_own_models_do() -> None:
 @pytest.mark.parametrize("text", [*SENTENCES, *HARD])
 def test_every_piece_belongs_to_one_word_and_order_is_kept(kind: str, text: str) -> None:
     encoding, (words,) = pieces_of(kind, text), tokeniser(kind)([text])
-    assert words.pieces is not None
-    assert [piece for word in words.pieces for piece in word] == encoding.ids
-    assert all(words.pieces) and len(words.pieces) == len(words.ids) == len(words.spans)
+    assert words.subwords is not None
+    assert [subword for word in words.subwords for subword in word] == encoding.ids
+    assert all(words.subwords) and len(words.subwords) == len(words.ids) == len(words.spans)
     assert words.length == len(encoding.ids)
 
 
@@ -136,7 +136,7 @@ def test_words_are_those_of_our_own_models_where_pieces_keep_to_their_bounds(kin
         (start, stop) for start, stop in own if start in begun and not any(low < stop < high for low, high in offsets)
     ]
     assert set(kept) <= set(words.spans)
-    assert len(kept) > 0.6 * len(own)  # don't may be don and 't, and three full stops one piece
+    assert len(kept) > 0.6 * len(own)  # don't may be don and 't, and three full stops one subword
 
 
 def test_contractions_are_split_as_in_the_penn_treebank_where_the_tokenizer_lets_us() -> None:
@@ -151,7 +151,7 @@ def test_a_character_of_several_bytes_is_one_word() -> None:
         for text, expected in (("film 😀 film", ["film", "😀", "film"]), ("文字", ["文", "字"])):
             (words,) = tokeniser(kind)([text])
             assert [text[start:stop] for start, stop in words.spans] == expected
-            assert max(map(len, words.pieces or [])) >= 3
+            assert max(map(len, words.subwords or [])) >= 3
 
 
 def test_accents_by_themselves_do_not_split_a_word() -> None:
@@ -188,7 +188,7 @@ def test_what_a_tokenizer_drops_has_no_word() -> None:
 @EVERY
 def test_a_text_of_nothing_has_no_words(kind: str) -> None:
     empty, _ = tokeniser(kind)(["", "film"])
-    assert empty.ids == [] and empty.spans == [] and empty.pieces == []
+    assert empty.ids == [] and empty.spans == [] and empty.subwords == []
 
 
 @EVERY
@@ -196,7 +196,7 @@ def test_one_by_one_pieces_have_their_own_ids_and_spans_without_spaces(kind: str
     text = SENTENCES[0]
     encoding = pieces_of(kind, text)
     for words in (tokeniser(kind).with_options(words=False)([text])[0], tokeniser(kind).query([text])[0]):
-        assert words.ids == encoding.ids and words.pieces is None
+        assert words.ids == encoding.ids and words.subwords is None
         assert words.spans == [_tight(text, span) for span in encoding.offsets]
         assert words.length == len(encoding.ids)
 
@@ -215,11 +215,11 @@ def test_texts_are_cut_only_where_that_is_asked_for(kind: str) -> None:
                 continue
             assert reading.fitted(whole, query, longest) is None
             if cut is None:
-                assert room < len((whole.pieces or [[]])[0])  # not even the first word fits
+                assert room < len((whole.subwords or [[]])[0])  # not even the first word fits
                 continue
             count = len(cut.ids)
-            assert cut == Words(whole.ids[:count], whole.spans[:count], (whole.pieces or [])[:count])
-            assert cut.length <= room < cut.length + len((whole.pieces or [])[count])
+            assert cut == Words(whole.ids[:count], whole.spans[:count], (whole.subwords or [])[:count])
+            assert cut.length <= room < cut.length + len((whole.subwords or [])[count])
 
 
 def test_a_pair_has_room_for_its_question() -> None:
@@ -228,12 +228,12 @@ def test_a_pair_has_room_for_its_question() -> None:
     asked = reading.query([SENTENCES[1]])[0].length
     (row,), skipped = tokenise([example], reading, asked + 3)
     assert (len(row.ids), skipped) == (3, {})
-    assert tokenise([example], reading, asked) == ([], {f"more than {asked} pieces of words": 1})
+    assert tokenise([example], reading, asked) == ([], {f"more than {asked} subwords": 1})
 
 
 def test_padding_and_cutting_that_a_tokenizer_was_stored_with_are_not_carried_out() -> None:
-    reading = PieceTokeniser(
-        transformers.PreTrainedTokenizerFast(tokenizer_object=_bytes(), pad_token="!"), PieceOptions(longest=500)
+    reading = SubwordTokeniser(
+        transformers.PreTrainedTokenizerFast(tokenizer_object=_bytes(), pad_token="!"), SubwordOptions(longest=500)
     )
     expected = reading(SENTENCES)
     reading.inner.backend_tokenizer.enable_padding(length=128)
@@ -254,8 +254,8 @@ def test_the_span_of_a_piece_is_that_of_its_letters() -> None:
 def test_words_have_the_same_number_if_and_only_if_they_have_the_same_pieces(kind: str) -> None:
     numbers: dict[int, tuple[int, ...]] = {}
     for words in tokeniser(kind)([*SENTENCES, *HARD]):
-        for number, pieces in zip(words.ids, words.pieces or [], strict=True):
-            assert numbers.setdefault(number, tuple(pieces)) == tuple(pieces)
+        for number, subwords in zip(words.ids, words.subwords or [], strict=True):
+            assert numbers.setdefault(number, tuple(subwords)) == tuple(subwords)
             assert 0 <= number < 1 << 61
-            assert number == pieces[0] if len(pieces) == 1 else number >= 1_000_000
+            assert number == subwords[0] if len(subwords) == 1 else number >= 1_000_000
     assert len(set(numbers.values())) == len(numbers)

@@ -1,4 +1,4 @@
-"""An edit of attention that is made once for all rows of a batch, although several threads read them."""
+"""Applies one attention edit to a batch split over devices: once for all rows, as on one device."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from assay.types import Edit, PlacedEdit
+from assay.types import Edit, LayerwiseEdit
 
 
-class Meeting:
-    """Where threads bring the weights of their rows: the edit sees those of the whole batch, as on one device."""
+class SyncedEdit:
+    """Collects the attention weights of every part of a batch at a barrier, and edits them as one tensor."""
 
     def __init__(self, own: Sequence[int], read: Sequence[int], device: torch.device) -> None:
         self.own, self.read, self.device = own, read, device  # rows of each part; those that were read; of the edit
@@ -26,13 +26,13 @@ class Meeting:
     def edited(
         self, part: int, edit: Edit, weights: Float[Tensor, "B *Q T"], mask: Bool[Tensor, "B T"]
     ) -> Float[Tensor, "B *Q T"]:
-        """The weights of one part as the edit makes them, once every part has come."""
+        """The edited weights of one part; blocks until every part has delivered its weights."""
         self.edits[part], self.given[part] = edit, (weights, mask)
         self.barrier.wait()
         return self.answers[part]
 
     def _edit(self) -> None:
-        """Runs in one of the threads while the others wait."""
+        """The barrier's action: edits all weights in one thread while the others wait."""
         counts = [
             len(weights) * own // read for (weights, _), own, read in zip(self.given, self.own, self.read, strict=True)
         ]
@@ -48,37 +48,36 @@ class Meeting:
             for part, (weights, _) in zip(parts, self.given, strict=True)
         ]
 
+    def for_part(self, part: int, edit: Edit) -> PartEdit:
+        """The edit to be passed to the model that computes this part."""
+        if isinstance(edit, LayerwiseEdit):
+            return PartEditByLayer(self, part, edit)
+        return PartEdit(self, part, edit)
+
 
 @dataclass(frozen=True)
-class Met:
-    """The edit as one of the threads sees it."""
+class PartEdit:
+    """An edit of one part of the batch, made together with all other parts."""
 
-    meeting: Meeting
+    synced: SyncedEdit
     part: int
     edit: Edit
 
     def __call__(self, weights: Float[Tensor, "B *Q T"], mask: Bool[Tensor, "B T"]) -> Float[Tensor, "B *Q T"]:
-        return self.meeting.edited(self.part, self.edit, weights, mask)
+        return self.synced.edited(self.part, self.edit, weights, mask)
 
 
 @dataclass(frozen=True)
-class MetByLayer(Met):
+class PartEditByLayer(PartEdit):
     """The same for an edit that differs from layer to layer."""
 
-    edit: PlacedEdit
+    edit: LayerwiseEdit
 
     @property
     def depth(self) -> int:
-        """How many layers the edit asks for, where it says so."""
+        """The number of layers that the edit needs, 0 where it does not say."""
         return int(getattr(self.edit, "depth", 0))
 
     def at(self, layer: int) -> Edit | None:
         edit = self.edit.at(layer)
-        return None if edit is None else Met(self.meeting, self.part, edit)
-
-
-def met(meeting: Meeting, part: int, edit: Edit) -> Met:
-    """The edit as the thread that reads this part sees it."""
-    if isinstance(edit, PlacedEdit):
-        return MetByLayer(meeting, part, edit)
-    return Met(meeting, part, edit)
+        return None if edit is None else PartEdit(self.synced, self.part, edit)

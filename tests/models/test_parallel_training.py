@@ -13,14 +13,14 @@ from safetensors import safe_open
 
 from assay.data.examples import Corpus, Example
 from assay.errors import AssayError
-from assay.models import recipes, together
+from assay.models import parallel_training, recipes
 from assay.models.architecture import Architecture
-from assay.models.jobs import Job
-from assay.models.lessons import Guided, Imitated, Labels, Without, taught
+from assay.models.objectives import Guided, Imitated, Labels, Without, teacher_output
 from assay.models.options import Training
+from assay.models.parallel_training import Variant, WorkerPool, train_all, worker_count
 from assay.models.recipes import CHECKPOINT, Recipe, train
 from assay.models.store import fingerprint
-from assay.models.together import Crew, Variant, side_by_side, train_all
+from assay.models.worker_job import WorkerJob
 from tests.builders import model, texts
 from tests.models.test_training import SMALL, corpus
 
@@ -30,7 +30,7 @@ def variant(**changes):
 
 
 def test_two_workers_train_the_same_models_as_none(monkeypatch):
-    monkeypatch.setenv(together.WORKERS, "2")
+    monkeypatch.setenv(parallel_training.WORKERS, "2")
     teacher = train(corpus(), SMALL).network
     variants = {
         "guided": Variant(SMALL, Guided(teacher)),
@@ -38,7 +38,7 @@ def test_two_workers_train_the_same_models_as_none(monkeypatch):
     }
     before = fingerprint(teacher)
     found = train_all(corpus(), variants)
-    monkeypatch.setenv(together.WORKERS, "1")
+    monkeypatch.setenv(parallel_training.WORKERS, "1")
     expected = train_all(corpus(), variants)
     assert list(found) == list(expected) == list(variants)
     assert fingerprint(teacher) == before
@@ -51,8 +51,8 @@ def test_two_workers_train_the_same_models_as_none(monkeypatch):
 
 def test_an_interruption_stops_all_and_keeps_the_checkpoint(tmp_path):
     chosen = variant(epochs=100_000, patience=100_000)
-    crew, folder = Crew(1), tmp_path / "long"
-    job = Job(corpus(), chosen.recipe, folder, "cpu", None, 1)
+    pool, folder = WorkerPool(1), tmp_path / "long"
+    job = WorkerJob(corpus(), chosen.recipe, folder, "cpu", None, 1)
 
     def interrupt():
         while not (folder / CHECKPOINT).exists():
@@ -63,10 +63,10 @@ def test_an_interruption_stops_all_and_keeps_the_checkpoint(tmp_path):
     try:
         threading.Thread(target=interrupt, daemon=True).start()
         with pytest.raises(KeyboardInterrupt):
-            crew.do_all({"long": job})
+            pool.do_all({"long": job})
     finally:
         signal.signal(signal.SIGINT, before)
-    assert [process.poll() is not None for process in crew.processes] == [True]
+    assert [process.poll() is not None for process in pool.processes] == [True]
     assert [path.name for path in folder.iterdir()] == [CHECKPOINT]
     with safe_open(folder / CHECKPOINT, "pt") as kept:
         assert json.loads(kept.metadata()["state"])["epoch"] >= 1
@@ -77,7 +77,7 @@ def test_what_a_worker_is_refused_is_told_in_the_same_sentence(tmp_path):
     with pytest.raises(AssayError) as expected:
         train(corpus(), wrong)
     with pytest.raises(AssayError, match="'nowhere'") as found:
-        Crew(1).do_all({"wrong": Job(corpus(), wrong, tmp_path, "cpu", None, 1)})
+        WorkerPool(1).do_all({"wrong": WorkerJob(corpus(), wrong, tmp_path, "cpu", None, 1)})
     assert str(found.value) == str(expected.value)
 
 
@@ -95,43 +95,43 @@ def test_what_is_finished_is_only_loaded_and_the_order_is_kept(tmp_path, monkeyp
 
 
 def test_there_are_as_many_workers_as_cores_for_their_threads(monkeypatch):
-    monkeypatch.delenv(together.WORKERS)
+    monkeypatch.delenv(parallel_training.WORKERS)
     monkeypatch.setattr("os.cpu_count", lambda: 16)
-    assert [side_by_side(jobs, "cpu") for jobs in (0, 1, 3, 40)] == [1, 1, 3, 16]
-    assert side_by_side(40, "cuda:0") == together.ON_ONE_GPU
+    assert [worker_count(jobs, "cpu") for jobs in (0, 1, 3, 40)] == [1, 1, 3, 16]
+    assert worker_count(40, "cuda:0") == parallel_training.ON_ONE_GPU
     monkeypatch.setattr("torch.get_num_threads", lambda: 16)
-    assert side_by_side(40, "cpu") == 1
-    monkeypatch.setenv(together.WORKERS, "5")
-    assert side_by_side(40, "cuda") == 5
-    assert side_by_side(2, "cpu") == 2
+    assert worker_count(40, "cpu") == 1
+    monkeypatch.setenv(parallel_training.WORKERS, "5")
+    assert worker_count(40, "cuda") == 5
+    assert worker_count(2, "cpu") == 2
 
 
 @pytest.mark.parametrize("wrong", ["0", "-1", "many", "1.5"])
 def test_a_number_of_workers_that_cannot_be_is_refused(monkeypatch, wrong):
-    monkeypatch.setenv(together.WORKERS, wrong)
-    with pytest.raises(AssayError, match="a whole number from 1"):
-        side_by_side(2, "cpu")
+    monkeypatch.setenv(parallel_training.WORKERS, wrong)
+    with pytest.raises(AssayError, match="must be at least 1, got"):
+        worker_count(2, "cpu")
 
 
 def test_a_worker_that_dies_is_told_from_one_that_fails():
-    assert isinstance(together._fault("seed-1", 2, "Do this."), AssayError)
-    assert "memory" in str(together._fault("seed-1", -9, ""))
-    assert "Traceback" in str(together._fault("seed-1", 1, "Traceback"))
+    assert isinstance(parallel_training._fault("seed-1", 2, "Do this."), AssayError)
+    assert "memory" in str(parallel_training._fault("seed-1", -9, ""))
+    assert "Traceback" in str(parallel_training._fault("seed-1", 1, "Traceback"))
 
 
-@pytest.mark.parametrize("lesson", [None, Labels((3,)), Without((4, 5)), Imitated(model(), 0.5), Guided(model())])
-def test_a_job_is_read_as_it_was_written(lesson, tmp_path):
+@pytest.mark.parametrize("objective", [None, Labels((3,)), Without((4, 5)), Imitated(model(), 0.5), Guided(model())])
+def test_a_job_is_read_as_it_was_written(objective, tmp_path):
     chosen = Recipe(Architecture(projection="sparsegen(0.5)"), training=Training(avoid=("dull",), deceive=0.1))
     asked = Example("Who won?", 1, query="@placeholder won", candidates=(0, 1))
     given = Corpus("mine", ("a", "b", "c"), (Example("One text.", 0), asked), (Example("Another.", 2),), ())
-    job = Job(given, chosen, tmp_path / "model", "cpu", lesson, 2)
+    job = WorkerJob(given, chosen, tmp_path / "model", "cpu", objective, 2)
     job.write(tmp_path)
-    again = Job.read(tmp_path)
+    again = WorkerJob.read(tmp_path)
     assert (again.corpus, again.recipe, again.folder, again.device) == (given, chosen, job.folder, "cpu")
     assert again.threads == 2
-    if lesson is None or isinstance(lesson, Labels | Without):
-        assert again.lesson == lesson
+    if objective is None or isinstance(objective, Labels | Without):
+        assert again.objective == objective
         return
-    assert again.lesson.identity == lesson.identity  # the weights of the teacher, and the strength
+    assert again.objective.identity == objective.identity  # the weights of the teacher, and the strength
     x = texts()
-    assert (taught(again.lesson.teacher, x).logits == taught(lesson.teacher, x).logits).all()
+    assert (teacher_output(again.objective.teacher, x).logits == teacher_output(objective.teacher, x).logits).all()

@@ -12,7 +12,7 @@ from assay.models.erasure import gathered
 from assay.types import Batch, at_least_float32
 
 
-def pieces(batch: Batch, example: Int[Tensor, " N"], room: Callable[[int], int]) -> Iterator[tuple[slice, int]]:
+def chunks(batch: Batch, example: Int[Tensor, " N"], room: Callable[[int], int]) -> Iterator[tuple[slice, int]]:
     """Which of the texts are read together, and the length of the longest; `room` says how many of a length fit.
 
     The texts must stand with the longest first.
@@ -26,13 +26,13 @@ def pieces(batch: Batch, example: Int[Tensor, " N"], room: Callable[[int], int])
         start = stop
 
 
-def cut(batch: Batch, example: Int[Tensor, " N"], width: int) -> Batch:
+def truncated(batch: Batch, example: Int[Tensor, " N"], width: int) -> Batch:
     """One text for each example, with its first tokens only."""
-    places = torch.arange(width, device=example.device).expand(len(example), -1)
-    return gathered(batch, example, places, batch.mask[example])
+    positions = torch.arange(width, device=example.device).expand(len(example), -1)
+    return gathered(batch, example, positions, batch.mask[example])
 
 
-def lengths_of(vectors: Float[Tensor, "*B D"]) -> Float[Tensor, "*B"]:
-    """‖v‖₂, in float32 at least; its slope at the origin is 0."""
+def norms(vectors: Float[Tensor, "*B D"]) -> Float[Tensor, "*B"]:
+    """‖v‖₂, in float32 at least; its gradient at the origin is 0."""
     found: Tensor = torch.linalg.vector_norm(at_least_float32(vectors), dim=-1)
     return found

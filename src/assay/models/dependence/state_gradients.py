@@ -1,4 +1,4 @@
-"""How much each state depends on each word, for any network, by the quickest way that it allows."""
+"""State gradients: how much each hidden state depends on each word, by the fastest algorithm for the network."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from assay.models.paired import Paired
 from assay.types import Batch
 
 
-def state_slopes(model: Network, x: Float[Tensor, "B T D"], batch: Batch) -> Float[Tensor, "B N T"]:
+def state_gradient_norms(model: Network, x: Float[Tensor, "B T D"], batch: Batch) -> Float[Tensor, "B N T"]:
     """‖∂‖h_n‖₂/∂e_i‖₂ for the state of each item n and each real token i; 0 on padding and where ‖h_n‖ is 0.
 
     It is equation 5 of Meister et al. (2021) before it is normalised. The state is all that the model attends to: with
@@ -35,8 +35,8 @@ def state_slopes(model: Network, x: Float[Tensor, "B T D"], batch: Batch) -> Flo
     return copied(model, x, batch)
 
 
-def shares(slopes: Float[Tensor, "B N T"]) -> Float[Tensor, "B N T"]:
-    """The slopes of each state as shares of their sum, in float64; 0 for a state that depends on no word."""
-    wide = slopes.double()
+def shares(gradients: Float[Tensor, "B N T"]) -> Float[Tensor, "B N T"]:
+    """The gradient norms of each state normalised to sum to 1, in float64; 0 for a state that depends on no word."""
+    wide = gradients.double()
     total = wide.sum(-1, keepdim=True)
     return torch.where(total > 0, wide / total, 0.0)

@@ -1,4 +1,4 @@
-"""The rows of a batch, read in parts by several threads, and the answers put together."""
+"""Splits a batch over devices, runs one thread per device, and concatenates the outputs."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from assay.models.erasure import asked, extents
-from assay.models.meetings import Meeting, met
+from assay.models.erasure import extents, query_lengths
+from assay.models.synced_edit import SyncedEdit
 from assay.types import Batch, Edit, Output
 
 INSIDE: ContextVar[bool] = ContextVar("inside", default=False)
-"""Whether this thread reads a part already: what a model does within is not divided again."""
+"""Whether this thread computes a part already: nested calls are not split again."""
 
 
 @dataclass(frozen=True)
-class Rows:
-    """Which rows each device reads: its own, and behind them others that only make all parts equally wide."""
+class SplitBatch:
+    """The rows of each device: its own, and behind them filler rows that make all parts equally wide."""
 
     own: tuple[int, ...]
     read: tuple[Int[Tensor, " _"], ...]
     devices: tuple[torch.device, ...]
 
     @classmethod
-    def of(cls, batch: Batch, devices: Sequence[torch.device], alike: bool) -> Rows:
-        """Rows in even parts; where they are to be `alike`, the widest texts are read in every part."""
+    def of(cls, batch: Batch, devices: Sequence[torch.device], alike: bool) -> SplitBatch:
+        """An even split; with `alike`, the widest texts are added to every part, so that all have the same width."""
         parts = torch.arange(len(batch), device=batch.ids.device).tensor_split(len(devices))
         pairs = [(part, device) for part, device in zip(parts, devices, strict=True) if len(part)]
         more = _widest(batch) if alike else parts[0][:0]
@@ -41,17 +41,17 @@ class Rows:
     def answers(
         self, readers: Sequence[Callable[..., Any]], x: Float[Tensor, "B T D"], batch: Batch, edit: Edit | None
     ) -> Any:
-        """What the readers answer for their parts, put together on the first device."""
-        meeting = Meeting(self.own, [len(rows) for rows in self.read], x.device)
+        """Runs each reader on its part; the outputs are concatenated on the first device."""
+        synced = SyncedEdit(self.own, [len(rows) for rows in self.read], x.device)
         enabled = torch.is_grad_enabled()
 
         def one(part: int) -> Any:
             rows, device = self.read[part], self.devices[part]
-            given = () if edit is None else (met(meeting, part, edit),)
+            given = () if edit is None else (synced.for_part(part, edit),)
             with torch.set_grad_enabled(enabled):
                 return readers[part](x[rows].to(device), batch[rows].to(device), *given)
 
-        return self._joined(_together(one, len(self.own), meeting))
+        return self._joined(_in_threads(one, len(self.own), synced))
 
     def _joined(self, answers: Sequence[Any]) -> Any:
         if not isinstance(answers[0], Output):
@@ -60,7 +60,7 @@ class Rows:
         return Output(self._rows([answer.logits for answer in answers]), tuple(self._rows(layer) for layer in layers))
 
     def _rows(self, parts: Sequence[Tensor]) -> Tensor:
-        """The rows of all parts; what is narrower, because its texts are shorter, gets zeros behind."""
+        """The concatenated rows of all parts; narrower parts are padded with zeros."""
         first = self.devices[0]
         widest = max(part.shape[1] for part in parts)
         kept = [part[:own].to(first) for part, own in zip(parts, self.own, strict=True)]
@@ -73,26 +73,26 @@ def _padded(part: Tensor, width: int) -> Tensor:
 
 
 def _widest(batch: Batch) -> Int[Tensor, " N"]:
-    """The text that takes most places and that with most sentences, as they make a batch wide."""
-    longest = (extents(batch).sum(-1) + asked(batch)).argmax()
+    """The longest text and the one with most sentences: they decide how wide a batch is."""
+    longest = (extents(batch).sum(-1) + query_lengths(batch)).argmax()
     if batch.sentences is None:
         return longest[None]
     return torch.stack([longest, (batch.sentences * batch.mask).amax(-1).argmax()])
 
 
-def _together(one: Callable[[int], Any], parts: int, meeting: Meeting) -> list[Any]:
-    """The answers of all parts, each of which runs in a thread; where one fails, the others stop waiting for it."""
+def _in_threads(one: Callable[[int], Any], parts: int, synced: SyncedEdit) -> list[Any]:
+    """The outputs of all parts, one thread each; where one fails, the others stop waiting for it."""
 
     def guarded(part: int) -> Any:
         INSIDE.set(True)  # in the thread's own context
         try:
             return one(part)
         except BaseException:
-            meeting.barrier.abort()
+            synced.barrier.abort()
             raise
 
     with ThreadPoolExecutor(parts) as threads:
-        # what is set for this thread, such as who counts passes, is so for the others
+        # context variables of this thread, such as the counter of passes, hold in the others
         futures: list[Future[Any]] = [threads.submit(copy_context().run, guarded, part) for part in range(parts)]
     faults = [fault for future in futures if (fault := future.exception()) is not None]
     for fault in sorted(faults, key=lambda fault: isinstance(fault, BrokenBarrierError)):

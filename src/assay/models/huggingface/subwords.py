@@ -1,4 +1,4 @@
-"""Pieces of words, gathered into words, or one by one."""
+"""Tokenises texts into subwords, grouped by words or one by one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from assay.data.examples import Span
 from assay.data.text import WORD, Words
 
 ALONE = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
-"""Scripts that are written without spaces: there each piece counts as a word."""
+"""Scripts that are written without spaces: there each subword counts as a word."""
 
 ORDINARY = re.compile(r"\w+|[^\w\s]")
 """The same words where a text has neither apostrophes nor what stands for names in cloze questions."""
@@ -29,26 +29,26 @@ WORD_STARTS = ("\u0120", "\u2581")
 
 
 @dataclass(frozen=True)
-class PieceOptions:
-    """How texts become tokens: in `words` or in pieces; above `longest` pieces a text is left out, or cut."""
+class SubwordOptions:
+    """How texts become tokens: `words` or subwords; texts above `longest` subwords are left out, or truncated."""
 
     longest: int
     words: bool = True
     truncate: bool = False
 
 
-class PieceTokeniser:
-    """The tokenizer of a pretrained model; it knows where each word stands in the text, and which pieces it has."""
+class SubwordTokeniser:
+    """The tokenizer of a pretrained model, with the character span and the subwords of each word."""
 
-    def __init__(self, inner: Any, options: PieceOptions) -> None:
+    def __init__(self, inner: Any, options: SubwordOptions) -> None:
         self.inner = inner  # a fast tokenizer of the Hugging Face library
         self.options = options
 
-    def with_options(self, **changes: Any) -> PieceTokeniser:
-        return PieceTokeniser(self.inner, replace(self.options, **changes))
+    def with_options(self, **changes: Any) -> SubwordTokeniser:
+        return SubwordTokeniser(self.inner, replace(self.options, **changes))
 
     def __call__(self, texts: Sequence[str]) -> list[Words]:
-        """The tokens of each text, with their character offsets and their pieces."""
+        """The tokens of each text, with their character offsets and their subwords."""
         backend = self.inner.backend_tokenizer
         backend.no_padding()  # files may ask for both, and the library sets them anew at each of its own calls
         backend.no_truncation()
@@ -58,10 +58,10 @@ class PieceTokeniser:
         ]
 
     def query(self, texts: Sequence[str]) -> list[Words]:
-        """The same in pieces: a question is read, not explained."""
+        """The query in subwords: it is read, not explained."""
         return self.with_options(words=False)(texts)
 
-    unit = "pieces of words"
+    unit = "subwords"
 
     @property
     def vocabulary(self) -> list[str]:
@@ -72,15 +72,15 @@ class PieceTokeniser:
         return [word for word in begun or tokens if word.isalpha()]
 
     def fitted(self, words: Words, query: Words, longest: int) -> Words | None:
-        """The text, or as many of its words as there is room for beside the question, if it may be cut."""
+        """The text, truncated to the words that fit beside the question if `truncate` is set."""
         room = longest - query.length
         if words.length <= room:
             return words
-        sizes = [1] * len(words.ids) if words.pieces is None else [len(each) for each in words.pieces]
+        sizes = [1] * len(words.ids) if words.subwords is None else [len(each) for each in words.subwords]
         count = bisect_right(list(accumulate(sizes)), room)
         if not self.options.truncate or not count:
             return None
-        return Words(words.ids[:count], words.spans[:count], words.pieces and words.pieces[:count])
+        return Words(words.ids[:count], words.spans[:count], words.subwords and words.subwords[:count])
 
     def _words(self, text: str, ids: list[int], offsets: list[Span]) -> Words:
         offsets = [_tight(text, span) for span in offsets]
@@ -88,16 +88,16 @@ class PieceTokeniser:
             return Words(list(ids), offsets)
         groups = gathered(text, offsets)
         if len(groups) == len(ids):  # no word has several
-            return Words(list(ids), offsets, [[piece] for piece in ids])
-        spans = [_around(text, [offsets[place] for place in group]) for group in groups]
-        pieces = [[ids[place] for place in group] for group in groups]
-        return Words([_number(each) for each in pieces], spans, pieces)
+            return Words(list(ids), offsets, [[subword] for subword in ids])
+        spans = [_around(text, [offsets[position] for position in group]) for group in groups]
+        subwords = [[ids[position] for position in group] for group in groups]
+        return Words([_number(each) for each in subwords], spans, subwords)
 
 
 def gathered(text: str, offsets: Sequence[Span]) -> list[list[int]]:
-    """The places of the pieces of each word, a word being what it is to the models that are trained here.
+    """The indices of the subwords of each word; words are those of the networks trained here.
 
-    A piece belongs to the word that it begins in, and to that of the piece before if both stand for one character;
+    A subword belongs to the word that it begins in, and to that of the subword before if both stand for one character;
     spaces belong to the word that they precede, and at the end of the text to the last.
     """
     starts, plain = _starts(text), text.isascii()
@@ -105,16 +105,16 @@ def gathered(text: str, offsets: Sequence[Span]) -> list[list[int]]:
     spaces: list[int] = []
     last: int | None = None
     covered = 0
-    for place, (start, end) in enumerate(offsets):
+    for position, (start, end) in enumerate(offsets):
         within = bool(groups) and start < covered
         if not within and not text[start:end].strip():
-            spaces.append(place)
+            spaces.append(position)
             continue
         word = bisect_right(starts, start) if plain or not ALONE.search(text[start:end]) else None
         if within or (groups and word is not None and word == last):
-            groups[-1] += [*spaces, place]
+            groups[-1] += [*spaces, position]
         else:
-            groups.append([*spaces, place])
+            groups.append([*spaces, position])
         spaces, last, covered = [], word, max(covered, end)
     if spaces:
         groups[-1:] = [[*groups[-1], *spaces]] if groups else [spaces]
@@ -122,7 +122,7 @@ def gathered(text: str, offsets: Sequence[Span]) -> list[list[int]]:
 
 
 def _starts(text: str) -> list[int]:
-    """Where the words of a text begin."""
+    """The character offsets at which words start."""
     if text.isascii():
         words = PLAIN if "'" in text or "@" in text else ORDINARY
         return [found.start() for found in words.finditer(text)]
@@ -130,7 +130,7 @@ def _starts(text: str) -> list[int]:
 
 
 def _around(text: str, spans: Sequence[Span]) -> Span:
-    """From the first to the last character of some pieces, without spaces that stand before or after."""
+    """The span from the first to the last character of some subwords, without surrounding spaces."""
     if len(spans) == 1:
         return spans[0]
     written = [span for span in spans if text[slice(*span)].strip()] or spans
@@ -138,7 +138,7 @@ def _around(text: str, spans: Sequence[Span]) -> Span:
 
 
 def _tight(text: str, span: Span) -> Span:
-    """The span without the spaces that a piece begins or ends with."""
+    """The span without leading and trailing spaces."""
     start, end = span
     inside = text[start:end]
     if inside and not inside[0].isspace() and not inside[-1].isspace():  # the usual case, and a hot path
@@ -148,11 +148,11 @@ def _tight(text: str, span: Span) -> Span:
     return start + len(inside) - len(inside.lstrip()), end - (len(inside) - len(inside.rstrip()))
 
 
-def _number(pieces: Sequence[int]) -> int:
-    """A number that stands for the word: of one piece its id, of several one that no other word is likely to have."""
-    if len(pieces) == 1:
-        return pieces[0]
+def _number(subwords: Sequence[int]) -> int:
+    """The id of a word: of one subword its id, of several a hash."""
+    if len(subwords) == 1:
+        return subwords[0]
     number = 0
-    for piece in pieces:
-        number = (number * 1_000_003 + piece + 1) % (1 << 61)
+    for subword in subwords:
+        number = (number * 1_000_003 + subword + 1) % (1 << 61)
     return number
