@@ -32,9 +32,9 @@ from assay.influence.training_run import TrainingRun
 from assay.models.huggingface.attending import quiet
 from assay.models.huggingface.finetuning import Answers
 from assay.models.huggingface.loading import silent
-from assay.models.huggingface.pieces import PieceOptions, PieceTokeniser
 from assay.models.huggingface.presets import located
 from assay.models.huggingface.pretrained import Pretrained
+from assay.models.huggingface.subwords import SubwordOptions, SubwordTokeniser
 from assay.models.huggingface.traits import traits
 from assay.models.options import Training
 
@@ -76,7 +76,7 @@ def _spans(tree: str) -> Iterator[tuple[str, int, int]]:
             words.append(part)
 
 
-def model(encoder: str, device: str) -> tuple[Pretrained, PieceTokeniser]:
+def model(encoder: str, device: str) -> tuple[Pretrained, SubwordTokeniser]:
     """The encoder with a new classifier."""
     torch.manual_seed(0)
     with quiet(), silent():
@@ -84,7 +84,7 @@ def model(encoder: str, device: str) -> tuple[Pretrained, PieceTokeniser]:
         inner = transformers.AutoModelForSequenceClassification.from_pretrained(place, num_labels=2)
         tokenizer = transformers.AutoTokenizer.from_pretrained(place)
     made = Pretrained(inner.float().eval(), traits(inner, tokenizer, "minilm"))
-    return made.to(device), PieceTokeniser(tokenizer, PieceOptions(LONGEST))
+    return made.to(device), SubwordTokeniser(tokenizer, SubwordOptions(LONGEST))
 
 
 def timed(work: Callable[[], T], device: str) -> tuple[T, dict[str, float]]:

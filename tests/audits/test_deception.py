@@ -15,7 +15,7 @@ from assay.audits.rivals import Rival
 from assay.data.batches import Tokenised
 from assay.data.planted.keyword import KEYWORDS
 from assay.errors import AssayError
-from assay.models.lessons import Without
+from assay.models.objectives import Without
 from assay.models.recipes import train
 from tests import builders
 from tests.audits import small_resources
@@ -73,7 +73,7 @@ def test_each_number_is_that_of_a_model_trained_apart(case):
 
 def test_the_model_without_the_words_learns_and_reads_texts_without_them(case):
     ids = ready().ids
-    network = train(small_resources.corpus(), small_resources.RECIPE, lesson=Without(ids)).network
+    network = train(small_resources.corpus(), small_resources.RECIPE, objective=Without(ids)).network
     right = []
     for words, mask, label in zip(case.batch.ids, case.batch.mask, case.batch.labels, strict=True):
         left = torch.tensor([[word for word in words[mask].tolist() if word not in ids]])

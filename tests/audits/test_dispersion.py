@@ -57,8 +57,8 @@ def by_hand(case, row):
     (to_states,) = torch.autograd.grad(output[top], states, retain_graph=True)
     dependence = []
     for state in states[0]:
-        (slope,) = torch.autograd.grad(state.norm(), x, retain_graph=True)
-        dependence.append(slope[0].norm(dim=-1))
+        (gradient,) = torch.autograd.grad(state.norm(), x, retain_graph=True)
+        dependence.append(gradient[0].norm(dim=-1))
     dependence = torch.stack(dependence)
     erased = [
         (answer_without(model, x, batch, states, weights, item) - output).abs().sum() / 2

@@ -20,7 +20,7 @@ from assay.audits.trained_adversary import TrainedAdversary
 from assay.data.batches import tokenise
 from assay.errors import AssayError
 from assay.models import recipes
-from assay.models.lessons import Guided, Imitated
+from assay.models.objectives import Guided, Imitated
 from assay.models.recipes import Recipe, train
 from tests import builders
 from tests.audits import small_resources
@@ -105,8 +105,8 @@ def test_a_guide_is_read_under_the_attention_that_it_learnt_with(ready, case):
     alone = built(encoder="average")
     measures = audit(case).measures
     imported = Guided(case.model)
-    network = train(corpus, alone, lesson=imported).network
-    *_, right = by_hand(case, network, imported.lead(case.batch))
+    network = train(corpus, alone, objective=imported).network
+    *_, right = by_hand(case, network, imported.teacher_edit(case.batch))
     assert np.array_equal(measures["right:imported"], right)
     assert np.array_equal(viewed(audit.rivals["imported"], case.batch).weights, case.weights.numpy())
     *_, learnt = by_hand(case, train(corpus, alone).network)
@@ -118,7 +118,7 @@ def test_a_guide_is_read_under_the_attention_that_it_learnt_with(ready, case):
 
 def test_the_adversarial_guide_gives_the_attention_of_the_adversary(ready, case):
     unlike = replace(small_resources.RECIPE, training=replace(small_resources.RECIPE.training, balanced=False))
-    adversary = train(small_resources.corpus(), unlike, lesson=Imitated(case.model, 0.5)).network
+    adversary = train(small_resources.corpus(), unlike, objective=Imitated(case.model, 0.5)).network
     with torch.no_grad():
         shown = adversary(adversary.embed(case.batch), case.batch).attention[-1]
     found = viewed(ready[Guide].rivals["adversarial"], case.batch).weights

@@ -38,7 +38,7 @@ def answer(prepared, case):
 
 def test_without_any_change_everything_holds_still(case):
     measures = Stability(share=0.0)(case).measures
-    assert (measures["moved:model"] < 1e-6).all()  # a way back rounds otherwise
+    assert (measures["moved:model"] < 1e-6).all()  # a backward pass rounds otherwise
     for name in EXPLAINERS:
         assert (measures[f"steadiness:{name}"] == 1).all()
         assert (measures[f"change:{name}"] == 0).all()

@@ -157,8 +157,8 @@ def test_padding_changes_nothing(name):
 def padded(batch, more):
     """The batch with more padding behind every text."""
     pad = torch.nn.functional.pad
-    pieces = pad(batch.pieces, (0, 0, 0, more), value=-1)
-    return type(batch)(pad(batch.ids, (0, more)), pad(batch.mask, (0, more)), batch.labels, pieces=pieces)
+    subwords = pad(batch.subwords, (0, 0, 0, more), value=-1)
+    return type(batch)(pad(batch.ids, (0, more)), pad(batch.mask, (0, more)), batch.labels, subwords=subwords)
 
 
 def test_layers_are_for_stacks_and_the_reason_is_said_elsewhere():

@@ -218,11 +218,11 @@ def test_a_transformer_of_the_library_is_covered_whole() -> None:
             torch.zeros(int(mask.sum()), 2, dtype=torch.int32),
             ids[mask] * 0,
             index % 2,
-            pieces=own[mask],
+            subwords=own[mask],
         )
-        for index, (ids, mask, own) in enumerate(zip(batch.ids, batch.mask, batch.pieces, strict=True))
+        for index, (ids, mask, own) in enumerate(zip(batch.ids, batch.mask, batch.subwords, strict=True))
     ]
-    assert collate(train).pieces is not None
+    assert collate(train).subwords is not None
     given = Setting.of(network, train, train[:2])
     vectors = {name: each.flatten(1) for name, each in query_gradients(given).items()}
     asked = torch.cat(list(vectors.values()), 1)

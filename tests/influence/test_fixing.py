@@ -143,8 +143,8 @@ def test_words_in_pieces_are_put_whole() -> None:
     tokeniser = pretrained.tokeniser()
     texts = [Example("a good film", 1), Example("this unwatchable film", 0)]
     (one, other), _ = tokenise(texts, tokeniser, 60)
-    assert one.pieces is not None and other.pieces is not None
+    assert one.subwords is not None and other.subwords is not None
     changed = put(one, 1, other, 1)
-    assert changed.pieces is not None and changed.pieces[1].tolist() == other.pieces[1].tolist()
-    assert changed.pieces[[0, 2], 0].tolist() == one.pieces[[0, 2], 0].tolist()
-    assert one.pieces.shape[1] < changed.pieces.shape[1] and int(changed.ids[1]) == int(other.ids[1])
+    assert changed.subwords is not None and changed.subwords[1].tolist() == other.subwords[1].tolist()
+    assert changed.subwords[[0, 2], 0].tolist() == one.subwords[[0, 2], 0].tolist()
+    assert one.subwords.shape[1] < changed.subwords.shape[1] and int(changed.ids[1]) == int(other.ids[1])

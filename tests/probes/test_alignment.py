@@ -15,12 +15,14 @@ SPANS = ((0, 11), (11, 12), (13, 15), (15, 18), (19, 21))
 
 def test_every_piece_belongs_to_the_word_that_it_begins_in() -> None:
     (row,) = aligned([TEXT], [SPANS], pretrained.tokeniser())
-    assert row is not None and row.pieces is not None
+    assert row is not None and row.subwords is not None
     inner = pretrained.tokenizer()
-    shown = [inner.convert_ids_to_tokens([piece for piece in word if piece >= 0]) for word in row.pieces.tolist()]
+    shown = [
+        inner.convert_ids_to_tokens([subword for subword in word if subword >= 0]) for word in row.subwords.tolist()
+    ]
     assert shown == [["un", "##w", "##a", "##t", "##c", "##h", "##able"], [","], ["is"], ["##n", "[UNK]", "t"], ["it"]]
     assert (
-        torch.cat([word[word >= 0] for word in row.pieces]).tolist()
+        torch.cat([word[word >= 0] for word in row.subwords]).tolist()
         == inner(TEXT, add_special_tokens=False)["input_ids"]
     )
 
@@ -45,8 +47,8 @@ def test_what_is_longer_than_the_model_reads_is_left_out() -> None:
 def test_maps_over_the_words_of_others_gather_the_maps_over_pieces(architecture: str) -> None:
     network = pretrained.pretrained(architecture)
     (row,) = aligned([TEXT], [SPANS], pretrained.tokeniser())
-    assert row is not None and row.pieces is not None
-    counts = (row.pieces >= 0).sum(-1).tolist()
+    assert row is not None and row.subwords is not None
+    counts = (row.subwords >= 0).sum(-1).tolist()
     found = network.maps(collate([row]))[0]
     pieces = pretrained.batch((TEXT,), words=False)
     plain = network.maps(pieces)[0]

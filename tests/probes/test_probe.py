@@ -14,7 +14,7 @@ from assay.data.planted.grammar import grammar
 from assay.data.treebank import Sentence
 from assay.errors import AssayError
 from assay.models.huggingface.attentive import Attentive
-from assay.models.huggingface.pieces import PieceTokeniser
+from assay.models.huggingface.subwords import SubwordTokeniser
 from assay.probes import PROBES, probe
 from tests.probes.built import HEAD, HEADS, LAYER, LAYERS, planted
 
@@ -90,7 +90,7 @@ def write(path: Path, text: str) -> None:
 
 
 @cache
-def model() -> tuple[Attentive, PieceTokeniser]:
+def model() -> tuple[Attentive, SubwordTokeniser]:
     return planted()
 
 

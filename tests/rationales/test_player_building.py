@@ -76,7 +76,7 @@ def test_words_in_pieces_are_selected_whole(base: FineTuning, reading: str) -> N
     scheme, made, tokeniser = players(base, reading=reading)
     rows, _ = tokenise(films().test, tokeniser, tokeniser.options.longest)
     batch = collate(rows, 2)
-    assert batch.pieces is not None and batch.pieces.shape[2] > 1
+    assert batch.subwords is not None and batch.subwords.shape[2] > 1
     play = Play(made.eval(), batch, scheme.rules, decoded=True)
     assert play.z.shape == (len(batch), 1, batch.ids.shape[1])
     assert (play.z[:, 0].sum(-1) == (0.3 * batch.lengths).ceil()).all()

@@ -16,7 +16,7 @@ from assay.audits import AUDITS
 from assay.lookup import WORDS
 from assay.metrics import shares
 from assay.records import Finding, finding_rows
-from assay.report.studies.answers import Answer, Cell, Difference
+from assay.report.questions import Answer, Cell, Difference
 from assay.stories import story_of
 from assay.study.finished import Finished, finished
 from assay.study.folder import Folder

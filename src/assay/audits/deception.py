@@ -18,7 +18,7 @@ from assay.data.batches import Tokenised, tokenise
 from assay.data.text import SPECIAL, Tokeniser
 from assay.errors import AssayError
 from assay.lookup import NOT_APPLICABLE, named, shared, subjects
-from assay.models.lessons import Without
+from assay.models.objectives import Without
 from assay.records import Finding, Record
 from assay.stories import Conclusion, Drawing, Measure, Rule, Story
 from assay.writing import count, percent

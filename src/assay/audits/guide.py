@@ -11,8 +11,8 @@ from assay.audits.answers import TRAINED
 from assay.audits.cases import Answer, Case
 from assay.audits.resources import LACKING, Resources, Variant
 from assay.audits.rivals import Rival, adversary, check_strengths, made, right, unfit_for_rivals, viewed
-from assay.models.lessons import Guided
 from assay.models.network import Network
+from assay.models.objectives import Guided
 from assay.records import Record
 from assay.stories import Conclusion, Drawing, Measure, Rule, Story
 
@@ -111,8 +111,8 @@ class Guide:
         rivals = {
             LEARNT: Rival(models["guide-learnt"].network),
             "uniform": Rival(models["guide-uniform"].network),
-            "imported": Rival(models["guide-imported"].network, imported.lead),
-            "adversarial": Rival(models[name].network, adversarial.lead),
+            "imported": Rival(models["guide-imported"].network, imported.teacher_edit),
+            "adversarial": Rival(models[name].network, adversarial.teacher_edit),
         }
         return replace(self, rivals=rivals)
 

@@ -14,8 +14,8 @@ from assay.audits.resources import FOREIGN, Resources, Variant
 from assay.audits.twins import mean_defined
 from assay.errors import AssayError
 from assay.metrics.divergence import jsd, tvd
-from assay.models.lessons import Imitated
 from assay.models.network import Network
+from assay.models.objectives import Imitated
 from assay.models.recipes import Recipe
 from assay.types import Batch, Edit, over_tokens
 

@@ -20,7 +20,7 @@ from assay.explainers.gradients import room
 from assay.intervene.nudges import Nudges, nudges
 from assay.lookup import MODEL
 from assay.metrics.divergence import tvd
-from assay.models.erasure import asked, extents
+from assay.models.erasure import extents, query_lengths
 from assay.models.textmodel import TextModel
 from assay.records import Record
 from assay.stories import Conclusion, Drawing, Measure, Rule, Story
@@ -134,7 +134,7 @@ class Stability:
 
 def _heard(moved: Nudges, case: Case) -> Heard:
     """What moved models say, all draws of a text below each other: scores [N, B, T], probabilities [N, B, C]."""
-    longest = int((extents(case.batch).sum(-1) + asked(case.batch)).max())
+    longest = int((extents(case.batch).sum(-1) + query_lengths(case.batch)).max())
     at_once = room(case.model, case.batch.ids.device, longest) // max(1, len(case.batch) * longest)
     found = [
         heard(each.network, each.batch, case.predicted.repeat(each.times), case.explainers)

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from assay.audits.cases import Case
 from assay.explainers.needs import no_layers, no_pooling
-from assay.models.erasure import asked, capacity, extents
+from assay.models.erasure import capacity, extents, query_lengths
 from assay.models.huggingface.body import Body
 from assay.types import Batch, Edit, Model, PooledModel, StackedModel
 
@@ -47,7 +47,7 @@ def of_stack(case: Case) -> StackedModel:
 
 def widths(batch: Batch) -> Int[Tensor, " B"]:
     """Approximate sequence lengths of the texts in a layer."""
-    return extents(batch).sum(-1) + asked(batch)
+    return extents(batch).sum(-1) + query_lengths(batch)
 
 
 def parts(case: Case) -> Iterator[slice]:

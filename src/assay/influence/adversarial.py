@@ -112,10 +112,10 @@ def put(row: Tokenised, position: int, other: Tokenised, token: int) -> Tokenise
     """The row with one token replaced by a token of another row."""
     ids = row.ids.clone()
     ids[position] = other.ids[token]
-    if row.pieces is None or other.pieces is None:
+    if row.subwords is None or other.subwords is None:
         return replace(row, ids=ids)
-    pieces = collate([row, other]).pieces  # as wide as both need
+    pieces = collate([row, other]).subwords  # as wide as both need
     assert pieces is not None
     own = pieces[0, : len(row.ids)].clone()
     own[position] = pieces[1, token]
-    return replace(row, ids=ids, pieces=own)
+    return replace(row, ids=ids, subwords=own)

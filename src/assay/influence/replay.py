@@ -14,8 +14,8 @@ from torch import Tensor, nn
 from assay.data.batches import by_tokens, collate
 from assay.influence.adam import Moments, Rule
 from assay.influence.training_run import TrainingRun
-from assay.models.lessons import Learning
-from assay.models.objectives import heads
+from assay.models.objectives import Learning
+from assay.models.regularisers import heads
 from assay.models.textmodel import TextModel
 from assay.models.training import TRAINING_TOKENS, Step, class_weights, optimiser_of, stepper
 from assay.types import Batch

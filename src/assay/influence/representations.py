@@ -114,7 +114,7 @@ def _body(network: Body, batch: Batch) -> LayerVectors:
     given = network.sequence(network.embed(batch), batch)
     with _noted(_linears(network), inputs=True) as maps:
         answer, _ = network.read(given, output_hidden_states=True)
-    words = given.places >= 0
+    words = given.token_index >= 0
     inner = [each.to(given.embeddings.dtype) for each in answer.hidden_states]
     found = {EMBEDDING: _mean(given.embeddings, words)}
     found |= {LAYER.format(index): _mean(each, words) for index, each in enumerate(inner[1:])}
@@ -175,7 +175,7 @@ def _file(network: TextModel, rows: Sequence[Tokenised], name: str) -> str:
     """A file name that identifies network, layer and texts; where layers were counted from 1, the 0 was missing."""
     digest = hashlib.sha256(json.dumps([fingerprint(network), name, len(rows), 0]).encode())
     for row in rows:
-        parts = (row.ids, row.query, row.sentences, row.pieces)
+        parts = (row.ids, row.query, row.sentences, row.subwords)
         said = [None if part is None else part.tolist() for part in parts]
         digest.update(json.dumps([said, row.candidates]).encode())
     return f"{digest.hexdigest()}.safetensors"

@@ -68,7 +68,7 @@ def without(row: Tokenised, token: int) -> Tokenised:
         spans=row.spans[kept],
         sentences=row.sentences[kept],
         truth=None if row.truth is None else row.truth[kept],
-        pieces=None if row.pieces is None else row.pieces[kept],
+        subwords=None if row.subwords is None else row.subwords[kept],
     )
 
 

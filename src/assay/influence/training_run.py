@@ -17,10 +17,10 @@ from assay.errors import AssayError
 from assay.models.huggingface.finetuning import Answers, FineTuning
 from assay.models.huggingface.finetuning import begun as begun_body
 from assay.models.huggingface.opening import Opening
-from assay.models.lessons import Learning, Lesson
-from assay.models.objectives import heads
+from assay.models.objectives import Learning, Objective
 from assay.models.options import Training
-from assay.models.recipes import Recipe, initialise, learnable, lesson_of
+from assay.models.recipes import Recipe, initialise, label_objective, learnable
+from assay.models.regularisers import heads
 from assay.models.store import Opened, Trained
 from assay.models.textmodel import TextModel
 from assay.models.training import LABELS, begun, class_weights, optimiser_of, stepper
@@ -37,7 +37,7 @@ class TrainingRun:
     rows: Sequence[Tokenised]
     training: Training
     epochs: int  # up to the one whose weights were kept
-    lesson: Lesson = field(default=LABELS)
+    lesson: Objective = field(default=LABELS)
 
     @classmethod
     def of(cls, model: Opened, corpus: Corpus) -> TrainingRun:
@@ -47,7 +47,7 @@ class TrainingRun:
         if isinstance(model, Trained) and "recipe" in model.history:
             recipe = Recipe.of(model.history["recipe"])
             network: TextModel = initialise(recipe, model.tokeniser, len(model.classes)).to(model.device)
-            return cls(network, rows, recipe.training, epochs, lesson_of(model.tokeniser, recipe.training))
+            return cls(network, rows, recipe.training, epochs, label_objective(model.tokeniser, recipe.training))
         if "finetuning" in model.history:
             tuning = FineTuning.of(model.history["finetuning"])
             body, _ = begun_body(tuning, model.classes, Opening(device=str(model.device)))

@@ -11,7 +11,7 @@ from assay.data.negation import negated
 from assay.data.treebank import treebank
 from assay.errors import AssayError, unknown
 from assay.models.huggingface.body import Body
-from assay.models.huggingface.pieces import PieceTokeniser
+from assay.models.huggingface.subwords import SubwordTokeniser
 from assay.probes.coreference import coreference
 from assay.probes.examples import examples
 from assay.probes.negation import negation
@@ -33,7 +33,7 @@ _Item = TypeVar("_Item")
 
 
 def probe(
-    network: Body, tokeniser: PieceTokeniser, sections: Sequence[str], limit: int | None = None, seed: int = 0
+    network: Body, tokeniser: SubwordTokeniser, sections: Sequence[str], limit: int | None = None, seed: int = 0
 ) -> dict[str, Any]:
     """The results of the sections as JSON values; `limit` samples so many sentences of each set, None takes all."""
     for name in sections:

@@ -16,7 +16,7 @@ from assay.data.examples import Span
 from assay.data.mentions import Pronoun
 from assay.errors import AssayError
 from assay.models.huggingface.body import Body
-from assay.models.huggingface.pieces import PieceTokeniser
+from assay.models.huggingface.subwords import SubwordTokeniser
 from assay.probes.alignment import aligned
 from assay.probes.observation import maps
 from assay.probes.scoring import DRAWS, grid, named, spread, wilson
@@ -47,7 +47,7 @@ class NameAttention:
 
 
 def coreference(
-    network: Body, tokeniser: PieceTokeniser, dev: Sequence[Pronoun], test: Sequence[Pronoun], seed: int = 0
+    network: Body, tokeniser: SubwordTokeniser, dev: Sequence[Pronoun], test: Sequence[Pronoun], seed: int = 0
 ) -> dict[str, Any]:
     """The accuracy of the head that is best on dev at attending to the right name, on test.
 
@@ -78,7 +78,7 @@ def coreference(
     }
 
 
-def choices(network: Body, tokeniser: PieceTokeniser, texts: Sequence[Pronoun], title: str) -> NameAttention:
+def choices(network: Body, tokeniser: SubwordTokeniser, texts: Sequence[Pronoun], title: str) -> NameAttention:
     """The attention from pronouns to names; texts are skipped where these do not fit into the model together."""
     shown = [each for each in (_cut(text, tokeniser) for text in texts) if each is not None]
     words = [[(start, end) for start, end in _words(each.text, tokeniser)] for each in shown]
@@ -119,11 +119,11 @@ def _gap(one: Span, other: Span) -> int:
     return max(other[0] - one[1], one[0] - other[1])
 
 
-def _words(text: str, tokeniser: PieceTokeniser) -> list[Span]:
+def _words(text: str, tokeniser: SubwordTokeniser) -> list[Span]:
     return tokeniser.with_options(words=True, truncate=False)([text])[0].spans
 
 
-def _cut(given: Pronoun, tokeniser: PieceTokeniser) -> Pronoun | None:
+def _cut(given: Pronoun, tokeniser: SubwordTokeniser) -> Pronoun | None:
     """The text, cut around pronoun and names to what the model can read; None where that is impossible."""
     spans = tokeniser.with_options(words=False, truncate=False)([given.text])[0].spans
     room = tokeniser.options.longest

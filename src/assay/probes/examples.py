@@ -9,7 +9,7 @@ import numpy as np
 
 from assay.data.treebank import Sentence
 from assay.models.huggingface.body import Body
-from assay.models.huggingface.pieces import PieceTokeniser
+from assay.models.huggingface.subwords import SubwordTokeniser
 from assay.probes.alignment import aligned
 from assay.probes.observation import maps
 
@@ -18,7 +18,7 @@ WORDS = (6, 14)  # as many as can be read in a drawing
 
 
 def examples(
-    network: Body, tokeniser: PieceTokeniser, sentences: Sequence[Sentence], table: Sequence[dict[str, Any]]
+    network: Body, tokeniser: SubwordTokeniser, sentences: Sequence[Sentence], table: Sequence[dict[str, Any]]
 ) -> list[dict[str, Any]]:
     """A few sentences with the first relations of the table, and the attention of the heads named there."""
     first: dict[tuple[int, int], dict[str, Any]] = {}

@@ -12,7 +12,7 @@ from jaxtyping import Bool, Int
 from assay.data.negation import Negated
 from assay.errors import AssayError
 from assay.models.huggingface.body import Body
-from assay.models.huggingface.pieces import PieceTokeniser
+from assay.models.huggingface.subwords import SubwordTokeniser
 from assay.probes.alignment import aligned, read_words
 from assay.probes.observation import observe
 from assay.probes.relations import OFFSETS
@@ -50,7 +50,7 @@ class ScopeWords:
 
 
 def negation(
-    network: Body, tokeniser: PieceTokeniser, dev: Sequence[Negated], test: Sequence[Negated], seed: int = 0
+    network: Body, tokeniser: SubwordTokeniser, dev: Sequence[Negated], test: Sequence[Negated], seed: int = 0
 ) -> dict[str, Any]:
     """The share of words in scope that attend to the cue most, of the head that is best on dev, scored on test.
 
@@ -88,7 +88,7 @@ def _control(parts: list[ScopeWords], random: np.random.Generator) -> float:
     return float(shares[1][shares[0].argmax()])
 
 
-def scopes(network: Body, tokeniser: PieceTokeniser, sentences: Sequence[Negated], title: str) -> ScopeWords:
+def scopes(network: Body, tokeniser: SubwordTokeniser, sentences: Sequence[Negated], title: str) -> ScopeWords:
     """All words in scopes; words and cues without a subword of their own are left out."""
     found = aligned([each.text for each in sentences], [each.spans for each in sentences], tokeniser)
     rows = [row for row in found if row is not None]

@@ -48,7 +48,7 @@ def maps(
 
 
 def _length(row: Tokenised) -> int:
-    return len(row.ids) if row.pieces is None else int((row.pieces >= 0).sum())
+    return len(row.ids) if row.subwords is None else int((row.subwords >= 0).sum())
 
 
 def observe(

@@ -10,7 +10,7 @@ from jaxtyping import Bool, Int
 
 from assay.data.treebank import Sentence
 from assay.models.huggingface.body import Body
-from assay.models.huggingface.pieces import PieceTokeniser
+from assay.models.huggingface.subwords import SubwordTokeniser
 from assay.probes.alignment import aligned, read_words
 from assay.probes.observation import Observed, observe
 
@@ -22,14 +22,14 @@ NONE = ""  # the relation of a word that no question is asked about
 class TreebankView:
     """N words of a treebank; positions are within the sentence, governors are word indices, -1 for none.
 
-    The relation is empty for the root, and where a word or its governor has no piece of its own.
+    The relation is empty for the root, and where a word or its governor has no subword of its own.
     """
 
     sentences: tuple[Sentence, ...]
     sentence: Int[np.ndarray, " N"]
     position: Int[np.ndarray, " N"]
     length: Int[np.ndarray, " N"]  # of the word's sentence
-    there: Bool[np.ndarray, " N"]  # the word has a piece
+    there: Bool[np.ndarray, " N"]  # the word has a subword
     word: np.ndarray  # in small letters: the type of the word
     tag: np.ndarray
     governor: Int[np.ndarray, " N"]
@@ -45,7 +45,7 @@ class TreebankView:
 
 
 def view_treebank(
-    network: Body, tokeniser: PieceTokeniser, sentences: Sequence[Sentence], seed: int = 0, title: str = "Sentences"
+    network: Body, tokeniser: SubwordTokeniser, sentences: Sequence[Sentence], seed: int = 0, title: str = "Sentences"
 ) -> TreebankView:
     """Runs a transformer over the sentences and collects its attention."""
     found = aligned([each.text for each in sentences], [each.spans for each in sentences], tokeniser)

@@ -14,8 +14,8 @@ from assay.errors import AssayError
 from assay.models.architecture import Architecture
 from assay.models.huggingface.finetuning import FineTuning
 from assay.models.huggingface.loading import configuration, tokenizer_of
-from assay.models.huggingface.pieces import PieceTokeniser
 from assay.models.huggingface.presets import located
+from assay.models.huggingface.subwords import SubwordTokeniser
 from assay.models.options import Training
 from assay.models.recipes import Recipe
 
@@ -35,7 +35,7 @@ def pretrained(base: str, training: Training | None = None, device: str = "cpu",
     return replace(FineTuning(base, "attention", frozen, precision), training=training or PRETRAINED)
 
 
-def tokeniser_of(corpus: Corpus, base: Recipe | FineTuning) -> Tokeniser | PieceTokeniser:
+def tokeniser_of(corpus: Corpus, base: Recipe | FineTuning) -> Tokeniser | SubwordTokeniser:
     """The vocabulary of the training texts, or the tokeniser of the encoder."""
     if isinstance(base, Recipe):
         return Tokeniser.fit((example.text for example in corpus.train), base.text)

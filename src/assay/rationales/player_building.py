@@ -14,7 +14,7 @@ from assay.models.classifier import Classifier
 from assay.models.huggingface.attentive import Attentive
 from assay.models.huggingface.finetuning import FineTuning, begun
 from assay.models.huggingface.opening import Opening
-from assay.models.huggingface.pieces import PieceTokeniser
+from assay.models.huggingface.subwords import SubwordTokeniser
 from assay.models.recipes import Recipe, drawn, initialise
 from assay.rationales.concepts.inference import Concepts
 from assay.rationales.players import Head, Players, Reader
@@ -72,7 +72,7 @@ def build_players(scheme: Scheme, recipe: Recipe, tokeniser: Tokeniser, classes:
 
 def build_pretrained_players(
     scheme: Scheme, recipe: FineTuning, classes: Sequence[str], options: Opening
-) -> tuple[Players, PieceTokeniser]:
+) -> tuple[Players, SubwordTokeniser]:
     """Players that all start from one pretrained encoder, and its tokeniser.
 
     All read the embeddings of the predictor, so the others keep theirs, which they need for markers, as they are.

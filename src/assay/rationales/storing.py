@@ -14,7 +14,7 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from assay.data.text import TextOptions, Tokeniser
-from assay.errors import AssayError, told
+from assay.errors import AssayError, library_errors
 from assay.files import write_text
 from assay.models import tensors
 from assay.models.architecture import Architecture
@@ -22,7 +22,7 @@ from assay.models.checkpoints import Checkpoint
 from assay.models.huggingface.attentive import Attentive
 from assay.models.huggingface.finetuning import FineTuning
 from assay.models.huggingface.loading import configuration, encoder_of, silent, tokenizer_of
-from assay.models.huggingface.pieces import PieceTokeniser
+from assay.models.huggingface.subwords import SubwordTokeniser
 from assay.models.huggingface.traits import traits
 from assay.models.network import WordNetwork
 from assay.models.recipes import CHECKPOINT, Recipe, begun_in, check_same
@@ -80,7 +80,7 @@ def save(model: Opened, folder: Path) -> None:
     weights, reader = kind.body(model.network).state_dict(), kind.reader(model.network)
     folder.mkdir(parents=True, exist_ok=True)
     if isinstance(reader, Attentive):
-        assert isinstance(model.tokeniser, PieceTokeniser)
+        assert isinstance(model.tokeniser, SubwordTokeniser)
         with silent():
             reader.inner.save_pretrained(folder / ENCODER)
             model.tokeniser.inner.save_pretrained(folder / ENCODER)
@@ -107,7 +107,9 @@ def load(folder: Path, device: torch.device | str = "cpu") -> Opened:
     """Reads the folder."""
     if not is_folder(folder):
         raise AssayError(f"{folder} holds no model that selects words; train one with 'assay rationalise'.")
-    with told(lambda reason: f"The model folder {folder} is damaged ({reason}); train it again or copy it anew."):
+    with library_errors(
+        lambda reason: f"The model folder {folder} is damaged ({reason}); train it again or copy it anew."
+    ):
         card = json.loads((folder / CARD).read_text(encoding="utf-8"))
         kind, weights = KINDS[card.get("kind", "game")], load_file(folder / WEIGHTS)
         if card.get("sha256") not in (None, tensors.digest(weights)):  # models of old have none
@@ -132,7 +134,7 @@ def _network(card: dict[str, Any], words: int) -> Reader:
     return network
 
 
-def _pretrained(folder: Path, card: dict[str, Any]) -> tuple[PieceTokeniser, int, Callable[[int], Reader]]:
+def _pretrained(folder: Path, card: dict[str, Any]) -> tuple[SubwordTokeniser, int, Callable[[int], Reader]]:
     """The same for a pretrained encoder, whose weights every reader shares."""
     path = str(folder / ENCODER)
     config = configuration(path)

@@ -14,7 +14,7 @@ from assay.errors import unknown
 from assay.models.checkpoints import Checkpoint
 from assay.models.huggingface.finetuning import FineTuning
 from assay.models.huggingface.opening import Opening
-from assay.models.huggingface.pieces import PieceTokeniser
+from assay.models.huggingface.subwords import SubwordTokeniser
 from assay.models.recipes import Recipe, fingerprint, learnable
 from assay.models.recipes import course as plain_course
 from assay.models.store import Opened
@@ -82,7 +82,7 @@ def rationaliser(corpus: Corpus, wanted: Rationalising, folder: Path | None = No
 def _players(
     scheme: Scheme,
     base: Recipe | FineTuning,
-    tokeniser: Tokeniser | PieceTokeniser,
+    tokeniser: Tokeniser | SubwordTokeniser,
     classes: Sequence[str],
     device: str,
 ) -> Players:

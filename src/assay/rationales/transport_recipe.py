@@ -18,7 +18,7 @@ from assay.data.text import Tokeniser
 from assay.errors import AssayError
 from assay.models.architecture import Architecture
 from assay.models.checkpoints import Checkpoint
-from assay.models.lessons import CHANCE, Learning
+from assay.models.objectives import CHANCE, Learning
 from assay.models.options import Training
 from assay.models.predictions import graded
 from assay.models.recipes import Recipe, course, fingerprint, learnable, take_vectors

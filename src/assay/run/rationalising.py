@@ -39,14 +39,15 @@ class Rationalised:
         return {name: each["mean"] for name, each in self.answer["measures"].items()}
 
     def report(self, path: str | Path) -> Path:
-        """Writes the page, and says where."""
-        from assay.report.rationales import page
+        """Writes the page, or its Markdown, PDF or JSON, as the name ends in, and says where."""
+        from assay.rationales.page import document
+        from assay.report.save import save
 
-        page.write(self.answer, Path(path))
+        save(document(self.answer), Path(path))
         return Path(path)
 
     def __str__(self) -> str:
-        from assay.report.rationales.words import headline
+        from assay.rationales.page import headline
 
         return headline(self.answer)
 
@@ -84,7 +85,8 @@ def rationalise(
 
 def write(answer: dict[str, Any], folder: Path) -> None:
     """Writes the numbers and the page."""
-    from assay.report.rationales import page
+    from assay.rationales.page import document
+    from assay.report.save import save
 
     write_text(folder / FILE, json.dumps(answer, ensure_ascii=False, allow_nan=False) + "\n")
-    page.write(answer, folder / PAGE)
+    save(document(answer), folder / PAGE)

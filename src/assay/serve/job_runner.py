@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from assay.errors import AssayError
-from assay.progress import TOLD
+from assay.progress import PROGRESS_FILE
 from assay.records import SUMMARY
 from assay.serve import processes
 from assay.serve.job_store import LOG, OPEN, PROGRESS, RUN, Job, JobStore
@@ -124,7 +124,7 @@ class JobRunner:
             job.order.check(self.models)
             (place / PROGRESS).unlink(missing_ok=True)
             command = [*self.program, *self.arguments(job)]
-            environment = os.environ | ENVIRONMENT | {TOLD: str(place / PROGRESS)}
+            environment = os.environ | ENVIRONMENT | {PROGRESS_FILE: str(place / PROGRESS)}
             process = processes.start(command, place / LOG, environment)
         except (AssayError, OSError, ValueError) as fault:
             self._end(job, "failed", str(fault))

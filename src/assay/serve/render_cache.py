@@ -42,7 +42,7 @@ class RenderCache:
 
     def comparison(self, runs: Sequence[Run]) -> str:
         """One page on several runs, in this order."""
-        from assay.report.runs.page import render
+        from assay.report.compare import render
 
         key = tuple((run.id, run.name, run.stamp) for run in runs)
         with self._drawing:

@@ -9,8 +9,8 @@ import numpy as np
 
 from assay.lookup import BASELINES
 from assay.metrics.comparisons import Contrast, by_example, holm, paired, student
-from assay.report.runs.differences import ENOUGH, FEWEST
-from assay.report.studies.answers import Cell, Difference, Over, Row
+from assay.report.differences import ENOUGH, FEWEST
+from assay.report.questions import Cell, Difference, Over, Row
 from assay.study.finished import Finished
 from assay.study.plans import Question
 

@@ -18,7 +18,7 @@ from jaxtyping import Float, Int
 from assay.errors import AssayError
 from assay.metrics import shares
 from assay.records import INSTANCES, SUMMARY, Finding, findings_of, read_table
-from assay.report.studies.answers import MODEL, State
+from assay.report.questions import MODEL, State
 from assay.study.folder import Folder
 from assay.study.trials import Trial
 

@@ -8,7 +8,7 @@ from assay.audits import AUDITS
 from assay.explainers.choice import bare
 from assay.lookup import BASELINES, RANDOM, WORDS
 from assay.records import Finding
-from assay.report.studies.answers import MODEL, Answer, Column, Missing, Row, State
+from assay.report.questions import MODEL, Answer, Column, Missing, Row, State
 from assay.stories import Measure, Story, story_of
 from assay.study.cells import adjusted, cell
 from assay.study.finished import Finished

@@ -8,10 +8,9 @@ from pathlib import Path
 
 from assay.files import write_text
 from assay.records import write_table
-from assay.report.studies import page
-from assay.report.studies.answers import Answer, Study
-from assay.report.studies.findings import Line, long
-from assay.report.studies.tables import markdown, separated
+from assay.report.questions import Answer, Line, Study, long
+from assay.report.study import as_markdown, separated
+from assay.report.study import write as write_page
 from assay.study.finished import Finished, finished
 from assay.study.folder import Folder
 from assay.study.plans import StudyPlan
@@ -32,13 +31,13 @@ def write(plan: StudyPlan, folder: Folder, found: Found | None = None) -> list[P
     study = studied(plan, found, tuple(answered(question, plan, found) for question in asked))
     written = []
     for place, answer in enumerate(study.answers, start=1):
-        for ending, text in ((".md", markdown(answer)), (".csv", separated(answer))):
+        for ending, text in ((".md", as_markdown(answer)), (".csv", separated(answer))):
             path = folder.place / TABLES / f"{named(place, answer)}{ending}"
             write_text(path, text)
             written.append(path)
     _clear(folder.place / TABLES, written)
     write_table(long(list(_lines(plan, found))), folder.place / FINDINGS)
-    page.write(study, folder.place / PAGE)
+    write_page(study, folder.place / PAGE)
     return [*written, folder.place / FINDINGS, folder.place / PAGE]
 
 

@@ -47,8 +47,8 @@ def test_directional_derivatives_are_those_of_finite_differences_at_every_level(
         step = 1e-6 * towards.expand(len(batch), -1)
         after, before = (steered(network, batch, level, sign * step).logits[:, 1] for sign in (1, -1))
         torch.testing.assert_close(gradient.sum(1) @ towards, ((after - before) / 2e-6).detach(), rtol=1e-4, atol=1e-6)
-        assert not gradient[at.places < 0].any()
-        there = at.places[0] >= 0
+        assert not gradient[at.token_index < 0].any()
+        there = at.token_index[0] >= 0
         torch.testing.assert_close(at.mean[0], at.vectors[0, there].mean(0))
     assert hooks == sum(len(part._forward_hooks) for part in network.modules())
 

@@ -13,7 +13,7 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor
 
-from assay.errors import AssayError, told
+from assay.errors import AssayError, library_errors
 from assay.files import write_text
 from assay.influence.landmarks.kernels import Kernel, Product, Spectrum, Subsequences, Sum, WordVectors
 from assay.influence.landmarks.model import LandmarkModel, LandmarkSet
@@ -53,7 +53,7 @@ def load(folder: Path, device: str = "cpu") -> LandmarkModel:
     """Reads the folder."""
     if not (folder / CARD).is_file():
         raise AssayError(f"{folder} holds no landmark classifier: it has no {CARD}.")
-    with told(lambda reason: f"The landmark classifier in {folder} is damaged ({reason}); train it again."):
+    with library_errors(lambda reason: f"The landmark classifier in {folder} is damaged ({reason}); train it again."):
         card = json.loads((folder / CARD).read_text(encoding="utf-8"))
         found = load_file(folder / WEIGHTS)
         sets = tuple(

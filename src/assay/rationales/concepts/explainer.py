@@ -37,4 +37,4 @@ class ConceptSensitivity:
         moved = gradients @ self.direction.vector.to(gradients)
         if self.direction.level == STATES and isinstance(model, Hierarchical):
             return over_tokens(model, moved, batch)
-        return of_tokens(moved, at.places, batch.ids.shape[1])
+        return of_tokens(moved, at.token_index, batch.ids.shape[1])

@@ -20,9 +20,9 @@ from assay.models.checkpoints import Checkpoint
 from assay.models.huggingface.attentive import Attentive
 from assay.models.huggingface.finetuning import FineTuning, begun
 from assay.models.huggingface.opening import Opening
-from assay.models.huggingface.pieces import PieceTokeniser
-from assay.models.lessons import Learning
+from assay.models.huggingface.subwords import SubwordTokeniser
 from assay.models.network import WordNetwork
+from assay.models.objectives import Learning
 from assay.models.predictions import graded
 from assay.models.recipes import Recipe, course, fingerprint, initialise, learnable
 from assay.models.store import Opened
@@ -98,7 +98,7 @@ class SelfExplanation:
     def fit(
         self,
         reader: Reader,
-        tokeniser: Tokeniser | PieceTokeniser,
+        tokeniser: Tokeniser | SubwordTokeniser,
         corpus: Corpus,
         checkpoint: Checkpoint | None = None,
     ) -> Opened:
@@ -116,7 +116,7 @@ class SelfExplanation:
     def begun(
         self,
         reader: Reader,
-        tokeniser: Tokeniser | PieceTokeniser,
+        tokeniser: Tokeniser | SubwordTokeniser,
         train: Sequence[Tokenised],
         texts: Sequence[str],
     ) -> SelfExplaining:
@@ -155,7 +155,7 @@ def identity(corpus: Corpus, wanted: SelfExplanation) -> dict[str, Any]:
     }
 
 
-def _reader(base: Recipe | FineTuning, tokeniser: Tokeniser | PieceTokeniser, corpus: Corpus, device: str) -> Reader:
+def _reader(base: Recipe | FineTuning, tokeniser: Tokeniser | SubwordTokeniser, corpus: Corpus, device: str) -> Reader:
     """The untrained encoder."""
     if isinstance(base, FineTuning):
         network, _ = begun(replace(base, head="attention"), corpus.classes, Opening(device=device))

@@ -43,7 +43,7 @@ class Store(nn.Module):
         """Some phrases, as a batch of texts."""
         ids = self.ids[start:stop]
         pieces = None if self.pieces is None else self.pieces[start:stop]
-        return Batch(ids.clamp(min=0), ids >= 0, torch.zeros_like(ids[:, 0]), pieces=pieces)
+        return Batch(ids.clamp(min=0), ids >= 0, torch.zeros_like(ids[:, 0]), subwords=pieces)
 
     @torch.no_grad()
     def refresh(self, reader: Reader) -> None:
@@ -93,11 +93,11 @@ def gathered(rows: Sequence[Tokenised], texts: Sequence[str], cut: Phrases, size
     for index, key in enumerate(kept):
         for word, each in enumerate(key):
             pieces[index, word, : len(each)] = torch.tensor(each)
-    whole = rows[0].pieces is None
+    whole = rows[0].subwords is None
     return Store([written[key] for key in kept], pieces[..., 0], None if whole else pieces, size)
 
 
 def _key(row: Tokenised, positions: Int[Tensor, " n"]) -> Key:
-    if row.pieces is None:
+    if row.subwords is None:
         return tuple((number,) for number in row.ids[positions].tolist())
-    return tuple(tuple(piece for piece in word if piece >= 0) for word in row.pieces[positions].tolist())
+    return tuple(tuple(piece for piece in word if piece >= 0) for word in row.subwords[positions].tolist())

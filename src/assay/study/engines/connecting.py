@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from assay.errors import AssayError, told
+from assay.errors import AssayError, library_errors
 
 PATIENCE = 5.0  # seconds until somebody must have answered
 
@@ -29,7 +29,7 @@ def connected(address: str | None) -> Iterator[Any]:
     if where == "local":
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # a cluster of ours reports to nobody
         options["include_dashboard"] = False
-    with told(lambda why: f"No Ray cluster can be used at {where!r} ({why}); 'ray status' there tells more."):
+    with library_errors(lambda why: f"No Ray cluster can be used at {where!r} ({why}); 'ray status' there tells more."):
         _reach(where)
         ray.init(where, **options)
     try:
