@@ -111,7 +111,7 @@ def slopes(
     with torch.enable_grad(), nullcontext() if isinstance(model, Body) else torch.backends.cudnn.flags(enabled=False):
         x = x.detach().requires_grad_()
         chosen = model(x, batch, edit).probabilities.gather(1, target[:, None]).squeeze(1)
-        (slope,) = torch.autograd.grad(chosen, x, torch.ones_like(chosen))
+        (slope,) = torch.autograd.grad(chosen.sum(), x)
     return chosen.detach(), slope * batch.mask[..., None]
 
 
