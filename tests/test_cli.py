@@ -136,8 +136,8 @@ def broken(tmp_path: Path) -> dict[str, tuple[list[str], str]]:
     (tmp_path / "folder").mkdir()
     return {
         "unknown corpus": (["audit", "--corpus", "snipets"], "did you mean 'snippets'"),
-        "unknown encoder": (["audit", "--corpus", str(mine), "--encoder", "lstmm"], "did you mean 'lstm'"),
-        "unknown alignment": (["audit", "--corpus", str(mine), "--alignment", "dott"], "did you mean 'dot'"),
+        "unknown encoder": (["train", "--corpus", str(mine), "--encoder", "lstmm"], "did you mean 'lstm'"),
+        "unknown alignment": (["train", "--corpus", str(mine), "--alignment", "dott"], "did you mean 'dot'"),
         "unknown explainer": (["audit", "--corpus", str(mine), "--explainers", "gradiant"], "did you mean"),
         "unknown explainer option": (["audit", "--corpus", str(mine), "--explainers", "random(sede=1)"], "'seed'"),
         "unknown audit": (["audit", "--corpus", str(mine), "--audits", "agrement"], "did you mean 'agreement'"),
@@ -230,7 +230,7 @@ def test_another_run_in_the_same_folder_is_refused_and_nothing_is_lost(assay, tm
     mine = str(table(tmp_path / "mine.csv"))
     assay("audit", "--corpus", mine, "--out", "run")
     before = {path: path.read_bytes() for path in Path("run").rglob("*") if path.is_file()}
-    for change in (["--encoder", "cnn"], ["--seed", "1"], ["--epsilon", "0.1"]):
+    for change in (["--epochs", "1"], ["--seed", "1"], ["--epsilon", "0.1"]):
         code, _, told = assay("audit", "--corpus", mine, "--out", "run", *change)
         assert (code, "other options" in told) == (2, True)
     assert {path: path.read_bytes() for path in Path("run").rglob("*") if path.is_file()} == before

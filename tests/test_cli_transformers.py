@@ -172,7 +172,7 @@ def broken(path: Path) -> dict[str, tuple[list[str], str]]:
         "a label of one choice": (["explain", "dull", "--model", fine, "--label", "x"], "independent labels"),
         "a head for a given model": (["explain", "dull", "--model", fine, "--head", "own"], "--head"),
         "options of networks": (["train", "--model", fine, "--corpus", mine, "--encoder", "lstm"], "--encoder"),
-        "pieces of networks": (["train", "--corpus", mine, "--pieces"], "--pieces"),
+        "pieces of networks": (["train", "--corpus", mine, "--pieces"], "--subwords"),
         "no data set": (["audit", "--model", fine, "--data", "hf:"], "hf:"),
         "unpublished data": (["audit", "--model", fine, "--data", "hf:nobody/nothing"], "could not be read"),
     }

@@ -15,7 +15,7 @@ import pytest
 from rich.console import Console
 from scipy import stats
 
-from assay.cli.reporting import compared, run_names
+from assay.cli.reporting import reported
 from assay.errors import AssayError
 from assay.metrics.comparisons import alone
 from assay.records import Finding, Record, finding_rows
@@ -28,6 +28,7 @@ from assay.report.runs.quantities import KNOWN
 from assay.report.runs.seeds import groups, seed
 from assay.report.runs.words import BULLETS, caveats, headline, lacking, plain
 from assay.report.runs.words import bullets as told
+from assay.run.reporting import run_names
 from tests.report.parsed import Page, words
 from tests.report.synthetic import changed, synthetic_record
 
@@ -474,7 +475,7 @@ def folders(runs: dict[str, Record], tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def show(folders: list[Path], form: str = "html", out: Path | None = None) -> str:
     console = Console(file=io.StringIO(), width=100)
-    compared(folders, form, out, console)
+    reported(folders, form, out, console)
     return console.file.getvalue()  # type: ignore[attr-defined, no-any-return]
 
 

@@ -92,7 +92,7 @@ def _check_shapes(path: Path, *sizes: Any) -> None:
 
 
 class _Undrawn(TorchFunctionMode):
-    """Context without random initialisation: on the meta device it would import torch's compiler, which takes seconds."""
+    """Context without random initialisation, which on the meta device would import torch's compiler: seconds."""
 
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if getattr(function, "__name__", "") in ("normal_", "uniform_"):

@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from assay.data import given
 from assay.data.batches import Tokenised, tokenise
 from assay.data.examples import Corpus
 from assay.errors import AssayError
@@ -18,7 +19,7 @@ from assay.explainers.hierarchies.sampling import Sampler
 from assay.explainers.hierarchies.scorers import TreeBuilder
 from assay.models.recipes import fingerprint
 from assay.models.store import Opened
-from assay.run.learnt import check_learnt
+from assay.run.background import check_learnt
 from assay.types import TokenModel
 
 FOLDER = "language"
@@ -36,6 +37,12 @@ class Home:
     corpus: Callable[[], Corpus] | None = None
     named: bool = False
 
+    @classmethod
+    def of(cls, model: Any, corpus: Any = None) -> Home:
+        """That of a model that is named by its folder, with the texts that it learnt from in any form."""
+        folder = Path(model) if isinstance(model, str | Path) and Path(model).is_dir() else None
+        return cls(folder, None if corpus is None else lambda: given.corpus(corpus), corpus is not None)
+
 
 def with_language(builders: Mapping[str, TreeBuilder], model: Opened, home: Home) -> dict[str, TreeBuilder]:
     """The builders, those whose scorers need a language model with one."""
@@ -47,7 +54,7 @@ def with_language(builders: Mapping[str, TreeBuilder], model: Opened, home: Home
     corpus = _corpus(model, home) if home.named or not there else None
     data = model.history.get("data") if corpus is None else fingerprint((*corpus.train, *corpus.dev))
     language = kept(folder, lambda: _rows(model, corpus), words, data)
-    return {name: _given(builder, language) if _lacking(builder) else builder for name, builder in builders.items()}
+    return {name: _spoken(builder, language) if _lacking(builder) else builder for name, builder in builders.items()}
 
 
 def _lacking(builder: TreeBuilder) -> bool:
@@ -55,7 +62,7 @@ def _lacking(builder: TreeBuilder) -> bool:
     return isinstance(scorer, Sampler) and scorer.window > 0 and scorer.language is None
 
 
-def _given(builder: TreeBuilder, language: Any) -> TreeBuilder:
+def _spoken(builder: TreeBuilder, language: Any) -> TreeBuilder:
     whole = cast(Any, builder)
     given: TreeBuilder = replace(whole, scorer=replace(whole.scorer, language=language))
     return given
