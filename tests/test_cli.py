@@ -177,6 +177,31 @@ def test_a_mistake_gets_one_sentence_and_exit_code_2(assay, tmp_path, case):
     assert "Traceback" not in told + out
 
 
+def test_an_option_of_another_verb_is_told_where_it_belongs(assay):
+    code, _, told = assay("audit", "--encoder", "gru")
+    assert code == 2
+    assert told.startswith(
+        "--encoder is an option of 'assay train' and 'assay rationalise', not of 'assay audit'; train"
+    )
+    Path("plan.toml").write_text("encoder = 'gru'\n")
+    code, _, told = assay("audit", "--plan", "plan.toml")
+    assert (code, "--encoder (from" in told, "'assay train'" in told) == (2, True, True)
+    assert "'assay audit'" in assay("explain", "x", "--model", "m", "--audits", "truth")[2]
+
+
+def test_options_of_old_still_work(assay):
+    for words in (("--pieces",), ("--place", "1"), ("--place=1",), ("--attention-head", "0")):
+        code, _, told = assay("attend", "a film", "--model", "nowhere", *words)
+        assert (code, "nowhere" in told or "transformers" in told) == (2, True)
+
+
+def test_a_corpus_and_a_model_are_shown(assay, tmp_path, model):
+    code, out, _ = assay("corpus", str(tmp_path / "mine.csv"))
+    assert (code, "2 classes (no, yes)" in out) == (0, True)
+    code, out, _ = assay("load", str(model))
+    assert (code, "Classes: no, yes." in out, "Trained on mine." in out) == (0, True, True)
+
+
 @pytest.fixture
 def model(assay, tmp_path):
     assay("train", "--corpus", str(table(tmp_path / "mine.csv")), "--out", "m")

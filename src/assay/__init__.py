@@ -16,9 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from assay.audits import AUDITS as AUDITS
-    from assay.audits.cases import Answer as Answer
     from assay.audits.cases import Audit as Audit
-    from assay.audits.cases import Case as Case
     from assay.data.corpora import CORPORA as CORPORA
     from assay.data.examples import Corpus as Corpus
     from assay.data.examples import Example as Example
@@ -26,9 +24,7 @@ if TYPE_CHECKING:
     from assay.errors import AssayError as AssayError
     from assay.explainers import EXPLAINERS as EXPLAINERS
     from assay.influence import METHODS as METHODS
-    from assay.influence.setting import Influence as Influence
     from assay.influence.setting import Method as Method
-    from assay.influence.setting import Setting as Setting
     from assay.intervene import EDITS as EDITS
     from assay.models.encoders import ENCODERS as ENCODERS
     from assay.rationales.recipes import RECIPES as RECIPES
@@ -76,8 +72,8 @@ _HOME = {
     "models.encoders": "ENCODERS",
     "data.corpora": "CORPORA",
     "types": "Batch Edit Explainer Model Output PooledModel",
-    "audits.cases": "Answer Audit Case",
-    "influence.setting": "Influence Method Setting",
+    "audits.cases": "Audit",
+    "influence.setting": "Method",
     "data.examples": "Corpus Example",
     "records": "Record",
     "errors": "AssayError",

@@ -326,7 +326,7 @@ def rationalise(
 
 @app.command
 def report(
-    *folders: Annotated[Path, Parameter(help="Folders left by 'assay audit'; several are put side by side.")],
+    *folders: Annotated[Path, Parameter(help="Folders left by 'assay audit'; several are compared.")],
     form: Annotated[
         Literal["html", "pdf", "md", "json"] | None,
         Parameter(name="--format", help="Form of the report; without it, what --out ends in, else html.", group=OUTPUT),
@@ -430,7 +430,7 @@ def explainers() -> None:
 
 @app.command
 def audits() -> None:
-    """List the audits: the question that each answers, and where it was first asked."""
+    """List the audits: the question that each answers, and the paper."""
     from assay.run import listings
 
     _list(listings.audits())
@@ -496,7 +496,7 @@ def run_study(
 
 @study.command
 def status(
-    place: Annotated[Path, Parameter(help="The folder of a study, or its plan.")],
+    folder: Annotated[Path, Parameter(help="The folder of a study, or its plan.")],
     /,
     *,
     out: Annotated[Path | None, Parameter(help="With a plan: its folder, where it is not runs/ and its name.")] = None,
@@ -505,12 +505,12 @@ def status(
     """Show how far a study is: what is done, failed and why, under way, or missing."""
     from assay.cli import studying
 
-    studying.told(place, out, json_output, console)
+    studying.told(folder, out, json_output, console)
 
 
 @study.command
 def retry_failed(
-    place: Annotated[Path, Parameter(help="The folder of a study, or its plan.")],
+    folder: Annotated[Path, Parameter(help="The folder of a study, or its plan.")],
     /,
     *,
     options: Annotated[EngineOptions, Flat, Parameter(group=ENGINE)] = EngineOptions(),  # noqa: B008
@@ -519,7 +519,7 @@ def retry_failed(
     """Run what is missing of a study, and try again what failed."""
     from assay.cli import studying
 
-    studying.ran(place, out, options, console, retry=True)
+    studying.ran(folder, out, options, console, retry=True)
 
 
 @study.command

@@ -60,6 +60,9 @@ def named(
         ours = [each if isinstance(each, str) else _as_ours(each, known, kind) for each in given]
         own = {_called(each): each for each, name in zip(given, ours, strict=True) if name is None}
         names = tuple(name or _called(each) for each, name in zip(given, ours, strict=True))
+    strange = next((name for name in own if not re.fullmatch(r"\w+", name)), None)
+    if strange is not None:
+        raise AssayError(f"{strange!r} names no {kind}; give it a name of letters and digits, in a dict.")
     taken = next((name for name in own if name in known), None)
     if taken is not None:
         raise AssayError(f"There is an {kind} {taken!r} already; give yours another name.")
@@ -77,15 +80,17 @@ def _as_ours(each: object, known: Mapping[str, Any], kind: str) -> str | None:
         raise AssayError(f"{each!r:.60} is no {kind}; give a name, an object that can be called, or a dict of these.")
     if isinstance(each, type):
         raise AssayError(f"{each.__name__} is a class; give an object of it, as in {each.__name__}().")
-    for name, ours in known.items():
-        if ours is not each and not (is_dataclass(ours) and isinstance(each, type(ours))):
-            continue
-        usual, changed = options(ours), options(each).items()
-        differing = ", ".join(f"{key}={value!r}" for key, value in changed if value != usual[key])
-        written = f"{name}({differing})" if differing else name
-        if _means(written, each, known, kind):
-            return written
-    return None
+    same = (name for name, ours in known.items() if ours is each or (type(ours) is type(each) and ours == each))
+    if (found := next(same, None)) is not None:
+        return found
+    alike = ((name, options(ours)) for name, ours in known.items() if options(ours) and type(ours) is type(each))
+    return next((text for text in (_written(*one, each) for one in alike) if _means(text, each, known, kind)), None)
+
+
+def _written(name: str, usual: Mapping[str, Any], each: object) -> str:
+    """The name with the options of an object that differ from the usual ones."""
+    changed = {key: value for key, value in options(each).items() if value != usual[key]}
+    return f"{name}({', '.join(f'{key}={value!r}' for key, value in changed.items())})"
 
 
 def _means(written: str, each: object, known: Mapping[str, Any], kind: str) -> bool:

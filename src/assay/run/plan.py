@@ -69,8 +69,8 @@ class AuditPlan:
 
     def chosen_audits(self) -> dict[str, Audit]:
         """By the name without options: of an audit, unlike of an explainer, there is one variant in a plan."""
-        known, shared = AUDITS | self.own_audits, {"seed": self.seed, "epsilon": self.epsilon}
-        return {bare(name): chosen(name, known, "audit", shared) for name in self.audits}
+        own, shared = self.own_audits, {"seed": self.seed, "epsilon": self.epsilon}
+        return {bare(name): own[name] if name in own else chosen(name, AUDITS, "audit", shared) for name in self.audits}
 
     def sample(self, examples: Sequence[Example]) -> list[tuple[int, Example]]:
         """The examples to audit with their places: all, or `limit` of them drawn by the seed."""
@@ -81,9 +81,9 @@ class AuditPlan:
 
 
 def explainers_of(names: Sequence[str], own: Mapping[str, Explainer], seed: int) -> dict[str, Explainer]:
-    """The explainers of these names, ours or a caller's own, with the seed of the run."""
+    """The explainers of these names: a caller's own as they are, ours with the seed of the run."""
     # an epsilon of an explainer is its own: it stabilises a division, and is no change of the output
-    return {name: chosen(name, {**EXPLAINERS, **own}, shared={"seed": seed}) for name in names}
+    return {name: own[name] if name in own else chosen(name, EXPLAINERS, shared={"seed": seed}) for name in names}
 
 
 def fitting(explainers: Mapping[str, Explainer], model: Model) -> tuple[dict[str, Explainer], dict[str, str]]:

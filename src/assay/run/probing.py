@@ -103,19 +103,19 @@ def probe(
     corpus: Any = None,
     device: str = "cpu",
     seed: int = 0,
-    folder: str | Path | None = None,
+    out: str | Path | None = None,
 ) -> Probed:
     """What every attention head of a transformer attends to, against fixed offsets and random controls.
 
     The model is "minilm", a folder or a name on the hub. Of each set of sentences `limit` are drawn by the seed. Head
-    importance needs the texts of a `corpus` that the model classifies. With a folder, results are stored there, and an
-    interrupted probe goes on.
+    importance needs the texts of a `corpus` that the model classifies. With a folder `out`, results are stored
+    there, and an interrupted probe goes on.
     """
     wanted = SECTIONS if sections == "all" else separated(sections) if isinstance(sections, str) else tuple(sections)
     found = None if corpus is None else given.corpus(corpus, seed)
     name = None if found is None else str(corpus) if isinstance(corpus, str | Path) else found.name
     plan = ProbePlan(str(model).removeprefix("hf:"), tuple(dict.fromkeys(wanted)), limit, name, device, seed)
-    with nullcontext(folder) if folder is not None else TemporaryDirectory() as place:
+    with nullcontext(out) if out is not None else TemporaryDirectory() as place:
         return Probed(probed(plan, Path(place), None if found is None else partial(labelled, found)))
 
 

@@ -49,8 +49,8 @@ class Report:
         return [verdict(self.comparison), *([] if table is None else [table, legend(self.comparison, width)])]
 
 
-def report(*runs: str | Path | Record | Result, format: str | None = None, out: str | Path | None = None) -> Report:
-    """Writes the report of a finished audit, or puts several side by side, and says where.
+def report(*runs: Any, format: str | None = None, out: str | Path | None = None) -> Report:
+    """Writes the report of a finished audit, or compares several, and says where.
 
     Each is the folder that an audit has left, or what assay.audit has returned. The form is html, pdf, md or json: the
     one that is named, or the one that `out` ends in. Without `out` it is written beside the audit.

@@ -50,23 +50,23 @@ def train(
     alignment: str | None = None,
     preset: str = "default",
     seed: int = 0,
-    folder: str | Path | None = None,
+    out: str | Path | None = None,
     **options: Any,
 ) -> Trained:
-    """A classifier trained on the corpus; with a folder it is stored there, and an interrupted training goes on.
+    """A classifier trained on the corpus; with a folder `out` it is stored there, and an interrupted training goes on.
 
     Encoder and alignment are those of the preset, unless others are named, and so are all other options of
     Architecture and Training, such as projection="sparsemax" or tying=0.5. A corpus of pairs gets a paired model.
     """
     chosen = recipe(preset, seed, corpus.name, encoder=encoder, alignment=alignment, **options)
-    return recipes.train(corpus, chosen, None if folder is None else Path(folder))
+    return recipes.train(corpus, chosen, None if out is None else Path(out))
 
 
-def finetune(corpus: Corpus, base: str = "minilm", folder: str | Path | None = None, **options: Any) -> Opened:
+def finetune(corpus: Corpus, base: str = "minilm", out: str | Path | None = None, **options: Any) -> Opened:
     """A classifier that starts from a pretrained encoder: minilm, a folder, or a name on the Hugging Face hub.
 
     The options are those of FineTuning (head, frozen, dtype), of Training (epochs, learning_rate, …) and of Opening
-    (device, words, …); with a folder the model is stored there, and an interrupted training goes on.
+    (device, words, …); with a folder `out` the model is stored there, and an interrupted training goes on.
     """
     from assay.models.huggingface.finetuning import FineTuning
     from assay.models.huggingface.finetuning import finetune as tuned
@@ -81,7 +81,7 @@ def finetune(corpus: Corpus, base: str = "minilm", folder: str | Path | None = N
     read.pop("dtype", None)  # that of training; it is read as it was stored
     recipe = FineTuning(base=base, **own)
     recipe = replace(recipe, training=replace(recipe.training, **steps))
-    return tuned(corpus, recipe, None if folder is None else Path(folder), Opening(**read))
+    return tuned(corpus, recipe, None if out is None else Path(out), Opening(**read))
 
 
 def load(name: Any, device: str = "cpu", tokenizer: Any = None, **options: Any) -> Opened:
@@ -144,7 +144,7 @@ def audit(
     epsilon: float = 0.01,
     tree: str | None = None,
     scorer: str | None = None,
-    folder: str | Path | None = None,
+    out: str | Path | None = None,
 ) -> Result:
     """How true the explanations of the model's decisions are, on the test texts of a corpus or on examples.
 
@@ -152,12 +152,12 @@ def audit(
     are matched with the model's by their names. Of all the texts, `limit` are drawn by the seed. Explainers and audits
     are named, or are objects, in a list or by other names in a dict, where arrays of one score a word may stand for an
     explainer. The audits sanity, stability and roar train other models on the corpus: the one that is audited, unless
-    another is given. With a `folder`, the record is written there, and an interrupted audit goes on.
+    another is given. With a folder `out`, the record is written there, and an interrupted audit goes on.
     """
     opened = opened_model(model)
     plan = AuditPlan.of(explainers, audits, seed=seed, limit=limit, epsilon=epsilon, tree=tree, scorer=scorer)
     learnt = None if corpus is None else given.corpus(corpus)
-    place = None if folder is None else Path(folder)
+    place = None if out is None else Path(out)
     home = Path(model) if isinstance(model, str | Path) and Path(model).is_dir() else None
     if _are_examples(data):
         return Result(auditing.audit(opened, _some(data), plan, place, corpus=learnt, home=home))
