@@ -186,6 +186,7 @@ def test_an_option_of_another_verb_is_told_where_it_belongs(assay):
     Path("plan.toml").write_text("encoder = 'gru'\n")
     code, _, told = assay("audit", "--plan", "plan.toml")
     assert (code, "--encoder (from" in told, "'assay train'" in told) == (2, True, True)
+    assert "is trained already" in assay("audit", "--model", "m", "--epochs", "2")[2]
     assert "'assay audit'" in assay("explain", "x", "--model", "m", "--audits", "truth")[2]
 
 

@@ -125,6 +125,8 @@ def test_an_encoder_is_fine_tuned_and_audited(assay, tmp_path, monkeypatch):
         assert code == 0, told
         summary = Record.read(Path(f"{head}-run")).summary
         assert summary["corpus"]["audited"] < 40  # the test split alone: the model has seen the others
+    assert assay("finetune", "--base", start, *learn, "--head", "own", "--out", "own")[0] == 0
+    assert "no pretrained encoder" in assay("finetune", "--base", "han-rnn", *learn)[2]
     code, _, told = assay("train", "--model", start, *learn, "--head", "own", "--seed", "1", "--out", "own")
     assert (code, "other options" in told) == (2, True)
 

@@ -114,6 +114,8 @@ def audit(
     from assay.run import audit as auditing
 
     training = ModelOptions(preset.preset, preset.epochs)
+    if kind_of(model) in GIVEN and preset != PresetOptions():
+        raise AssayError(f"--preset and --epochs are of a training, and {model} is trained already; leave them out.")
     wanted = chosen_plan(options, phrases, seed)
     check_device(device, several=kind_of(model) != "preset")
     opened = given_model(model, device, reading) if kind_of(model) in GIVEN else None
@@ -174,6 +176,8 @@ def finetune(
     plan: Plan = None,
 ) -> None:
     """Fine-tune a pretrained encoder to classify the texts of a corpus, and store it: 'assay train --model'."""
+    if kind_of(base) not in ("encoder", "transformer"):
+        raise AssayError(f"{base} is no pretrained encoder; name minilm, a folder of Hugging Face or hf:NAME.")
     options = ModelOptions(epochs=epochs, frozen=frozen, head=head, batch_size=batch_size, learning_rate=learning_rate)
     train(model=base, device=device, reading=reading, data=data, training=options, seed=seed, out=out)
 
@@ -195,7 +199,7 @@ def explain(
     """Show which words of a text each explainer holds responsible for the decision."""
     from assay.explainers import EXPLAINERS, USUAL
     from assay.run import explanation
-    from assay.run.languages import Home
+    from assay.run.phrases import Home
 
     chosen = names(explainers, {"all": tuple(EXPLAINERS), "usual": USUAL})
     check_device(device, several=True)

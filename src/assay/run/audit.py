@@ -30,11 +30,10 @@ from assay.models.recipes import fingerprint
 from assay.models.store import Opened
 from assay.records import Record
 from assay.run.examination import NOTES, Examination
-from assay.run.languages import Home
-from assay.run.parts import Parts
-from assay.run.phrases import divided, fitting_trees
+from assay.run.phrases import Home, divided, fitting_trees
 from assay.run.plan import AuditPlan, fitting
 from assay.run.portions import places, places_at_once
+from assay.run.resume import Parts
 from assay.run.summaries import examples_table, instances_table, summarised
 
 

@@ -12,7 +12,7 @@ from assay.errors import AssayError, unknown
 from assay.influence import METHODS
 from assay.influence.setting import Method
 from assay.run.background import Background
-from assay.run.kept import finite
+from assay.run.resume import finite
 
 KINDS = ("removal", "lds")
 CHECKED = 50  # test texts that a check asks about

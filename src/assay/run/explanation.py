@@ -25,8 +25,7 @@ from assay.explainers.given import looked_up
 from assay.models.redrawing import Pool
 from assay.models.store import Opened
 from assay.run.examination import explained
-from assay.run.languages import Home
-from assay.run.phrases import fitting_trees
+from assay.run.phrases import Home, fitting_trees
 from assay.run.plan import Instruments, each_once, explainers_of, fitting
 from assay.run.texts import read
 from assay.run.verbs import opened_model

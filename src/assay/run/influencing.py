@@ -26,7 +26,7 @@ from assay.models import store
 from assay.models.predictions import predict
 from assay.models.store import Opened
 from assay.run.background import Background
-from assay.run.kept import finite
+from assay.run.resume import finite
 from assay.run.texts import read
 from assay.run.verbs import opened_model
 from assay.run.versions import versions

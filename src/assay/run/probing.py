@@ -33,7 +33,7 @@ from assay.models.store import Opened
 from assay.probes import PROBES
 from assay.probes import probe as measured
 from assay.probes.importance import Pruning, pruned
-from assay.run.kept import Kept
+from assay.run.resume import Kept
 from assay.run.versions import versions
 
 FORMAT, FILE = "assay-probe-2", "probe.json"

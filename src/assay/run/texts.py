@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from assay.data.batches import Tokenised, tokenise
 from assay.data.cloze import candidates, is_cloze
@@ -11,8 +12,9 @@ from assay.errors import AssayError
 from assay.models.store import Opened
 
 
-def read(model: Opened, text: str, query: str | None) -> Tokenised:
+def read(model: Opened, text: Any, query: str | None) -> Tokenised:
     """The text in word ids; one that the model cannot read is refused in one sentence."""
+    text = one_text(text)
     if any(0xD800 <= ord(character) <= 0xDFFF for character in text + (query or "")):  # bytes that were no UTF-8
         raise AssayError("The text is not UTF-8; convert it first.")
     if query is not None and not model.network.paired:
@@ -25,6 +27,13 @@ def read(model: Opened, text: str, query: str | None) -> Tokenised:
         much = reason.replace("more than", "more than the") + " that this model reads" * (reason != "no words")
         raise AssayError(f"The text has {much}; {advice}.")
     return rows[0]
+
+
+def one_text(text: Any) -> str:
+    """The text; several at once, or something else, are refused."""
+    if not isinstance(text, str):
+        raise AssayError(f"One text at a time, as a str, not {type(text).__name__}; call it for each of several.")
+    return text
 
 
 def _example(text: str, query: str | None, classes: Sequence[str]) -> Example:

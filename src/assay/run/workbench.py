@@ -32,7 +32,7 @@ from assay.run.explanation import explain
 from assay.run.listings import explainers
 from assay.run.pooled import PooledText
 from assay.run.stacks import StackText
-from assay.run.texts import read
+from assay.run.texts import one_text, read
 from assay.run.verbs import opened_model
 from assay.types import Edit, PooledModel, StackedModel
 
@@ -204,7 +204,7 @@ def attend(
         edit = _named_edit(act) if isinstance(act, str) else act
         kind = EDIT if edit is not None else str(act)
         act = Act(kind, dict(weights or {}), tuple(items), target, seed, epsilon, layer, head, position, edit)
-    found = Workbench(opened_model(model), "").attend(text, query, act)
+    found = Workbench(opened_model(model), "").attend(one_text(text), query, act)
     return Attended(text, found | {"command": "assay.attend(...) in Python"})
 
 
