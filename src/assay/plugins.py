@@ -7,7 +7,7 @@ from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, TypeVar
 
-from assay.errors import told, unknown
+from assay.errors import library_errors, unknown
 
 Member = TypeVar("Member")
 
@@ -48,6 +48,8 @@ def loaded(kind: str, name: str) -> Any:
     """What another package offers under the name; a class is called without arguments."""
     point = offered(kind)[name]
     package = "another package" if point.dist is None else f"the package {point.dist.name}"
-    with told(lambda why: f"The {kind} {name!r} of {package} cannot be loaded ({why}); update or uninstall it."):
+    with library_errors(
+        lambda why: f"The {kind} {name!r} of {package} cannot be loaded ({why}); update or uninstall it."
+    ):
         value = point.load()
         return value() if isinstance(value, type) else value

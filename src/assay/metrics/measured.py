@@ -29,13 +29,13 @@ def measured(names: Sequence[str], values: Float[np.ndarray, "n k"]) -> Interval
     Shares and differences of shares have the exact and the score interval, everything else that of a mean.
     """
     chosen = np.array([_procedure(name, column) for name, column in zip(names, values.T, strict=True)], dtype=int)
-    found = [procedure(values[:, chosen == place]) for place, procedure in enumerate(PROCEDURES)]
+    found = [procedure(values[:, chosen == index]) for index, procedure in enumerate(PROCEDURES)]
     own = np.argsort(np.argsort(chosen, kind="stable"))  # where each column stands when they are sorted by procedure
     return Interval(*(np.concatenate(parts)[own] for parts in zip(*map(astuple, found), strict=True)))
 
 
 def _procedure(name: str, values: Float[np.ndarray, " n"]) -> int:
-    """The place of its procedure."""
+    """The index of its procedure."""
     measure, present = name.partition(":")[0].partition("@")[0], values[~np.isnan(values)]
     if measure in SHARES and np.isin(present, (0, 1)).all():
         return 1

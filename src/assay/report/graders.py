@@ -14,7 +14,6 @@ from assay.report.compared.found import points, shared, spread, subjects
 from assay.report.compared.limits import KEPT
 from assay.report.rankings import no_sooner
 from assay.report.verdicts import HOPELESS, leading, likelihood, too_few
-from assay.report.writing import count, evidence, number, percent
 from assay.report.yardsticks import (
     AGREEMENT,
     DECIDING,
@@ -31,6 +30,7 @@ from assay.report.yardsticks import (
     scale,
     surely,
 )
+from assay.writing import count, evidence, number, percent
 
 MEASURED, NOT_APPLICABLE = "measured", "not applicable"
 Graded = tuple[str, str]

@@ -23,8 +23,8 @@ from assay.report.verdicts import (
     standing,
     verdicts,
 )
-from assay.report.writing import count, interval, number
 from assay.report.yardsticks import AUC_INFORMED, FEW, NEAR_CHANCE, TRUTH, Grade, Scale, scale, yardstick
+from assay.writing import count, interval, number
 
 OPENINGS: dict[Grade, str] = {
     "pass": "You may show {best} as a reason for this model’s decisions",

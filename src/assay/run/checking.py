@@ -22,7 +22,7 @@ def checked(
     background: Background, name: str, method: Method, kind: str, retrainings: int = 20, seed: int = 0
 ) -> dict[str, Any]:
     """What training again says of a method's predictions for some test texts, beside chance or simple similarity."""
-    if background.course is None:
+    if background.training_run is None:
         raise AssayError("A check trains the model again, and how this one was trained is not known; leave it out.")
     if kind not in KINDS:
         raise unknown("check", kind, KINDS)

@@ -84,14 +84,15 @@ class Probed:
     answer: dict[str, Any]
 
     def report(self, path: str | Path) -> Path:
-        """Writes the page, and says where."""
-        from assay.report.heads import page
+        """Writes the page, or its Markdown, PDF or JSON, as the name ends in, and says where."""
+        from assay.probes.page import document
+        from assay.report.save import save
 
-        page.write(self.answer, Path(path))
+        save(document(self.answer), Path(path))
         return Path(path)
 
     def __str__(self) -> str:
-        from assay.report.heads.verdict import headline
+        from assay.probes.sentences import headline
 
         return str(headline(self.answer))
 

@@ -11,7 +11,6 @@ from typing import Any
 from rich.console import Console
 
 from assay.errors import AssayError, reason
-from assay.files import write_text
 from assay.records import EXAMPLES, INSTANCES, SUMMARY, Record
 from assay.run.result import Result
 
@@ -43,10 +42,10 @@ class Report:
             from assay.report.terminal import told
 
             return list(told(self.record, width))
-        from assay.report.runs.terminal import legend, run_table, verdict
+        from assay.report.compare import brief
+        from assay.report.console import shown
 
-        table = run_table(self.comparison, width)
-        return [verdict(self.comparison), *([] if table is None else [table, legend(self.comparison, width)])]
+        return list(shown(brief(self.comparison, width)))
 
 
 def report(*runs: Any, format: str | None = None, out: str | Path | None = None) -> Report:
@@ -90,11 +89,10 @@ def _reported(runs: Sequence[Any], form: str, out: Path | None) -> Report:
 
 def _compared(runs: Sequence[Any], form: str, out: Path | None) -> Report:
     """Several audits side by side, and which differences exceed noise."""
-    from assay.report.runs.differences import differences
-    from assay.report.runs.forms import FORMS, ours
+    from assay.report.compare import document, ours
+    from assay.report.differences import differences
+    from assay.report.save import save
 
-    if form not in FORMS:
-        raise AssayError(f"A comparison is written as {', '.join(FORMS)}; {form} is for the report of a single audit.")
     path = free_place(out or Path(f"comparison.{form}"))
     if path.exists() and not ours(path):
         raise AssayError(f"{path} is there already and is no comparison of assay; name another file with --out.")
@@ -103,7 +101,7 @@ def _compared(runs: Sequence[Any], form: str, out: Path | None) -> Report:
     records = {name: _record(each) for name, each in zip(names, runs, strict=True)}
     with drawable(*names.values()):
         comparison = differences(records)
-        write_text(path, FORMS[form](comparison))
+        save(document(comparison), path, form)
     return Report(path, comparison=comparison)
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from assay.study import keeping
+from assay.study import plan_file
 from assay.study.engines import Engine
-from assay.study.engines.choosing import Wanted
-from assay.study.engines.choosing import engine as named_engine
+from assay.study.engines.engine_settings import EngineSettings
+from assay.study.engines.engine_settings import engine as named_engine
 from assay.study.folder import Folder, opened
 from assay.study.plans import StudyPlan
 from assay.study.running import run
-from assay.study.status import Standing, counted, standings
+from assay.study.status import TrialStatus, counted, trial_statuses
 from assay.study.writing import write
 
 
@@ -22,7 +22,7 @@ class Studied:
 
     plan: StudyPlan
     folder: Path
-    trials: list[Standing]
+    trials: list[TrialStatus]
     paths: list[Path]
 
     def __str__(self) -> str:
@@ -50,11 +50,11 @@ def study(
     anything that is called with trials and a folder and gives their outcomes.
     """
     devices = tuple(each.strip() for each in (device or "").split(",") if each.strip())
-    wanted = Wanted(jobs, devices, retries, address, cpus, gpus, shared or None)
+    wanted = EngineSettings(jobs, devices, retries, address, cpus, gpus, shared or None)
     chosen = named_engine(engine, wanted) if isinstance(engine, str) else engine
-    read, folder = keeping.found(Path(plan), None if out is None else Path(out))
+    read, folder = plan_file.load(Path(plan), None if out is None else Path(out))
     opened(folder)
-    keeping.keep(read, folder, Path(plan))
+    plan_file.store(read, folder, Path(plan))
     run(read.trials, folder, chosen, retry_failed)
-    found = standings(read.trials, Folder(folder))
+    found = trial_statuses(read.trials, Folder(folder))
     return Studied(read, folder, found, write(read, Folder(folder)) if counted(found)["done"] else [])
