@@ -93,7 +93,7 @@ def learnt(tmp_path_factory):
         (folder / f"{name}.csv").write_text("\n".join(["text,label", *rows]), encoding="utf-8")
         rows = rows[:-8]
     corpus = toolkit.corpus(str(folder / "mine.csv"))
-    toolkit.train(corpus, encoder="average", embedding=4, hidden=4, epochs=1, folder=folder / "model")
+    toolkit.train(corpus, encoder="average", embedding=4, hidden=4, epochs=1, out=folder / "model")
     return folder
 
 

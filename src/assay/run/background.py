@@ -16,8 +16,8 @@ from assay.errors import AssayError
 from assay.influence.setting import Setting
 from assay.influence.training_run import TrainingRun
 from assay.models.predictions import predict
-from assay.models.recipes import fingerprint
 from assay.models.store import Opened
+from assay.run.texts import check_learnt
 
 
 @dataclass(frozen=True)
@@ -60,14 +60,3 @@ class Background:
     def text(self, place: int) -> str:
         """The training text that a row was made of."""
         return self.examples[self.rows[place].index].text
-
-
-def check_learnt(model: Opened, corpus: Corpus) -> None:
-    """Refuses a corpus that a model which was made here did not learn from; of others it is taken on trust."""
-    known = model.history.get("data")
-    if known is not None and known != fingerprint((*corpus.train, *corpus.dev)):
-        name = model.history.get("corpus", "another corpus")
-        raise AssayError(
-            f"The model learnt from {name}, and from other texts than these; name the same corpus or file, with "
-            "the same --train-limit, --joined, --parted and --seed as in the training."
-        )

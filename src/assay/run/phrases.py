@@ -24,7 +24,7 @@ from assay.models.recipes import fingerprint
 from assay.models.store import Opened
 from assay.records import Record
 from assay.report.chosen import choose
-from assay.run.background import check_learnt
+from assay.run.texts import check_learnt
 from assay.types import TokenModel
 
 FOLDER = "language"

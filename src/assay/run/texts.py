@@ -1,4 +1,4 @@
-"""One text as a person gives it, in the words that a model reads."""
+"""Texts as a person gives them: one in the words that a model reads, or those that a model learnt from."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import Any
 
 from assay.data.batches import Tokenised, tokenise
 from assay.data.cloze import candidates, is_cloze
-from assay.data.examples import Example
+from assay.data.examples import Corpus, Example
 from assay.errors import AssayError
+from assay.models.recipes import fingerprint
 from assay.models.store import Opened
 
 
@@ -39,3 +40,14 @@ def one_text(text: Any) -> str:
 def _example(text: str, query: str | None, classes: Sequence[str]) -> Example:
     """The text without a known class; of a cloze question, with the entities that it names as candidates."""
     return Example(text, 0, query=query, candidates=candidates(text, classes) if is_cloze(classes) else None)
+
+
+def check_learnt(model: Opened, corpus: Corpus) -> None:
+    """Refuses a corpus that a model which was made here did not learn from; of others it is taken on trust."""
+    known = model.history.get("data")
+    if known is not None and known != fingerprint((*corpus.train, *corpus.dev)):
+        name = model.history.get("corpus", "another corpus")
+        raise AssayError(
+            f"The model learnt from {name}, and from other texts than these; name the same corpus or file, with "
+            "the same --train-limit, --joined, --parted and --seed as in the training."
+        )
