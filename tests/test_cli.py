@@ -136,8 +136,8 @@ def broken(tmp_path: Path) -> dict[str, tuple[list[str], str]]:
     (tmp_path / "folder").mkdir()
     return {
         "unknown corpus": (["audit", "--corpus", "snipets"], "did you mean 'snippets'"),
-        "unknown encoder": (["audit", "--corpus", str(mine), "--encoder", "lstmm"], "did you mean 'lstm'"),
-        "unknown alignment": (["audit", "--corpus", str(mine), "--alignment", "dott"], "did you mean 'dot'"),
+        "unknown encoder": (["train", "--corpus", str(mine), "--encoder", "lstmm"], "did you mean 'lstm'"),
+        "unknown alignment": (["train", "--corpus", str(mine), "--alignment", "dott"], "did you mean 'dot'"),
         "unknown explainer": (["audit", "--corpus", str(mine), "--explainers", "gradiant"], "did you mean"),
         "unknown explainer option": (["audit", "--corpus", str(mine), "--explainers", "random(sede=1)"], "'seed'"),
         "unknown audit": (["audit", "--corpus", str(mine), "--audits", "agrement"], "did you mean 'agreement'"),
@@ -175,6 +175,32 @@ def test_a_mistake_gets_one_sentence_and_exit_code_2(assay, tmp_path, case):
     assert hint in told
     assert len(told.strip().splitlines()) == 1
     assert "Traceback" not in told + out
+
+
+def test_an_option_of_another_verb_is_told_where_it_belongs(assay):
+    code, _, told = assay("audit", "--encoder", "gru")
+    assert code == 2
+    assert told.startswith(
+        "--encoder is an option of 'assay train' and 'assay rationalise', not of 'assay audit'; train"
+    )
+    Path("plan.toml").write_text("encoder = 'gru'\n")
+    code, _, told = assay("audit", "--plan", "plan.toml")
+    assert (code, "--encoder (from" in told, "'assay train'" in told) == (2, True, True)
+    assert "is trained already" in assay("audit", "--model", "m", "--epochs", "2")[2]
+    assert "'assay audit'" in assay("explain", "x", "--model", "m", "--audits", "truth")[2]
+
+
+def test_options_of_old_still_work(assay):
+    for words in (("--pieces",), ("--place", "1"), ("--place=1",), ("--attention-head", "0")):
+        code, _, told = assay("attend", "a film", "--model", "nowhere", *words)
+        assert (code, "nowhere" in told or "transformers" in told) == (2, True)
+
+
+def test_a_corpus_and_a_model_are_shown(assay, tmp_path, model):
+    code, out, _ = assay("corpus", str(tmp_path / "mine.csv"))
+    assert (code, "2 classes (no, yes)" in out) == (0, True)
+    code, out, _ = assay("load", str(model))
+    assert (code, "Classes: no, yes." in out, "Trained on mine." in out) == (0, True, True)
 
 
 @pytest.fixture
@@ -230,7 +256,7 @@ def test_another_run_in_the_same_folder_is_refused_and_nothing_is_lost(assay, tm
     mine = str(table(tmp_path / "mine.csv"))
     assay("audit", "--corpus", mine, "--out", "run")
     before = {path: path.read_bytes() for path in Path("run").rglob("*") if path.is_file()}
-    for change in (["--encoder", "cnn"], ["--seed", "1"], ["--epsilon", "0.1"]):
+    for change in (["--epochs", "1"], ["--seed", "1"], ["--epsilon", "0.1"]):
         code, _, told = assay("audit", "--corpus", mine, "--out", "run", *change)
         assert (code, "other options" in told) == (2, True)
     assert {path: path.read_bytes() for path in Path("run").rglob("*") if path.is_file()} == before

@@ -19,6 +19,7 @@ from assay.report import notebook, page
 from assay.report.forms import markdown
 from assay.report.forms.document import document
 from assay.report.outcome import outcome
+from assay.run.reporting import Report
 from assay.run.result import Result
 from tests.report.synthetic import changed, failing, remade, synthetic_record, worded
 
@@ -100,7 +101,7 @@ def _plain(text: str) -> str:
 
 def _terminal(record: Record) -> str:
     console = Console(file=io.StringIO(), width=100)
-    tell(record, Path("report.html"), console)
+    tell(Report(Path("report.html"), record), console)
     return console.file.getvalue()  # type: ignore[attr-defined]
 
 

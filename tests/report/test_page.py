@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from assay.records import Record
+from assay.report import page
 from assay.report.outcome import outcome
 from assay.report.page import SCRIPTS, render, write
 from assay.report.scripts import static
@@ -213,13 +214,13 @@ def test_bytes_that_are_no_text_do_not_stop_the_page(make: Callable[..., Record]
 
 def test_a_page_is_written_whole_or_not_at_all(record: Record, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "new" / "report.html"
-    monkeypatch.setattr("assay.report.page.render", lambda _: "first")
+    monkeypatch.setattr(page, "render", lambda _: "first")
     write(record, path)
 
     def full(*_: object) -> None:
         raise OSError("No space left on device")
 
-    monkeypatch.setattr("assay.report.page.render", lambda _: "second")
+    monkeypatch.setattr(page, "render", lambda _: "second")
     monkeypatch.setattr("os.fsync", full)
     with pytest.raises(OSError, match="No space"):
         write(record, path)

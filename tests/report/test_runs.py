@@ -14,7 +14,7 @@ import pytest
 from rich.console import Console
 from scipy import stats
 
-from assay.cli.reporting import compared, run_names
+from assay.cli.reporting import reported
 from assay.errors import AssayError
 from assay.metrics.comparisons import alone
 from assay.records import Finding, Record, finding_rows
@@ -25,6 +25,7 @@ from assay.report.differences import FEWEST, MOST, Comparison, differences
 from assay.report.markdown import render as markdown_of
 from assay.report.quantities import Quantity, groups, matched, numbers, seed
 from assay.report.save import FORMS, as_json
+from assay.run.reporting import run_names
 from tests.report.parsed import Page, words
 from tests.report.synthetic import changed, remade, synthetic_record
 
@@ -480,7 +481,7 @@ def folders(runs: dict[str, Record], tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def show(folders: list[Path], form: str = "html", out: Path | None = None) -> str:
     console = Console(file=io.StringIO(), width=100)
-    compared(folders, form, out, console)
+    reported(folders, form, out, console)
     return console.file.getvalue()  # type: ignore[attr-defined, no-any-return]
 
 

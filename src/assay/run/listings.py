@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 
+from assay.plugins import all_members
+
 Listing = dict[str, tuple[str, str]]
 
 
@@ -20,7 +22,7 @@ def explainers() -> Listing:
     """What a score of each explainer is, and the options that can be changed."""
     from assay.explainers import EXPLAINERS
 
-    return {name: (_first(each.__doc__), _facts(each)) for name, each in EXPLAINERS.items()}
+    return {name: (_first(each.__doc__), _facts(each)) for name, each in all_members(EXPLAINERS, "explainer")}
 
 
 def audits() -> Listing:
@@ -28,22 +30,22 @@ def audits() -> Listing:
     from assay.audits import AUDITS
     from assay.audits.cases import question
 
-    return {name: (_first(question(each)), _facts(each, each.paper)) for name, each in AUDITS.items()}
+    return {name: (_first(question(each)), _facts(each, each.paper)) for name, each in all_members(AUDITS, "audit")}
 
 
 def methods() -> Listing:
     """What a score of each method of influence is, and the options that can be changed."""
     from assay.influence import METHODS
 
-    return {name: (_first(each.__doc__), _facts(each)) for name, each in METHODS.items()}
+    return {name: (_first(each.__doc__), _facts(each)) for name, each in all_members(METHODS, "method")}
 
 
 def recipes() -> Listing:
     """What happens in each recipe of 'assay rationalise', and what it is after."""
     from assay.rationales.recipes import RECIPES, UNPLAYED
 
-    every = {**RECIPES, **UNPLAYED}
-    return {name: (_first(each.__doc__), _first(sys.modules[each.__module__].__doc__)) for name, each in every.items()}
+    every = all_members({**RECIPES, **UNPLAYED}, "recipe")
+    return {name: (_first(each.__doc__), _first(sys.modules[each.__module__].__doc__)) for name, each in every}
 
 
 def _facts(instrument: object, *before: str) -> str:
