@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import cast
+from typing import ClassVar, cast
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -48,6 +48,8 @@ class Counterfactual:
     really makes, but it is a search: the number of swaps is an upper bound on the smallest. Nothing need be swapped
     where the decision is another from the start.
     """
+
+    sparse: ClassVar[bool] = True
 
     swaps: int = 3
     beam: int = 5

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -39,6 +40,8 @@ class InputReduction:
     the `beam` that make the class most probable are cut further. A text of more than `long` tokens first loses many at
     once. It is a search: the length that it finds is an upper bound on the shortest.
     """
+
+    sparse: ClassVar[bool] = True
 
     # differs from Feng et al. (2018): the effect of each deletion is computed, not estimated from the gradient; without
     # larger cuts of long texts that would take time with the cube of their length.

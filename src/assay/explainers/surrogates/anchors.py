@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -44,6 +45,8 @@ class Anchors(Surrogate):
     rule of up to `longest` tokens is, the last one is returned, and its lower bound says so.
     `attribute` tells the rule's precision as its trial showed it, the lower bound, its size and its coverage.
     """
+
+    sparse: ClassVar[bool] = True
 
     precision: float = 0.95
     confidence: float = 0.9
