@@ -45,24 +45,6 @@ def test_the_table_of_the_readme_is_the_study_s():
         assert shown == measured
 
 
-def test_the_explainer_of_the_contributing_page_works():
-    import torch
-    from jaxtyping import Float, Int
-    from torch import Tensor
-
-    from assay.types import Batch, Model
-    from tests import builders
-
-    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    (block,) = re.findall(r" {3}```python\n(.*?) {3}```", page, flags=re.S)
-    names = {"torch": torch, "Float": Float, "Int": Int, "Tensor": Tensor, "Batch": Batch, "Model": Model}
-    exec(re.sub(r"^ {3}", "", block, flags=re.M), names)
-    batch = builders.batch()
-    scores = names["embedding_norm"](builders.model(), batch, batch.labels)
-    assert scores.shape == batch.ids.shape
-    assert (scores[~batch.mask] == 0).all()
-
-
 def test_the_error_of_the_verdict_is_that_of_the_table():
     from assay.report.likely import known_reasons
 
