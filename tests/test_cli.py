@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -211,13 +212,26 @@ def test_a_truncated_model_is_named_and_nothing_is_written(assay, model, tmp_pat
     assert not Path("a").exists()
 
 
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A run of the small model over the table, to be copied."""
+    folder = tmp_path_factory.mktemp("made")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(PRESETS, "default", SMALL)
+        patch.chdir(folder)
+        patch.setattr("sys.argv", ["assay", "audit", "--corpus", str(table(folder / "mine.csv")), "--out", "run"])
+        with contextlib.suppress(SystemExit):
+            cli.main()
+    return folder / "run"
+
+
 @pytest.mark.parametrize(
     ("file", "verb"), [("plan.json", "audit"), ("summary.json", "audit"), ("summary.json", "report")]
 )
 @pytest.mark.parametrize("content", ["{", "{}"])
-def test_a_damaged_run_is_named(assay, tmp_path, file, verb, content):
+def test_a_damaged_run_is_named(assay, tmp_path, made, file, verb, content):
     mine = str(table(tmp_path / "mine.csv"))
-    assay("audit", "--corpus", mine, "--out", "run")
+    shutil.copytree(made, "run")
     (Path("run") / file).write_text(content)
     words = ["report", "run"] if verb == "report" else ["audit", "--corpus", mine, "--out", "run"]
     code, _, told = assay(*words)
