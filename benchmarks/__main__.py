@@ -29,7 +29,7 @@ from assay.explainers import EXPLAINERS
 from assay.metrics.agreement import kendall
 from assay.models.architecture import Architecture
 from assay.models.classifier import Classifier
-from assay.models.dependence import state_slopes
+from assay.models.dependence import state_gradient_norms
 from assay.models.precision import doubled
 from assay.run.portions import TOKENS
 from assay.types import Batch
@@ -116,7 +116,7 @@ def steps(model: Classifier) -> list[Step]:
         ),
         Step(
             "all states' slopes in all words",
-            lambda b: state_slopes(model, model.embed(b), b),
+            lambda b: state_gradient_norms(model, model.embed(b), b),
             lambda b: plain.dependence(model, b),
             "",
             "",

@@ -1,7 +1,7 @@
 """Prints what the dependence of all states on all words costs, beside one way back for each state.
 
 The ways back are those of autograd, all texts of a batch at once through one forward pass, and text by text. Weights
-are drawn at random; with an open forget gate nothing fades, so that no slope can be left out.
+are drawn at random; with an open forget gate nothing fades, so that no gradient can be left out.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from torch import Tensor
 
 from assay.models.architecture import Architecture
 from assay.models.classifier import Classifier
-from assay.models.dependence import state_slopes
+from assay.models.dependence import state_gradient_norms
 from assay.types import Batch
 from benchmarks.__main__ import WORDS, machine
 from benchmarks.plain import singles
@@ -37,14 +37,14 @@ def texts(words: int) -> Batch:
 def network(embedding: int, opened: float) -> Classifier:
     model = Classifier(Architecture(embedding=embedding), WORDS, 2).eval()
     with torch.no_grad():
-        for one_way in (model.encoder.ahead, model.encoder.behind):
+        for one_way in (model.encoder.ahead, model.encoder.evidence):
             _, forget, _, _ = one_way.bias_hh_l0.chunk(4)
             forget += opened
     return model
 
 
 def followed(model: Classifier, batch: Batch) -> float:
-    """Seconds for the slopes of all states, one way back for each, from those of some states."""
+    """Seconds for the gradients of all states, one way back for each, from those of some states."""
     x = model.embed(batch).detach().requires_grad_()
     start = time.process_time()
     sizes = model.states(x, batch).norm(dim=-1)
@@ -52,8 +52,8 @@ def followed(model: Classifier, batch: Batch) -> float:
     chosen = range(0, sizes.shape[1], max(1, sizes.shape[1] // SOME))
     start = time.process_time()
     for place in chosen:
-        (slope,) = torch.autograd.grad(sizes[:, place].sum(), x, retain_graph=True)
-        slope.norm(dim=-1)
+        (gradient,) = torch.autograd.grad(sizes[:, place].sum(), x, retain_graph=True)
+        gradient.norm(dim=-1)
     return forward + (time.process_time() - start) * sizes.shape[1] / len(chosen)
 
 
@@ -65,7 +65,7 @@ def looped(model: Classifier, batch: Batch) -> float:
 def ours(model: Classifier, batch: Batch) -> float:
     x: Tensor = model.embed(batch).detach()
     start = time.process_time()
-    state_slopes(model, x, batch)
+    state_gradient_norms(model, x, batch)
     return time.process_time() - start
 
 

@@ -23,7 +23,6 @@ from assay.audits.lds import answered
 from assay.data.batches import tokenise
 from assay.data.corpora import corpus
 from assay.data.text import Tokeniser
-from assay.influence.course import Course
 from assay.influence.dual import DualGaussNewton
 from assay.influence.kronecker import Kronecker
 from assay.influence.neighbours import Neighbours
@@ -33,6 +32,7 @@ from assay.influence.setting import Influence, Method, Setting
 from assay.influence.similarity import GradientCosine, GradientDot
 from assay.influence.tracin import TracIn
 from assay.influence.tracin_fast import TracInFast
+from assay.influence.training_run import TrainingRun
 from assay.influence.trak import Trak
 from assay.influence.turnover import TurnoverDropout
 from assay.influence.unrolled import Unrolled
@@ -96,12 +96,12 @@ def setting_of(architecture: Architecture, sizes: Sizes) -> tuple[Setting, float
     for place in random.permutation(len(rows))[: round(WRONG * len(rows))]:
         rows[place] = replace(rows[place], label=1 - rows[place].label)
     network = initialise(recipe, tokeniser, 2)
-    course = Course(network, rows, recipe.training, sizes.epochs)
-    replace(course, epochs=1).learn()  # to warm up
+    training_run = TrainingRun(network, rows, recipe.training, sizes.epochs)
+    replace(training_run, epochs=1).learn()  # to warm up
     begun = time.perf_counter()
-    trained = course.learn()
+    trained = training_run.learn()
     seconds = time.perf_counter() - begun
-    return Setting.of(trained, rows, asked, course=course), seconds
+    return Setting.of(trained, rows, asked, training_run=training_run), seconds
 
 
 def unrolled(setting: Setting, count: int) -> tuple[Influence, float]:

@@ -16,9 +16,9 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 from torch.utils.data import DataLoader, Dataset, TensorDataset
 
-from assay.influence.plainly import Plainly
 from assay.influence.setting import Influence, Setting
 from assay.influence.targets import margin
+from assay.influence.unfused_ops import UnfusedOps
 from assay.types import Batch
 
 DAMPINGS = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
@@ -34,7 +34,7 @@ class Adapter(nn.Module):
 
     def forward(self, ids: Tensor) -> Tensor:
         batch = Batch(ids, ids != 0, ids.new_zeros(len(ids)))
-        with Plainly():
+        with UnfusedOps():
             logits: Tensor = self.network(self.network.embed(batch), batch).logits
         return logits
 

@@ -24,17 +24,17 @@ from scipy.stats import rankdata
 from assay.data.batches import tokenise
 from assay.data.examples import Example
 from assay.data.sources import needed_copy
-from assay.influence.course import Course
 from assay.influence.damping import chosen_damping
 from assay.influence.dual import DualGaussNewton
 from assay.influence.projected import ProjectedGaussNewton
 from assay.influence.setting import Setting
+from assay.influence.training_run import TrainingRun
 from assay.models.huggingface.attending import quiet
 from assay.models.huggingface.finetuning import Answers
 from assay.models.huggingface.loading import silent
-from assay.models.huggingface.pieces import PieceOptions, PieceTokeniser
 from assay.models.huggingface.presets import located
 from assay.models.huggingface.pretrained import Pretrained
+from assay.models.huggingface.subwords import SubwordOptions, SubwordTokeniser
 from assay.models.huggingface.traits import traits
 from assay.models.options import Training
 
@@ -76,7 +76,7 @@ def _spans(tree: str) -> Iterator[tuple[str, int, int]]:
             words.append(part)
 
 
-def model(encoder: str, device: str) -> tuple[Pretrained, PieceTokeniser]:
+def model(encoder: str, device: str) -> tuple[Pretrained, SubwordTokeniser]:
     """The encoder with a new classifier."""
     torch.manual_seed(0)
     with quiet(), silent():
@@ -84,7 +84,7 @@ def model(encoder: str, device: str) -> tuple[Pretrained, PieceTokeniser]:
         inner = transformers.AutoModelForSequenceClassification.from_pretrained(place, num_labels=2)
         tokenizer = transformers.AutoTokenizer.from_pretrained(place)
     made = Pretrained(inner.float().eval(), traits(inner, tokenizer, "minilm"))
-    return made.to(device), PieceTokeniser(tokenizer, PieceOptions(LONGEST))
+    return made.to(device), SubwordTokeniser(tokenizer, SubwordOptions(LONGEST))
 
 
 def timed(work: Callable[[], T], device: str) -> tuple[T, dict[str, float]]:
@@ -132,11 +132,11 @@ def main() -> None:
     (rows, _), reading = timed(lambda: tokenise(texts[: options.train], tokeniser, LONGEST), device)
     queries, _ = tokenise(phrases("test", whole=True)[: options.queries], tokeniser, LONGEST)
     report("texts", train=len(rows), queries=len(queries), loaded=cost["seconds"], tokenised=reading["seconds"])
-    course = Course(network, rows, TRAINING, TRAINING.epochs, Answers())
-    trained, cost = timed(course.learn, device)
-    whole = Setting.of(trained, rows, queries, course=course)
+    training_run = TrainingRun(network, rows, TRAINING, TRAINING.epochs, Answers())
+    trained, cost = timed(training_run.learn, device)
+    whole = Setting.of(trained, rows, queries, training_run=training_run)
     right = float(np.mean(whole.classes == [row.label for row in queries]))
-    report("training", steps=course.steps, right=round(right, 3), **cost)
+    report("training", steps=training_run.steps, right=round(right, 3), **cost)
     damping, cost = timed(lambda: options.damping or chosen_damping(whole), device)
     report("damping", damping=damping, **cost)
     for precision, side in RUNS:

@@ -13,9 +13,9 @@ from assay.data.examples import Example
 from assay.data.planted import PLANTED
 from assay.models.huggingface.attending import quiet
 from assay.models.huggingface.loading import silent
-from assay.models.huggingface.pieces import PieceOptions, PieceTokeniser
 from assay.models.huggingface.presets import located
 from assay.models.huggingface.pretrained import Pretrained
+from assay.models.huggingface.subwords import SubwordOptions, SubwordTokeniser
 from assay.models.huggingface.traits import traits
 from assay.types import Batch
 
@@ -32,7 +32,7 @@ SENTENCES = (
 )
 
 
-def model() -> tuple[Pretrained, PieceTokeniser]:
+def model() -> tuple[Pretrained, SubwordTokeniser]:
     """The classifier: all of it has seen some hundred sentences of a planted corpus, so it is not nearly linear."""
     torch.manual_seed(0)
     with quiet(), silent():
@@ -42,12 +42,12 @@ def model() -> tuple[Pretrained, PieceTokeniser]:
         )
         tokenizer = transformers.AutoTokenizer.from_pretrained(place)
     made = Pretrained(inner.eval(), traits(inner, tokenizer, "minilm"))
-    tokeniser = PieceTokeniser(tokenizer, PieceOptions(500))
+    tokeniser = SubwordTokeniser(tokenizer, SubwordOptions(500))
     _learn(made, tokeniser)
     return made.eval(), tokeniser
 
 
-def _learn(model: Pretrained, tokeniser: PieceTokeniser) -> None:
+def _learn(model: Pretrained, tokeniser: SubwordTokeniser) -> None:
     rows, _ = tokenise(PLANTED["planted:majority"](0).train[: STEPS * ROWS], tokeniser, 500)
     model.embedding.requires_grad_(False)  # most of all weights, and most words do not occur
     optimiser = torch.optim.AdamW([part for part in model.parameters() if part.requires_grad], RATE)
@@ -59,7 +59,7 @@ def _learn(model: Pretrained, tokeniser: PieceTokeniser) -> None:
         optimiser.step()
 
 
-def batches(model: Pretrained, tokeniser: PieceTokeniser, sentences: Sequence[str] = SENTENCES) -> list[Batch]:
+def batches(model: Pretrained, tokeniser: SubwordTokeniser, sentences: Sequence[str] = SENTENCES) -> list[Batch]:
     """Each sentence by itself, labelled with what the model says of it."""
     rows, _ = tokenise([Example(text, 0) for text in sentences], tokeniser, 500)
     found = []
@@ -67,5 +67,5 @@ def batches(model: Pretrained, tokeniser: PieceTokeniser, sentences: Sequence[st
         batch = collate([row])
         with torch.no_grad():
             labels = model(model.embed(batch), batch).logits.argmax(-1)
-        found.append(Batch(batch.ids, batch.mask, labels, pieces=batch.pieces))
+        found.append(Batch(batch.ids, batch.mask, labels, subwords=batch.subwords))
     return found

@@ -42,7 +42,7 @@ def milliseconds(run: Callable[[], object]) -> float:
 
 
 def compared(name: str, rows: int, items: int) -> str:
-    """One line: both ways of making the weights and the slopes, and how far apart the weights are."""
+    """One line: both ways of making the weights and the gradients, and how far apart the weights are."""
     torch.manual_seed(0)
     scores, side = torch.randn(rows, items, requires_grad=True), torch.randn(rows, items)
     mask, ours = torch.ones(rows, items, dtype=torch.bool), projection(name)

@@ -40,13 +40,13 @@ class Known:
     points: dict[float, tuple[float, float]] = field(default_factory=dict)
 
     def at(self, shares: np.ndarray) -> np.ndarray:
-        """The probability and its slope, summed over tokens, [N, 2]."""
+        """The probability and its gradient, summed over tokens, [N, 2]."""
         wanted = np.round(shares, 12).tolist()
         new = [share for share in dict.fromkeys(wanted) if share not in self.points]
         for part in (new[first : first + 8] for first in range(0, len(new), 8)):
             example = torch.zeros(len(part), dtype=torch.long)
-            answers, slopes = self.path.read(example, torch.tensor(part, dtype=torch.float64))
-            self.points |= dict(zip(part, zip(answers.tolist(), slopes.sum(-1).tolist(), strict=True), strict=True))
+            answers, gradients = self.path.read(example, torch.tensor(part, dtype=torch.float64))
+            self.points |= dict(zip(part, zip(answers.tolist(), gradients.sum(-1).tolist(), strict=True), strict=True))
         return np.array([self.points[share] for share in wanted])
 
 

@@ -16,7 +16,7 @@ import torch
 from scipy.stats import kendalltau
 from torch import Tensor
 
-from assay.explainers.gradients import gradient_norm, input_x_gradient, slopes
+from assay.explainers.gradients import gradient_norm, input_x_gradient, probability_gradient
 from assay.explainers.occlusion import Occlusion
 from assay.explainers.surrogates.linear import Lime, ridge
 from assay.explainers.surrogates.owen import Owen
@@ -53,8 +53,10 @@ def mean_gradient(model: Pretrained, batch: Batch) -> Tensor:
     places, weights = (torch.from_numpy(part / 2).float() for part in np.polynomial.legendre.leggauss(NODES))
     x = model.embed(batch).detach()
     copies = torch.zeros(NODES, dtype=torch.long)
-    _, slope = slopes(model, (places[:, None, None] + 0.5).to(x) * x, batch[copies], batch.labels[copies])
-    return (weights[:, None, None] * slope.float()).sum(0, keepdim=True)
+    _, gradient = probability_gradient(
+        model, (places[:, None, None] + 0.5).to(x) * x, batch[copies], batch.labels[copies]
+    )
+    return (weights[:, None, None] * gradient.float()).sum(0, keepdim=True)
 
 
 @torch.no_grad()
@@ -77,7 +79,7 @@ def evaluated(model: Pretrained, batch: Batch, scores: Mapping[str, Tensor]) -> 
 
 
 class Loop:
-    """The plain loop: the library's model, one list of pieces at a time."""
+    """The plain loop: the library's model, one list of subwords at a time."""
 
     def __init__(self, model: Pretrained, batch: Batch) -> None:
         self.model, self.batch = model, batch
@@ -104,18 +106,18 @@ class Loop:
         for row in kept:
             chosen = row if row.any() else _marked(torch.tensor([0]), self.tokens)  # an empty text is one of padding
             mask = (self.batch.mask & row)[:, chosen]
-            text = Batch(self.batch.ids[:, chosen], mask, self.batch.labels, pieces=_picked(self.batch, chosen))
+            text = Batch(self.batch.ids[:, chosen], mask, self.batch.labels, subwords=_picked(self.batch, chosen))
             found.append(self.model(self.x[:, chosen], text).probabilities[0, self.target])
         return torch.stack(found)
 
-    def slope(self, x: Tensor) -> Tensor:
+    def gradient(self, x: Tensor) -> Tensor:
         x = x.detach().requires_grad_()
         return torch.autograd.grad(self.answers(x).sum(), x)[0]
 
     def path(self) -> Tensor:
         """The mean gradient of 50 points, eight at a time."""
         points = torch.cat([self.x * (step + 0.5) / STEPS for step in range(STEPS)])
-        return torch.cat([self.slope(part) for part in points.split(AT_ONCE)]).mean(0, keepdim=True)
+        return torch.cat([self.gradient(part) for part in points.split(AT_ONCE)]).mean(0, keepdim=True)
 
     def lime(self) -> Tensor:
         count = (self.tokens + 2) ** 2  # the special tokens count
@@ -137,8 +139,8 @@ class Loop:
 
     def explained(self) -> Scores:
         return {
-            "gradient": self.slope(self.x).norm(dim=-1),
-            "gradient × input": (self.slope(self.x) * self.x).sum(-1),
+            "gradient": self.gradient(self.x).norm(dim=-1),
+            "gradient × input": (self.gradient(self.x) * self.x).sum(-1),
             "mean gradient": self.path().norm(dim=-1),
             "integrated gradients": (self.path() * self.x).sum(-1),
             "LIME": self.lime(),
@@ -161,7 +163,7 @@ class Loop:
 
 
 def _picked(batch: Batch, row: Tensor) -> Tensor | None:
-    return None if batch.pieces is None else batch.pieces[:, row]
+    return None if batch.subwords is None else batch.subwords[:, row]
 
 
 def _marked(places: Tensor, tokens: int) -> Tensor:

@@ -24,8 +24,8 @@ from assay.explainers.integrated import FLOOR
 from assay.explainers.integrated import IntegratedGradients as Ours
 from assay.models.erasure import baseline
 from assay.models.huggingface.opening import opened
-from assay.models.huggingface.pieces import PieceTokeniser
 from assay.models.huggingface.pretrained import Pretrained
+from assay.models.huggingface.subwords import SubwordTokeniser
 from assay.types import Batch
 from benchmarks import minilm, sixfold
 from benchmarks.__main__ import machine
@@ -51,8 +51,8 @@ def milliseconds(ways: dict[str, Way], texts: Sequence[Batch]) -> dict[str, tupl
 def probability(model: Pretrained) -> Callable[..., Tensor]:
     """The model as captum wants it: embeddings first, one number for each row and class."""
 
-    def answer(x: Tensor, ids: Tensor, mask: Tensor, pieces: Tensor) -> Tensor:
-        return model(x, Batch(ids, mask, mask.new_zeros(len(mask), dtype=torch.long), pieces=pieces)).probabilities
+    def answer(x: Tensor, ids: Tensor, mask: Tensor, subwords: Tensor) -> Tensor:
+        return model(x, Batch(ids, mask, mask.new_zeros(len(mask), dtype=torch.long), subwords=subwords)).probabilities
 
     return answer
 
@@ -68,7 +68,7 @@ def ablation(model: Pretrained, together: int) -> Way:
             x,
             baselines=baseline(model, batch, "mask"),
             target=batch.labels,
-            additional_forward_args=(batch.ids, batch.mask, batch.pieces),
+            additional_forward_args=(batch.ids, batch.mask, batch.subwords),
             feature_mask=torch.arange(x.shape[1])[None, :, None].expand(1, -1, x.shape[2]),
             perturbations_per_eval=together,
         )
@@ -82,7 +82,7 @@ def path(model: Pretrained, steps: int) -> Way:
     method = IntegratedGradients(probability(model))
 
     def explain(batch: Batch) -> Tensor:
-        given = (batch.ids, batch.mask, batch.pieces)
+        given = (batch.ids, batch.mask, batch.subwords)
         x = model.embed(batch).detach()
         found: Tensor = method.attribute(x, target=batch.labels, additional_forward_args=given, n_steps=steps)
         return found.sum(-1).detach()
@@ -209,7 +209,7 @@ captum {captum}, transformers {transformers}. Processor time for one text, the f
 ways take turns.
 
 The model is MiniLM (6 layers of 12 heads, 384 wide) with a classifier, all but its embeddings trained for 40 steps on
-`planted:majority`, over four sentences of 30 words and marks. Every word is one piece or several; all ways get the same
+`planted:majority`, over four sentences of 30 words and marks. A word is one subword or several; all ways get the same
 words, the same embeddings and the same model, so what differs is how often and how it is read.
 
 ## Leaving out each word
@@ -267,13 +267,13 @@ def main() -> None:
     print(HEAD.format(**given, captum=version("captum"), transformers=version("transformers")))
     occlusions(model, texts)
     weights = sum(part.numel() for part in model.blocks.parameters())
-    places = sum(int((text.pieces >= 0).sum()) + 2 for text in texts if text.pieces is not None) / len(texts)
+    places = sum(int((text.subwords >= 0).sum()) + 2 for text in texts if text.subwords is not None) / len(texts)
     print(PATHS.format(products=weights * places * (texts[0].ids.shape[1] + 1) / 1e9))
     gradients(model, texts)
     if options.trained:
         learnt = opened(options.trained)
         assert isinstance(learnt.network, Pretrained)
-        assert isinstance(learnt.tokeniser, PieceTokeniser)
+        assert isinstance(learnt.tokeniser, SubwordTokeniser)
         sentences = [example.text for example in corpus("snippets").test[:24]]
         print(TRAINED)
         gradients(learnt.network, minilm.batches(learnt.network, learnt.tokeniser, sentences), (30, 50, 80))

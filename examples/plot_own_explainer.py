@@ -19,8 +19,8 @@ def contrast(model, batch, target):
         logits = model(x, batch).logits
         chosen = logits.gather(-1, target[:, None])[:, 0]
         others = logits.scatter(-1, target[:, None], -torch.inf).logsumexp(-1)
-        (slope,) = torch.autograd.grad((chosen - others).sum(), x)
-    return (x * slope).sum(-1)
+        (gradient,) = torch.autograd.grad((chosen - others).sum(), x)
+    return (x * gradient).sum(-1)
 
 
 def later_is_more(model, batch, target):

@@ -18,12 +18,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+from assay.document import Cell, Words, plain
 from assay.files import write_text
-from assay.report.forms.markdown import text
-from assay.report.studies import words
-from assay.report.studies.answers import Answer
-from assay.report.studies.tables import Shown, shown
-from assay.study import keeping
+from assay.report import study_words as words
+from assay.report.markdown import text
+from assay.report.questions import Answer
+from assay.report.study import answers as answers_table
+from assay.study import plan_file
 from assay.study.engines.local import Local
 from assay.study.finished import Finished, earlier, finished
 from assay.study.folder import Folder
@@ -48,8 +49,8 @@ def main() -> None:
     parser.add_argument("--earlier", nargs="+", metavar="TITLE", default=(), help="these stand as results/ has them")
     options = parser.parse_args()
     plan = read(HERE / options.study / NAME)
-    place = options.out or keeping.RUNS / plan.name
-    keeping.keep(plan, place, HERE / options.study / NAME)
+    place = options.out or plan_file.RUNS / plan.name
+    plan_file.store(plan, place, HERE / options.study / NAME)
     old = chosen(plan.trials, options.earlier)
     trials = chosen([trial for trial in plan.trials if trial not in old], options.only or ("*",))
     run(trials, place, Local(options.jobs, devices=(options.device,)))
@@ -107,7 +108,8 @@ def table(heads: Sequence[str], rows: Iterable[tuple[str, Sequence[str]]]) -> st
 
 def _shown(answer: Answer, figures: Mapping[str, str]) -> Iterator[str]:
     """The means, with a sign where a difference holds: few subjects side by side, many in a table for each corpus."""
-    rows = [(text(name), [_cell(each) for each in cells]) for name, cells in shown(answer)]
+    table_rows = (row.cells for row in answers_table(answer).rows)
+    rows = [(text(plain(name)), [_cell(each) for each in cells]) for name, *cells in table_rows]
     if 0 < len(rows) <= FEW:
         turned = zip(*(cells for _, cells in rows), strict=True)
         places = [text(column.title) for column in answer.columns]
@@ -122,10 +124,10 @@ def _shown(answer: Answer, figures: Mapping[str, str]) -> Iterator[str]:
         yield figures.get(corpus, "")
 
 
-def _cell(cell: Shown | str) -> str:
-    if isinstance(cell, str):
-        return cell
-    return " ".join(filter(None, (cell.mean, cell.mark.partition(" ")[0])))
+def _cell(cell: Words | Cell) -> str:
+    """A mean with the sign of its difference, or the word for why there is none."""
+    mark = plain(cell.mark).partition(" ")[0] if isinstance(cell, Cell) else ""
+    return " ".join(filter(None, (plain(cell.text if isinstance(cell, Cell) else cell), mark)))
 
 
 def _said(answer: Answer) -> str:
@@ -135,7 +137,7 @@ def _said(answer: Answer) -> str:
 def _drawn(answer: Answer, name: str, figures: Path) -> dict[str, str]:
     """Writes a panel for each corpus, and gives what shows it, by corpus."""
     from assay.report.canvas import svg
-    from assay.report.studies.figures import panels
+    from assay.report.panels import study_panels as panels
 
     figures.mkdir(exist_ok=True)
     links: dict[str, str] = {}

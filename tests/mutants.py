@@ -36,8 +36,8 @@ class Mutant:
 MUTANTS = {
     "input_x_gradient_sign": Mutant(
         "explainers/gradients.py",
-        "    return (x * slope).sum(-1)\n",
-        "    return -(x * slope).sum(-1)\n",
+        "    return (x * gradient).sum(-1)\n",
+        "    return -(x * gradient).sum(-1)\n",
         ("tests/explainers/test_gradients.py",),
     ),
     "occlusion_sign": Mutant(
@@ -48,8 +48,8 @@ MUTANTS = {
     ),
     "gradients_of_padding": Mutant(
         "explainers/gradients.py",
-        "slope * batch.mask[..., None]",
-        "slope",
+        "gradient * batch.mask[..., None]",
+        "gradient",
         ("tests/explainers/test_gradients.py",),
     ),
     "lstm_reads_padding": Mutant(
@@ -84,8 +84,8 @@ MUTANTS = {
     ),
     "erased_words_are_read": Mutant(
         "models/erasure.py",
-        "mask=kept.gather(1, places)",
-        "mask=batch.mask[rows, places]",
+        "mask=kept.gather(1, positions)",
+        "mask=batch.mask[rows, positions]",
         ("tests/models/test_erasure.py",),
     ),
     "classes_swapped_in_an_audit": Mutant(

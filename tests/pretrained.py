@@ -15,8 +15,8 @@ from assay.data.examples import Example
 from assay.models.huggingface.attending import quiet
 from assay.models.huggingface.attentive import Attentive
 from assay.models.huggingface.body import Body
-from assay.models.huggingface.pieces import PieceOptions, PieceTokeniser
-from assay.models.huggingface.pretrained import PieceByPiece, Pretrained
+from assay.models.huggingface.pretrained import Pretrained, SubwordPretrained
+from assay.models.huggingface.subwords import SubwordOptions, SubwordTokeniser
 from assay.models.huggingface.traits import traits
 from assay.types import Batch
 
@@ -67,7 +67,7 @@ TYPED = ("bert", "electra", "albert")
 @cache
 def tokenizer(architecture: str | None = None) -> Any:
     """A small fast tokenizer: some words are whole, all others fall into letters."""
-    pieces = [
+    subwords = [
         *SPECIALS,
         *WORDS,
         *string.ascii_lowercase[1:],
@@ -78,7 +78,7 @@ def tokenizer(architecture: str | None = None) -> Any:
         "!",
         "?",
     ]
-    vocabulary = {piece: number for number, piece in enumerate(dict.fromkeys(pieces))}
+    vocabulary = {subword: number for number, subword in enumerate(dict.fromkeys(subwords))}
     inner = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
     inner.normalizer = normalizers.BertNormalizer()
     inner.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
@@ -92,8 +92,8 @@ def tokenizer(architecture: str | None = None) -> Any:
     )
 
 
-def tokeniser(words: bool = True) -> PieceTokeniser:
-    return PieceTokeniser(tokenizer(), PieceOptions(longest=60, words=words))
+def tokeniser(words: bool = True) -> SubwordTokeniser:
+    return SubwordTokeniser(tokenizer(), SubwordOptions(longest=60, words=words))
 
 
 def configuration(architecture: str, classes: int = 3, **options: Any) -> Any:
@@ -136,7 +136,7 @@ def pretrained(
 ) -> Pretrained:
     """The classifier as assay reads it."""
     made = inner(architecture, classes, dtype=dtype, **options)
-    return (Pretrained if words else PieceByPiece)(made, traits(made, tokenizer(architecture), architecture))
+    return (Pretrained if words else SubwordPretrained)(made, traits(made, tokenizer(architecture), architecture))
 
 
 def attentive(architecture: str = "bert", classes: int = 3, dtype: torch.dtype = torch.float64) -> Attentive:

@@ -11,17 +11,17 @@ from pathlib import Path
 import uvicorn
 
 from assay.serve.app import create
-from assay.serve.bench import Bench
+from assay.serve.live_model import LiveModel
 from assay.serve.settings import Settings
 
 
 @contextmanager
-def served(benches: Mapping[str, Bench], *folders: Path, **options: object) -> Iterator[str]:
+def served(live_models: Mapping[str, LiveModel], *folders: Path, **options: object) -> Iterator[str]:
     """The address of an app over these folders, until the block ends."""
     settings = Settings(folders=folders, **options)  # type: ignore[arg-type]
     server = uvicorn.Server(
         uvicorn.Config(
-            create(settings, benches),
+            create(settings, live_models),
             host="127.0.0.1",
             port=0,
             log_level="warning",

@@ -11,7 +11,7 @@ import torch
 
 from assay import cli
 from assay.models.huggingface.loading import silent
-from assay.report.heads.probe import read
+from assay.probes.stored import read
 from assay.run import probing
 from assay.run.kept import Kept, finite
 from tests import pretrained

@@ -151,7 +151,7 @@ def test_the_two_lines_of_esnli_are_aligned(assay, place: Path) -> None:
     ("words", "said"),
     [
         (("--recipe", "leih"), "Unknown recipe 'leih'; did you mean 'lei'?"),
-        (("--rate", "1.5"), "The share of words to select is a number between 0 and 1, not 1.5."),
+        (("--rate", "1.5"), "The share of words to select must be between 0 and 1, got 1.5."),
         (("--query-column", "asked"), "--joined"),
         (("--recipe", "transport"), "'texts' has texts without one; choose a corpus of pairs"),
         (("--recipe", "transport", "--rate", "0.2"), "--rate does not fit the recipe 'transport', which takes --pairs"),

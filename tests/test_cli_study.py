@@ -15,8 +15,8 @@ import pytest
 
 from assay import cli
 from assay.study import plans
-from assay.study.engines import choosing
-from assay.study.engines.choosing import Wanted, engine
+from assay.study.engines import engine_settings
+from assay.study.engines.engine_settings import EngineSettings, engine
 from assay.study.engines.local import Local
 from assay.study.folder import Folder
 from tests.calling import call
@@ -219,14 +219,14 @@ def test_a_stop_says_how_to_go_on(assay, plan, monkeypatch):
 
 def test_an_engine_is_made_of_what_is_said_of_it():
     assert engine("local") == Local()
-    assert engine("local", Wanted(jobs=3, retries=0)) == Local(3, 0)
+    assert engine("local", EngineSettings(jobs=3, retries=0)) == Local(3, 0)
     two = ("cuda:0", "cuda:1")
-    assert engine("local", Wanted(devices=two)) == Local(2, devices=two)
-    assert engine("local", Wanted(jobs=4, devices=two)) == Local(4, devices=two)
+    assert engine("local", EngineSettings(devices=two)) == Local(2, devices=two)
+    assert engine("local", EngineSettings(jobs=4, devices=two)) == Local(4, devices=two)
 
 
 def test_without_the_library_the_engine_ray_names_the_extra(assay, plan, monkeypatch):
-    monkeypatch.setattr(choosing, "find_spec", lambda name: None)
+    monkeypatch.setattr(engine_settings, "find_spec", lambda name: None)
     code, _, told = assay("study", "small.toml", "--engine", "ray")
     assert code == 2
     assert "pip install 'assay[cluster]'" in told
@@ -238,7 +238,7 @@ def test_the_engine_ray_is_made_of_what_is_said_of_it():
     from assay.study.engines.cluster import Ray
 
     assert engine("ray") == Ray()
-    asked = Wanted(address="auto", cpus=2.0, gpus=0.5, retries=1, shared=True)
+    asked = EngineSettings(address="auto", cpus=2.0, gpus=0.5, retries=1, shared=True)
     assert engine("ray", asked) == Ray("auto", 2.0, 0.5, 1, True, "cuda")
 
 

@@ -86,7 +86,7 @@ def block(parts: Sequence[list[str]]) -> str:
 
 TEXT = """Made by `make bench-peers` on {date}: {machine}; {versions}.
 
-MiniLM (6 layers, 384 wide) with a classifier that has learnt a little, sentences of 30 words, each word one piece.
+MiniLM (6 layers, 384 wide) with a classifier that has learnt a little, sentences of 30 words, each one subword.
 Every way has a process of its own, and the two of a row take turns; processor milliseconds for one text, the fastest
 turn, tokenising included. *Floor*: the different texts that any way has to read forward, and backward, to get this
 number, if it keeps all it read; – where that is open. *Read*: what was read forward. *Peak*: of the whole process,

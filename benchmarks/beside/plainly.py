@@ -19,7 +19,7 @@ AT_ONCE = 32  # versions of a text that a peer reads together, where it can be t
 
 @dataclass
 class Count:
-    """Texts that were read forward; ways back are not counted."""
+    """Texts that were read forward; backward passes are not counted."""
 
     forward: float = 0.0
     backward: float = float("nan")

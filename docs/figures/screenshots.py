@@ -57,8 +57,8 @@ def main(folder: Path) -> None:
         {"model": MODEL, "text": TEXT, "explainers": "attention,gradient,integrated_gradients,lrp,leave_one_out"}
     )
     compared = "/compare?" + urlencode([("run", runs[name]) for name in ("lstm-0", "lstm-1", "lstm-2", "average-0")])
-    bench = Workbench(given_model(MODEL, "cpu", TransformerOptions()), MODEL)
-    with served({MODEL: bench}, RUNS) as address, sync_playwright() as playwright:
+    live_model = Workbench(given_model(MODEL, "cpu", TransformerOptions()), MODEL)
+    with served({MODEL: live_model}, RUNS) as address, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=ARGUMENTS)
         taken(opened(browser, address + report, 1200, 900), folder / "report.png")
         taken(opened(browser, address + report, 1200, 900), folder / "report-cards.png", "#audits")

@@ -1,4 +1,4 @@
-"""What an explanation costs, in texts that a model reads forward and backward."""
+"""Counts the forward and backward passes of an explanation, in texts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 @dataclass
 class Cost:
-    """Texts read so far; a pass over part of a text counts as that part."""
+    """Texts passed forward and backward so far; a pass over a part of a text counts as that fraction."""
 
     forward: float = 0.0
     backward: float = 0.0
@@ -21,7 +21,7 @@ _current: ContextVar[Cost | None] = ContextVar("cost", default=None)
 
 @contextmanager
 def measured() -> Iterator[Cost]:
-    """Counts what models do inside the block."""
+    """Context manager: counts the passes of all models within the block."""
     cost = Cost()
     token = _current.set(cost)
     try:
@@ -31,12 +31,12 @@ def measured() -> Iterator[Cost]:
 
 
 def current() -> Cost | None:
-    """The count that goes on, if anybody counts; who adds to it from another thread takes it along."""
+    """The counter of this context, or None; hand it over to add from another thread."""
     return _current.get()
 
 
 def add(forward: int | float = 0, backward: int | float = 0) -> None:
-    """Adds to the count, if anybody counts; models and what reads them piecewise call it."""
+    """Adds passes to the current counter, if there is one; called by models."""
     cost = _current.get()
     if cost is not None:
         cost.forward += forward

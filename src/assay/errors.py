@@ -1,4 +1,4 @@
-"""What a user did, saw or gave that we cannot go on with, told in one sentence."""
+"""Errors that a user can correct: one sentence each, never a traceback."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from contextlib import contextmanager
 
 
 class AssayError(Exception):
-    """One clear sentence that says what is wrong and what to do; the command line prints it and exits with 2."""
+    """An error message of one sentence, saying what is wrong and what to do; the command line exits with status 2."""
 
 
 class Damaged(AssayError):
-    """The same of a file that is not what was written; what we made ourselves can be made again."""
+    """A file of ours that is corrupt: it can be deleted and made again."""
 
 
 @contextmanager
-def told(sentence: Callable[[str], str], kind: type[AssayError] = AssayError) -> Iterator[None]:
-    """Turns whatever a library raises into the sentence that is made of its reason, cut short."""
+def library_errors(sentence: Callable[[str], str], kind: type[AssayError] = AssayError) -> Iterator[None]:
+    """Context manager: re-raises any exception of a library as an AssayError; `sentence` gets the shortened reason."""
     try:
         yield
     except AssayError:
@@ -27,12 +27,12 @@ def told(sentence: Callable[[str], str], kind: type[AssayError] = AssayError) ->
 
 
 def reason(fault: Exception) -> str:
-    """What a library says of a fault, on one line and cut short."""
+    """The message of an exception on one line, at most 160 characters."""
     return " ".join(str(fault).split())[:160] or type(fault).__name__
 
 
 def unknown(kind: str, name: str, known: Iterable[str]) -> AssayError:
-    """The error for a name that is not among `known`, with the nearest one suggested."""
+    """The error for an unknown name, with the closest known one as a suggestion."""
     names = sorted(known)
     nearest = difflib.get_close_matches(name, names, n=1, cutoff=0.4)
     hint = f"did you mean {nearest[0]!r}?" if nearest else f"choose one of: {', '.join(names)}."

@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all."""
+"""Atomic file writes: a file is written completely or not at all."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 @contextmanager
 def whole(path: Path) -> Iterator[Path]:
-    """A scratch path beside `path`; it takes `path`'s place when the block ends well, and vanishes when it does not."""
+    """Context manager: a temporary path that is renamed to `path` on success, and removed on an exception."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     os.close(handle)
@@ -27,6 +27,6 @@ def whole(path: Path) -> Iterator[Path]:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Writes `text` as UTF-8, whole or not at all."""
+    """Writes `text` as UTF-8, atomically."""
     with whole(path) as scratch:
         scratch.write_text(text, encoding="utf-8")

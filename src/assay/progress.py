@@ -1,4 +1,4 @@
-"""One look for everything that takes more than a few seconds."""
+"""Progress bars on the terminal, optionally mirrored to a JSON file for a parent process."""
 
 from __future__ import annotations
 
@@ -13,43 +13,43 @@ from rich.console import Console, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, Task, TextColumn, TimeRemainingColumn
 
 console = Console(stderr=True)
-TOLD = "ASSAY_PROGRESS"
-"""The environment variable that names a file; who started this process reads there how far it is."""
+PROGRESS_FILE = "ASSAY_PROGRESS"
+"""The environment variable that names the JSON file to which progress is written; the parent process reads it."""
 
 _open: ContextVar[bool] = ContextVar("a bar is shown", default=False)
 
 
-class Told(Progress):
-    """A progress bar that also writes down how far it is, as JSON, whenever it is drawn and has moved."""
+class FileProgress(Progress):
+    """A progress bar that also writes its state to a JSON file whenever it is redrawn and has changed."""
 
     _last = ""
 
     def get_renderable(self) -> RenderableType:
-        """What is drawn; a clock asks for it some times a second, also where no terminal shows it."""
-        place = os.environ.get(TOLD)
-        if place and not self.disable and self.tasks:
-            self._tell(Path(place), self.tasks[-1])
+        """Called by rich's refresh timer several times a second, also where there is no terminal."""
+        path = os.environ.get(PROGRESS_FILE)
+        if path and not self.disable and self.tasks:
+            self._write(Path(path), self.tasks[-1])
         return super().get_renderable()
 
-    def _tell(self, place: Path, task: Task) -> None:
+    def _write(self, path: Path, task: Task) -> None:
         left = task.time_remaining
-        told = {"task": task.description, "done": task.completed, "total": task.total, "left": left}
-        if (text := json.dumps(told) + "\n") != self._last:
+        state = {"task": task.description, "done": task.completed, "total": task.total, "left": left}
+        if (text := json.dumps(state) + "\n") != self._last:
             self._last = text
-            with suppress(OSError):  # a full disk stops the telling, not the work
-                scratch = place.with_name(f".{place.name}.{os.getpid()}")
+            with suppress(OSError):  # a full disk must not stop the work
+                scratch = path.with_name(f".{path.name}.{os.getpid()}")
                 scratch.write_text(text, encoding="utf-8")
-                scratch.replace(place)  # whole, though not worth waiting for the disk
+                scratch.replace(path)  # atomic, but without an fsync
 
 
 @contextmanager
 def bar(*columns: str) -> Iterator[Progress]:
     """A progress bar on standard error; `columns` name extra task fields to show, such as loss.
 
-    Within another bar it is not shown: the outer one knows how much there is to do.
+    A nested bar is not shown: the outer one counts the work.
     """
     extra = [TextColumn(f"{{task.fields[{name}]}}") for name in columns]
-    shown = Told(
+    shown = FileProgress(
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),

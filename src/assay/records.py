@@ -1,4 +1,4 @@
-"""What an audit leaves on disk: parquet and JSON, written whole, read back without torch."""
+"""Records: the results of an audit on disk, as parquet and JSON, written atomically, readable without torch."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CHANCE = "chance"  # of a finding: the subject of what random rankings that an a
 
 @dataclass(frozen=True)
 class Finding:
-    """One number of an audit over a group of examples, with its 95 % interval; nan where n is too small for one."""
+    """One aggregate result: a mean over a group of examples, with its 95 % interval, nan where n is too small."""
 
     audit: str
     subject: str  # an explainer ("attention") or a pair ("attention~gradient")
@@ -55,7 +55,7 @@ KINDS: dict[str, tuple[type, ...]] = {
 
 @dataclass(frozen=True)
 class Record:
-    """One finished audit: its summary, a row per example and audit, and a row per example with tokens and scores."""
+    """The results of a finished audit: the summary, one row per example and audit, one row per example with scores."""
 
     summary: dict[str, Any]
     instances: pa.Table
@@ -66,17 +66,17 @@ class Record:
         return findings_of(self.summary["findings"])
 
     def finding(self, audit: str, subject: str, measure: str, group: str = "all") -> Finding | None:
-        """The one finding with these names, or None."""
+        """The finding with these names, or None."""
         wanted = (audit, subject, measure, group)
         return next((f for f in self.findings if (f.audit, f.subject, f.measure, f.group) == wanted), None)
 
     def audit_rows(self, audit: str) -> pa.Table:
-        """The rows of `instances` that belong to one audit, without the columns that it does not use."""
+        """The rows of `instances` of one audit, without empty columns."""
         rows = self.instances.filter(pa.compute.equal(self.instances["audit"], audit))
         return rows.select([name for name in rows.column_names if rows[name].null_count < len(rows)])
 
     def write(self, folder: Path) -> None:
-        """Writes the folder; the summary comes last and marks it as finished."""
+        """Writes the folder; the summary is written last, and marks the record as complete."""
         write_table(self.instances, folder / INSTANCES)
         write_table(self.examples, folder / EXAMPLES)
         write_text(folder / SUMMARY, json.dumps(self.summary, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
@@ -100,7 +100,7 @@ class Record:
 
 
 def _check(summary: Any) -> None:
-    """Refuses what is no summary of an audit."""
+    """Raises an error for JSON that is not the summary of an audit."""
     if not isinstance(summary, dict):
         raise ValueError(f"{SUMMARY} is no JSON object")
     if lacking := [key for key in NEEDED if key not in summary]:
@@ -111,7 +111,7 @@ def _check(summary: Any) -> None:
 
 
 def from_zero(named: Any) -> Any:
-    """Findings and columns of an earlier record with layers counted from 0: their names hold "layer 1" and so on."""
+    """Converts names of earlier records, with layers counted from 1 ("layer 1"), to layers counted from 0."""
     if isinstance(named, str):
         return re.sub(r"(?<![a-zA-Z])layer (\d+)", lambda found: f"layer {int(found[1]) - 1}", named)
     if isinstance(named, list):
@@ -124,30 +124,30 @@ def from_zero(named: Any) -> Any:
 
 
 def _is_finding(row: dict[str, Any]) -> bool:
-    """Whether a row has all that a finding must have, of the right kinds, and nothing else."""
+    """Whether a row has exactly the fields of a finding, with the right types."""
     needed = {each.name for each in fields(Finding) if each.default is MISSING}
     return needed <= row.keys() <= KINDS.keys() and all(type(value) in KINDS[name] for name, value in row.items())
 
 
 def write_table(table: pa.Table, path: Path) -> None:
-    """Writes one parquet file, whole or not at all."""
+    """Writes one parquet file, atomically."""
     # absolute, here and wherever parquet is read: the library takes a name such as hf:mine for the address of a service
     with whole(path) as scratch:
         pq.write_table(table, scratch.absolute(), compression="zstd", write_page_checksum=True)
 
 
 def read_table(path: Path) -> pa.Table:
-    """What one parquet file holds; a page that is not what was written is refused."""
+    """Reads one parquet file; a corrupt page is an error."""
     with pq.ParquetFile(path.absolute(), page_checksum_verification=True) as opened:
         return opened.read()
 
 
 def finding_rows(findings: list[Finding]) -> list[dict[str, Any]]:
-    """Findings as plain dictionaries, for the summary; an interval that is not there is null."""
+    """Findings as dictionaries for JSON; a missing interval is null."""
     rows = [asdict(finding) for finding in findings]
     return [row | {end: None for end in ("low", "high") if math.isnan(row[end])} for row in rows]
 
 
 def findings_of(rows: Iterable[dict[str, Any]]) -> list[Finding]:
-    """The findings that such dictionaries hold."""
+    """Findings from their JSON dictionaries."""
     return [Finding(**row | {end: math.nan for end in ("low", "high") if row[end] is None}) for row in rows]

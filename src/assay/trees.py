@@ -1,4 +1,4 @@
-"""A hierarchy of phrases: how a text falls apart, from the whole to its words, with a score for each phrase."""
+"""A hierarchical explanation: a tree of phrases, from the whole text to its words, with a score for each phrase."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True, order=True)
 class Phrase:
-    """The words from `start` to before `stop`, and how much they count for a class."""
+    """A contiguous phrase, words start to stop − 1, and its score for a class."""
 
     start: int
     stop: int
@@ -22,7 +22,7 @@ class Phrase:
 
 @dataclass(frozen=True)
 class Tree:
-    """Levels from the whole text, or from its largest phrases, downward.
+    """A tree of phrases as levels, from the whole text, or its largest phrases, down to words.
 
     Each level is a partition of the words in their order, and each refines the one above it.
     """
@@ -49,11 +49,11 @@ class Tree:
 
     @property
     def scores(self) -> list[float]:
-        """One number a word: that of its phrase on the lowest level, which is its own where that is words."""
+        """One score per word: that of its phrase on the lowest level."""
         return [phrase.score for phrase in self.levels[-1] for _ in range(phrase.start, phrase.stop)]
 
     def within(self, phrase: Phrase) -> list[Phrase]:
-        """The phrases that it falls into on the first level that divides it."""
+        """The children of a phrase: its parts on the first level that splits it."""
         for level in self.levels:
             inside = [each for each in level if phrase.start <= each.start and each.stop <= phrase.stop]
             if len(inside) > 1:
@@ -66,10 +66,10 @@ class Tree:
 
     @classmethod
     def of(cls, stored: Mapping[str, Any]) -> Tree:
-        """The tree as it was stored."""
+        """The tree from its JSON form."""
         return cls(stored["method"], levels_of(stored["levels"]))
 
 
 def levels_of(stored: Sequence[Sequence[Sequence[int | float]]]) -> tuple[tuple[Phrase, ...], ...]:
-    """Levels from numbers: start, stop and score of each phrase."""
+    """Levels from JSON: start, stop and score of each phrase."""
     return tuple(tuple(Phrase(int(start), int(stop), float(score)) for start, stop, score in level) for level in stored)

@@ -1,4 +1,4 @@
-"""The shapes that everything else agrees on: B examples, T tokens, D embedding, M state, C classes."""
+"""Data types and protocols; axes are B batch, T token, D embedding, M hidden state, C class, H head, L layer."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from torch import Tensor
 
 
 def at_least_float32(values: Tensor) -> Tensor:
-    """The same numbers in single precision where they are in half precision, else as they are."""
+    """Casts half precision to float32; float32 and float64 stay as they are."""
     return values.float() if values.dtype.itemsize < 4 else values
 
 
 Edit = Callable[[Float[Tensor, "B *Q T"], Bool[Tensor, "B T"]], Float[Tensor, "B *Q T"]]
-"""Takes attention weights and the mask of real tokens; returns the weights to use instead."""
+"""Maps attention weights and the mask of real tokens to the weights to use instead."""
 
 
 @runtime_checkable
-class PlacedEdit(Protocol):
-    """An edit of a stack of self-attention that is not the same in each layer; called, it edits any weights."""
+class LayerwiseEdit(Protocol):
+    """An attention edit that may differ from layer to layer; called directly, it edits any weights."""
 
     def at(self, layer: int) -> Edit | None:
-        """The edit of that layer, counted from 0 at the bottom, or None where it stays as it is."""
+        """The edit of that layer, counted from 0 at the bottom, or None to leave it unchanged."""
 
     def __call__(self, weights: Float[Tensor, "B *Q T"], mask: Bool[Tensor, "B T"]) -> Float[Tensor, "B *Q T"]: ...
 
@@ -46,7 +46,7 @@ class Query:
 
 @dataclass(frozen=True)
 class Batch:
-    """B padded examples of at most T tokens; padding stands at the end of a row."""
+    """A batch of B examples of at most T tokens, right-padded."""
 
     ids: Int[Tensor, "B T"]
     mask: Bool[Tensor, "B T"]
@@ -55,25 +55,25 @@ class Batch:
     truth: Bool[Tensor, "B T"] | None = None
     sentences: Int[Tensor, "B T"] | None = None  # the number of each token's sentence, from 0
     candidates: Bool[Tensor, "B C"] | None = None  # the classes that can be right, where not all can
-    pieces: Int[Tensor, "B T P"] | None = None  # the parts of each word that a model reads, -1 for none
+    subwords: Int[Tensor, "B T P"] | None = None  # the subword ids of each word, padded with -1
 
     def __len__(self) -> int:
         return self.ids.shape[0]
 
     def __getitem__(self, rows: slice | Int[Tensor, " N"]) -> Batch:
-        """Some of the examples, or some of them several times."""
+        """The examples at these indices; an index may occur several times."""
         return self._changed(lambda part: part[rows])
 
     def narrowed(self, width: int) -> Batch:
-        """The first places of each text."""
-        places = slice(0, width)
+        """The first `width` positions of each text."""
+        first = slice(0, width)
         return replace(
             self,
-            ids=self.ids[:, places],
-            mask=self.mask[:, places],
+            ids=self.ids[:, first],
+            mask=self.mask[:, first],
             truth=None,
-            sentences=None if self.sentences is None else self.sentences[:, places],
-            pieces=None if self.pieces is None else self.pieces[:, places],
+            sentences=None if self.sentences is None else self.sentences[:, first],
+            subwords=None if self.subwords is None else self.subwords[:, first],
         )
 
     @property
@@ -84,14 +84,14 @@ class Batch:
         return self._changed(lambda part: part.to(device))
 
     def _changed(self, change: Callable[[Any], Any]) -> Batch:
-        """The batch with a change to every part that is there."""
+        """Applies a function to every field that is not None."""
         parts: dict[str, Any] = {name: None if part is None else change(part) for name, part in vars(self).items()}
         return Batch(**parts)
 
 
 @dataclass(frozen=True)
 class Output:
-    """A model's answer: logits, and the attention weights that were used, one tensor a layer.
+    """A model's output: logits, and the attention weights that were used, one tensor per layer.
 
     The last layer pools items: [B, N]. Where these are sentences, the layer before it pools their words: [B, T].
     """
@@ -106,7 +106,7 @@ class Output:
 
 @runtime_checkable
 class Model(Protocol):
-    """Anything that can be explained: embeddings apart, and an edit of attention as an argument."""
+    """A classifier that can be explained: it computes embeddings separately, and takes an attention edit."""
 
     def embed(self, batch: Batch) -> Float[Tensor, "B T D"]: ...
     def __call__(self, x: Float[Tensor, "B T D"], batch: Batch, edit: Edit | None = None) -> Output: ...
@@ -114,13 +114,13 @@ class Model(Protocol):
 
 @runtime_checkable
 class PooledModel(Model, Protocol):
-    """A model that ends in a linear decoder over the attention-weighted mean of the states of N items."""
+    """A model whose logits are a linear decoder of the attention-weighted mean of N hidden states."""
 
     def items(self, batch: Batch) -> Int[Tensor, "B T"]:
-        """The number of the attended item that each token belongs to: itself, or its sentence; any on padding."""
+        """The index of the attended item of each token: the token itself, or its sentence; arbitrary on padding."""
 
     def within(self, x: Float[Tensor, "B T D"], batch: Batch) -> Float[Tensor, "B T"]:
-        """The share of each token in its item: 1, or its weight in its sentence; 0 on padding."""
+        """The weight of each token within its item: 1, or its attention within its sentence; 0 on padding."""
 
     def states(self, x: Float[Tensor, "B T D"], batch: Batch) -> Float[Tensor, "B N M"]: ...
     def attend(self, states: Float[Tensor, "B N M"], batch: Batch) -> Float[Tensor, "B N"]: ...
@@ -129,26 +129,26 @@ class PooledModel(Model, Protocol):
 
 @runtime_checkable
 class BlankModel(Model, Protocol):
-    """A model that has embeddings for nothing."""
+    """A model with baseline embeddings, which stand for an absent word."""
 
     def blank(self, name: str) -> Float[Tensor, " D"]:
-        """An embedding that stands for "nothing here": one of BLANKS; of a word in pieces, that of each piece."""
+        """The baseline embedding of that name, one of BLANKS; of a word in subwords, that of each subword."""
 
 
 @runtime_checkable
 class TokenModel(BlankModel, Protocol):
-    """A model whose embeddings come from a table with a row for each id."""
+    """A model whose embeddings are rows of a table, one per word id."""
 
     @property
     def vectors(self) -> Float[Tensor, "V D"]: ...
     @property
     def ordinary(self) -> int:
-        """The first id that stands for a word; those before it are special."""
+        """The first id of an ordinary word; those before it are special tokens."""
 
 
 @dataclass(frozen=True)
 class Selection:
-    """The words that a model lets itself read, and the chance of each to be selected; nothing on padding."""
+    """A rationale: the words that a model selects, and the probability of each to be selected; 0 on padding."""
 
     kept: Bool[Tensor, "B T"]
     chance: Float[Tensor, "B T"]
@@ -156,7 +156,7 @@ class Selection:
 
 @runtime_checkable
 class SelectingModel(Model, Protocol):
-    """A model that selects words to decide by, or to explain itself; whether it `attends` to all is another matter."""
+    """A model that selects a rationale to predict from, or to explain itself; `attends`: whether it has attention."""
 
     attends: bool
 
@@ -164,32 +164,32 @@ class SelectingModel(Model, Protocol):
 
 
 BLANKS = ("zero", "pad", "mask", "mean")
-"""The origin; the padding's embedding; that of the mask, or else of an unknown word; the mean over all words."""
+"""Zeros; the padding's embedding; that of [MASK], or else of the unknown word; the mean over the vocabulary."""
 
 
 @runtime_checkable
 class StackedModel(Model, Protocol):
-    """A model that can show every layer of self-attention; `layers` is their number, 0 where it has none."""
+    """A model with a stack of `layers` self-attention layers, 0 where it has none."""
 
     @property
     def layers(self) -> int: ...
     def layered(self, x: Float[Tensor, "B T D"], batch: Batch) -> Output:
-        """As the call, with the weights [B, H, S, S] of each layer over S places, before what is read above.
+        """As the call, with the weights [B, H, S, S] of each layer over S positions, then those of the readout.
 
-        That is the attention that pools, [B, T], or 1 at the place that the classifier reads, [B, S].
+        The readout is the attention that pools, [B, T], or 1 at the position that the classifier reads, [B, S].
         """
 
-    def places(self, batch: Batch) -> Int[Tensor, "B S"]:
-        """The token that each place of a layer belongs to, -1 where it is none: a marker, a question or padding."""
+    def token_index(self, batch: Batch) -> Int[Tensor, "B S"]:
+        """The token index of each position of a layer, -1 for special tokens, the query and padding."""
 
 
 Explainer = Callable[[Model, Batch, Int[Tensor, " B"]], Float[Tensor, "B T"]]
-"""Takes a model, a batch and the class to explain of each example; returns one score a token, 0 on padding."""
+"""Takes a model, a batch and the class to explain of each example; returns one score per token, 0 on padding."""
 
 
 @dataclass(frozen=True)
 class Attribution:
-    """Scores with what is known of their quality: numbers for each example, a standard error for each token."""
+    """Scores with diagnostics: named numbers per example, and a standard error per token where it is known."""
 
     scores: Float[Tensor, "B T"]
     numbers: Mapping[str, Float[Tensor, " B"]] = field(default_factory=dict)
@@ -198,7 +198,7 @@ class Attribution:
 
 @runtime_checkable
 class DetailedExplainer(Protocol):
-    """An explainer that knows more than its scores; a call gives the scores of `attribute`."""
+    """An explainer with diagnostics; calling it returns the scores of `attribute`."""
 
     def attribute(self, model: Model, batch: Batch, target: Int[Tensor, " B"]) -> Attribution: ...
     def __call__(self, model: Model, batch: Batch, target: Int[Tensor, " B"]) -> Float[Tensor, "B T"]: ...
@@ -206,32 +206,32 @@ class DetailedExplainer(Protocol):
 
 @runtime_checkable
 class ChoosyExplainer(Protocol):
-    """An explainer that not every model can serve."""
+    """An explainer that does not work with every model."""
 
     def unfit(self, model: Model) -> str | None:
-        """What the model lacks, as the end of a sentence, or None."""
+        """Why the model cannot be explained by it, as the end of a sentence, or None."""
 
 
 def attended(model: PooledModel, batch: Batch) -> Bool[Tensor, "B N"]:
-    """Which of the attended items are real: the tokens, or the sentences that have any; the others are padding."""
+    """The mask of real items: tokens, or sentences that have tokens."""
     numbers = model.items(batch)
     most = int(numbers.max()) + 1 if numbers.numel() else 1
     return numbers.new_zeros(len(batch), most).scatter_add(1, numbers, batch.mask.long()) > 0
 
 
-def of_tokens(values: Float[Tensor, "B S"], places: Int[Tensor, "B S"], tokens: int) -> Float[Tensor, "B T"]:
-    """The sums over the places of each token; what stands on other places is left out."""
-    there = places >= 0
-    return values.new_zeros(len(values), tokens).scatter_add(1, places.clamp(min=0), values * there)
+def of_tokens(values: Float[Tensor, "B S"], token_index: Int[Tensor, "B S"], tokens: int) -> Float[Tensor, "B T"]:
+    """Sums values over the positions of each token; positions without a token are left out."""
+    there = token_index >= 0
+    return values.new_zeros(len(values), tokens).scatter_add(1, token_index.clamp(min=0), values * there)
 
 
 def over_tokens(model: PooledModel, values: Float[Tensor, "B N"], batch: Batch) -> Float[Tensor, "B T"]:
-    """The number of each token's item; 0 on padding."""
+    """The value of each token's item; 0 on padding."""
     return values.gather(1, model.items(batch)) * batch.mask
 
 
 def token_logits(model: PooledModel, states: Float[Tensor, "B T M"]) -> Float[Tensor, "B T C"]:
-    """The logits of each state alone; any attention over the states gives their weighted mean."""
+    """The logits of each hidden state alone; attention over the states gives their weighted mean."""
     rows, tokens, size = states.shape
     alone = states.reshape(rows * tokens, 1, size)
     return model.decode(alone, alone.new_ones(rows * tokens, 1)).reshape(rows, tokens, -1)

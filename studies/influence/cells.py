@@ -15,7 +15,6 @@ import torch
 
 from assay.data.batches import Tokenised, tokenise
 from assay.data.examples import Corpus
-from assay.influence.course import Course
 from assay.influence.fastif import FastIF, recall
 from assay.influence.functions import InfluenceFunctions
 from assay.influence.inverses import ThroughSolver
@@ -24,6 +23,7 @@ from assay.influence.products import query_gradients, train_products
 from assay.influence.representations import representations
 from assay.influence.setting import Setting
 from assay.influence.solvers import Lissa
+from assay.influence.training_run import TrainingRun
 from assay.metrics.performance import accuracy
 from assay.models.architecture import Architecture
 from assay.models.huggingface.finetuning import FineTuning, finetune
@@ -81,8 +81,8 @@ class Cell:
         return train(given, self.recipe, folder, self.device)
 
     @cached_property
-    def course(self) -> Course:
-        return Course.of(self.model, self.planted[0])
+    def training_run(self) -> TrainingRun:
+        return TrainingRun.of(self.model, self.planted[0])
 
     def rows(self, split: str) -> list[Tokenised]:
         tokeniser = self.model.tokeniser
@@ -97,7 +97,7 @@ class Cell:
 
     @cached_property
     def setting(self) -> Setting:
-        return Setting.of(self.model.network, self.course.rows, self.asked, course=self.course)
+        return Setting.of(self.model.network, self.training_run.rows, self.asked, training_run=self.training_run)
 
     def about(self) -> Result:
         """The model, and how good it is on test texts, whose labels are right."""
@@ -106,7 +106,7 @@ class Cell:
         seconds = time.monotonic() - started
         right = accuracy(np.array([row.label for row in rows]), predict(network, rows).argmax(1))
         wrong = self.wrong
-        learnt = predict(network, self.course.rows).argmax(1) == [row.label for row in self.course.rows]
+        learnt = predict(network, self.training_run.rows).argmax(1) == [row.label for row in self.training_run.rows]
         where = torch.cuda.get_device_name() if self.device.startswith("cuda") else "cpu"
         return {
             "created": datetime.now(UTC).isoformat(timespec="minutes"),
@@ -114,7 +114,7 @@ class Cell:
             "versions": {"torch": torch.__version__.partition("+")[0]},
             "classes": list(self.model.classes),
             "parameters": network.parameter_count,
-            "epochs": self.course.epochs,
+            "epochs": self.training_run.epochs,
             "train": len(wrong),
             "flipped": int(wrong.sum()),
             "accuracy": round(right, 4),
@@ -125,7 +125,7 @@ class Cell:
     @cached_property
     def wrong(self) -> np.ndarray:
         """Which training rows have a wrong label."""
-        return np.array([row.index in self.planted[1] for row in self.course.rows])
+        return np.array([row.index in self.planted[1] for row in self.training_run.rows])
 
     def signal(self, name: str) -> Result:
         """How well wrong labels are found by one signal, and how long it takes; or why it is not known."""
@@ -162,7 +162,7 @@ class Cell:
         return _timed(made)
 
     def _example(self, place: int, scores: np.ndarray) -> Result:
-        row = self.course.rows[place]
+        row = self.training_run.rows[place]
         return {
             "row": row.index,
             "label": row.label,
@@ -174,7 +174,7 @@ class Cell:
         """The recall and the speed-up of FastIF for one text; `largest` are the top places of another method."""
 
         def made() -> Result:
-            representations(self.model.network, self.course.rows, folder=self.folder / "kept")
+            representations(self.model.network, self.training_run.rows, folder=self.folder / "kept")
             one = replace(self.setting, queries=self.asked[:1], classes=self.setting.classes[:1])
             started = time.perf_counter()
             vectors = ThroughSolver(InfluenceFunctions(self.series))(one, query_gradients(one))

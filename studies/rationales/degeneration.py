@@ -23,8 +23,8 @@ from assay.models.classifier import Classifier
 from assay.models.options import Training
 from assay.models.predictions import groups, predict
 from assay.models.recipes import drawn
-from assay.rationales.casting import APART, assembled
 from assay.rationales.learning import learn
+from assay.rationales.player_building import SEED_STEP, assemble_players
 from assay.rationales.recipes import RECIPES
 from assay.rationales.schemes import Options
 from assay.rationales.skewing import skewed
@@ -55,10 +55,10 @@ def ended(name: str, count: int = 600, training: Training = LONG) -> tuple[float
     readers = {}
     for place, reader in enumerate(scheme.readers):
         words = 4 + 2 * KEYS + FILLERS if reader == "predictor" else 4
-        network = drawn(architecture, words, 2, training.seed + APART * place)
+        network = drawn(architecture, words, 2, training.seed + SEED_STEP * place)
         assert isinstance(network, Classifier)
         readers[reader] = network
-    players = assembled(scheme.rules, readers, (), 2, training.seed)
+    players = assemble_players(scheme.rules, readers, (), 2, training.seed)
     model, _ = learn(players, scheme, rows(count, 1), rows(150, 2), training)
     test, hits = rows(400, 3), 0
     for _, batch in groups(model, test):

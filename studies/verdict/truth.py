@@ -32,7 +32,7 @@ def natural(rows: Sequence[Tokenised]) -> Pool:
                 spans=row.spans[kept],
                 sentences=row.sentences[kept],
                 truth=None,
-                pieces=None if row.pieces is None else row.pieces[kept],
+                subwords=None if row.subwords is None else row.subwords[kept],
             )
             for row, kept in zip(rows, plain, strict=True)
         ]

@@ -39,13 +39,13 @@ class Text:
     def rankings(self) -> dict[str, list[int]]:
         """The items in the order of each ranking."""
         weights, free = self.weights[0].tolist(), self.weights.clone().requires_grad_()
-        (slope,) = torch.autograd.grad(self.model.decode(self.states, free).softmax(-1).max(), free)
-        slopes, chosen = slope[0].tolist(), self.output().argmax()
+        (gradient,) = torch.autograd.grad(self.model.decode(self.states, free).softmax(-1).max(), free)
+        gradients, chosen = gradient[0].tolist(), self.output().argmax()
         drops = [float(self.output()[chosen] - self.output([item])[chosen]) for item in range(len(self))]
         scores = {
             "attention": weights,
-            "gradient": slopes,
-            "product": [one * other for one, other in zip(slopes, weights, strict=True)],
+            "gradient": gradients,
+            "product": [one * other for one, other in zip(gradients, weights, strict=True)],
             "random": self.numbers,
             "leave_one_out": drops,
         }

@@ -15,10 +15,10 @@ from assay.audits.rivals import Rival
 from assay.data.batches import Tokenised
 from assay.data.planted.keyword import KEYWORDS
 from assay.errors import AssayError
-from assay.models.lessons import Without
+from assay.models.objectives import Without
 from assay.models.recipes import train
 from tests import builders
-from tests.audits import benches
+from tests.audits import small_resources
 
 ALL = " ".join(word for words in KEYWORDS for word in words)
 AUDIT = Deception(words=ALL, strengths=(1.0,))
@@ -26,17 +26,17 @@ AUDIT = Deception(words=ALL, strengths=(1.0,))
 
 @cache
 def ready():
-    return AUDIT.prepared(bench())
+    return AUDIT.prepared(resources())
 
 
 @cache
-def bench():
-    return benches.bench({})
+def resources():
+    return small_resources.resources({})
 
 
 @pytest.fixture(scope="module")
 def case():
-    return benches.case(bench())
+    return small_resources.case(resources())
 
 
 def test_the_deciding_words_get_next_to_no_attention_and_still_decide(case):
@@ -56,11 +56,11 @@ def test_the_words_are_named_once_they_are_known():
 
 def test_each_number_is_that_of_a_model_trained_apart(case):
     answer = ready()(case)
-    options = replace(benches.RECIPE.training, avoid=tuple(ALL.split()), deceive=1.0)
-    network = train(benches.corpus(), replace(benches.RECIPE, training=options)).network
+    options = replace(small_resources.RECIPE.training, avoid=tuple(ALL.split()), deceive=1.0)
+    network = train(small_resources.corpus(), replace(small_resources.RECIPE, training=options)).network
     with torch.no_grad():
         output = network(network.embed(case.batch), case.batch)
-    vocabulary = benches.model().tokeniser.vocabulary
+    vocabulary = small_resources.model().tokeniser.vocabulary
     weights = output.attention[-1].double().numpy()
     for row, ids in enumerate(case.batch.ids.tolist()):
         mass = sum(weights[row][t] for t, word in enumerate(ids) if vocabulary[word] in ALL.split())
@@ -68,12 +68,12 @@ def test_each_number_is_that_of_a_model_trained_apart(case):
     right = (output.logits.argmax(-1) == case.batch.labels).numpy()
     assert np.array_equal(answer.measures["right:λ=1"], right)
     np.testing.assert_allclose(answer.weights["deceived"], weights, atol=1e-7)
-    assert ready().rivals["λ=0"].network is benches.model().network
+    assert ready().rivals["λ=0"].network is small_resources.model().network
 
 
 def test_the_model_without_the_words_learns_and_reads_texts_without_them(case):
     ids = ready().ids
-    network = train(benches.corpus(), benches.RECIPE, lesson=Without(ids)).network
+    network = train(small_resources.corpus(), small_resources.RECIPE, objective=Without(ids)).network
     right = []
     for words, mask, label in zip(case.batch.ids, case.batch.mask, case.batch.labels, strict=True):
         left = torch.tensor([[word for word in words[mask].tolist() if word not in ids]])
@@ -83,9 +83,9 @@ def test_the_model_without_the_words_learns_and_reads_texts_without_them(case):
 
 
 def test_by_default_the_words_that_tell_the_class_are_found(monkeypatch):
-    monkeypatch.setattr(type(bench()), "train_all", lambda self, variants: dict.fromkeys(variants, self.model))
-    found = Deception(k=10).prepared(bench())
-    vocabulary = benches.model().tokeniser.vocabulary
+    monkeypatch.setattr(type(resources()), "train_all", lambda self, variants: dict.fromkeys(variants, self.model))
+    found = Deception(k=10).prepared(resources())
+    vocabulary = small_resources.model().tokeniser.vocabulary
     assert len(found.ids) == 10
     assert sum(vocabulary[word] in ALL.split() for word in found.ids) >= 9
     assert list(found.rivals) == ["λ=0", "λ=0.01", "λ=0.1", "λ=1", "without"]
@@ -122,25 +122,29 @@ def test_texts_with_none_of_the_words_have_no_mass():
     network = builders.kind("lstm")
     word = batch.ids[3, 0].item()
     audit = replace(AUDIT, ids=(word,), rivals={"λ=0": Rival(network), "without": Rival(network)})
-    measures = audit(benches.Case(network, batch, {})).measures
+    measures = audit(small_resources.Case(network, batch, {})).measures
     assert np.array_equal(np.isnan(measures["mass:λ=0"]), ~(batch.ids == word).any(-1).numpy())
 
 
 def test_an_audited_model_that_deceives_already_is_compared_with_an_honest_one(monkeypatch):
     asked = {}
-    recipe = replace(benches.RECIPE, training=replace(benches.RECIPE.training, avoid=("kettle",), deceive=0.5))
-    monkeypatch.setattr(type(bench()), "recipe", lambda self: recipe)
-    monkeypatch.setattr(
-        type(bench()), "train_all", lambda self, variants: asked.update(variants) or dict.fromkeys(variants, self.model)
+    recipe = replace(
+        small_resources.RECIPE, training=replace(small_resources.RECIPE.training, avoid=("kettle",), deceive=0.5)
     )
-    AUDIT.prepared(bench())
+    monkeypatch.setattr(type(resources()), "recipe", lambda self: recipe)
+    monkeypatch.setattr(
+        type(resources()),
+        "train_all",
+        lambda self, variants: asked.update(variants) or dict.fromkeys(variants, self.model),
+    )
+    AUDIT.prepared(resources())
     assert set(asked) == {"without", "deceived-1", "honest"}
-    assert asked["honest"].recipe.training == benches.RECIPE.training
+    assert asked["honest"].recipe.training == small_resources.RECIPE.training
     assert asked["deceived-1"].recipe.training.avoid == tuple(ALL.split())
 
 
 def test_words_are_given_with_commas_or_spaces_and_must_be_known():
-    tokeniser = benches.model().tokeniser
+    tokeniser = small_resources.model().tokeniser
     ids = known("Kettle, hammer  kettle", tokeniser)
     assert [tokeniser.vocabulary[word] for word in ids] == ["kettle", "hammer"]
     with pytest.raises(AssayError, match="does not know the word 'xylophone'"):
@@ -157,5 +161,5 @@ def test_options_that_cannot_be_are_refused(options):
 
 def test_what_it_cannot_be_asked_of_is_said(case):
     assert "not at hand" in AUDIT.unfit(case)
-    assert "not at hand" in AUDIT.prepared(replace(bench(), corpus=None)).unfit(case)
+    assert "not at hand" in AUDIT.prepared(replace(resources(), corpus=None)).unfit(case)
     assert ready().unfit(case) is None

@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from assay.audits import deciding
-from assay.audits.bench import Bench
 from assay.audits.cases import Case
 from assay.audits.deciding import SIZES, Deciding, curves, drawn, measured, measures
+from assay.audits.resources import Resources
 from assay.data.batches import Tokenised, collate
 from assay.data.text import TextOptions, Tokeniser
 from assay.errors import AssayError
@@ -132,12 +132,12 @@ def test_a_text_that_does_not_decide_and_scores_that_are_missing_have_no_number(
 
 def prepared(rows: list[Tokenised], **options: int) -> Deciding:
     model = builders.model(encoder="lstm", dtype=torch.float32)
-    bench = Bench(Opened(model, Tokeniser.fit(["a"], TextOptions()), ("no", "yes"), {}), {}, rows)
-    return Deciding(**options).prepared(bench)
+    resources = Resources(Opened(model, Tokeniser.fit(["a"], TextOptions()), ("no", "yes"), {}), {}, rows)
+    return Deciding(**options).prepared(resources)
 
 
 def test_it_reads_the_texts_that_the_seed_draws_whatever_the_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(deciding, "DECIDES", -1.0)  # the network of the bench has learnt nothing
+    monkeypatch.setattr(deciding, "DECIDES", -1.0)  # the network of the resources has learnt nothing
     rows = texts(20)
     audit = prepared(rows, texts=7, draws=3)
     audit = replace(audit, pool=pool_of(rows))

@@ -14,7 +14,7 @@ from assay.audits.dispersion import Dispersion
 from assay.explainers.occlusion import leave_one_out
 from assay.types import attended
 from tests import builders
-from tests.audits import benches
+from tests.audits import small_resources
 
 CLOSE = {"abs": 1e-6}
 
@@ -57,8 +57,8 @@ def by_hand(case, row):
     (to_states,) = torch.autograd.grad(output[top], states, retain_graph=True)
     dependence = []
     for state in states[0]:
-        (slope,) = torch.autograd.grad(state.norm(), x, retain_graph=True)
-        dependence.append(slope[0].norm(dim=-1))
+        (gradient,) = torch.autograd.grad(state.norm(), x, retain_graph=True)
+        dependence.append(gradient[0].norm(dim=-1))
     dependence = torch.stack(dependence)
     erased = [
         (answer_without(model, x, batch, states, weights, item) - output).abs().sum() / 2
@@ -145,5 +145,5 @@ def test_scores_that_are_there_are_used():
 def test_it_is_for_models_whose_states_can_be_followed_back():
     case = cases("lstm")
     assert Dispersion().unfit(case) is None
-    assert "followed back" in Dispersion().unfit(replace(case, model=benches.Foreign()))
+    assert "followed back" in Dispersion().unfit(replace(case, model=small_resources.Foreign()))
     assert attended(case.model, case.batch).shape == (4, 12)

@@ -9,48 +9,48 @@ import numpy as np
 import pytest
 import torch
 
-from assay.audits.bench import Bench
 from assay.audits.deception import Deception
 from assay.audits.findings import summarise
 from assay.audits.frozen_uniform import FrozenUniform
 from assay.audits.guide import Guide
+from assay.audits.resources import Resources
 from assay.audits.rivals import Rival, averaged, compared, viewed
 from assay.audits.seed_variance import SeedVariance
 from assay.audits.trained_adversary import TrainedAdversary
 from assay.data.batches import tokenise
 from assay.errors import AssayError
 from assay.models import recipes
-from assay.models.lessons import Guided, Imitated
+from assay.models.objectives import Guided, Imitated
 from assay.models.recipes import Recipe, train
 from tests import builders
-from tests.audits import benches
+from tests.audits import small_resources
 from tests.audits.test_pairs_and_sentences import corpus as small
 
 AUDITS = (FrozenUniform(), SeedVariance(seeds=2), Guide(strength=0.5), TrainedAdversary((0.0, 1.0), seeds=2))
 
 
 @pytest.fixture(scope="module")
-def bench(tmp_path_factory):
-    return benches.bench({}, tmp_path_factory.mktemp("bench"))
+def resources(tmp_path_factory):
+    return small_resources.resources({}, tmp_path_factory.mktemp("resources"))
 
 
 @pytest.fixture(scope="module")
-def case(bench):
-    return benches.case(bench)
+def case(resources):
+    return small_resources.case(resources)
 
 
 @pytest.fixture(scope="module")
-def ready(bench):
-    """All four, prepared on one bench as in a run."""
-    return {type(audit): audit.prepared(bench) for audit in AUDITS}
+def ready(resources):
+    """All four, prepared with the same resources as in a run."""
+    return {type(audit): audit.prepared(resources) for audit in AUDITS}
 
 
 def seeded(seed):
-    return replace(benches.RECIPE, training=replace(benches.RECIPE.training, seed=seed))
+    return replace(small_resources.RECIPE, training=replace(small_resources.RECIPE.training, seed=seed))
 
 
 def built(**options):
-    return replace(benches.RECIPE, architecture=replace(benches.RECIPE.architecture, **options))
+    return replace(small_resources.RECIPE, architecture=replace(small_resources.RECIPE.architecture, **options))
 
 
 def by_hand(case, network, edit=None):
@@ -77,7 +77,7 @@ def check(case, measures, subject, network):
 
 def test_frozen_attention_is_exactly_even_and_its_model_is_trained_apart(ready, case):
     audit = ready[FrozenUniform]
-    network = train(benches.corpus(), built(projection="uniform")).network
+    network = train(small_resources.corpus(), built(projection="uniform")).network
     assert torch.equal(audit.uniform.network.decoder.weight, network.decoder.weight)
     even = case.batch.mask / case.batch.mask.sum(-1, keepdim=True)
     assert np.array_equal(viewed(audit.uniform, case.batch).weights, even.double().numpy())
@@ -93,7 +93,7 @@ def test_frozen_attention_is_exactly_even_and_its_model_is_trained_apart(ready, 
 def test_seeds_are_those_after_the_models_own_and_are_compared_by_hand(ready, case):
     measures = ready[SeedVariance](case).measures
     for seed in (1, 2):
-        check(case, measures, f"seed {seed}", train(benches.corpus(), seeded(seed)).network)
+        check(case, measures, f"seed {seed}", train(small_resources.corpus(), seeded(seed)).network)
     for name in ("jsd", "tvd", "same", "right"):
         mean = (measures[f"{name}:seed 1"] + measures[f"{name}:seed 2"]) / 2
         np.testing.assert_allclose(measures[f"{name}:seeds"], mean)
@@ -101,12 +101,12 @@ def test_seeds_are_those_after_the_models_own_and_are_compared_by_hand(ready, ca
 
 
 def test_a_guide_is_read_under_the_attention_that_it_learnt_with(ready, case):
-    audit, corpus = ready[Guide], benches.corpus()
+    audit, corpus = ready[Guide], small_resources.corpus()
     alone = built(encoder="average")
     measures = audit(case).measures
     imported = Guided(case.model)
-    network = train(corpus, alone, lesson=imported).network
-    *_, right = by_hand(case, network, imported.lead(case.batch))
+    network = train(corpus, alone, objective=imported).network
+    *_, right = by_hand(case, network, imported.teacher_edit(case.batch))
     assert np.array_equal(measures["right:imported"], right)
     assert np.array_equal(viewed(audit.rivals["imported"], case.batch).weights, case.weights.numpy())
     *_, learnt = by_hand(case, train(corpus, alone).network)
@@ -117,8 +117,8 @@ def test_a_guide_is_read_under_the_attention_that_it_learnt_with(ready, case):
 
 
 def test_the_adversarial_guide_gives_the_attention_of_the_adversary(ready, case):
-    unlike = replace(benches.RECIPE, training=replace(benches.RECIPE.training, balanced=False))
-    adversary = train(benches.corpus(), unlike, lesson=Imitated(case.model, 0.5)).network
+    unlike = replace(small_resources.RECIPE, training=replace(small_resources.RECIPE.training, balanced=False))
+    adversary = train(small_resources.corpus(), unlike, objective=Imitated(case.model, 0.5)).network
     with torch.no_grad():
         shown = adversary(adversary.embed(case.batch), case.batch).attention[-1]
     found = viewed(ready[Guide].rivals["adversarial"], case.batch).weights
@@ -137,28 +137,28 @@ def test_a_strong_adversary_looks_further_away_than_a_weak_one(ready, case):
     assert np.array_equal(measures["jsd:seed 2"], both["jsd:seed 2"])
 
 
-def test_models_are_trained_once_for_all_audits(bench, ready, monkeypatch):
+def test_models_are_trained_once_for_all_audits(resources, ready, monkeypatch):
     monkeypatch.setattr(recipes, "fit", lambda *_: pytest.fail("trained again"))
     for audit in AUDITS:
-        again = audit.prepared(bench)
-        assert again.unfit(benches.case(bench)) is None
-    names = {path.name for path in (bench.folder / "retrained").iterdir()}
+        again = audit.prepared(resources)
+        assert again.unfit(small_resources.case(resources)) is None
+    names = {path.name for path in (resources.folder / "retrained").iterdir()}
     assert {"uniform", "seed-1", "seed-2", "adversary-0", "adversary-0.5", "adversary-1"} <= names
 
 
 @pytest.mark.parametrize("shape", ["paired", "hierarchical"])
 def test_models_are_made_in_the_shape_of_the_audited_one(shape):
     recipe = Recipe(
-        replace(benches.RECIPE.architecture, shape=shape, encoder="gru", projection="sparsemax"),
-        benches.RECIPE.text,
-        replace(benches.RECIPE.training, epochs=2),
+        replace(small_resources.RECIPE.architecture, shape=shape, encoder="gru", projection="sparsemax"),
+        small_resources.RECIPE.text,
+        replace(small_resources.RECIPE.training, epochs=2),
     )
     corpus = small(shape == "paired")
     model = train(corpus, recipe)
     rows, _ = tokenise(corpus.test, model.tokeniser, 99)
-    bench = Bench(model, {}, rows, corpus)
+    resources = Resources(model, {}, rows, corpus)
     for audit in (*AUDITS, Deception(words="red", strengths=(1.0,))):
-        measures = audit.prepared(bench)(benches.case(bench)).measures
+        measures = audit.prepared(resources)(small_resources.case(resources)).measures
         assert all(values.shape == (9,) and not np.isinf(values).any() for values in measures.values())
         assert np.isfinite(np.stack(list(measures.values()))).any(-1).all()
 
@@ -174,7 +174,7 @@ def test_what_another_model_does_is_not_told_by_class(ready, case):
 @pytest.mark.parametrize("kind", ["hierarchical-gru", "paired-lstm", "lstm-sparse", "structured", "spans", "aspect"])
 def test_any_shape_is_compared_item_by_item(kind):
     batch = builders.texts()
-    case = benches.Case(builders.kind(kind), batch, {})
+    case = small_resources.Case(builders.kind(kind), batch, {})
     network = builders.model(seed=3, **builders.KINDS[kind])
     measures = compared(case, Rival(network), "other")
     check(case, measures, "other", network)
@@ -186,11 +186,11 @@ def test_any_shape_is_compared_item_by_item(kind):
 @pytest.mark.parametrize("audit", AUDITS, ids=lambda audit: type(audit).__name__)
 def test_what_they_cannot_be_asked_of_is_said(audit, case, ready):
     assert "not at hand" in audit.unfit(case)
-    assert "not at hand" in audit.prepared(replace(benches.bench({}), corpus=None)).unfit(case)
-    unknown = replace(benches.model(), history=benches.model().history | {"recipe": None})
-    assert "not known how" in audit.prepared(replace(benches.bench({}), model=unknown)).unfit(case)
+    assert "not at hand" in audit.prepared(replace(small_resources.resources({}), corpus=None)).unfit(case)
+    unknown = replace(small_resources.model(), history=small_resources.model().history | {"recipe": None})
+    assert "not known how" in audit.prepared(replace(small_resources.resources({}), model=unknown)).unfit(case)
     assert ready[type(audit)].unfit(case) is None
-    assert "trained anew" in ready[type(audit)].unfit(replace(case, model=benches.Foreign()))
+    assert "trained anew" in ready[type(audit)].unfit(replace(case, model=small_resources.Foreign()))
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import numpy as np
 from assay.audits.lds import Lds
 from assay.influence.setting import Influence, Setting
 from assay.influence.unrolled import Unrolled
-from tests.influence.courses import HARD, course, setting
+from tests.influence.training_runs import HARD, setting, training_run
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Chance:
 
 
 def test_the_exact_derivative_predicts_removals_and_chance_does_not(tmp_path: Path) -> None:
-    made, asked = course("average", rows=60, training=replace(HARD, batch_size=20, epochs=3), dropout_decoder=0.1)
+    made, asked = training_run("average", rows=60, training=replace(HARD, batch_size=20, epochs=3), dropout_decoder=0.1)
     known = setting(made, asked)
     audit = Lds(shares=(0.05, 0.5), subsets=12, folder=tmp_path)
     found = audit(known, {"unrolled": Unrolled(), "chance": Chance()})

@@ -23,7 +23,7 @@ from assay.models.options import Training
 from assay.models.recipes import Recipe, train
 from assay.models.store import Trained
 from tests import builders
-from tests.audits import benches, erased
+from tests.audits import erased, small_resources
 
 RANKINGS = ("attention", "gradient", "product", "random", "leave_one_out")
 SHAPES = pytest.mark.parametrize("shape", ["flat", "hierarchical", "paired"])
@@ -181,7 +181,7 @@ def test_findings_tell_wins_over_all_texts_and_the_optimum_by_class() -> None:
 
 
 def test_a_model_that_does_not_pool_is_refused() -> None:
-    assert "linear decoder" in str(MinimalSet().unfit(Case(benches.Foreign(), erased.batch(), {})))
+    assert "linear decoder" in str(MinimalSet().unfit(Case(small_resources.Foreign(), erased.batch(), {})))
     assert MinimalSet().unfit(Case(builders.model(), erased.batch(), {})) is None
 
 
@@ -206,7 +206,7 @@ def check_optimum(trained: Trained, examples: list) -> None:
 
 
 def test_no_ranking_beats_the_optimum_on_a_planted_corpus() -> None:
-    check_optimum(benches.model(), [*benches.corpus().train, *benches.corpus().test])
+    check_optimum(small_resources.model(), [*small_resources.corpus().train, *small_resources.corpus().test])
 
 
 @pytest.mark.data

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from assay.audits.bench import Bench
+from assay.audits.resources import Resources
 from assay.audits.roar import Roar, _texts
 from assay.audits.sanity import Sanity
 from assay.audits.stability import Stability
@@ -18,7 +18,7 @@ from assay.explainers.gradients import Gradient
 from assay.explainers.random import Random
 from assay.models.recipes import Recipe, train
 from assay.types import Batch, Query
-from tests.audits import benches
+from tests.audits import small_resources
 
 QUESTIONS = {"is it red": 0, "is it blue": 1, "is it green": 1}
 BRIEF = Roar(shares=(0.5,), train_limit=30)
@@ -38,30 +38,30 @@ def corpus(pairs: bool) -> Corpus:
 
 
 @pytest.fixture(scope="module", params=["paired", "hierarchical"])
-def bench(request) -> Bench:
+def resources(request) -> Resources:
     made = corpus(request.param == "paired")
     recipe = Recipe(
-        replace(benches.RECIPE.architecture, shape=request.param, encoder="gru"),
-        benches.RECIPE.text,
-        replace(benches.RECIPE.training, epochs=2),
+        replace(small_resources.RECIPE.architecture, shape=request.param, encoder="gru"),
+        small_resources.RECIPE.text,
+        replace(small_resources.RECIPE.training, epochs=2),
     )
     model = train(made, recipe)
     rows, _ = tokenise(made.test, model.tokeniser, 99)
-    return Bench(model, {"gradient": Gradient(), "random": Random(0)}, rows, made)
+    return Resources(model, {"gradient": Gradient(), "random": Random(0)}, rows, made)
 
 
 @pytest.mark.parametrize("audit", [BRIEF, Sanity(), Stability(draws=1, seeds=1)], ids=["roar", "sanity", "stability"])
-def test_models_are_trained_anew_in_the_same_shape(bench, audit):
-    prepared, case = audit.prepared(bench), benches.case(bench)
+def test_models_are_trained_anew_in_the_same_shape(resources, audit):
+    prepared, case = audit.prepared(resources), small_resources.case(resources)
     assert prepared.unfit(case) is None
     measures = prepared(case).measures
     assert all(values.shape == (9,) and not np.isinf(values).any() for values in measures.values())
     assert np.isfinite(np.stack(list(measures.values()))).any()
 
 
-def test_pairs_with_one_text_keep_their_own_answers(bench):
+def test_pairs_with_one_text_keep_their_own_answers(resources):
     """What is known of each text is its place among all, so that an answer that is the place must come back."""
-    prepared, case = BRIEF.prepared(bench), benches.case(bench)
+    prepared, case = BRIEF.prepared(resources), small_resources.case(resources)
     if case.batch.query is None:
         assert len(prepared.places) == 3  # the same text thrice
         return
@@ -81,5 +81,5 @@ def test_sentences_and_candidates_tell_texts_apart_and_padding_does_not():
     assert _texts(replace(alone, sentences=sentences[:1, :2])) == _texts(batch)[:1]
 
 
-def test_rows_and_batches_name_texts_alike(bench):
-    assert [text for row in bench.rows for text in _texts(collate([row], 2))] == _texts(collate(bench.rows, 2))
+def test_rows_and_batches_name_texts_alike(resources):
+    assert [text for row in resources.rows for text in _texts(collate([row], 2))] == _texts(collate(resources.rows, 2))

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from assay.audits.bench import Bench, PreparedAudit
 from assay.audits.cases import Case
 from assay.audits.plausibility import Plausibility
+from assay.audits.resources import PreparedAudit, Resources
 from assay.data.batches import Tokenised
 from assay.data.text import TextOptions, Tokeniser
 from assay.models.store import Trained
@@ -36,9 +36,9 @@ def row(truth: torch.Tensor | None, length: int) -> Tokenised:
     return Tokenised(0, places + 4, spans, torch.zeros_like(places), 0, truth)
 
 
-def bench(*rows: Tokenised) -> Bench:
+def resources(*rows: Tokenised) -> Resources:
     trained = Trained(builders.model(), Tokeniser.fit(["a b"], TextOptions()), ("no", "yes"))
-    return Bench(trained, {}, list(rows))
+    return Resources(trained, {}, list(rows))
 
 
 def test_the_numbers_are_those_worked_by_hand(batch: Batch) -> None:
@@ -66,8 +66,8 @@ def test_the_share_is_the_mean_over_all_texts_with_evidence() -> None:
     assert isinstance(audit, PreparedAudit)
     some = row(torch.tensor([True, False, False, False]), 4), row(torch.tensor([True, True]), 2)
     none = row(torch.zeros(5, dtype=torch.bool), 5), row(None, 3)
-    assert audit.prepared(bench(*some, *none)).share == (1 / 4 + 1) / 2
-    assert audit.prepared(bench(*none)).share is None
+    assert audit.prepared(resources(*some, *none)).share == (1 / 4 + 1) / 2
+    assert audit.prepared(resources(*none)).share is None
 
 
 def test_without_preparation_the_share_is_that_of_the_batch(batch: Batch) -> None:

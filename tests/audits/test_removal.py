@@ -13,7 +13,7 @@ from assay.errors import AssayError
 from assay.influence.retraining import Retrained, measured
 from assay.influence.setting import Influence, Setting
 from assay.influence.unrolled import Unrolled
-from tests.influence.courses import HARD, course, setting
+from tests.influence.training_runs import HARD, setting, training_run
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ def test_the_examples_of_the_lowest_scores_support_a_margin_and_of_the_highest_a
 
 
 def test_what_really_happens_is_measured_beside_what_is_predicted_and_chance() -> None:
-    made, asked = course("average", rows=40, training=replace(HARD, batch_size=20, epochs=3))
+    made, asked = training_run("average", rows=40, training=replace(HARD, batch_size=20, epochs=3))
     known = setting(made, asked)
     exact = Unrolled()(known)
     found = Removal(counts=(1, 8), draws=3)(known, {"exact": Told(exact.scores), "opposite": Told(-exact.scores)})
@@ -55,7 +55,7 @@ def test_what_really_happens_is_measured_beside_what_is_predicted_and_chance() -
 
 
 def test_decisions_that_turn_are_counted() -> None:
-    made, asked = course("average", rows=24, training=replace(HARD, batch_size=12, epochs=6, learning_rate=0.02))
+    made, asked = training_run("average", rows=24, training=replace(HARD, batch_size=12, epochs=6, learning_rate=0.02))
     known = setting(made, asked)
     labels = np.array([row.label for row in made.rows])
     blamed = np.where(labels[None] == known.classes[:, None], -1.0, 1.0)
@@ -64,6 +64,6 @@ def test_decisions_that_turn_are_counted() -> None:
 
 
 def test_more_than_there_are_cannot_be_removed() -> None:
-    made, asked = course("average")
+    made, asked = training_run("average")
     with pytest.raises(AssayError, match="ask for fewer"):
         Removal(counts=(12,))(setting(made, asked), {})

@@ -21,7 +21,7 @@ from assay.explainers.random import Random
 from assay.models import predictions, recipes, training
 from assay.models.checkpoints import Checkpoint
 from assay.records import CHANCE
-from tests.audits import benches
+from tests.audits import small_resources
 
 UNKNOWN_ID = SPECIAL.index(UNKNOWN)
 SMALL = Roar(shares=(0.1, 0.3), train_limit=40)
@@ -39,18 +39,18 @@ class Oracle:
 
 
 def oracle() -> Oracle:
-    vocabulary = benches.model().tokeniser.vocabulary
+    vocabulary = small_resources.model().tokeniser.vocabulary
     return Oracle(tuple(vocabulary.index(word) for words in KEYWORDS for word in words if word in vocabulary))
 
 
 @pytest.fixture(scope="module")
-def bench():
-    return benches.bench({"oracle": oracle(), "random": Random(0)})
+def resources():
+    return small_resources.resources({"oracle": oracle(), "random": Random(0)})
 
 
 @pytest.fixture(scope="module")
-def answer(bench):
-    return Roar(shares=(0.1, 0.3)).prepared(bench)(benches.case(bench))
+def answer(resources):
+    return Roar(shares=(0.1, 0.3)).prepared(resources)(small_resources.case(resources))
 
 
 def test_without_the_deciding_words_the_task_cannot_be_learnt(answer):
@@ -79,24 +79,26 @@ def test_the_gain_is_the_mean_difference_from_chance_on_the_same_text(answer):
     assert set(np.concatenate([measures["accuracy@0.1:oracle"], measures["accuracy@0:chance"]])) == {0.0, 1.0}
 
 
-def test_the_answers_are_those_of_a_model_trained_on_what_is_left(bench):
+def test_the_answers_are_those_of_a_model_trained_on_what_is_left(resources):
     """One training, done by hand from strings of ids."""
-    tokeniser = bench.model.tokeniser
+    tokeniser = resources.model.tokeniser
 
     def left(rows):
         return [replace(row, ids=torch.where(oracle()(None, row, None) > 0, UNKNOWN_ID, row.ids)) for row in rows]
 
-    train, dev = (tokenise(split, tokeniser, 99)[0] for split in (benches.corpus().train, benches.corpus().dev))
-    network = recipes.initialise(benches.RECIPE, tokeniser, 2)
-    training.fit(network, left(train), left(dev), benches.RECIPE.training)
-    expected = predictions.predict(network, left(bench.rows)).argmax(-1)
-    assert max(len(row.ids) for row in (*train, *dev, *bench.rows)) < 50  # so that a hundredth is one word
-    work = Retraining(bench, Splits.of(bench, 1000, 0), oracle(), Random(1), lambda part: None)
+    train, dev = (
+        tokenise(split, tokeniser, 99)[0] for split in (small_resources.corpus().train, small_resources.corpus().dev)
+    )
+    network = recipes.initialise(small_resources.RECIPE, tokeniser, 2)
+    training.fit(network, left(train), left(dev), small_resources.RECIPE.training)
+    expected = predictions.predict(network, left(resources.rows)).argmax(-1)
+    assert max(len(row.ids) for row in (*train, *dev, *resources.rows)) < 50  # so that a hundredth is one word
+    work = Retraining(resources, Splits.of(resources, 1000, 0), oracle(), Random(1), lambda part: None)
     assert work.answers(0.01) == expected.tolist()
 
 
 def test_a_share_of_the_words_becomes_unknown_in_order():
-    row = benches.bench({}).rows[0]
+    row = small_resources.resources({}).rows[0]
     order = torch.randperm(len(row.ids))
     for share in (0.1, 0.3, 0.5, 1.0):
         left = without(row, order, share)
@@ -115,23 +117,23 @@ def test_the_highest_score_goes_first_and_chance_orders_equals():
 
 
 def test_scores_that_are_all_equal_are_no_better_and_no_worse_than_chance():
-    bench = benches.bench({"flat": lambda model, batch, target: batch.mask.float()})
-    measures = ONCE.prepared(bench)(benches.case(bench)).measures
+    resources = small_resources.resources({"flat": lambda model, batch, target: batch.mask.float()})
+    measures = ONCE.prepared(resources)(small_resources.case(resources)).measures
     assert (measures["fall_gain:flat"] == 0).all()
 
 
-def test_the_sign_is_not_looked_at(bench):
-    splits, given = Splits.of(bench, 20, 0), (input_x_gradient, lambda *a: -input_x_gradient(*a))
-    one, other = (Retraining(bench, splits, each, Random(1), lambda part: None)._orders for each in given)
+def test_the_sign_is_not_looked_at(resources):
+    splits, given = Splits.of(resources, 20, 0), (input_x_gradient, lambda *a: -input_x_gradient(*a))
+    one, other = (Retraining(resources, splits, each, Random(1), lambda part: None)._orders for each in given)
     assert all(torch.equal(a, b) for a, b in zip(one, other, strict=True))
 
 
-def test_words_are_removed_from_all_three_splits(bench, monkeypatch):
+def test_words_are_removed_from_all_three_splits(resources, monkeypatch):
     seen = []
     monkeypatch.setattr(retraining, "refit", lambda model, recipe, *rows: seen.extend(rows[:2]) or model)
     monkeypatch.setattr(retraining, "predict", lambda network, rows: seen.append(rows) or np.zeros((len(rows), 2)))
-    splits = Splits.of(bench, 30, 0)
-    Retraining(bench, splits, oracle(), Random(1), lambda part: None).answers(0.01)
+    splits = Splits.of(resources, 30, 0)
+    Retraining(resources, splits, oracle(), Random(1), lambda part: None).answers(0.01)
     for left, whole in zip(seen, (splits.train, splits.dev, splits.audited), strict=True):
         assert [row.index for row in left] == [row.index for row in whole]
         assert not any(torch.isin(row.ids, torch.tensor(oracle().keywords)).any() for row in left)
@@ -145,26 +147,26 @@ def test_texts_are_explained_for_the_class_that_the_model_predicts():
         seen.append(torch.equal(target, model(model.embed(batch), batch).probabilities.argmax(-1)))
         return Gradient()(model, batch, target)
 
-    ONCE.prepared(benches.bench({"spy": spy}))
+    ONCE.prepared(small_resources.resources({"spy": spy}))
     assert seen
     assert all(seen)
 
 
-def test_the_limit_draws_by_the_seed(bench):
-    one, again, other = (Splits.of(bench, 60, seed) for seed in (0, 0, 1))
+def test_the_limit_draws_by_the_seed(resources):
+    one, again, other = (Splits.of(resources, 60, seed) for seed in (0, 0, 1))
     texts = [[tuple(row.ids.tolist()) for row in splits.train] for splits in (one, again, other)]
     assert texts[0] == texts[1] != texts[2]
     assert (len(one.train), len(one.dev), len(one.audited)) == (60, 40, 40)
-    every, _ = tokenise(benches.corpus().train, bench.model.tokeniser, 99)
+    every, _ = tokenise(small_resources.corpus().train, resources.model.tokeniser, 99)
     assert set(texts[0]) <= {tuple(row.ids.tolist()) for row in every}
 
 
 def test_a_second_preparation_neither_explains_nor_trains(tmp_path, monkeypatch):
-    bench = benches.bench({"gradient": Gradient()}, tmp_path)
-    first = SMALL.prepared(bench)(benches.case(bench))
+    resources = small_resources.resources({"gradient": Gradient()}, tmp_path)
+    first = SMALL.prepared(resources)(small_resources.case(resources))
     monkeypatch.setattr(retraining, "refit", lambda *_: pytest.fail("trained again"))
     monkeypatch.setattr(Retraining, "_ranked", lambda *_: pytest.fail("explained again"))
-    second = SMALL.prepared(bench)(benches.case(bench))
+    second = SMALL.prepared(resources)(small_resources.case(resources))
     assert all(np.array_equal(first.measures[name], second.measures[name]) for name in first.measures)
     names = sorted(path.name for path in (tmp_path / "retrained").iterdir())
     assert names == ["roar-chance-0", "roar-chance-0.1", "roar-chance-0.3", "roar-gradient-0.1", "roar-gradient-0.3"]
@@ -181,35 +183,35 @@ def test_an_interrupted_preparation_goes_on_to_the_same_numbers(tmp_path, monkey
             raise KeyboardInterrupt
 
     monkeypatch.setattr(Checkpoint, "save", lambda *a: original(*a) or saved.append(1))
-    whole = ONCE.prepared(benches.bench({"gradient": Gradient()}, tmp_path / "whole"))
+    whole = ONCE.prepared(small_resources.resources({"gradient": Gradient()}, tmp_path / "whole"))
     total = len(saved)
     saved.clear()
     monkeypatch.setattr(Checkpoint, "save", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        ONCE.prepared(benches.bench({"gradient": Gradient()}, tmp_path))
-    resumed = ONCE.prepared(benches.bench({"gradient": Gradient()}, tmp_path))
+        ONCE.prepared(small_resources.resources({"gradient": Gradient()}, tmp_path))
+    resumed = ONCE.prepared(small_resources.resources({"gradient": Gradient()}, tmp_path))
     assert all(np.array_equal(answers, resumed.answers[key]) for key, answers in whole.answers.items())
     assert len(saved) == total > epochs  # no epoch was trained twice
 
 
 def test_other_options_do_not_take_over_what_is_there(tmp_path):
-    ONCE.prepared(benches.bench({}, tmp_path))
+    ONCE.prepared(small_resources.resources({}, tmp_path))
     with pytest.raises(AssayError, match="other options, model or data"):
-        replace(ONCE, seed=1).prepared(benches.bench({}, tmp_path))
-    bench = benches.bench({}, tmp_path)
+        replace(ONCE, seed=1).prepared(small_resources.resources({}, tmp_path))
+    resources = small_resources.resources({}, tmp_path)
     with pytest.raises(AssayError, match="other options, model or data"):
-        ONCE.prepared(replace(bench, rows=bench.rows[1:]))
+        ONCE.prepared(replace(resources, rows=resources.rows[1:]))
     assert json.loads((tmp_path / "retrained" / "roar-chance-0" / "result.json").read_text())["identity"]["seed"] == 0
 
 
-def test_what_it_cannot_be_asked_of_is_said(bench):
-    case = benches.case(bench)
+def test_what_it_cannot_be_asked_of_is_said(resources):
+    case = small_resources.case(resources)
     assert "not at hand" in Roar().unfit(case)
-    unknown = replace(bench, model=replace(bench.model, history=bench.model.history | {"recipe": None}))
+    unknown = replace(resources, model=replace(resources.model, history=resources.model.history | {"recipe": None}))
     assert "not known how" in Roar().prepared(unknown).unfit(case)
-    ready = ONCE.prepared(benches.bench({}))
+    ready = ONCE.prepared(small_resources.resources({}))
     assert ready.unfit(case) is None
     other = replace(case.batch, ids=torch.where(case.batch.mask, 7, 0))
     assert "other texts" in ready.unfit(replace(case, batch=other))
     assert "not the explainers" in ready.unfit(replace(case, explainers={}))
-    assert "trained anew" in ready.unfit(replace(case, model=benches.Foreign()))
+    assert "trained anew" in ready.unfit(replace(case, model=small_resources.Foreign()))

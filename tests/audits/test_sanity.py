@@ -17,7 +17,7 @@ from assay.models import recipes
 from assay.models.classifier import Classifier
 from assay.models.predictions import graded
 from tests import builders
-from tests.audits import benches
+from tests.audits import small_resources
 
 EXPLAINERS = {"gradient": Gradient(), "random": Random(3)}
 STEPS = (*Classifier.cascade, "labels")
@@ -25,12 +25,12 @@ STEPS = (*Classifier.cascade, "labels")
 
 @pytest.fixture(scope="module")
 def case():
-    return benches.case(benches.bench(EXPLAINERS))
+    return small_resources.case(small_resources.resources(EXPLAINERS))
 
 
 @pytest.fixture(scope="module")
 def answer(case):
-    return Sanity().prepared(benches.bench(EXPLAINERS))(case)
+    return Sanity().prepared(small_resources.resources(EXPLAINERS))(case)
 
 
 def test_the_cascade_goes_down_and_keeps_what_it_has_drawn(case):
@@ -78,7 +78,7 @@ def test_the_one_number_is_the_mean_over_all_models(answer):
 def test_a_text_without_an_order_is_left_out_of_the_mean():
     network = builders.model()
     batch = builders.batch()  # one text is a single word
-    given = replace(benches.case(benches.bench({})), model=network, batch=batch)
+    given = replace(small_resources.case(small_resources.resources({})), model=network, batch=batch)
     given = replace(
         given, explainers={"gradient": Gradient()}, scores={"gradient": Gradient()(network, batch, batch.labels)}
     )
@@ -103,12 +103,12 @@ def test_the_cascade_needs_no_bench_and_prepared_it_says_the_same(case, answer):
 
 
 def test_without_the_training_texts_only_the_cascade_is_run(case):
-    prepared = Sanity().prepared(replace(benches.bench(EXPLAINERS), corpus=None))
+    prepared = Sanity().prepared(replace(small_resources.resources(EXPLAINERS), corpus=None))
     assert prepared(case).measures.keys() == Sanity()(case).measures.keys()
 
 
 def test_shuffled_labels_are_the_same_labels_and_are_learnt_by_heart():
-    given = benches.corpus()
+    given = small_resources.corpus()
     shuffled = mislabelled(given, 0)
     assert [example.text for example in shuffled.train] == [example.text for example in given.train]
     assert Counter(e.label for e in shuffled.train) == Counter(e.label for e in given.train)
@@ -116,19 +116,19 @@ def test_shuffled_labels_are_the_same_labels_and_are_learnt_by_heart():
     assert 0.3 < same < 0.7
     assert shuffled == mislabelled(given, 0) != mislabelled(given, 1)
     assert set(shuffled.dev) <= set(shuffled.train)
-    model = benches.bench({}).train(shuffled, "labels")
+    model = small_resources.resources({}).train(shuffled, "labels")
     rows, _ = recipes.tokenise(shuffled.train, model.tokeniser, 99)
     assert graded(model.network, rows)[0] > 0.75
 
 
 def test_a_second_preparation_trains_nothing(tmp_path, case, monkeypatch):
-    first = Sanity().prepared(benches.bench(EXPLAINERS, tmp_path))(case)
+    first = Sanity().prepared(small_resources.resources(EXPLAINERS, tmp_path))(case)
     monkeypatch.setattr(recipes, "fit", lambda *_: pytest.fail("trained again"))
-    second = Sanity().prepared(benches.bench(EXPLAINERS, tmp_path))(case)
+    second = Sanity().prepared(small_resources.resources(EXPLAINERS, tmp_path))(case)
     assert all(np.array_equal(first.measures[name], second.measures[name]) for name in first.measures)
 
 
 def test_what_it_cannot_be_asked_of_is_said(case):
     assert Sanity().unfit(case) is None
     assert "not the explainers" in Sanity().unfit(replace(case, explainers={}))
-    assert "drawn anew" in Sanity().unfit(replace(case, model=benches.Foreign()))
+    assert "drawn anew" in Sanity().unfit(replace(case, model=small_resources.Foreign()))

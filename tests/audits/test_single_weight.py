@@ -15,7 +15,7 @@ from assay.audits.cases import Case
 from assay.audits.findings import summarise
 from assay.audits.single_weight import SingleWeight
 from tests import builders
-from tests.audits import benches, erased
+from tests.audits import erased, small_resources
 
 SUBJECTS = ("attention", "gradient", "product")
 TABLE = ("both", "top_only", "other_only", "neither")
@@ -114,5 +114,5 @@ def test_an_item_without_weight_does_exactly_nothing() -> None:
 
 
 def test_a_model_that_does_not_pool_is_refused() -> None:
-    assert "linear decoder" in str(SingleWeight().unfit(Case(benches.Foreign(), erased.batch(), {})))
+    assert "linear decoder" in str(SingleWeight().unfit(Case(small_resources.Foreign(), erased.batch(), {})))
     assert SingleWeight().unfit(Case(builders.model(), erased.batch(), {})) is None

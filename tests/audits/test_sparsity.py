@@ -17,7 +17,7 @@ from assay.errors import AssayError
 from assay.models import recipes
 from assay.models.recipes import train
 from tests import builders
-from tests.audits import benches
+from tests.audits import small_resources
 
 FEW = Sparsity(strengths=(-2.0, 0.0, 0.5))
 NAMES = ("softmax", "sparsegen(-2)", "sparsemax", "sparsegen(0.5)")
@@ -25,12 +25,12 @@ NAMES = ("softmax", "sparsegen(-2)", "sparsemax", "sparsegen(0.5)")
 
 @pytest.fixture(scope="module")
 def prepared():
-    return FEW.prepared(benches.bench({}))
+    return FEW.prepared(small_resources.resources({}))
 
 
 @pytest.fixture(scope="module")
 def case():
-    return benches.case(benches.bench({}))
+    return small_resources.case(small_resources.resources({}))
 
 
 @pytest.fixture(scope="module")
@@ -40,13 +40,13 @@ def answer(prepared, case):
 
 def test_there_is_one_model_for_each_projection_and_the_audited_one_serves(prepared):
     assert tuple(prepared.models) == NAMES
-    assert prepared.models["softmax"] is benches.model().network
+    assert prepared.models["softmax"] is small_resources.model().network
     assert [each.architecture.projection for each in prepared.models.values()] == list(NAMES)
 
 
 def test_the_models_are_made_as_the_audited_one_but_for_the_projection(prepared):
-    architecture = replace(benches.RECIPE.architecture, projection="sparsegen(0.5)")
-    alone = train(benches.corpus(), replace(benches.RECIPE, architecture=architecture)).network
+    architecture = replace(small_resources.RECIPE.architecture, projection="sparsegen(0.5)")
+    alone = train(small_resources.corpus(), replace(small_resources.RECIPE, architecture=architecture)).network
     for one, other in zip(alone.parameters(), prepared.models["sparsegen(0.5)"].parameters(), strict=True):
         torch.testing.assert_close(one, other)
 
@@ -104,9 +104,9 @@ def test_only_what_was_named_is_measured(answer):
 
 def test_a_second_preparation_trains_nothing(tmp_path, monkeypatch):
     few = Sparsity(strengths=(0.0,))
-    few.prepared(benches.bench({}, tmp_path))
+    few.prepared(small_resources.resources({}, tmp_path))
     monkeypatch.setattr(recipes, "fit", lambda *_: pytest.fail("trained again"))
-    assert tuple(few.prepared(benches.bench({}, tmp_path)).models) == ("softmax", "sparsemax")
+    assert tuple(few.prepared(small_resources.resources({}, tmp_path)).models) == ("softmax", "sparsemax")
 
 
 def test_alphas_name_entmax_with_softmax_and_sparsemax_at_its_ends():
@@ -122,9 +122,9 @@ def test_the_layers_of_a_transformer_are_projected_where_that_is_wanted(inner):
 
 def test_it_says_what_it_lacks(case):
     assert "not at hand" in FEW.unfit(case)
-    assert "not at hand" in FEW.prepared(replace(benches.bench({}), corpus=None)).unfit(case)
-    assert "transformer" in replace(FEW, inner=True).prepared(benches.bench({})).unfit(case)
-    assert "trained anew" in FEW.unfit(replace(case, model=benches.Foreign()))
+    assert "not at hand" in FEW.prepared(replace(small_resources.resources({}), corpus=None)).unfit(case)
+    assert "transformer" in replace(FEW, inner=True).prepared(small_resources.resources({})).unfit(case)
+    assert "trained anew" in FEW.unfit(replace(case, model=small_resources.Foreign()))
 
 
 def test_what_was_prepared_is_fit(prepared, case):

@@ -16,19 +16,19 @@ from assay.explainers.gradients import Gradient, input_x_gradient
 from assay.explainers.random import Random
 from assay.intervene.nudges import nudged
 from assay.models import recipes
-from tests.audits import benches
+from tests.audits import small_resources
 
 EXPLAINERS = {"gradient": Gradient(), "input_x_gradient": input_x_gradient, "random": Random(3)}
 
 
 @pytest.fixture(scope="module")
 def case():
-    return benches.case(benches.bench(EXPLAINERS))
+    return small_resources.case(small_resources.resources(EXPLAINERS))
 
 
 @pytest.fixture(scope="module")
 def prepared():
-    return Stability().prepared(benches.bench(EXPLAINERS))
+    return Stability().prepared(small_resources.resources(EXPLAINERS))
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +38,7 @@ def answer(prepared, case):
 
 def test_without_any_change_everything_holds_still(case):
     measures = Stability(share=0.0)(case).measures
-    assert (measures["moved:model"] < 1e-6).all()  # a way back rounds otherwise
+    assert (measures["moved:model"] < 1e-6).all()  # a backward pass rounds otherwise
     for name in EXPLAINERS:
         assert (measures[f"steadiness:{name}"] == 1).all()
         assert (measures[f"change:{name}"] == 0).all()
@@ -105,21 +105,21 @@ def test_models_of_other_seeds_are_compared_where_they_agree(case):
 
 
 def test_seeds_are_those_after_the_models_own(prepared, answer):
-    expected = [recipes.train(benches.corpus(), _with_seed(seed)).network for seed in (1, 2)]
+    expected = [recipes.train(small_resources.corpus(), _with_seed(seed)).network for seed in (1, 2)]
     for sibling, other in zip(prepared.siblings, expected, strict=True):
         assert torch.equal(sibling.decoder.weight, other.decoder.weight)
     assert np.nanmean(answer.measures["seeds:gradient"]) < np.nanmean(answer.measures["steadiness:gradient"])
 
 
 def _with_seed(seed):
-    return replace(benches.RECIPE, training=replace(benches.RECIPE.training, seed=seed))
+    return replace(small_resources.RECIPE, training=replace(small_resources.RECIPE.training, seed=seed))
 
 
 def test_no_other_model_is_trained_where_none_is_wanted_or_none_can_be(case, monkeypatch):
     monkeypatch.setattr(recipes, "fit", lambda *_: pytest.fail("trained"))
     for prepared in (
-        Stability(seeds=0).prepared(benches.bench(EXPLAINERS)),
-        Stability().prepared(replace(benches.bench(EXPLAINERS), corpus=None)),
+        Stability(seeds=0).prepared(small_resources.resources(EXPLAINERS)),
+        Stability().prepared(replace(small_resources.resources(EXPLAINERS), corpus=None)),
     ):
         measures = prepared(case).measures
         assert measures.keys() == Stability()(case).measures.keys()
@@ -127,9 +127,9 @@ def test_no_other_model_is_trained_where_none_is_wanted_or_none_can_be(case, mon
 
 
 def test_a_second_preparation_trains_nothing(tmp_path, case, answer, monkeypatch):
-    Stability().prepared(benches.bench(EXPLAINERS, tmp_path))
+    Stability().prepared(small_resources.resources(EXPLAINERS, tmp_path))
     monkeypatch.setattr(recipes, "fit", lambda *_: pytest.fail("trained again"))
-    second = Stability().prepared(benches.bench(EXPLAINERS, tmp_path))(case)
+    second = Stability().prepared(small_resources.resources(EXPLAINERS, tmp_path))(case)
     for name, values in answer.measures.items():
         assert np.array_equal(values, second.measures[name], equal_nan=True)
 
@@ -149,4 +149,4 @@ def test_scores_of_zero_have_no_relative_change(case):
 def test_what_it_cannot_be_asked_of_is_said(case):
     assert Stability().unfit(case) is None
     assert "not the explainers" in Stability().unfit(replace(case, explainers={}))
-    assert "drawn anew" in Stability().unfit(replace(case, model=benches.Foreign()))
+    assert "drawn anew" in Stability().unfit(replace(case, model=small_resources.Foreign()))

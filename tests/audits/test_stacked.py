@@ -10,17 +10,17 @@ import torch
 
 from assay.audits import AUDITS, CHEAP
 from assay.audits.adversary import Adversary
-from assay.audits.bench import FOREIGN, Bench
 from assay.audits.cases import Case, trust
 from assay.audits.layers import LayerByLayer
 from assay.audits.permutation import Permutation
+from assay.audits.resources import FOREIGN, Resources
 from assay.audits.stack import answers
 from assay.intervene.attention import Within, uniform
 from assay.intervene.layers import Shuffled, Stack
 from assay.metrics.divergence import tvd
 from assay.models.store import Opened
 from tests import builders, pretrained
-from tests.audits.benches import Foreign
+from tests.audits.small_resources import Foreign
 
 KINDS = ("bert", "gpt2", "modernbert")
 EVERY = pytest.mark.parametrize("architecture", KINDS)
@@ -157,8 +157,8 @@ def test_padding_changes_nothing(name):
 def padded(batch, more):
     """The batch with more padding behind every text."""
     pad = torch.nn.functional.pad
-    pieces = pad(batch.pieces, (0, 0, 0, more), value=-1)
-    return type(batch)(pad(batch.ids, (0, more)), pad(batch.mask, (0, more)), batch.labels, pieces=pieces)
+    subwords = pad(batch.subwords, (0, 0, 0, more), value=-1)
+    return type(batch)(pad(batch.ids, (0, more)), pad(batch.mask, (0, more)), batch.labels, subwords=subwords)
 
 
 def test_layers_are_for_stacks_and_the_reason_is_said_elsewhere():
@@ -180,10 +180,10 @@ def test_an_architecture_that_cannot_be_edited_is_told_so(architecture):
 
 def test_what_trains_models_anew_says_that_it_cannot():
     opened = Opened(model("bert"), pretrained.tokeniser(), ("a", "b", "c"), {"pretrained": "bert"})
-    bench = Bench(opened, {}, ())
-    assert bench.lacks() == FOREIGN
+    resources = Resources(opened, {}, ())
+    assert resources.lacks() == FOREIGN
     for name in AUDITS.keys() - CHEAP.keys() - {"sanity", "stability", "dispersion", "searched"}:
-        assert AUDITS[name].prepared(bench).unfit(case("bert")) == FOREIGN
+        assert AUDITS[name].prepared(resources).unfit(case("bert")) == FOREIGN
 
 
 def test_uniform_edits_do_not_depend_on_what_was_attended():

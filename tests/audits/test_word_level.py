@@ -11,20 +11,20 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.metrics import average_precision_score
 
 from assay.audits import AUDITS, USUAL_AUDITS
-from assay.audits.bench import Bench
 from assay.audits.cases import question
-from assay.audits.decoding import Decoding, stood
+from assay.audits.decoding import Decoding, word_states
 from assay.audits.findings import summarise
+from assay.audits.resources import Resources
 from assay.audits.word_level import WordLevel
 from assay.data.batches import collate, tokenise
 from assay.errors import AssayError
 from assay.intervene.adversary import jsd
 from assay.metrics.information import Words
 from assay.models import recipes
+from assay.models.parallel_training import WORKERS
 from assay.models.recipes import Recipe
-from assay.models.together import WORKERS
 from tests import builders
-from tests.audits import benches
+from tests.audits import small_resources
 
 EVERY = ("concat", "tying", "mlm", "conicity", "diversity")
 STRENGTHS = {"tying": 1.0, "mlm": 0.5, "conicity": 0.2, "diversity": 0.3}
@@ -41,12 +41,12 @@ def one_at_a_time():
 
 @pytest.fixture(scope="module")
 def prepared(one_at_a_time):
-    return AUDIT.prepared(benches.bench({}))
+    return AUDIT.prepared(small_resources.resources({}))
 
 
 @pytest.fixture(scope="module")
 def case():
-    return replace(benches.case(benches.bench({})), planted=True)
+    return replace(small_resources.case(small_resources.resources({})), planted=True)
 
 
 @pytest.fixture(scope="module")
@@ -55,9 +55,9 @@ def measures(prepared, case):
 
 
 def sized(**training):
-    """The recipe of the bench with states as large as embeddings, which have 8 dimensions."""
-    parts = replace(benches.RECIPE.architecture, hidden=4)
-    return Recipe(parts, benches.RECIPE.text, replace(benches.RECIPE.training, **training))
+    """The recipe of the resources with states as large as embeddings, which have 8 dimensions."""
+    parts = replace(small_resources.RECIPE.architecture, hidden=4)
+    return Recipe(parts, small_resources.RECIPE.text, replace(small_resources.RECIPE.training, **training))
 
 
 def test_each_model_is_that_of_the_recipe_with_one_change(prepared):
@@ -68,27 +68,29 @@ def test_each_model_is_that_of_the_recipe_with_one_change(prepared):
         **{name: sized(**{name: strength}) for name, strength in STRENGTHS.items()},
     }
     assert list(prepared.models) == list(expected)
-    assert AUDIT.recipes(benches.RECIPE) == expected
+    assert AUDIT.recipes(small_resources.RECIPE) == expected
     for name in ("base", "tying"):
-        again = recipes.train(benches.corpus(), expected[name]).network.state_dict()
+        again = recipes.train(small_resources.corpus(), expected[name]).network.state_dict()
         found = prepared.models[name].network.state_dict()
         assert all(torch.equal(again[part], found[part]) for part in again)
     assert prepared.models["concat"].network.decoder.in_features == 16
 
 
 def test_without_tying_the_audited_model_is_the_base():
-    bench = benches.bench({})
-    free = WordLevel(variants=("mlm",), epsilons=(), words=20, tokens=500).prepared(bench)
-    assert free.models["base"].network is bench.model.network
-    assert free.models["mlm"].network.architecture.hidden == benches.RECIPE.architecture.hidden
+    resources = small_resources.resources({})
+    free = WordLevel(variants=("mlm",), epsilons=(), words=20, tokens=500).prepared(resources)
+    assert free.models["base"].network is resources.model.network
+    assert free.models["mlm"].network.architecture.hidden == small_resources.RECIPE.architecture.hidden
     another = WordLevel(variants=("mlm",), seed=3)
-    assert another.recipes(benches.RECIPE)["base"] != benches.RECIPE  # it is trained from the plan's seed
+    assert (
+        another.recipes(small_resources.RECIPE)["base"] != small_resources.RECIPE
+    )  # it is trained from the plan's seed
 
 
 def test_an_objective_of_the_audited_model_is_not_that_of_the_base():
     tied = sized(tying=3.0, mlm=2.0)
     tied = replace(tied, architecture=replace(tied.architecture, concat=True))
-    assert AUDIT.recipes(tied) == AUDIT.recipes(benches.RECIPE)
+    assert AUDIT.recipes(tied) == AUDIT.recipes(small_resources.RECIPE)
 
 
 def test_the_measures_are_those_that_were_promised(measures):
@@ -161,9 +163,9 @@ def test_no_attention_within_epsilon_is_further_than_the_one_found(prepared, cas
 
 def test_information_is_that_of_another_librarys_decoder(case):
     """One shrinkage, the training texts read one by one, and the entropy of the audited words counted by hand."""
-    bench = benches.bench({})
-    network, chosen = bench.model.network, Words(common=15, shrinkages=(0.1,))
-    decoding = Decoding.of(bench, chosen, 1500, seed=0)
+    resources = small_resources.resources({})
+    network, chosen = resources.model.network, Words(common=15, shrinkages=(0.1,))
+    decoding = Decoding.of(resources, chosen, 1500, seed=0)
     states, words = [], []
     for row in decoding.texts:
         batch = collate([row])
@@ -192,10 +194,10 @@ def test_information_is_that_of_another_librarys_decoder(case):
 
 def test_what_stands_for_a_word_has_its_embedding_beside_it_with_concat(prepared, case):
     network = prepared.models["concat"].network
-    torch.testing.assert_close(stood(network, case.batch)[..., 8:], network.embed(case.batch))
+    torch.testing.assert_close(word_states(network, case.batch)[..., 8:], network.embed(case.batch))
     for kind in ("hierarchical-gru", "paired-lstm", "transformer"):
         model, batch = builders.kind(kind), builders.texts()
-        assert stood(model, batch).shape == (*batch.ids.shape, model.words_encoder.size)
+        assert word_states(model, batch).shape == (*batch.ids.shape, model.words_encoder.size)
 
 
 def test_shuffled_words_tell_nothing_and_no_state_more_than_the_entropy(measures, case):
@@ -207,41 +209,47 @@ def test_shuffled_words_tell_nothing_and_no_state_more_than_the_entropy(measures
 
 def test_more_classes_have_fewer_epsilons_and_a_lower_bound():
     assert [WordLevel().kind(classes) for classes in (2, 3, 4)] == ["sample", "lower bound", "lower bound"]
-    whole = benches.corpus()
+    whole = small_resources.corpus()
     four = replace(whole, classes=("a", "b", "c", "d"))
     relabel = lambda texts: tuple(replace(text, label=place % 4) for place, text in enumerate(texts))  # noqa: E731
     four = replace(four, train=relabel(whole.train[:40]), dev=relabel(whole.dev[:8]), test=relabel(whole.test[:4]))
-    recipe = replace(sized(), training=replace(benches.RECIPE.training, epochs=1))
+    recipe = replace(sized(), training=replace(small_resources.RECIPE.training, epochs=1))
     model = recipes.train(four, recipe)
     rows, _ = tokenise(four.test, model.tokeniser, 99)
-    bench = Bench(model, {}, rows, four)
-    found = WordLevel(variants=("tying",), words=5, tokens=200).prepared(bench)(benches.case(bench)).measures
+    resources = Resources(model, {}, rows, four)
+    found = (
+        WordLevel(variants=("tying",), words=5, tokens=200)
+        .prepared(resources)(small_resources.case(resources))
+        .measures
+    )
     assert {name.split(":")[0] for name in found if "@" in name} == {"jsd@0.01", "jsd@0.1", "jsd@0.5"}
     assert not any(name.startswith("auprc") for name in found)  # it is not said that the words decide
 
 
 def test_a_second_preparation_trains_nothing(tmp_path, case, measures, monkeypatch):
     fewer = replace(AUDIT, variants=("tying",))
-    fewer.prepared(benches.bench({}, tmp_path))
+    fewer.prepared(small_resources.resources({}, tmp_path))
     monkeypatch.setattr(recipes, "fit", lambda *_: pytest.fail("trained again"))
-    again = fewer.prepared(benches.bench({}, tmp_path))(case).measures
+    again = fewer.prepared(small_resources.resources({}, tmp_path))(case).measures
     assert {name.split(":")[1] for name in again} == {"base", "tying"}
     for name, values in again.items():
         np.testing.assert_array_equal(values, measures[name], err_msg=name)
 
 
 def test_where_it_cannot_be_asked_it_says_why(case):
-    bench = benches.bench({})
+    resources = small_resources.resources({})
     assert "not at hand" in WordLevel().unfit(case)
-    assert "not at hand" in WordLevel().prepared(replace(bench, corpus=None)).unfit(case)
-    assert "trained anew" in WordLevel().unfit(replace(case, model=benches.Foreign()))
+    assert "not at hand" in WordLevel().prepared(replace(resources, corpus=None)).unfit(case)
+    assert "trained anew" in WordLevel().unfit(replace(case, model=small_resources.Foreign()))
     for parts, words in (
         ({"encoder": "none"}, "no encoder"),
         ({"encoder": "cnn", "embedding": 12}, "only if 8 divides"),
     ):
-        other = replace(benches.RECIPE, architecture=replace(benches.RECIPE.architecture, **parts))
+        other = replace(small_resources.RECIPE, architecture=replace(small_resources.RECIPE.architecture, **parts))
         other = replace(other, training=replace(other.training, epochs=1))
-        assert words in AUDIT.prepared(replace(bench, model=recipes.train(benches.corpus(), other))).unfit(case)
+        assert words in AUDIT.prepared(replace(resources, model=recipes.train(small_resources.corpus(), other))).unfit(
+            case
+        )
 
 
 @pytest.mark.parametrize(

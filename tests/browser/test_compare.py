@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from assay.records import Record
-from assay.report.runs.page import write
+from assay.report.compare import write
 from tests.browser.noticing import noticed
 from tests.report.synthetic import synthetic_record
 
@@ -77,7 +77,7 @@ def test_other_measures_open_by_keyboard_without_a_script(page: Page, address: s
     page.keyboard.press("Enter")
     table = page.locator("#explainers details[open] table")
     assert table.is_visible()
-    marked = table.locator("td.exceeds .remark").all_inner_texts()
+    marked = [text.replace("\u00a0", " ") for text in table.locator("td.exceeds .remark").all_inner_texts()]
     assert any(text.startswith("▲ above") for text in marked)
     assert any(text.startswith("▼ below") for text in marked)
 

@@ -22,7 +22,7 @@ from assay.models.recipes import Recipe, train
 from assay.run.workbench import Workbench
 from tests.browser.conftest import PATIENCE
 from tests.browser.noticing import noticed
-from tests.serve.benches import CountedBench
+from tests.serve.counting_model import CountingModel
 from tests.serving import served
 
 pytestmark = pytest.mark.browser
@@ -33,19 +33,19 @@ WHY = "The answer is not linear in a stack."
 
 
 @pytest.fixture(scope="module")
-def stack() -> CountedBench:
+def stack() -> CountingModel:
     acts = dict.fromkeys(ACTS) | {"likeliest": WHY}
-    return CountedBench(attention="stack", layers=3, heads=2, acts=acts, paired=True)
+    return CountingModel(attention="stack", layers=3, heads=2, acts=acts, paired=True)
 
 
 @pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory, stack: CountedBench) -> Iterator[str]:
+def address(tmp_path_factory: pytest.TempPathFactory, stack: CountingModel) -> Iterator[str]:
     whole = PLANTED["planted:keyword"](0)
     corpus = replace(whole, train=whole.train[:400], dev=whole.dev[:50])
     small = Architecture(embedding=16, hidden=8, alignment_size=8)
     made = train(corpus, Recipe(small, TextOptions(min_count=1), Training(epochs=5, learning_rate=0.02)))
     folder: Path = tmp_path_factory.mktemp("runs")
-    with served({"small": Workbench(made, "small"), "stack": stack, "counted": CountedBench()}, folder) as found:
+    with served({"small": Workbench(made, "small"), "stack": stack, "counted": CountingModel()}, folder) as found:
         yield found
 
 
@@ -352,7 +352,7 @@ def test_a_busy_app_is_asked_again_and_a_refusal_is_told(browser: Browser, addre
 
 
 def test_in_a_stack_a_layer_a_head_and_an_attending_word_are_chosen(
-    view: Page, address: str, stack: CountedBench
+    view: Page, address: str, stack: CountingModel
 ) -> None:
     opened(view, address, "a good film", model="stack", query="is it good?")
     assert view.get_by_label("Question or hypothesis").input_value() == "is it good?"

@@ -7,7 +7,8 @@ import shutil
 import pytest
 from playwright.sync_api import Browser, Page
 
-from assay.report.heads.page import write
+from assay.probes.page import document
+from assay.report.save import save
 from tests.browser.noticing import noticed
 from tests.report.probed import HOSTILE, synthetic_probe
 
@@ -20,7 +21,7 @@ SIZES = [(375, 800), (1280, 900)]
 @pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory) -> str:
     path = tmp_path_factory.mktemp("heads") / "probe.html"
-    write(synthetic_probe(), path)
+    save(document(synthetic_probe()), path)
     return path.as_uri()
 
 

@@ -6,7 +6,8 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page
 
-from assay.report.influence.page import write
+from assay.influence.page import document
+from assay.report.save import save
 from tests.browser.noticing import noticed
 from tests.report.influential import suspected, traced
 
@@ -16,7 +17,7 @@ pytestmark = pytest.mark.browser
 @pytest.fixture(scope="module", params=["text", "mislabelled"])
 def address(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> str:
     path = tmp_path_factory.mktemp("influence") / "influence.html"
-    write({"text": traced, "mislabelled": suspected}[request.param](), path)
+    save(document({"text": traced, "mislabelled": suspected}[request.param]()), path)
     return path.as_uri()
 
 
@@ -25,7 +26,7 @@ def test_it_opens_from_disk_without_a_request_or_an_error(page: Page, address: s
     page.goto(address)
     page.wait_for_load_state("load")
     assert page.locator(".trained tbody tr").count() >= 2
-    assert page.locator(".trained td", has_text="<script>").count() >= 2
+    assert page.locator(".trained tbody :is(th, td)", has_text="<script>").count() >= 2
     assert [url for url in requests if url not in (address, "data:,")] == []
     assert faults == []
 

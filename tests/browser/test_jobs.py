@@ -10,7 +10,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
 
-from assay.serve import jobs, keeper
+from assay.serve import job_runner, jobs
 from tests.browser.conftest import PATIENCE
 from tests.browser.noticing import noticed
 from tests.serve import working
@@ -48,7 +48,7 @@ def start(page: Page, seed: int) -> None:
 
 
 def test_a_job_is_watched_and_cancelled_and_outlives_page_and_server(page, tmp_path, monkeypatch):
-    monkeypatch.setattr(keeper, "PROGRAM", FAKE)
+    monkeypatch.setattr(job_runner, "PROGRAM", FAKE)
     with served({}, tmp_path) as address:
         requests, faults = noticed(page)
         page.goto(f"{address}/jobs")
@@ -126,7 +126,7 @@ def test_a_file_that_cannot_be_read_is_refused_beside_the_form(page, tmp_path):
 
 @pytest.mark.parametrize("width", [390, 1400])
 def test_the_page_fits_the_width_and_has_no_grave_fault_of_access(page, tmp_path, monkeypatch, width):
-    monkeypatch.setattr(keeper, "PROGRAM", FAKE)
+    monkeypatch.setattr(job_runner, "PROGRAM", FAKE)
     page.set_viewport_size({"width": width, "height": 900})
     with served({}, tmp_path) as address:
         page.goto(f"{address}/jobs")

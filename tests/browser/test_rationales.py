@@ -6,7 +6,8 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page
 
-from assay.report.rationales.page import write
+from assay.rationales.page import document
+from assay.report.save import save
 from tests.browser.noticing import noticed
 from tests.report.selecting import aligned, phrased, selections
 
@@ -24,7 +25,7 @@ PAGES = {
 def addresses(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     folder = tmp_path_factory.mktemp("rationales")
     for name, made in PAGES.items():
-        write(made(), folder / f"{name}.html")
+        save(document(made()), folder / f"{name}.html")
     return {name: (folder / f"{name}.html").as_uri() for name in PAGES}
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 
 from assay.models.textmodel import TextModel
-from assay.rationales.casting import assembled
 from assay.rationales.concepts.model import answering
+from assay.rationales.player_building import assemble_players
 from assay.rationales.rationaliser import Rationaliser
 from assay.rationales.recipes import RECIPES
 from assay.rationales.schemes import Options
@@ -36,5 +36,5 @@ def selecting(recipe: str, encoder: str, classes: int = 2, dtype: torch.dtype = 
     readers = {
         reader: builders.model(seed, classes, dtype, encoder=encoder) for seed, reader in enumerate(scheme.readers)
     }
-    players = assembled(scheme.rules, readers, scheme.extras, classes).to(dtype)
+    players = assemble_players(scheme.rules, readers, scheme.extras, classes).to(dtype)
     return answering(players, scheme.rules).eval()

@@ -11,9 +11,9 @@ import torch
 
 from assay.audits import AUDITS, deciding
 from assay.audits.adversary import Adversary
-from assay.audits.bench import PreparedAudit
 from assay.audits.cases import Case
 from assay.audits.permutation import Permutation
+from assay.audits.resources import PreparedAudit
 from assay.audits.searched import Searched
 from assay.explainers import EXPLAINERS
 from assay.explainers.needs import unfit
@@ -74,7 +74,7 @@ def ready(audit, one):
     if not isinstance(audit, deciding.Deciding):
         return audit
     batch = one.batch
-    pool = Pool(batch.ids[batch.mask], None if batch.pieces is None else batch.pieces[batch.mask])
+    pool = Pool(batch.ids[batch.mask], None if batch.subwords is None else batch.subwords[batch.mask])
     return replace(audit, pool=pool, chosen=text_numbers(batch))
 
 

@@ -1,4 +1,4 @@
-"""What every explainer owes its caller when the model is a transformer and words have pieces."""
+"""What every explainer owes its caller when the model is a transformer and words have subwords."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_padding_changes_nothing(name, kind):
         ids=pad(narrow.ids, (0, 4)),
         mask=pad(narrow.mask, (0, 4)),
         sentences=pad(narrow.sentences, (0, 4)),
-        pieces=pad(narrow.pieces, (0, 2, 0, 4), value=-1),
+        subwords=pad(narrow.subwords, (0, 2, 0, 4), value=-1),
     )
     found = explained(name, kind, wide)
     torch.testing.assert_close(found[:, : narrow.ids.shape[1]], scores(name, kind))

@@ -23,7 +23,7 @@ from assay.influence.solvers.conjugate import ConjugateGradients
 from assay.influence.solvers.lissa import Lissa
 from tests import builders
 from tests.contracts.covering import covering, fitting
-from tests.influence import courses, small
+from tests.influence import small, training_runs
 
 TRAINED = ("trained-lstm", "trained-average", "trained-cnn")
 """Kinds whose training is at hand."""
@@ -49,7 +49,7 @@ def setting(kind: str) -> Setting:
     if kind not in TRAINED:
         network = builders.model(embedding=3, hidden=4, alignment_size=3, **builders.KINDS[kind])
         return small.setting(network, count=10)
-    return courses.setting(*courses.course(kind.removeprefix("trained-")))
+    return training_runs.setting(*training_runs.training_run(kind.removeprefix("trained-")))
 
 
 @cache

@@ -147,19 +147,19 @@ def test_the_attention_shown_is_that_of_the_library(architecture):
 @EVERY
 def test_padding_changes_nothing(architecture):
     network, batch = model(architecture), made.batch(queries=QUERIES)
-    assert batch.pieces is not None and batch.query is not None
+    assert batch.subwords is not None and batch.query is not None
     wide = replace(
         batch,
         ids=pad(batch.ids, (0, 5)),
         mask=pad(batch.mask, (0, 5)),
         sentences=None,
-        pieces=pad(batch.pieces, (0, 2, 0, 5), value=-1),
+        subwords=pad(batch.subwords, (0, 2, 0, 5), value=-1),
         query=replace(batch.query, ids=pad(batch.query.ids, (0, 3)), mask=pad(batch.query.mask, (0, 3))),
     )
     torch.testing.assert_close(logits(network, wide), logits(network, batch), atol=1e-12, rtol=1e-12)
     for one, other in zip(layered(network, wide).attention, layered(network, batch).attention, strict=True):
         torch.testing.assert_close(one, other, atol=1e-12, rtol=1e-12)
-    assert torch.equal(network.places(wide), network.places(batch))
+    assert torch.equal(network.token_index(wide), network.token_index(batch))
 
 
 @EVERY
@@ -176,8 +176,8 @@ def test_what_stands_on_padding_is_not_read(architecture):
     network, batch = model(architecture), made.batch()
     x = network.embed(batch)
     there = (
-        ((batch.pieces >= 0) & batch.mask[..., None])[..., None]
-        .expand(-1, -1, -1, x.shape[-1] // batch.pieces.shape[-1])
+        ((batch.subwords >= 0) & batch.mask[..., None])[..., None]
+        .expand(-1, -1, -1, x.shape[-1] // batch.subwords.shape[-1])
         .flatten(2)
     )
     with torch.no_grad():
@@ -191,8 +191,8 @@ def test_a_deleted_word_is_gone_with_all_its_pieces(architecture):
     kept = batch.mask & (torch.arange(batch.ids.shape[1]) % 3 != 1)
     found = logits(network, replace(batch, mask=kept))
     for row in range(4):
-        pieces = batch.pieces[row][kept[row]].flatten()
-        ids = torch.tensor([[2, *pieces[pieces >= 0].tolist(), 3]])
+        subwords = batch.subwords[row][kept[row]].flatten()
+        ids = torch.tensor([[2, *subwords[subwords >= 0].tolist(), 3]])
         with torch.no_grad():
             expected = library(architecture)(input_ids=ids, attention_mask=torch.ones_like(ids)).logits
         agree(architecture, found[row], expected[0])
@@ -202,15 +202,15 @@ def test_a_deleted_word_is_gone_with_all_its_pieces(architecture):
 def test_gradients_reach_every_real_piece_and_no_padding(architecture):
     network, batch = model(architecture), made.batch(queries=QUERIES)
     x = network.embed(batch).detach().requires_grad_()
-    (slope,) = torch.autograd.grad(network(x, batch).logits[:, 0].sum(), x)
-    reached = slope.unflatten(-1, (batch.pieces.shape[-1], -1)).abs().amax(-1) > 0
-    assert torch.equal(reached, (batch.pieces >= 0) & batch.mask[..., None])
-    direction = torch.randn_like(slope)
+    (gradient,) = torch.autograd.grad(network(x, batch).logits[:, 0].sum(), x)
+    reached = gradient.unflatten(-1, (batch.subwords.shape[-1], -1)).abs().amax(-1) > 0
+    assert torch.equal(reached, (batch.subwords >= 0) & batch.mask[..., None])
+    direction = torch.randn_like(gradient)
     exact = CLOSE[architecture] < 1e-6 and architecture != "deberta"  # the library norms it in single precision
     size, close = (1e-6, 1e-5) if exact else (1e-3, 1e-2)
     with torch.no_grad():
         ahead, behind = (network(x + step * direction, batch).logits[:, 0].sum() for step in (size, -size))
-    torch.testing.assert_close((ahead - behind) / (2 * size), (slope * direction).sum(), atol=close, rtol=close)
+    torch.testing.assert_close((ahead - behind) / (2 * size), (gradient * direction).sum(), atol=close, rtol=close)
 
 
 @pytest.mark.parametrize("architecture", ["bert", "gpt2"])
@@ -324,11 +324,11 @@ def test_words_without_attention_are_as_if_masked(architecture):
 def test_erased_words_are_all_places_of_their_pieces():
     network, batch = model("bert"), made.batch(queries=QUERIES)
     chosen = batch.mask & (torch.arange(batch.ids.shape[1]) % 2 == 1)
-    places, columns = network.places(batch), network.erased(chosen, batch)
+    places, columns = network.token_index(batch), network.erased(chosen, batch)
     for row, place in [(row, place) for row in range(4) for place in range(places.shape[1])]:
         word = int(places[row, place])
         assert bool(columns[row, place]) == (word >= 0 and bool(chosen[row, word]))
-    assert columns.sum() == ((batch.pieces >= 0) & chosen[..., None]).sum()
+    assert columns.sum() == ((batch.subwords >= 0) & chosen[..., None]).sum()
 
 
 EDITS = {

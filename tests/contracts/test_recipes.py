@@ -16,7 +16,7 @@ from assay.rationales.units import Units
 from tests import builders
 from tests.contracts import kinds
 from tests.contracts.covering import covering
-from tests.rationales.castings import players, rows
+from tests.rationales.small_players import players, rows
 
 ENCODERS = ("gru", "cnn", "average", "transformer")
 PAIRS = [(name, encoder) for name in RECIPES for encoder in ENCODERS]

@@ -129,9 +129,9 @@ def test_a_folder_of_archives_comes_before_any_index(
 
 
 def test_no_index_means_that_no_index_is_asked() -> None:
-    assert indexes.places({"no-index": "true", "find-links": "/a /b"}) == ["/a", "/b"]
+    assert indexes.package_sources({"no-index": "true", "find-links": "/a /b"}) == ["/a", "/b"]
     settings = {"index-url": "https://one/simple", "extra-index-url": "file:///two\nhttps://three/simple"}
-    assert indexes.places(settings) == ["file:///two", "https://one/simple", "https://three/simple"]
+    assert indexes.package_sources(settings) == ["file:///two", "https://one/simple", "https://three/simple"]
 
 
 def test_the_environment_overrides_the_settings_in_pips_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -36,14 +36,14 @@ def read(request):
 def numerical(function, point, step=1e-6):
     """The derivative of one number for each row, by central differences over all other axes."""
     flat = point.reshape(len(point), -1)
-    slope = torch.zeros_like(flat)
+    gradient = torch.zeros_like(flat)
     for place in range(flat.shape[1]):
         up, down = flat.clone(), flat.clone()
         up[:, place] += step
         down[:, place] -= step
         with torch.no_grad():
-            slope[:, place] = (function(up.reshape(point.shape)) - function(down.reshape(point.shape))) / (2 * step)
-    return slope.reshape(point.shape)
+            gradient[:, place] = (function(up.reshape(point.shape)) - function(down.reshape(point.shape))) / (2 * step)
+    return gradient.reshape(point.shape)
 
 
 def chance(logits):
@@ -57,8 +57,8 @@ def test_attention_is_the_weights_as_they_are(read):
 
 def test_the_slope_at_the_states_goes_through_attention_and_decoder(read):
     model, batch, states, _ = read
-    slope = numerical(lambda moved: chance(model.decode(moved, model.attend(moved, batch))), states)
-    expected = slope.norm(dim=-1) * batch.mask
+    gradient = numerical(lambda moved: chance(model.decode(moved, model.attend(moved, batch))), states)
+    expected = gradient.norm(dim=-1) * batch.mask
     torch.testing.assert_close(StateGradient()(model, batch, TARGET).double(), expected, **CLOSE)
 
 
@@ -72,8 +72,8 @@ def test_the_slope_at_the_weights_has_its_closed_form(read):
     torch.testing.assert_close(AttentionGradient()(model, batch, TARGET).double(), closed, **CLOSE)
     product = AttentionXGradient()(model, batch, TARGET).double()
     torch.testing.assert_close(product, weights * closed, **CLOSE)
-    slope = numerical(lambda moved: chance(model.decode(states, moved)), weights) * batch.mask
-    torch.testing.assert_close(slope, closed, **CLOSE)
+    gradient = numerical(lambda moved: chance(model.decode(states, moved)), weights) * batch.mask
+    torch.testing.assert_close(gradient, closed, **CLOSE)
 
 
 def test_the_sign_tells_for_and_against():

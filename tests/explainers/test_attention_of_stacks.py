@@ -44,11 +44,11 @@ def shown(model, batch):
             layers = model.inner(**arguments, output_attentions=True).attentions
         causal = model.inner.config.model_type in pretrained.CAUSAL
         read = given.mask.shape[1] - 1 if causal else 0
-        yield np.stack([layer[0].numpy() for layer in layers]), read, given.places[0].tolist()
+        yield np.stack([layer[0].numpy() for layer in layers]), read, given.token_index[0].tolist()
 
 
 def of_words(values, places, width):
-    """The sum over the pieces of each word."""
+    """The sum over the subwords of each word."""
     scores = np.zeros(width)
     for value, word in zip(values, places, strict=True):
         if word >= 0:
@@ -119,9 +119,9 @@ def test_flow_solves_the_linear_programme_for_all_pieces_of_a_word(architecture)
         pipes = [(layer.mean(0) + np.eye(layer.shape[-1])) / 2 for layer in layers]
         top = np.eye(layers.shape[-1])[read]
         for word in range(batch.lengths[row]):
-            pieces = [place for place, owner in enumerate(places) if owner == word]
-            assert found[row, word].item() == pytest.approx(largest_flow(pipes, top, *pieces), abs=1e-6)
-    assert (batch.pieces >= 0).sum(-1).max() == 2 and (found <= 1).all()
+            subwords = [place for place, owner in enumerate(places) if owner == word]
+            assert found[row, word].item() == pytest.approx(largest_flow(pipes, top, *subwords), abs=1e-6)
+    assert (batch.subwords >= 0).sum(-1).max() == 2 and (found <= 1).all()
 
 
 @pytest.mark.parametrize("architecture", ["bert", "gpt2"])
@@ -129,8 +129,8 @@ def test_flow_to_a_word_is_more_than_to_a_piece_of_it_and_no_more_than_to_all_of
     texts = ("A very unwatchable film",)
     whole = Flow()(pretrained.pretrained(architecture), pretrained.batch(texts), TARGET[:1])[0, 2]
     parts = Flow()(pretrained.pretrained(architecture, words=False), pretrained.batch(texts, words=False), TARGET[:1])
-    pieces = parts[0, 2 : 2 + int((pretrained.batch(texts).pieces[0, 2] >= 0).sum())]
-    assert len(pieces) > 1 and pieces.max() - 1e-6 <= whole <= min(1.0, float(pieces.sum()))
+    subwords = parts[0, 2 : 2 + int((pretrained.batch(texts).subwords[0, 2] >= 0).sum())]
+    assert len(subwords) > 1 and subwords.max() - 1e-6 <= whole <= min(1.0, float(subwords.sum()))
 
 
 class Moved:
@@ -155,15 +155,15 @@ class Moved:
 def differences(model, one, measure, step):
     """The derivative of a measure of the logits at each weight of each layer, by central differences [L, H, S, S]."""
     weights = model.layered(model.embed(one), one).attention[:-1]
-    slopes = []
+    gradients = []
     for number, layer in enumerate(weights):
         cells = list(np.ndindex(*layer.shape[1:]))
         many = one[torch.zeros(len(cells), dtype=torch.long)]
         up, down = (
             measure(model(model.embed(many), many, Moved(number, cells, sign * step)).logits) for sign in (1, -1)
         )
-        slopes.append(((up - down) / (2 * step)).reshape(layer.shape[1:]).numpy())
-    return np.stack(slopes)
+        gradients.append(((up - down) / (2 * step)).reshape(layer.shape[1:]).numpy())
+    return np.stack(gradients)
 
 
 # Some compute parts in single precision whatever their own is: there small steps drown in rounding.
@@ -173,13 +173,13 @@ def differences(model, one, measure, step):
 def test_slopes_at_weights_are_those_of_finite_differences(architecture, step):
     model, one = pretrained.pretrained(architecture), pretrained.batch(("A dull watch!",))
     ((layers, read, places),) = shown(model, one)
-    slopes = differences(model, one, lambda logits: logits.softmax(-1)[:, 1], step)
+    gradients = differences(model, one, lambda logits: logits.softmax(-1)[:, 1], step)
     relevance = np.eye(layers.shape[-1])
     for layer in np.maximum(layers * differences(model, one, lambda logits: logits[:, 1], step), 0):
         relevance = relevance + layer.mean(0) @ relevance
     for explainer, scores in (
-        (AttentionGradient(), slopes.sum((0, 1, 2))),
-        (AttentionXGradient(), (slopes * layers).sum((0, 1, 2))),
+        (AttentionGradient(), gradients.sum((0, 1, 2))),
+        (AttentionXGradient(), (gradients * layers).sum((0, 1, 2))),
         (Chefer(), relevance[read]),
     ):
         told = torch.tensor(of_words(scores, places, one.ids.shape[1]))
@@ -245,11 +245,11 @@ def test_what_heads_make_of_values_adds_up_to_what_the_layer_merges(architecture
 @pytest.mark.parametrize("architecture", ["bert", "gpt2", "modernbert"])
 def test_the_score_of_a_word_is_the_sum_over_its_pieces(architecture, name):
     texts = ("Dull!", "A very unwatchable film", "This is not a good film")
-    words, pieces = pretrained.batch(texts), pretrained.batch(texts, words=False)
+    words, subwords = pretrained.batch(texts), pretrained.batch(texts, words=False)
     target = torch.tensor([1, 2, 0])
     whole = EXPLAINERS[name](pretrained.pretrained(architecture), words, target)
-    parts = EXPLAINERS[name](pretrained.pretrained(architecture, words=False), pieces, target)
-    counts = (words.pieces >= 0).sum(-1)
+    parts = EXPLAINERS[name](pretrained.pretrained(architecture, words=False), subwords, target)
+    counts = (words.subwords >= 0).sum(-1)
     for row in range(3):
         owner = torch.arange(words.ids.shape[1]).repeat_interleave(counts[row])
         told = torch.zeros_like(whole[row]).index_add(0, owner, parts[row, : len(owner)])
@@ -331,11 +331,11 @@ def test_layers_are_asked_of_stacks_alone(text, encoder, reason):
 
 @pytest.mark.parametrize("number", [-1, "top", 1.5, True])
 def test_layers_and_heads_have_numbers(number):
-    with pytest.raises(AssayError, match=f"A head is named by its number, counted from 0, not {number!r}."):
+    with pytest.raises(AssayError, match=f"head must be a whole number of at least 0, got {number!r}."):
         check_number("head", number)
 
 
 def test_numbers_below_0_are_refused():
     for text in ("attention(layer=-1)", "attention(head=-1)", "attention_x_value(layer=-2)"):
-        with pytest.raises(AssayError, match="counted from 0"):
+        with pytest.raises(AssayError, match="at least 0"):
             chosen(text, EXPLAINERS)

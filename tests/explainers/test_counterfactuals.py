@@ -190,5 +190,5 @@ def test_a_model_without_a_table_and_empty_searches_are_refused():
 
     with pytest.raises(AssayError, match="no table with an embedding for each word"):
         Counterfactual()(Tableless(), batch, batch.labels)
-    with pytest.raises(AssayError, match="at least one swap"):
+    with pytest.raises(AssayError, match="must be at least 1"):
         Counterfactual(swaps=0)(model, batch, batch.labels)

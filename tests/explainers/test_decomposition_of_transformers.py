@@ -69,7 +69,7 @@ def test_of_a_transformer_without_bends_and_biases_it_is_relevance_propagation()
 
 def test_pieces_of_a_word_are_chosen_together():
     model, batch = pretrained.pretrained("bert"), pretrained.batch(("unwatchable film",))
-    assert (batch.pieces >= 0).sum(-1).max() > 1
+    assert (batch.subwords >= 0).sum(-1).max() > 1
     found = decomposed(model, batch, torch.tensor([[[True, False], [False, True]]]))
     assert (found.relevant.abs().amax(-1) > 1e-5).all()
 

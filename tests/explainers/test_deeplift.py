@@ -146,7 +146,7 @@ def test_a_pair_with_even_attention_is_linear_in_its_words():
         model.alignment.score.weight.zero_()
         side = model.decoder.weight[batch.labels] - model.decoder.weight[1 - batch.labels]
         own, _, both = side.chunk(3, dim=1)
-        slope = (own + both * model.asked(batch)) / batch.lengths[:, None]
+        slope = (own + both * model.query_encoding(batch)) / batch.lengths[:, None]
         expected = torch.einsum("btd,bd->bt", model.embed(batch) - model.blank("mean"), slope) * batch.mask
     torch.testing.assert_close(DeepLift("mean").shares(model, batch, batch.labels).tokens, expected, **CLOSE)
 

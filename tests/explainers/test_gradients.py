@@ -157,7 +157,7 @@ def test_noisy_copies_are_the_same_however_many_are_read_together(monkeypatch, t
 
 
 def test_smoothgrad_refuses_to_draw_nothing():
-    with pytest.raises(AssayError, match="at least one sample"):
+    with pytest.raises(AssayError, match="samples of at least 1"):
         SmoothGrad(samples=0)
 
 

@@ -109,5 +109,5 @@ def test_cohesion_is_nothing_where_order_is_nothing_and_else_the_mean_drop():
             answers = model(model.embed(texts), texts).probabilities[:, batch.labels[row]]
         assert found[row] == pytest.approx(float(answers[0] - answers[1:].mean()), abs=1e-12)
         assert abs(found[row]) > 1e-6
-    with pytest.raises(AssayError, match="at least one shuffle"):
+    with pytest.raises(AssayError, match="shuffles must be at least 1"):
         Cohesion(0)

@@ -76,7 +76,7 @@ class Shown:
     def layered(self, x, batch):
         return Output(torch.zeros(1, 2), self.attention)
 
-    def places(self, batch):
+    def token_index(self, batch):
         return torch.arange(2)[None]
 
 
@@ -118,13 +118,13 @@ def test_chefer_adds_what_each_layer_says_for_the_class(markers):
     torch.testing.assert_close(replayed(model, batch, {}), model(model.embed(batch), batch).logits[:, 1])
     spoken = []
     for number, tensor in enumerate(weights):
-        slope = torch.zeros_like(tensor)
+        gradient = torch.zeros_like(tensor)
         for place in np.ndindex(*tensor.shape):
             up, down = tensor.clone(), tensor.clone()
             up[place] += 1e-6
             down[place] -= 1e-6
-            slope[place] = (replayed(model, batch, {number: up}) - replayed(model, batch, {number: down})) / 2e-6
-        spoken.append((slope * tensor).clamp(min=0)[0])
+            gradient[place] = (replayed(model, batch, {number: up}) - replayed(model, batch, {number: down})) / 2e-6
+        spoken.append((gradient * tensor).clamp(min=0)[0])
     *layers, pooled = spoken
     relevance = torch.eye(layers[0].shape[-1]).double()
     for layer in layers:

@@ -167,5 +167,5 @@ def test_what_is_left_of_long_texts_is_reduced_further_and_keeps_the_decision():
 @pytest.mark.parametrize("options", [{"beam": 0}, {"long": 0}])
 def test_searches_of_nothing_are_refused(options):
     model, batch = builders.model(), builders.batch()
-    with pytest.raises(AssayError, match="numbers from 1"):
+    with pytest.raises(AssayError, match="must be at least 1"):
         InputReduction(**options)(model, batch, batch.labels)

@@ -33,10 +33,10 @@ def test_with_true_derivatives_the_reading_is_the_model(encoder, markers, alignm
     x = model.embed(batch).detach().requires_grad_()
     logits = model(x, batch).logits
     explained = logits[range(4), TARGET] - (logits.sum(-1) - logits[range(4), TARGET]) / 2
-    (slope,) = torch.autograd.grad(explained.sum(), x)
+    (gradient,) = torch.autograd.grad(explained.sum(), x)
     found = propagated(model, batch, TARGET, GRADIENT)
     torch.testing.assert_close(found.explained, explained.detach(), **CLOSE)
-    torch.testing.assert_close(found.tokens, (x * slope).sum(-1).detach() * batch.mask, **CLOSE)
+    torch.testing.assert_close(found.tokens, (x * gradient).sum(-1).detach() * batch.mask, **CLOSE)
 
 
 @pytest.mark.parametrize("encoder", ["lstm", "gru", "transformer"])
@@ -45,8 +45,8 @@ def test_biases_and_positions_get_value_times_derivative(encoder):
     target = batch.labels
     found = propagated(model, batch, target, GRADIENT)
     biases = [one for name, one in model.named_parameters() if "bias" in name]
-    slopes = torch.autograd.grad(contrast(model(model.embed(batch), batch).logits, target).sum(), biases)
-    by_hand = sum((bias * slope).sum() for bias, slope in zip(biases, slopes, strict=True))
+    gradients = torch.autograd.grad(contrast(model(model.embed(batch), batch).logits, target).sum(), biases)
+    by_hand = sum((bias * gradient).sum() for bias, gradient in zip(biases, gradients, strict=True))
     torch.testing.assert_close(found.biases[0], by_hand.detach(), **CLOSE)
     assert (found.positions != 0) == (encoder == "transformer")
 
@@ -152,7 +152,7 @@ def test_attention_shares_are_a_quarter_for_query_and_key_and_half_for_the_value
     seed = torch.randn(2, 5, 16, dtype=torch.float64)
     visible = torch.ones(2, 1, 1, 5, dtype=torch.bool)
 
-    def slope(held):
+    def gradient(held):
         parts = block.project(x).reshape(2, 5, 3, 4, 4).permute(2, 0, 3, 1, 4)
         query, key, value = (part.detach() if name in held else part for name, part in zip("qkv", parts, strict=True))
         heads = (query @ key.transpose(-1, -2) / math.sqrt(4)).softmax(-1) @ value
@@ -162,7 +162,7 @@ def test_attention_shares_are_a_quarter_for_query_and_key_and_half_for_the_value
     one = torch.ones(2, dtype=torch.float64)
     read = Reading(attention_aware(0.0), one, one, one).attention(block, x, visible)
     (found,) = torch.autograd.grad((read * seed).sum(), x)
-    torch.testing.assert_close(found, slope("kv") / 4 + slope("qv") / 4 + slope("qk") / 2, **CLOSE)
+    torch.testing.assert_close(found, gradient("kv") / 4 + gradient("qv") / 4 + gradient("qk") / 2, **CLOSE)
 
 
 @pytest.mark.parametrize("alignment", ALIGNMENTS)
@@ -186,9 +186,9 @@ def test_attention_aware_relevance_of_the_average_encoder_has_its_closed_form():
     score = model.alignment.project.weight[0] * model.alignment.scale
     by_value = weights[:, None] * (model.decoder.weight[0] - model.decoder.weight[1]) / 2
     by_weight = (weights * (values - weights @ values))[:, None] * score / 2
-    slope = ((by_value + by_weight) * (states > 0)) @ model.encoder.projection.weight
+    gradient = ((by_value + by_weight) * (states > 0)) @ model.encoder.projection.weight
     found = AttnLrp().shares(model, batch, batch.labels).tokens[0]
-    torch.testing.assert_close(found, (slope * x).sum(-1).detach(), **CLOSE)
+    torch.testing.assert_close(found, (gradient * x).sum(-1).detach(), **CLOSE)
 
 
 def test_what_all_logits_share_is_not_explained():
@@ -213,7 +213,7 @@ def test_the_sign_tells_for_and_against(explainer):
 def test_slopes_are_derivatives(function):
     x = torch.linspace(-3, 3, 12, dtype=torch.float64, requires_grad=True)
     (expected,) = torch.autograd.grad(function.value(x).sum(), x)
-    torch.testing.assert_close(function.slope(x.detach()), expected, **CLOSE)
+    torch.testing.assert_close(function.derivative(x.detach()), expected, **CLOSE)
 
 
 def test_an_activation_of_zero_passes_on_its_slope():

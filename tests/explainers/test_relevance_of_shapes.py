@@ -42,10 +42,10 @@ def test_with_true_derivatives_the_reading_is_the_model(shape, markers, encoder,
     x = model.embed(batch).detach().requires_grad_()
     logits = model(x, batch).logits
     explained = logits[range(4), TARGET] - (logits.sum(-1) - logits[range(4), TARGET]) / 2
-    (slope,) = torch.autograd.grad(explained.sum(), x)
+    (gradient,) = torch.autograd.grad(explained.sum(), x)
     found = propagated(model, batch, TARGET, GRADIENT)
     torch.testing.assert_close(found.explained, explained.detach(), **CLOSE)
-    torch.testing.assert_close(found.tokens, (x * slope).sum(-1).detach() * batch.mask, **CLOSE)
+    torch.testing.assert_close(found.tokens, (x * gradient).sum(-1).detach() * batch.mask, **CLOSE)
 
 
 @pytest.mark.parametrize("encoder", ["lstm", "cnn", "transformer"])
@@ -54,8 +54,8 @@ def test_biases_of_words_and_of_sentences_get_value_times_derivative(encoder):
     biases = [one for name, one in model.named_parameters() if "bias" in name]
     margins = contrast(model(model.embed(batch), batch).logits, batch.labels)
     for row in range(2):
-        slopes = torch.autograd.grad(margins[row], biases, retain_graph=True)
-        expected = sum((bias * slope).sum() for bias, slope in zip(biases, slopes, strict=True))
+        gradients = torch.autograd.grad(margins[row], biases, retain_graph=True)
+        expected = sum((bias * gradient).sum() for bias, gradient in zip(biases, gradients, strict=True))
         found = propagated(model, batch, batch.labels, GRADIENT).biases[row]
         torch.testing.assert_close(found, expected.detach(), **CLOSE)
 
@@ -119,9 +119,9 @@ def test_long_and_short_sentences_are_explained_alike(encoder):
     begins = torch.isin(torch.arange(60), torch.tensor([2, 37, 40, 57])).long()
     batch, target = replace(plain, sentences=begins.cumsum(0).expand(3, 60)), plain.labels
     x = model.embed(batch).detach().requires_grad_()
-    (slope,) = torch.autograd.grad(contrast(model(x, batch).logits, target).sum(), x)
+    (gradient,) = torch.autograd.grad(contrast(model(x, batch).logits, target).sum(), x)
     found = propagated(model, batch, target, GRADIENT)
-    torch.testing.assert_close(found.tokens, (x * slope).sum(-1).detach() * batch.mask, **CLOSE)
+    torch.testing.assert_close(found.tokens, (x * gradient).sum(-1).detach() * batch.mask, **CLOSE)
     for method in (Lrp(), DeepLift()):
         shares = method.shares(model, batch, target)
         assert (shares.gap < 1e-9).all()
@@ -162,7 +162,7 @@ def pieces(model, batch):
     encoded = model.encoder(model.embed(batch), batch.mask)
     weights = model(model.embed(batch), batch).attention[-1]
     side = model.decoder.weight[batch.labels] - model.decoder.weight[1 - batch.labels]
-    return [part.detach() for part in (encoded, model.asked(batch), weights, *side.chunk(3, dim=1))]
+    return [part.detach() for part in (encoded, model.query_encoding(batch), weights, *side.chunk(3, dim=1))]
 
 
 @ALIGNMENT
@@ -171,14 +171,14 @@ def test_a_pair_has_its_closed_form(encoder, alignment):
     model = builders.model(shape="paired", encoder=encoder, alignment=alignment)
     batch = builders.texts()
     encoded, query, weights, of_words, of_query, of_both = pieces(model, batch)
-    slope = (weights[..., None] * (of_words + of_both * query)[:, None]).detach()
+    gradient = (weights[..., None] * (of_words + of_both * query)[:, None]).detach()
     offset = model.decoder.bias[batch.labels] - model.decoder.bias[1 - batch.labels]
     if encoder == "average":
-        slope = slope * (encoded > 0)
-        offset = offset + slope.sum(1) @ model.encoder.projection.bias
-        slope = slope @ model.encoder.projection.weight
+        gradient = gradient * (encoded > 0)
+        offset = offset + gradient.sum(1) @ model.encoder.projection.bias
+        gradient = gradient @ model.encoder.projection.weight
     shares = Lrp().shares(model, batch, batch.labels)
-    torch.testing.assert_close(shares.tokens, (slope * model.embed(batch)).sum(-1).detach(), **CLOSE)
+    torch.testing.assert_close(shares.tokens, (gradient * model.embed(batch)).sum(-1).detach(), **CLOSE)
     torch.testing.assert_close(shares.query, (of_query * query).sum(-1), **CLOSE)
     torch.testing.assert_close(shares.biases, offset.detach(), **CLOSE)
 
@@ -193,12 +193,12 @@ def damped(total, epsilon):
 def test_attention_aware_relevance_of_a_pair_has_its_closed_form(alignment, epsilon):
     model, batch = builders.model(shape="paired", encoder="none", alignment=alignment), builders.texts((7,))
     with torch.no_grad():
-        x, query, output = model.embed(batch)[0], model.asked(batch)[0], model(model.embed(batch), batch)
+        x, query, output = model.embed(batch)[0], model.query_encoding(batch)[0], model(model.embed(batch), batch)
         weights, logits = output.attention[-1][0], output.logits[0]
         margin = damped(logits, epsilon) * torch.tensor([1, -1])
         of_words, of_query, of_both = (margin @ model.decoder.weight).chunk(3)
-        slope = (of_words + of_both * query) * damped(weights @ x, epsilon)
-        to_score = weights * (x @ slope - weights @ x @ slope) / 2
+        gradient = (of_words + of_both * query) * damped(weights @ x, epsilon)
+        to_score = weights * (x @ gradient - weights @ x @ gradient) / 2
         if alignment == "dot":
             by_score, from_query = damped(x @ query, epsilon)[:, None] * query / 6**0.5, 0.0
         else:
@@ -207,7 +207,7 @@ def test_attention_aware_relevance_of_a_pair_has_its_closed_form(alignment, epsi
             ratio = before.tanh() / before * damped(before, epsilon) * model.alignment.score.weight[0]
             ratio = ratio * damped(before.tanh() @ model.alignment.score.weight.T, epsilon)
             by_score, from_query = ratio @ own, to_score @ ratio @ other @ query
-        expected = x * (weights[:, None] * slope / 2 + to_score[:, None] * by_score)
+        expected = x * (weights[:, None] * gradient / 2 + to_score[:, None] * by_score)
     shares = AttnLrp(epsilon).shares(model, batch, batch.labels)
     torch.testing.assert_close(shares.tokens[0], expected.sum(-1), **CLOSE)
     torch.testing.assert_close(shares.query[0], of_query @ query + from_query, **CLOSE)

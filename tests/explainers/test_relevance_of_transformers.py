@@ -96,7 +96,7 @@ def test_one_layer_is_the_redistribution_by_hand(explainer, stabiliser):
     values = network.forward(given.embeddings[0].detach().numpy(), kinds, positions)
     words, kinds, positions = network.back(values, np.array([[-0.5, -0.5, 1.0]]))
     shares = replace(explainer, epsilon=stabiliser).shares(model, batch, target)
-    places = given.places[0].numpy()
+    places = given.token_index[0].numpy()
     by_word = [words[places == word].sum() for word in range(batch.ids.shape[1])]
     np.testing.assert_allclose(shares.tokens[0], by_word, rtol=1e-9, atol=1e-12)
     found = [shares.biases, shares.positions, shares.types, shares.markers]
@@ -142,9 +142,9 @@ def test_with_attention_held_and_all_else_made_linear_relevance_is_input_times_g
         return next(weights).to(given).reshape(given.shape) if given.dim() == 4 else _rows(next(weights), given)
 
     logits = model(x, batch, held).logits
-    (slope,) = torch.autograd.grad(contrast(logits, TARGET).sum(), x)
+    (gradient,) = torch.autograd.grad(contrast(logits, TARGET).sum(), x)
     single = architecture in ("modernbert", "llama", "qwen2")  # some of their steps are in float32, whatever the rest
-    apart = (found.tokens - (x * slope).sum(-1).detach()).abs().max()
+    apart = (found.tokens - (x * gradient).sum(-1).detach()).abs().max()
     assert apart < (1e-5 if single else 1e-10) * found.tokens.abs().max()
 
 
@@ -179,8 +179,8 @@ def test_a_gate_is_held_or_gets_one_half(architecture, explainer):
         gate, signal = (x @ widen.T).chunk(2, dim=-1)
         above = narrow.sum(0)
         to_gate, to_signal = (0.5, 0.5) if explainer == AttnLrp() else (0, 1)
-        slopes = [to_gate * above * signal * bend(gate) / gate, to_signal * above * bend(gate)]
-        torch.testing.assert_close(found, torch.cat(slopes, dim=-1) @ widen, **CLOSE)
+        gradients = [to_gate * above * signal * bend(gate) / gate, to_signal * above * bend(gate)]
+        torch.testing.assert_close(found, torch.cat(gradients, dim=-1) @ widen, **CLOSE)
 
 
 @EITHER

@@ -209,5 +209,5 @@ def test_what_cannot_be_done_is_said_in_a_sentence():
     batch, target = games.texts([[1, 2]])
     with pytest.raises(AssayError, match="no embedding for nothing"):
         Lime(removal="zero")(games.table(2), batch, target)
-    with pytest.raises(AssayError, match="at least 2 samples"):
+    with pytest.raises(AssayError, match="samples must be at least 2"):
         KernelShap(samples=1)(games.table(2), batch, target)

@@ -86,7 +86,7 @@ def test_a_value_that_is_really_zero_changes_as_much(architecture):
             outputs(model, one), lambda layer, place, one=one: outputs(model, one, (layer, place)), reading[0].numpy()
         )
         assert share.sum() == pytest.approx(1)
-        words = model.places(one)[0]
+        words = model.token_index(one)[0]
         told = [share[(words == word).numpy()].sum() for word in range(batch.ids.shape[1])]
         torch.testing.assert_close(found[row].double(), torch.tensor(told), **CLOSE)
 
@@ -97,7 +97,7 @@ def test_pooled_words_of_a_transformer_start_from_the_attention_that_pools():
     found = ValueZeroing()(model, batch, batch.labels)
     for row in range(len(TEXTS)):
         one = batch[row : row + 1]
-        words, pooled = model.places(one)[0], model(model.embed(one), one).attention[-1][0]
+        words, pooled = model.token_index(one)[0], model(model.embed(one), one).attention[-1][0]
         top = np.array([float(pooled[word] / (words == word).sum()) if word >= 0 else 0.0 for word in words])
         share = rolled(outputs(model, one), lambda layer, place, one=one: outputs(model, one, (layer, place)), top)
         told = [share[(words == word).numpy()].sum() for word in range(batch.ids.shape[1])]
@@ -239,7 +239,7 @@ class Shown:
     def layered(self, x, batch):
         return Output(torch.zeros(len(x), 2), ())
 
-    def places(self, batch):
+    def token_index(self, batch):
         return batch.ids
 
 

@@ -12,8 +12,8 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from assay.data.batches import Tokenised, collate
-from assay.influence.plainly import Plainly
 from assay.influence.setting import Setting
+from assay.influence.unfused_ops import UnfusedOps
 from assay.models.textmodel import TextModel
 from tests import builders
 
@@ -24,11 +24,11 @@ def rows(count: int, seed: int = 0, classes: int = 2, longest: int = 8) -> list[
     """Random texts of one word and more."""
     random = torch.Generator().manual_seed(seed)
     made = []
-    for place in range(count):
+    for index in range(count):
         length = int(torch.randint(1, longest, (1,), generator=random))
         ids = torch.randint(4, builders.WORDS, (length,), generator=random)
         nothing = torch.zeros(length, dtype=torch.long)
-        made.append(Tokenised(place, ids, torch.zeros(length, 2, dtype=torch.int32), nothing, place % classes))
+        made.append(Tokenised(index, ids, torch.zeros(length, 2, dtype=torch.int32), nothing, index % classes))
     return made
 
 
@@ -43,7 +43,7 @@ def setting(encoder: str = "lstm", classes: int = 2, target: str = "margin", cou
 
 @dataclass(frozen=True)
 class Dense:
-    """Jacobians and the curvature of a setting, by one way back for each logit of each example."""
+    """Jacobians and the curvature of a setting, by one backward pass for each logit of each example."""
 
     setting: Setting
 
@@ -66,21 +66,21 @@ class Dense:
     def asked(self) -> Tensor:
         """The gradients of the targets: [Q, P]."""
         found = []
-        for place, row in enumerate(self.setting.queries):
+        for index, row in enumerate(self.setting.queries):
             reading = self.setting.reader.read(collate([row]))
-            slopes = self.setting.asked(np.array([place]), reading)
-            found.append(slopes[0].detach() @ _jacobian(self.setting.network, row))
+            gradients = self.setting.query_logit_gradients(np.array([index]), reading)
+            found.append(gradients[0].detach() @ _jacobian(self.setting.network, row))
         return torch.stack(found)
 
     @property
     def shares(self) -> Tensor:
         return torch.from_numpy(self.setting.weights) / len(self.setting.train)
 
-    def piece(self, place: int) -> Tensor:
+    def piece(self, index: int) -> Tensor:
         """The curvature of the loss of one example."""
-        own = self.probabilities[place]
-        jacobian = self.jacobian[place]
-        return self.shares[place] * jacobian.T @ (torch.diag(own) - own[:, None] * own) @ jacobian
+        own = self.probabilities[index]
+        jacobian = self.jacobian[index]
+        return self.shares[index] * jacobian.T @ (torch.diag(own) - own[:, None] * own) @ jacobian
 
     def curvature(self, damping: float, metric: Tensor | float = 1.0) -> Tensor:
         """The Gauss–Newton curvature [P, P], with L2 and damping."""
@@ -98,11 +98,11 @@ class Dense:
         vectors = self.asked if asked is None else asked
         return (vectors @ torch.linalg.solve(curvature, self.gradients.T) * self.shares).numpy()
 
-    def removed(self, curvature: Tensor, asked: Tensor, places: Sequence[int]) -> np.ndarray:
+    def removed(self, curvature: Tensor, asked: Tensor, indices: Sequence[int]) -> np.ndarray:
         """Of some examples, by the inverse of the curvature without each."""
         found = [
-            asked @ torch.linalg.solve(curvature - self.piece(place), self.gradients[place]) * self.shares[place]
-            for place in places
+            asked @ torch.linalg.solve(curvature - self.piece(index), self.gradients[index]) * self.shares[index]
+            for index in indices
         ]
         return torch.stack(found, dim=-1).numpy()
 
@@ -115,7 +115,7 @@ def _logits(network: TextModel, row: Tokenised) -> Tensor:
 
 def _jacobian(network: TextModel, row: Tokenised) -> Tensor:
     parameters = list(network.parameters())
-    with Plainly():
+    with UnfusedOps():
         logits = _logits(network, row)[0]
     found = [torch.autograd.grad(each, parameters, retain_graph=True, allow_unused=True) for each in logits]
     return torch.stack(

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from assay.data.batches import Tokenised
-from assay.influence.course import Course
+from assay.influence.training_run import TrainingRun
 from assay.models.options import Training
 from tests import builders
 
@@ -26,7 +26,7 @@ def rows(count: int, seed: int = 0) -> list[Tokenised]:
     return made
 
 
-def course(given: list[Tokenised], epochs: int = 8, **options: object) -> Course:
+def training_run(given: list[Tokenised], epochs: int = 8, **options: object) -> TrainingRun:
     """A training of a small network on them."""
     network = builders.model(dtype=torch.float32, **{"encoder": "average", **options})
-    return Course(network, given, Training(epochs=epochs, batch_size=20, learning_rate=2e-2), epochs)
+    return TrainingRun(network, given, Training(epochs=epochs, batch_size=20, learning_rate=2e-2), epochs)

@@ -23,8 +23,8 @@ def texts(
         length = int(random.integers(1, longest + 1))
         ids = torch.from_numpy(random.integers(4, words, length))
         asked = torch.from_numpy(random.integers(4, words, 3))
-        places, sentences = torch.arange(length, dtype=torch.int32), torch.arange(length) // 3
-        spans = torch.stack([places, places + 1], dim=-1)
+        indices, sentences = torch.arange(length, dtype=torch.int32), torch.arange(length) // 3
+        spans = torch.stack([indices, indices + 1], dim=-1)
         found.append(Tokenised(index, ids, spans, sentences, int(random.integers(classes)), query=asked))
     return found
 
@@ -39,7 +39,7 @@ def setting(network: TextModel, count: int = 12, asked: int = 4, target: str = "
 
 
 def gradients(setting: Setting, target: str, rows: list[Tokenised], classes: np.ndarray) -> Tensor:
-    """The gradients of all parameters side by side, a way back for each row."""
+    """The gradients of all parameters side by side, a backward pass for each row."""
     found = []
     for row, chosen in zip(rows, classes, strict=True):
         ((_, batch),) = setting.batches([row])

@@ -16,77 +16,79 @@ from assay.errors import AssayError
 from assay.influence.conformity import (
     NEVER,
     Conformity,
-    Witnesses,
+    LayerNeighbours,
     confidence,
     credibility,
     decided,
     p_values,
     threshold,
 )
-from assay.influence.course import Course
 from assay.influence.representations import representations
+from assay.influence.training_run import TrainingRun
 from tests.influence import signs
 
 LAYERS = ("embedding", "states")
 
 
 @pytest.fixture(scope="module")
-def course() -> Course:
-    return signs.course(signs.rows(80))
+def training_run() -> TrainingRun:
+    return signs.training_run(signs.rows(80))
 
 
 @pytest.fixture(scope="module")
-def witnesses(course: Course) -> Witnesses:
-    return Conformity(LAYERS, k=7).fit(course.network.eval(), course.rows[:60])
+def witnesses(training_run: TrainingRun) -> LayerNeighbours:
+    return Conformity(LAYERS, k=7).fit(training_run.network.eval(), training_run.rows[:60])
 
 
-def test_conformity_is_a_distribution_over_classes(course: Course, witnesses: Witnesses) -> None:
-    for found in (witnesses(course.rows[60:]), witnesses.own()):
+def test_conformity_is_a_distribution_over_classes(training_run: TrainingRun, witnesses: LayerNeighbours) -> None:
+    for found in (witnesses(training_run.rows[60:]), witnesses.own()):
         assert found.shape[1] == 2 and found.min() >= 0 and found.max() <= 1
         np.testing.assert_allclose(found.sum(1), 1)
 
 
-def test_all_examples_together_give_the_prior_of_the_classes(course: Course) -> None:
-    every = Conformity(LAYERS, k=60).fit(course.network, course.rows[:60])
+def test_all_examples_together_give_the_prior_of_the_classes(training_run: TrainingRun) -> None:
+    every = Conformity(LAYERS, k=60).fit(training_run.network, training_run.rows[:60])
     prior = np.bincount(every.labels, minlength=2) / 60
-    np.testing.assert_allclose(every(course.rows[60:]), np.broadcast_to(prior, (20, 2)))
+    np.testing.assert_allclose(every(training_run.rows[60:]), np.broadcast_to(prior, (20, 2)))
 
 
 @pytest.mark.parametrize("temperature", [None, 0.3])
-def test_conformity_is_the_vote_of_another_library(course: Course, temperature: float | None) -> None:
-    found = Conformity(LAYERS, 7, temperature=temperature).fit(course.network, course.rows[:60])
+def test_conformity_is_the_vote_of_another_library(training_run: TrainingRun, temperature: float | None) -> None:
+    found = Conformity(LAYERS, 7, temperature=temperature).fit(training_run.network, training_run.rows[:60])
     expected = []
     for layer in LAYERS:
-        stored, asked = (representations(course.network, rows, [layer])[layer].astype(float)
-                         for rows in (course.rows[:60], course.rows[60:]))  # fmt: skip
+        stored, asked = (representations(training_run.network, rows, [layer])[layer].astype(float)
+                         for rows in (training_run.rows[:60], training_run.rows[60:]))  # fmt: skip
         scaler, size = StandardScaler().fit(stored), np.sqrt(2 * stored.shape[1])
         weights = "uniform" if temperature is None else lambda apart, size=size: np.exp(-apart / size / temperature)
         other = KNeighborsClassifier(7, weights=weights, algorithm="brute")
         other.fit(scaler.transform(stored), found.labels)
         expected.append(other.predict_proba(scaler.transform(asked)))
-    np.testing.assert_allclose(found(course.rows[60:]), np.mean(expected, axis=0), rtol=1e-4)
+    np.testing.assert_allclose(found(training_run.rows[60:]), np.mean(expected, axis=0), rtol=1e-4)
     with pytest.raises(AssayError, match="above 0"):
-        Conformity(temperature=0.0).fit(course.network, course.rows)(course.rows[:2])
+        Conformity(temperature=0.0).fit(training_run.network, training_run.rows)(training_run.rows[:2])
 
 
-def test_no_example_is_its_own_neighbour(course: Course) -> None:
-    rows = [replace(course.rows[0], label=1), *(replace(row, label=0) for row in course.rows[1:30])]
-    found = Conformity(LAYERS, k=1).fit(course.network, rows).own()
+def test_no_example_is_its_own_neighbour(training_run: TrainingRun) -> None:
+    rows = [replace(training_run.rows[0], label=1), *(replace(row, label=0) for row in training_run.rows[1:30])]
+    found = Conformity(LAYERS, k=1).fit(training_run.network, rows).own()
     assert found[0, 1] == 0  # it would be 1 with itself
 
 
-def test_conformity_falls_with_every_neighbour_that_gets_another_label(course: Course, witnesses: Witnesses) -> None:
-    asked = course.rows[60:]
-    places = {name: each.nearest(representations(course.network, asked, [name])[name], 7).places[0]
+def test_conformity_falls_with_every_neighbour_that_gets_another_label(
+    training_run: TrainingRun, witnesses: LayerNeighbours
+) -> None:
+    asked = training_run.rows[60:]
+    indices = {name: each.nearest(representations(training_run.network, asked, [name])[name], 7).indices[0]
               for name, each in witnesses.vectors.items()}  # fmt: skip
     labels = np.zeros_like(witnesses.labels)
     before = replace(witnesses, labels=labels)(asked)[0, 0]
     assert before == 1
-    for place in dict.fromkeys(np.concatenate(list(places.values())).tolist()):
+    for index in dict.fromkeys(np.concatenate(list(indices.values())).tolist()):
         labels = labels.copy()
-        labels[place] = 1
+        labels[index] = 1
         after = replace(witnesses, labels=labels)(asked)[0, 0]
-        lost = sum(place in there for there in places.values()) / 14
+        lost = sum(index in there for there in indices.values()) / 14
         assert after == pytest.approx(before - lost) and lost > 0
         before = after
     assert before == pytest.approx(0)

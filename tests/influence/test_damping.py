@@ -13,10 +13,10 @@ from scipy.stats import spearmanr
 from assay.data.batches import tokenise
 from assay.data.corpora import corpus
 from assay.data.subsets import thinned
-from assay.influence.course import Course
 from assay.influence.damping import chosen_damping, damping_of_each, learnt_share, reach
 from assay.influence.setting import Setting
 from assay.influence.targets import margin
+from assay.influence.training_run import TrainingRun
 from assay.models.architecture import Architecture
 from assay.models.options import Training
 from assay.models.recipes import Recipe, train
@@ -36,9 +36,9 @@ def learnt(encoder: str, name: str, count: int, queries: int = 40, epochs: int =
         training=Training(epochs=epochs, patience=5, batch_size=16, learning_rate=rate),
     )
     model = train(texts, recipe)
-    course = Course.of(model, texts)
+    training_run = TrainingRun.of(model, texts)
     asked, _ = tokenise(whole.test[:queries], model.tokeniser, 100)
-    return Setting.of(model.network, course.rows, asked, course=course)
+    return Setting.of(model.network, training_run.rows, asked, training_run=training_run)
 
 
 @pytest.fixture(scope="module")
@@ -47,23 +47,23 @@ def small_one() -> Setting:
 
 
 def test_the_reach_follows_from_the_gradients_of_all_steps(small_one: Setting) -> None:
-    course = small_one.course
-    assert course is not None
+    training_run = small_one.training_run
+    assert training_run is not None
     seen: list[torch.Tensor] = []
 
     def watch(number: int, network: TextModel, optimiser: torch.optim.Optimizer) -> None:
         if number:
             seen.append(network.get_parameter("embedding.weight").grad.double().clone())  # type: ignore[union-attr]
 
-    course.learn(watch=watch)
+    training_run.learn(watch=watch)
     moments = [torch.zeros_like(seen[0])]
     for each in seen:
         moments.append(0.999 * moments[-1] + 0.001 * each**2)
     corrected = torch.stack(moments).amax(0) / (1 - 0.999 ** len(seen))
     expected = len(seen) * 1e-2 / (corrected.sqrt() + 1e-8)
     met = corrected > 0
-    assert len(seen) == course.steps and met.sum() > 100
-    found = reach(course)["embedding.weight"]
+    assert len(seen) == training_run.steps and met.sum() > 100
+    found = reach(training_run)["embedding.weight"]
     torch.testing.assert_close(found[met].double(), expected[met], rtol=1e-4, atol=0.0)
     assert bool(found.isfinite().all())
 
@@ -97,20 +97,20 @@ class Halves:
     """Trainings without half of the examples, and the rank correlation of what is predicted of them with them."""
 
     def __init__(self, setting: Setting, count: int) -> None:
-        assert setting.course is not None
+        assert setting.training_run is not None
         rng, rows = np.random.default_rng(1), len(setting.train)
         self.setting = setting
         self.removed = np.array([rng.permutation(rows) < rows // 2 for _ in range(count)], dtype=float)
-        self.margins = np.array([self._margins(setting.course.learn(1 - each)) for each in self.removed])
+        self.margins = np.array([self._margins(setting.training_run.learn(1 - each)) for each in self.removed])
         self.gradients, self.asked = small.learnt(setting).double(), small.asked(setting).double()
         self.rows = small.directions(setting).double()
 
     def _margins(self, network: TextModel) -> np.ndarray:
         found = np.zeros(len(self.setting.queries))
         with torch.no_grad():
-            for places, batch in self.setting.batches(self.setting.queries):
+            for indices, batch in self.setting.batches(self.setting.queries):
                 logits = network(network.embed(batch), batch).logits
-                found[places] = margin(logits, torch.from_numpy(self.setting.classes[places])).numpy()
+                found[indices] = margin(logits, torch.from_numpy(self.setting.classes[indices])).numpy()
         return found
 
     def score(self, damping: torch.Tensor | float) -> float:

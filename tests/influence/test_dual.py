@@ -13,15 +13,15 @@ from assay.data.batches import Tokenised, collate
 from assay.errors import AssayError
 from assay.influence.damping import chosen_damping, damping_of_each
 from assay.influence.dual import DualGaussNewton
-from assay.influence.kernels import Block, Read, add_products
-from assay.influence.lookups import Lookups, add_kernel
+from assay.influence.gradient_records import Rows
+from assay.influence.kernels import Block, ComputedGradients, add_products
 from assay.influence.metric import adam_metric
-from assay.influence.portions import grouped
+from assay.influence.parameter_slices import grouped
 from assay.influence.products import query_gradients, train_products
-from assay.influence.records import Rows
 from assay.influence.setting import Influence, Introspective, Method, Setting
+from assay.influence.table_gradients import TableGradients, add_kernel
 from tests import builders, pretrained
-from tests.influence import courses
+from tests.influence import training_runs
 from tests.influence.dense import Dense, rows, setting
 
 
@@ -104,8 +104,8 @@ def test_groups_hold_every_number_once_and_no_more_than_fits() -> None:
         assert held <= 200
     for name, shape in shapes.items():
         own = [each for group in groups for each in group if each.name == name]
-        places = (shape[-1] if name == "table" else shape[0]) if shape else 1
-        assert [place for each in own for place in range(each.start, each.stop)] == list(range(places))
+        indices = (shape[-1] if name == "table" else shape[0]) if shape else 1
+        assert [index for each in own for index in range(each.start, each.stop)] == list(range(indices))
 
 
 def test_products_with_the_queries_add_up_over_the_parameters() -> None:
@@ -115,7 +115,9 @@ def test_products_with_the_queries_add_up_over_the_parameters() -> None:
 
     def cross(names: list[str]) -> torch.Tensor:
         ((*group,),) = grouped({name: shapes[name] for name in names}, {}, 1, 10**9)
-        left, right = (each.block(group, ones) for each in (Read.queries(given), Read.train(given)))
+        left, right = (
+            each.block(group, ones) for each in (ComputedGradients.queries(given), ComputedGradients.train(given))
+        )
         out = torch.zeros(len(left.dense), len(right.dense), dtype=torch.float64)
         add_products(out, left, right)
         return out
@@ -145,7 +147,7 @@ def test_rows_of_a_table_that_few_and_that_many_texts_share_are_compared_without
         Rows(ids[part], torch.randn(len(ids[part]), 6, 3, generator=random).double(), torch.Size((200, 3)))
         for part in (slice(0, 60), slice(60, 90))
     ]
-    lookups = [Lookups.of(each, torch.arange(len(each.ids)), len(each.ids)) for each in both]
+    lookups = [TableGradients.of(each, torch.arange(len(each.ids)), len(each.ids)) for each in both]
     for left, right in ((0, 0), (0, 1), (1, 0)):
         out = torch.zeros(len(both[left].ids), len(both[right].ids), dtype=torch.float64)
         add_kernel(out, lookups[left], lookups[right])
@@ -176,7 +178,7 @@ def test_the_metric_of_adam_is_that_of_dense_matrices() -> None:
 
 @pytest.mark.slow
 def test_after_a_known_training_each_number_is_damped_by_itself() -> None:
-    given = courses.setting(*courses.course("average"))
+    given = training_runs.setting(*training_runs.training_run("average"))
     dense = Dense(given)
     metric = torch.cat([each.flatten() for each in damping_of_each(given).values()])
     found = dual(metric="adam")(given)
@@ -194,7 +196,7 @@ def test_the_same_example_twice_gets_the_same_score_and_order_does_not_matter() 
     scores = dual(1e-2)(twice).scores
     np.testing.assert_allclose(scores[:, 4], scores[:, -1], rtol=1e-9)
     order = np.random.default_rng(0).permutation(len(train))
-    mixed = replace(twice, train=[train[place] for place in order], weights=twice.weights[order])
+    mixed = replace(twice, train=[train[index] for index in order], weights=twice.weights[order])
     np.testing.assert_allclose(dual(1e-2)(mixed).scores, scores[:, order], **EXACT)
 
 
@@ -211,16 +213,16 @@ def test_a_transformer_of_the_library_is_covered_whole() -> None:
     batch = pretrained.batch()
     train = [
         Tokenised(
-            place,
+            index,
             ids[mask],
             torch.zeros(int(mask.sum()), 2, dtype=torch.int32),
             ids[mask] * 0,
-            place % 2,
-            pieces=own[mask],
+            index % 2,
+            subwords=own[mask],
         )
-        for place, (ids, mask, own) in enumerate(zip(batch.ids, batch.mask, batch.pieces, strict=True))
+        for index, (ids, mask, own) in enumerate(zip(batch.ids, batch.mask, batch.subwords, strict=True))
     ]
-    assert collate(train).pieces is not None
+    assert collate(train).subwords is not None
     given = Setting.of(network, train, train[:2])
     vectors = {name: each.flatten(1) for name, each in query_gradients(given).items()}
     asked = torch.cat(list(vectors.values()), 1)

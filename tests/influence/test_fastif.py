@@ -25,9 +25,9 @@ EXACT = ThroughSolver(InfluenceFunctions("explicit", damping=0.1))
 
 @pytest.fixture(scope="module")
 def setting() -> Setting:
-    course = signs.course(signs.rows(120), 3)
-    network = course.learn().double()
-    return replace(Setting.of(network, course.rows, signs.rows(6, 1)), weights=np.linspace(0.5, 1.5, 120))
+    training_run = signs.training_run(signs.rows(120), 3)
+    network = training_run.learn().double()
+    return replace(Setting.of(network, training_run.rows, signs.rows(6, 1)), weights=np.linspace(0.5, 1.5, 120))
 
 
 def whole(setting: Setting) -> np.ndarray:
@@ -36,14 +36,14 @@ def whole(setting: Setting) -> np.ndarray:
     size = sum(each.numel() for each in setting.parameters.values())
     matrix = 0.1 * torch.eye(size, dtype=torch.float64)
     losses = torch.zeros(count, size, dtype=torch.float64)
-    for places, batch in setting.batches(setting.train):
+    for indices, batch in setting.batches(setting.train):
         reading = reader.read(batch)
-        shares = torch.from_numpy(setting.weights[places]) / count
-        losses[places] = reading.gradients(setting.learnt(batch, reading)).flat()
+        shares = torch.from_numpy(setting.weights[indices]) / count
+        losses[indices] = reading.gradients(setting.train_logit_gradients(batch, reading)).flat()
         for own in range(2):
-            slopes = torch.zeros_like(reading.logits)
-            slopes[:, own] = 1
-            other = reading.gradients(slopes).flat()
+            gradients = torch.zeros_like(reading.logits)
+            gradients[:, own] = 1
+            other = reading.gradients(gradients).flat()
             p = reading.logits.detach().softmax(-1)
             matrix += other.T @ (other * (shares * p[:, own])[:, None])
         mean = reading.gradients(reading.logits.detach().softmax(-1)).flat()
@@ -65,7 +65,7 @@ def test_candidates_have_the_scores_of_the_full_answer_and_others_none(setting: 
     stored, asked = (
         representations(setting.network, rows, ["states"])["states"] for rows in (setting.train, setting.queries)
     )
-    assert np.array_equal(near, Vectors(stored, "euclidean").nearest(asked, 24).places)
+    assert np.array_equal(near, Vectors(stored, "euclidean").nearest(asked, 24).indices)
     largest = np.argsort(-np.abs(expected), axis=1)[:, :10]
     there = [len(set(one) & set(other)) / 10 for one, other in zip(largest, near, strict=True)]
     assert found.notes["recall"] == pytest.approx(np.mean(there)) and found.notes["speed-up"] > 0

@@ -12,11 +12,11 @@ from assay.data.batches import Tokenised, tokenise
 from assay.data.examples import Example
 from assay.errors import AssayError
 from assay.influence.adversarial import Swapping, put, salient, swapped
-from assay.influence.course import Course
 from assay.influence.fixing import WAYS, Fixing, corrected, errors, relabelled, right
 from assay.influence.functions import InfluenceFunctions
 from assay.influence.products import Vectors, query_gradients, train_products
 from assay.influence.setting import Influence, Setting
+from assay.influence.training_run import TrainingRun
 from assay.models.predictions import predict
 from assay.models.textmodel import TextModel
 from tests import pretrained
@@ -31,35 +31,39 @@ def having(rows: list[Tokenised]) -> np.ndarray:
 
 
 @pytest.fixture(scope="module")
-def poisoned() -> tuple[TextModel, Course]:
+def poisoned() -> tuple[TextModel, TrainingRun]:
     """A network that learnt from wrong labels wherever one word stands."""
     made = signs.rows(200)
     rows = [replace(row, label=1) if odd else row for row, odd in zip(made, having(made), strict=True)]
-    course = signs.course(rows, 30)
-    return course.learn(), course
+    training_run = signs.training_run(rows, 30)
+    return training_run.learn(), training_run
 
 
-def test_the_examples_behind_an_error_are_those_that_were_made_to_cause_it(poisoned: tuple[TextModel, Course]) -> None:
-    network, course = poisoned
+def test_the_examples_behind_an_error_are_those_that_were_made_to_cause_it(
+    poisoned: tuple[TextModel, TrainingRun],
+) -> None:
+    network, training_run = poisoned
     dev = signs.rows(150, 1)
-    found = errors(EXACT, network, course, dev)
+    found = errors(EXACT, network, training_run, dev)
     assert len(found) == (~right(network, dev)).sum() > 4
     odd = [error for error in found if having([error.row])[0]]
     assert len(odd) > 4
     for error in odd:
         assert error.predicted == 1 and (np.diff(error.changes) >= 0).all() and (error.changes < 0).all()
-    assert np.mean([having([course.rows[place] for place in error.places]).mean() for error in odd]) > 0.8
-    assert errors(EXACT, network, course, [row for row in dev if right(network, [row])[0]][:5]) == []
+    assert np.mean([having([training_run.rows[index] for index in error.indices]).mean() for error in odd]) > 0.8
+    assert errors(EXACT, network, training_run, [row for row in dev if right(network, [row])[0]][:5]) == []
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("way", [pytest.param(way, marks=() if way == "remove" else pytest.mark.slow) for way in WAYS])
-def test_training_again_without_harmful_examples_mends_the_errors(poisoned: tuple[TextModel, Course], way: str) -> None:
-    network, course = poisoned
-    bad = having(list(course.rows))
+def test_training_again_without_harmful_examples_mends_the_errors(
+    poisoned: tuple[TextModel, TrainingRun], way: str
+) -> None:
+    network, training_run = poisoned
+    bad = having(list(training_run.rows))
     fixing = Fixing(EXACT, int(bad.sum()), way)
-    repair = fixing(network, course, signs.rows(150, 1), test := signs.rows(300, 2))
-    assert bad[repair.places].mean() > 0.7
+    repair = fixing(network, training_run, signs.rows(150, 1), test := signs.rows(300, 2))
+    assert bad[repair.indices].mean() > 0.7
     assert repair.gained[1] > 0 and repair.after[0] - repair.before[0] == pytest.approx(repair.gained[0])
     odd = having(test)
     assert right(repair.network, test)[odd].mean() > right(network, test)[odd].mean() + 0.3
@@ -67,10 +71,10 @@ def test_training_again_without_harmful_examples_mends_the_errors(poisoned: tupl
 
 
 def test_what_is_removed_or_relabelled_is_what_was_named() -> None:
-    course = signs.course(signs.rows(60), 1)
-    network = course.learn()
-    rows = relabelled(network, course.rows, np.array([3, 7]))
-    assert [place for place, row in enumerate(rows) if row.label != course.rows[place].label] == [3, 7]
+    training_run = signs.training_run(signs.rows(60), 1)
+    network = training_run.learn()
+    rows = relabelled(network, training_run.rows, np.array([3, 7]))
+    assert [index for index, row in enumerate(rows) if row.label != training_run.rows[index].label] == [3, 7]
 
     @dataclass(frozen=True)
     class Given:
@@ -84,24 +88,24 @@ def test_what_is_removed_or_relabelled_is_what_was_named() -> None:
             scores[:, [5, 9]] = [-1, -2]
             return Influence(scores)
 
-    places = Fixing(Given()).harmful(network, course, signs.rows(150, 1))
-    assert places.tolist() == [9, 5]  # the others do no harm
-    shares = np.ones(len(course.rows))
+    indices = Fixing(Given()).harmful(network, training_run, signs.rows(150, 1))
+    assert indices.tolist() == [9, 5]  # the others do no harm
+    shares = np.ones(len(training_run.rows))
     shares[[5, 9]] = 0
-    mended = Fixing(Given())(network, course, signs.rows(150, 1), signs.rows(20, 2)).network
-    for name, each in course.learn(shares).state_dict().items():
+    mended = Fixing(Given())(network, training_run, signs.rows(150, 1), signs.rows(20, 2)).network
+    for name, each in training_run.learn(shares).state_dict().items():
         assert torch.equal(mended.state_dict()[name], each)
     with pytest.raises(AssayError, match="way to fix"):
         Fixing(Given(), way="burn")
 
 
-def test_steps_on_helpful_examples_lower_the_loss(poisoned: tuple[TextModel, Course]) -> None:
-    network, course = poisoned
+def test_steps_on_helpful_examples_lower_the_loss(poisoned: tuple[TextModel, TrainingRun]) -> None:
+    network, training_run = poisoned
     before = {name: each.clone() for name, each in network.state_dict().items()}
     wrong = next(row for row in signs.rows(150, 1) if having([row])[0] and not right(network, [row])[0])
-    setting = Setting.of(network, course.rows, [wrong], "loss", course=course)
+    setting = Setting.of(network, training_run.rows, [wrong], "loss", training_run=training_run)
     helpful = np.argsort(-EXACT(setting).scores[0])[:10]
-    mended = corrected(network, [course.rows[place] for place in helpful], steps=3, rate=0.05)
+    mended = corrected(network, [training_run.rows[index] for index in helpful], steps=3, rate=0.05)
     assert predict(mended, [wrong])[0, wrong.label] > predict(network, [wrong])[0, wrong.label]
     assert all(torch.equal(each, before[name]) for name, each in network.state_dict().items())
 
@@ -112,16 +116,16 @@ def plain(setting: Setting, vectors: Vectors) -> Vectors:
 
 
 def test_a_word_that_another_class_was_learnt_by_flips_texts() -> None:
-    course = signs.course(signs.rows(160), 20)
-    network = course.learn()
+    training_run = signs.training_run(signs.rows(160), 20)
+    network = training_run.learn()
     queries = [row for row in signs.rows(60, 3) if right(network, [row])[0]][:25]
-    setting = Setting.of(network, course.rows, queries, course=course)
+    setting = Setting.of(network, training_run.rows, queries, training_run=training_run)
     found = Swapping(plain, tries=3)(setting)
     scores = train_products(setting, query_gradients(setting)) * setting.weights / 160
-    labels = np.array([row.label for row in course.rows])
+    labels = np.array([row.label for row in training_run.rows])
     for number, (row, swap) in enumerate(zip(queries, found, strict=True)):
-        taken = course.rows[swap.example]
-        assert taken.label != setting.classes[number] and int(swap.row.ids[swap.place]) == int(taken.ids[swap.token])
+        taken = training_run.rows[swap.example]
+        assert taken.label != setting.classes[number] and int(swap.row.ids[swap.position]) == int(taken.ids[swap.token])
         assert (swap.row.ids != row.ids).sum() <= 1
         best = np.where(labels != setting.classes[number], scores[number], -np.inf)
         assert scores[number, swap.example] >= np.sort(best)[-3]
@@ -130,7 +134,7 @@ def test_a_word_that_another_class_was_learnt_by_flips_texts() -> None:
         assert swap.after == pytest.approx(after[setting.classes[number]], rel=1e-3)
     random = np.random.default_rng(0)
     examples = random.integers(160, size=(25, 3))
-    tokens = np.array([[random.integers(len(course.rows[each].ids)) for each in row] for row in examples])
+    tokens = np.array([[random.integers(len(training_run.rows[each].ids)) for each in row] for row in examples])
     chance = swapped(setting, salient(setting), examples, tokens)
     assert np.mean([swap.flipped for swap in found]) > np.mean([swap.flipped for swap in chance]) + 0.2
 
@@ -139,8 +143,8 @@ def test_words_in_pieces_are_put_whole() -> None:
     tokeniser = pretrained.tokeniser()
     texts = [Example("a good film", 1), Example("this unwatchable film", 0)]
     (one, other), _ = tokenise(texts, tokeniser, 60)
-    assert one.pieces is not None and other.pieces is not None
+    assert one.subwords is not None and other.subwords is not None
     changed = put(one, 1, other, 1)
-    assert changed.pieces is not None and changed.pieces[1].tolist() == other.pieces[1].tolist()
-    assert changed.pieces[[0, 2], 0].tolist() == one.pieces[[0, 2], 0].tolist()
-    assert one.pieces.shape[1] < changed.pieces.shape[1] and int(changed.ids[1]) == int(other.ids[1])
+    assert changed.subwords is not None and changed.subwords[1].tolist() == other.subwords[1].tolist()
+    assert changed.subwords[[0, 2], 0].tolist() == one.subwords[[0, 2], 0].tolist()
+    assert one.subwords.shape[1] < changed.subwords.shape[1] and int(changed.ids[1]) == int(other.ids[1])

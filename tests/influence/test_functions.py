@@ -45,12 +45,12 @@ def test_leverage_leaves_the_example_out_of_the_curvature(classes: int) -> None:
     setting = small.setting(builders.model(encoder="average", classes=classes), count=8)
     rows = small.directions(setting).view(8, classes, -1)
     matrix = small.fisher(setting) + 0.1 * torch.eye(rows.shape[-1], dtype=torch.float64)
-    asked, slopes = small.asked(setting), small.learnt(setting)
+    asked, gradients = small.asked(setting), small.learnt(setting)
     expected = np.zeros((len(asked), 8))
     own = np.zeros(8)
-    for place, slope in enumerate(slopes):
-        change = torch.linalg.solve(matrix - rows[place].T @ rows[place], slope) * setting.weights[place] / 8
-        expected[:, place], own[place] = (asked @ change).numpy(), float(slope @ change)
+    for index, gradient in enumerate(gradients):
+        change = torch.linalg.solve(matrix - rows[index].T @ rows[index], gradient) * setting.weights[index] / 8
+        expected[:, index], own[index] = (asked @ change).numpy(), float(gradient @ change)
     method = replace(EXPLICIT, leverage=True)
     np.testing.assert_allclose(method(setting).scores, expected, rtol=1e-6, atol=1e-8)
     np.testing.assert_allclose(method.own(setting), own, rtol=1e-6, atol=1e-8)
@@ -75,7 +75,7 @@ def test_the_order_and_the_batches_of_examples_change_nothing(monkeypatch: pytes
     setting = small.setting(builders.model(encoder="lstm", hidden=2), count=8)
     expected = EXPLICIT(setting).scores
     order = np.random.default_rng(0).permutation(8)
-    turned = replace(setting, train=[setting.train[place] for place in order], weights=setting.weights[order])
+    turned = replace(setting, train=[setting.train[index] for index in order], weights=setting.weights[order])
     np.testing.assert_allclose(EXPLICIT(turned).scores, expected[:, order], rtol=1e-9, atol=1e-13)
     monkeypatch.setattr("assay.influence.setting.READ_AT_ONCE", {"cpu": 7})  # no text is padded to the longest
     fresh = replace(setting)

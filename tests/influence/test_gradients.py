@@ -1,4 +1,4 @@
-"""The gradient of each example: one way back for all, against one for each."""
+"""The gradient of each example: one backward pass for all, against one for each."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from assay.influence.gradients import Reader
-from assay.influence.plainly import Plainly
+from assay.influence.unfused_ops import UnfusedOps
 from assay.models.textmodel import TextModel
 from assay.types import Batch
 from tests import builders, pretrained
@@ -15,9 +15,9 @@ from tests import builders, pretrained
 BY_NOTES = tuple(name for name in pretrained.ARCHITECTURES if name not in pretrained.CLOSED)
 
 
-def each(network: TextModel, batch: Batch, slopes: Tensor) -> Tensor:
-    """The gradients of all examples, a way back for each."""
-    asked = (network(network.embed(batch), batch).logits * slopes).sum(-1)
+def each(network: TextModel, batch: Batch, weights: Tensor) -> Tensor:
+    """The gradients of all examples, a backward pass for each."""
+    asked = (network(network.embed(batch), batch).logits * weights).sum(-1)
     parameters = [parameter for parameter in network.parameters() if parameter.requires_grad]
     rows = []
     for value in asked:
@@ -28,13 +28,13 @@ def each(network: TextModel, batch: Batch, slopes: Tensor) -> Tensor:
 
 
 def agree(network: TextModel, batch: Batch) -> set[str]:
-    """Compares both; what needed a way back for each example is returned."""
+    """Compares both; what needed a backward pass for each example is returned."""
     torch.manual_seed(0)
     reader = Reader(network.eval())
     reading = reader.read(batch)
-    slopes = torch.randn_like(reading.logits)
-    torch.testing.assert_close(reading.gradients(slopes).flat(), each(network, batch, slopes), rtol=1e-9, atol=1e-11)
-    return reading.alone
+    weights = torch.randn_like(reading.logits)
+    torch.testing.assert_close(reading.gradients(weights).flat(), each(network, batch, weights), rtol=1e-9, atol=1e-11)
+    return reading.unbatched
 
 
 @pytest.mark.parametrize("name", builders.KINDS)
@@ -59,7 +59,7 @@ def test_half_precision_is_no_reason_to_read_example_by_example(architecture: st
     reader = Reader(pretrained.pretrained(architecture, dtype=torch.float32))
     with torch.autocast("cpu", torch.bfloat16):
         reader.read(pretrained.batch())
-    assert not reader.alone
+    assert not reader.unbatched
 
 
 def test_the_pooled_head_gives_the_gradient_of_each_example() -> None:
@@ -82,14 +82,14 @@ def test_plain_operations_answer_as_the_fused_ones_and_can_be_differentiated_twi
     network, batch = builders.model(encoder=encoder), builders.batch()
     x = network.embed(batch).detach().requires_grad_()
     expected = network(x, batch).logits
-    with Plainly():
+    with UnfusedOps():
         found = network(x, batch).logits
     torch.testing.assert_close(found, expected)
     x = x.detach()[:2, :4].requires_grad_()
     batch = batch[:2].narrowed(4)
 
     def answer(given: Tensor) -> Tensor:
-        with Plainly():
+        with UnfusedOps():
             logits: Tensor = network(given, batch).logits
         return logits
 

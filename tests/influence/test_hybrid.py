@@ -118,18 +118,18 @@ class Fitted:
     def refit(self, weights: Tensor, start: Tensor) -> Tensor:
         """The minima near `start` under each row of weights, by steps of Newton's method that go down."""
         value = torch.func.vmap(self.objective)
-        slopes = torch.func.vmap(torch.func.grad(self.objective))
+        gradients = torch.func.vmap(torch.func.grad(self.objective))
         curvatures = torch.func.vmap(torch.func.hessian(self.objective), chunk_size=6)
         flat = start.repeat(len(weights), 1)
         left = torch.arange(len(weights))
         for _ in range(100):
-            slope = slopes(flat[left], weights[left])
-            far = slope.norm(dim=-1) > 1e-11
-            left, slope = left[far], slope[far]
+            gradient = gradients(flat[left], weights[left])
+            far = gradient.norm(dim=-1) > 1e-11
+            left, gradient = left[far], gradient[far]
             if not len(left):
                 return flat
             own = weights[left]
-            step = solved(curvatures(flat[left], own), slope)
+            step = solved(curvatures(flat[left], own), gradient)
             before = value(flat[left], own) + 1e-15
             while (up := value(flat[left] - step, own) > before).any():
                 step = torch.where(up[:, None], step / 2, step)
@@ -169,18 +169,18 @@ def inverse(given: Setting, vectors: Vectors) -> Vectors:
     return {name: part.reshape(-1, *shape) for (name, shape), part in zip(model.names.items(), parts, strict=True)}
 
 
-def test_it_is_the_slope_of_retraining_with_another_weight() -> None:
+def test_it_is_the_gradient_of_retraining_with_another_weight() -> None:
     model, given = fitted(), setting()
     scores = Hybrid(inverse).scores(given, Hybrid(inverse).solved(given, [PAIR]))[0]
     rows, steps = (3, 11, 40), (0.2, 0.1, 1e-3)
     weights = torch.ones(3, 3, 2, TEXTS).double()
-    for place, row in enumerate(rows):
+    for index, row in enumerate(rows):
         for number, step in enumerate(steps):
-            weights[place, number, :, row] += torch.tensor([step, -step])
+            weights[index, number, :, row] += torch.tensor([step, -step])
     after = [model.salience(each, PAIR) for each in model.refit(weights.flatten(0, 2), model.minimum)]
     above, below = np.array(after).reshape(3, 3, 2).transpose(2, 0, 1)
-    slopes = (above - below) / (2 * np.array(steps))
-    errors = np.abs(slopes + scores[list(rows), None]) / np.abs(slopes)
+    gradients = (above - below) / (2 * np.array(steps))
+    errors = np.abs(gradients + scores[list(rows), None]) / np.abs(gradients)
     assert errors[:, 2].max() < 1e-6
     np.testing.assert_allclose(errors[:, 0] / errors[:, 1], 4, rtol=0.2)  # it falls with the square of the step
 
@@ -253,12 +253,12 @@ def test_a_token_of_a_training_text_counts_for_what_the_text_has_with_it_and_not
         return float(torch.autograd.grad(loss, start)[0] @ solution) / TEXTS
 
     for token in answer.tokens:
-        (solution,) = flattened(exact.solved(given, [(1, token.place)]))
-        assert len(token.behind) == 3
-        for each in token.behind:
+        (solution,) = flattened(exact.solved(given, [(1, token.position)]))
+        assert len(token.evidence) == 3
+        for each in token.evidence:
             row = given.train[each.row]
             whole = influence(row, solution)
-            rest = [influence(without(row, place), solution) for place in range(len(row.ids))]
+            rest = [influence(without(row, index), solution) for index in range(len(row.ids))]
             assert each.score == pytest.approx(whole, rel=1e-9)
             np.testing.assert_allclose(each.tokens, whole - np.array(rest), rtol=1e-7, atol=1e-12)
     assert answer.tokens[0].salience >= answer.tokens[1].salience
@@ -269,28 +269,28 @@ def test_examples_come_in_the_order_of_what_they_did() -> None:
     exact = Hybrid(inverse)
     answer = exact.explain(given, 2, tokens=[1], top=TEXTS)
     scores = exact.scores(given, exact.solved(given, [(2, 1)]))[0]
-    assert [each.row for each in answer.tokens[0].behind] == [row for row in np.argsort(scores) if scores[row] < 0]
+    assert [each.row for each in answer.tokens[0].evidence] == [row for row in np.argsort(scores) if scores[row] < 0]
 
 
 def test_the_first_order_of_a_token_is_a_derivative() -> None:
-    given, places = setting(), [4, 7]
+    given, indices = setting(), [4, 7]
     vectors = salience_gradients(given, [(0, 0), (2, 1)])
-    found = gradient(given, vectors, places)
+    found = gradient(given, vectors, indices)
     network, step = given.network, 1e-5
-    for scores, place in zip(found, places, strict=True):
-        batch = collate([given.train[place]], CLASSES)
+    for scores, index in zip(found, indices, strict=True):
+        batch = collate([given.train[index]], CLASSES)
 
         def along(sign: int, token: int, batch: Batch = batch) -> Tensor:
             x = network.embed(batch)
             move = torch.zeros_like(x)
             move[0, token] = x[0, token].detach() * sign * step
             loss = targets.loss(network(x + move, batch).logits, batch.labels).sum()
-            slopes = torch.autograd.grad(loss, list(network.parameters()))
-            return flattened(vectors) @ torch.cat([each.flatten() for each in slopes])
+            gradients = torch.autograd.grad(loss, list(network.parameters()))
+            return flattened(vectors) @ torch.cat([each.flatten() for each in gradients])
 
-        for token in range(len(given.train[place].ids)):
-            slope = (along(1, token) - along(-1, token)) / (2 * step) / TEXTS
-            np.testing.assert_allclose(scores[:, token], slope, rtol=1e-6, atol=1e-10)
+        for token in range(len(given.train[index].ids)):
+            expected = (along(1, token) - along(-1, token)) / (2 * step) / TEXTS
+            np.testing.assert_allclose(scores[:, token], expected, rtol=1e-6, atol=1e-10)
 
 
 NETWORKS: dict[str, Callable[[], tuple[TextModel, list[Tokenised]]]] = {
@@ -302,8 +302,8 @@ NETWORKS: dict[str, Callable[[], tuple[TextModel, list[Tokenised]]]] = {
 
 def rows_of(batch: Batch) -> list[Tokenised]:
     return [
-        Tokenised(place, ids[:length], torch.zeros(int(length), 2).int(), torch.zeros_like(ids[:length]), 0)
-        for place, (ids, length) in enumerate(zip(batch.ids, batch.lengths, strict=True))
+        Tokenised(index, ids[:length], torch.zeros(int(length), 2).int(), torch.zeros_like(ids[:length]), 0)
+        for index, (ids, length) in enumerate(zip(batch.ids, batch.lengths, strict=True))
     ]
 
 
@@ -324,7 +324,7 @@ def test_gradients_of_salience_are_those_of_finite_differences(name: str, kind: 
     sides = []
     for sign in (1, -1):
         nn.utils.vector_to_parameters(start + sign * step * direction, network.parameters())
-        sides.append(np.array([saliences(given, kind)[query][place] for query, place in pairs]))
+        sides.append(np.array([saliences(given, kind)[query][index] for query, index in pairs]))
     expected = (sides[0] - sides[1]) / (2 * step)
     np.testing.assert_allclose((found @ direction).numpy(), expected, rtol=1e-5, atol=1e-9)
 
@@ -332,11 +332,11 @@ def test_gradients_of_salience_are_those_of_finite_differences(name: str, kind: 
 def test_integrated_gradients_add_up() -> None:
     network, rows = NETWORKS["lstm"]()
     given = Setting(network, rows, rows, np.array([1, 2]))
-    for place, found in enumerate(saliences(given, "integrated_gradient")):
-        batch = collate([rows[place]], 3)
+    for index, found in enumerate(saliences(given, "integrated_gradient")):
+        batch = collate([rows[index]], 3)
         x = network.embed(batch).detach()
         ends = network(torch.cat([x, 0 * x]), batch[torch.tensor([0, 0])]).logits.detach()
-        odds = targets.margin(ends, torch.tensor([place + 1] * 2))
+        odds = targets.margin(ends, torch.tensor([index + 1] * 2))
         assert found.sum() == pytest.approx(float(odds[0] - odds[1]), rel=1e-3)
 
 
@@ -369,5 +369,5 @@ def test_what_is_not_known_is_told() -> None:
         Hybrid(inverse, salience="attention")
     with pytest.raises(AssayError, match="perturbation"):
         Hybrid(inverse, perturbation="none")
-    with pytest.raises(AssayError, match="places"):
+    with pytest.raises(AssayError, match="positions"):
         Hybrid(inverse).explain(setting(), 0, tokens=[99])

@@ -53,12 +53,12 @@ def texts() -> tuple[list[Tokenised], np.ndarray, np.ndarray]:
     frequency = 1 / np.arange(1, WORDS + 1) ** 0.7
     meaning = 8 * rng.standard_normal(WORDS)
     rows, shares, labels = [], [], []
-    for place in range(TEXTS + QUERIES):
+    for index in range(TEXTS + QUERIES):
         ids = rng.choice(WORDS, rng.integers(5, 25), p=frequency / frequency.sum())
         shares.append(np.bincount(ids, minlength=WORDS) / len(ids))
         labels.append(int(rng.random() < 1 / (1 + np.exp(-shares[-1] @ meaning))))
         empty = torch.zeros(len(ids), dtype=torch.long)
-        rows.append(Tokenised(place, torch.from_numpy(ids), empty.int()[:, None].expand(-1, 2), empty, labels[-1]))
+        rows.append(Tokenised(index, torch.from_numpy(ids), empty.int()[:, None].expand(-1, 2), empty, labels[-1]))
     return rows, np.array(shares, dtype=float), np.array(labels, dtype=float)
 
 
@@ -68,11 +68,11 @@ def trained(weights: np.ndarray, decay: float, start: np.ndarray | None = None) 
     found = np.zeros(WORDS) if start is None else start
     for _ in range(50):
         chance = 1 / (1 + np.exp(-shares @ found))
-        slope = shares.T @ (weights * (chance - labels)) / TEXTS + decay * found
-        if np.linalg.norm(slope) < 1e-13:
+        gradient = shares.T @ (weights * (chance - labels)) / TEXTS + decay * found
+        if np.linalg.norm(gradient) < 1e-13:
             break
         bend = (shares.T * (weights * chance * (1 - chance) / TEXTS)) @ shares + decay * np.eye(WORDS)
-        found = found - np.linalg.solve(bend, slope)
+        found = found - np.linalg.solve(bend, gradient)
     return found
 
 
@@ -93,23 +93,23 @@ def setting(decay: float, **options: str) -> Setting:
 def test_scores_are_derivatives_of_training(decay: float) -> None:
     scores = InfluenceFunctions("explicit", damping=0.0)(setting(decay)).scores
     asked = texts()[1][TEXTS:]
-    for place in (3, 77, 410):
+    for index in (3, 77, 410):
         margins = []
         for change in (1e-3, -1e-3):
             weights = np.ones(TEXTS)
-            weights[place] += change
+            weights[index] += change
             margins.append(asked @ trained(weights, decay, best(decay)))
         expected = -(margins[0] - margins[1]) / 2e-3  # towards a weight of 0
-        assert np.abs(scores[:, place] - expected).max() <= 5e-4 * np.abs(expected).max()
+        assert np.abs(scores[:, index] - expected).max() <= 5e-4 * np.abs(expected).max()
 
 
-def left_out(decay: float, places: np.ndarray) -> np.ndarray:
+def left_out(decay: float, indices: np.ndarray) -> np.ndarray:
     """The change of each query's margin without each of the examples."""
     asked, before = texts()[1][TEXTS:], best(decay)
     found = []
-    for place in places:
+    for index in indices:
         weights = np.ones(TEXTS)
-        weights[place] = 0
+        weights[index] = 0
         found.append(asked @ (trained(weights, decay, before) - before))
     return np.array(found).T
 
@@ -120,10 +120,10 @@ def left_out(decay: float, places: np.ndarray) -> np.ndarray:
 def test_scores_predict_training_without_an_example(
     decay: float, agreement: float, plain: float, corrected: float
 ) -> None:
-    places = np.arange(0, TEXTS, 25)
-    expected = left_out(decay, places)
-    scores = InfluenceFunctions("explicit", damping=0.0)(setting(decay)).scores[:, places]
-    with_leverage = InfluenceFunctions("explicit", damping=0.0, leverage=True)(setting(decay)).scores[:, places]
+    indices = np.arange(0, TEXTS, 25)
+    expected = left_out(decay, indices)
+    scores = InfluenceFunctions("explicit", damping=0.0)(setting(decay)).scores[:, indices]
+    with_leverage = InfluenceFunctions("explicit", damping=0.0, leverage=True)(setting(decay)).scores[:, indices]
     assert np.corrcoef(scores.ravel(), expected.ravel())[0, 1] >= agreement
     errors = [np.linalg.norm(each - expected) / np.linalg.norm(expected) for each in (scores, with_leverage)]
     assert errors[0] <= plain

@@ -9,41 +9,41 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from assay.errors import AssayError
-from assay.influence.course import Course
 from assay.influence.mislabelled import SIGNALS, flipped, graded, margin, plain_loss, ranked
 from assay.influence.neighbours import Neighbours
 from assay.influence.setting import Introspective, Setting
+from assay.influence.training_run import TrainingRun
 from assay.models.predictions import predict
 from tests.influence import signs
 
 
 @pytest.fixture(scope="module")
-def course() -> Course:
-    return signs.course(signs.rows(240))
+def training_run() -> TrainingRun:
+    return signs.training_run(signs.rows(240))
 
 
 @pytest.fixture(scope="module")
-def some(course: Course) -> Setting:
-    return Setting.of(course.learn(), course.rows[:20], course.rows[:1])
+def some(training_run: TrainingRun) -> Setting:
+    return Setting.of(training_run.learn(), training_run.rows[:20], training_run.rows[:1])
 
 
-def test_flipped_rows_have_another_label_and_nothing_else(course: Course) -> None:
-    rows, wrong = flipped(course.rows, 0.1, seed=3, classes=4)
+def test_flipped_rows_have_another_label_and_nothing_else(training_run: TrainingRun) -> None:
+    rows, wrong = flipped(training_run.rows, 0.1, seed=3, classes=4)
     assert wrong.sum() == round(0.1 * len(rows))
-    for row, other, planted in zip(course.rows, rows, wrong, strict=True):
+    for row, other, planted in zip(training_run.rows, rows, wrong, strict=True):
         assert (row.label != other.label) == planted and row.ids is other.ids and other.label in range(4)
-    again, same = flipped(course.rows, 0.1, seed=3, classes=4)
+    again, same = flipped(training_run.rows, 0.1, seed=3, classes=4)
     assert np.array_equal(wrong, same) and [row.label for row in rows] == [row.label for row in again]
     assert {row.label for row, planted in zip(rows, wrong, strict=True) if planted} == {0, 1, 2, 3}
-    assert not np.array_equal(wrong, flipped(course.rows, 0.1, seed=4)[1])
+    assert not np.array_equal(wrong, flipped(training_run.rows, 0.1, seed=4)[1])
     with pytest.raises(AssayError, match="from 0 to 1"):
-        flipped(course.rows, 1.5)
+        flipped(training_run.rows, 1.5)
 
 
-def test_every_signal_finds_planted_errors(course: Course) -> None:
-    rows, wrong = flipped(course.rows, 0.1, seed=0)
-    noisy = replace(course, rows=rows)
-    setting = Setting.of(noisy.learn(), rows, rows[:1], course=noisy)
+def test_every_signal_finds_planted_errors(training_run: TrainingRun) -> None:
+    rows, wrong = flipped(training_run.rows, 0.1, seed=0)
+    noisy = replace(training_run, rows=rows)
+    setting = Setting.of(noisy.learn(), rows, rows[:1], training_run=noisy)
     found = ranked(setting)
     assert set(found) == set(SIGNALS) and isinstance(Neighbours(), Introspective)
     for name, suspicion in found.items():
@@ -68,9 +68,9 @@ def test_the_grade_is_that_of_another_library_and_its_interval_holds_it(digits: 
     assert grade.auc_low < grade.auc < grade.auc_high
     assert grade.precision_low <= grade.precision <= grade.precision_high
     areas, precisions = [], []
-    places = np.flatnonzero(wrong), np.flatnonzero(~wrong)
+    indices = np.flatnonzero(wrong), np.flatnonzero(~wrong)
     for _ in range(150):
-        drawn = np.concatenate([random.choice(each, len(each)) for each in places])
+        drawn = np.concatenate([random.choice(each, len(each)) for each in indices])
         areas.append(roc_auc_score(wrong[drawn], suspicion[drawn]))
         precisions.append(wrong[drawn][np.argsort(-suspicion[drawn] - 1e-9 * drawn[::-1])[: grade.k]].mean())
     np.testing.assert_allclose([grade.auc_low, grade.auc_high], np.quantile(areas, [0.025, 0.975]), atol=0.03)

@@ -28,7 +28,7 @@ RANDOM = np.random.default_rng(0)
 @pytest.fixture(scope="module")
 def setting() -> Setting:
     rows = signs.rows(75)
-    return Setting.of(signs.course(rows, 2, encoder="lstm").learn(), rows[:60], rows[60:], "probability")
+    return Setting.of(signs.training_run(rows, 2, encoder="lstm").learn(), rows[:60], rows[60:], "probability")
 
 
 @pytest.mark.parametrize("name", builders.KINDS)
@@ -40,7 +40,7 @@ def test_what_the_decoder_reads_gives_the_logits(name: str) -> None:
 
 
 READERS = ("bert", "roberta", "albert", "modernbert", "gpt2")
-"""Transformers whose classifiers differ: a pooler, two maps, one layer many times, a mean, the last place."""
+"""Transformers whose classifiers differ: a pooler, two maps, one layer many times, a mean, the last index."""
 
 
 @pytest.mark.parametrize(
@@ -70,8 +70,8 @@ def test_representations_are_kept_until_the_weights_or_the_texts_change(setting:
     found = representations(network, rows, names, tmp_path)
     kept = sorted(tmp_path.iterdir())
     assert len(kept) == len(names) and all(each.dtype == np.float32 for each in found.values())
-    for place in kept:
-        tensors.save({"vectors": torch.from_numpy(2 * load_file(place)["vectors"])}, place)
+    for path in kept:
+        tensors.save({"vectors": torch.from_numpy(2 * load_file(path)["vectors"])}, path)
     again = representations(network, rows, names, tmp_path)
     assert all(np.array_equal(again[name], 2 * found[name]) for name in names) and sorted(tmp_path.iterdir()) == kept
     representations(network, rows[::-1], ["states"], tmp_path)
@@ -105,9 +105,9 @@ def test_the_nearest_are_those_of_another_library(distance: str) -> None:
         else {"metric": "seuclidean", "metric_params": {"V": vectors.var(0)}}
     )
     other = NearestNeighbors(n_neighbors=15, algorithm="brute", **own).fit(vectors.astype(float))
-    expected, places = other.kneighbors(queries.astype(float))
+    expected, indices = other.kneighbors(queries.astype(float))
     size = 1 if distance == "cosine" else math.sqrt(2 * 12)
-    assert np.array_equal(found.places, places)
+    assert np.array_equal(found.indices, indices)
     np.testing.assert_allclose(found.distances, expected / size, rtol=1e-4, atol=1e-6)
 
 
@@ -123,17 +123,17 @@ def test_an_approximate_search_finds_nearly_all(distance: str) -> None:
     vectors = RANDOM.normal(size=(2000, 48)).astype(np.float32)
     exact, walked = (Vectors(vectors, distance, approximate).nearest(vectors[:300], 20, np.arange(300))
                      for approximate in (False, True))  # fmt: skip
-    same = [len(set(one) & set(other)) / 20 for one, other in zip(exact.places, walked.places, strict=True)]
+    same = [len(set(one) & set(other)) / 20 for one, other in zip(exact.indices, walked.indices, strict=True)]
     assert np.mean(same) >= 0.99
-    assert not (walked.places == np.arange(300)[:, None]).any()
+    assert not (walked.indices == np.arange(300)[:, None]).any()
 
 
 def test_a_vector_is_not_its_own_neighbour_where_it_does_not_count() -> None:
     vectors = np.repeat(RANDOM.normal(size=(5, 4)), 2, axis=0).astype(np.float32)  # each has a twin
     found = Vectors(vectors).nearest(vectors, 1, np.arange(10))
-    assert np.array_equal(found.places[:, 0], np.arange(10) ^ 1)
+    assert np.array_equal(found.indices[:, 0], np.arange(10) ^ 1)
     np.testing.assert_array_equal(found.distances, 0)
-    with pytest.raises(AssayError, match="from 1 to 9, not 10"):
+    with pytest.raises(AssayError, match="from 1 to 9, got 10"):
         Vectors(vectors).nearest(vectors, 10, np.arange(10))
 
 
@@ -154,7 +154,7 @@ def test_scores_are_what_a_vote_loses_when_an_example_is_removed(setting: Settin
         return shares[np.arange(len(asked)), setting.classes]
 
     every = np.arange(len(labels))
-    expected = np.stack([vote(every[every != place]) - vote(every) for place in every], 1)
+    expected = np.stack([vote(every[every != index]) - vote(every) for index in every], 1)
     np.testing.assert_allclose(found.scores, expected, atol=1e-12)
     assert np.any(found.scores) and method.unfit(setting) is None
     turned = method(Setting.of(setting.network, setting.train, setting.queries, "loss", setting.classes))
@@ -165,9 +165,9 @@ def test_own_is_the_share_of_other_labels_around(setting: Setting) -> None:
     own = Neighbours(k=5).own(setting)
     stored = representations(setting.network, setting.train)["decoder"]
     labels = np.array([row.label for row in setting.train])
-    _, places = NearestNeighbors(n_neighbors=6, algorithm="brute", metric="cosine").fit(stored).kneighbors(stored)
-    expected = [np.mean(labels[[one for one in row if one != place][:5]] != labels[place])
-                for place, row in enumerate(places)]  # fmt: skip
+    _, indices = NearestNeighbors(n_neighbors=6, algorithm="brute", metric="cosine").fit(stored).kneighbors(stored)
+    expected = [np.mean(labels[[one for one in row if one != index][:5]] != labels[index])
+                for index, row in enumerate(indices)]  # fmt: skip
     np.testing.assert_allclose(own, expected)
 
 
@@ -176,23 +176,23 @@ def test_shapley_values_are_means_over_all_orders(k: int) -> None:
     agree = np.random.default_rng(k).random((3, 7)) < 0.5
 
     def worth(row: np.ndarray, chosen: tuple[int, ...]) -> float:
-        return float(row[sorted(chosen)[:k]].sum() / k)  # places stand in the order of distance
+        return float(row[sorted(chosen)[:k]].sum() / k)  # indices stand in the order of distance
 
     for row, found in zip(agree, shapley(agree, k), strict=True):
         expected = np.zeros(7)
-        for place, size in itertools.product(range(7), range(7)):
-            others = [each for each in range(7) if each != place]
+        for index, size in itertools.product(range(7), range(7)):
+            others = [each for each in range(7) if each != index]
             for chosen in itertools.combinations(others, size):
-                gain = worth(row, (*chosen, place)) - worth(row, chosen)
-                expected[place] += gain / (7 * math.comb(6, size))
+                gain = worth(row, (*chosen, index)) - worth(row, chosen)
+                expected[index] += gain / (7 * math.comb(6, size))
         np.testing.assert_allclose(found, expected, atol=1e-12)
 
 
 def test_shapley_values_sum_to_the_share_of_votes(setting: Setting) -> None:
     method = NeighbourShapley(k=5)
     stored = Vectors(representations(setting.network, setting.train)["decoder"])
-    places = stored.nearest(representations(setting.network, setting.queries)["decoder"], 5).places
-    shares = (np.array([row.label for row in setting.train])[places] == setting.classes[:, None]).mean(1)
+    indices = stored.nearest(representations(setting.network, setting.queries)["decoder"], 5).indices
+    shares = (np.array([row.label for row in setting.train])[indices] == setting.classes[:, None]).mean(1)
     np.testing.assert_allclose(-method(setting).scores.sum(1), shares)
     assert method.unfit(setting) is None and "no layer" in str(NeighbourShapley("layer 9").unfit(setting))
     assert "60 training" in str(Neighbours(k=60).unfit(setting))
@@ -200,7 +200,7 @@ def test_shapley_values_sum_to_the_share_of_votes(setting: Setting) -> None:
 
 def test_the_order_of_training_examples_changes_nothing(setting: Setting) -> None:
     order = np.random.default_rng(1).permutation(len(setting.train))
-    rows: list[Tokenised] = [setting.train[place] for place in order]
+    rows: list[Tokenised] = [setting.train[index] for index in order]
     moved = Setting.of(setting.network, rows, setting.queries, "probability")
     for method in (Neighbours(k=6), NeighbourShapley(k=6)):
         np.testing.assert_allclose(method(moved).scores, method(setting).scores[:, order], atol=1e-12)

@@ -18,11 +18,11 @@ from torch.utils.data import TensorDataset
 
 from assay.data.batches import Tokenised
 from assay.influence.checkpoints import Checkpoint, checkpoints
-from assay.influence.course import Course
 from assay.influence.kronecker import Kronecker
 from assay.influence.setting import Setting
 from assay.influence.tracin import TracIn
 from assay.influence.tracin_fast import TracInFast
+from assay.influence.training_run import TrainingRun
 from assay.models.options import Training
 from assay.models.textmodel import TextModel
 from assay.types import Batch
@@ -63,9 +63,9 @@ def trained(bias: bool) -> tuple[Setting, list[Checkpoint]]:
     training = Training(batch_size=8, learning_rate=5e-3, balanced=False)
     network = builders.model(dtype=torch.float32).train()
     network.decoder.bias.requires_grad_(bias)
-    course = Course(network, rows[:16], training, 2)
-    setting = Setting.of(course.learn(), rows[:16], rows[16:], "loss", course=course)
-    return setting, checkpoints(course, 2)
+    training_run = TrainingRun(network, rows[:16], training, 2)
+    setting = Setting.of(training_run.learn(), rows[:16], rows[16:], "loss", training_run=training_run)
+    return setting, checkpoints(training_run, 2)
 
 
 @pytest.mark.parametrize("last", [False, True])

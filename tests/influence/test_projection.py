@@ -13,13 +13,13 @@ import torch
 from assay.errors import AssayError
 from assay.influence import projected
 from assay.influence.dual import DualGaussNewton
+from assay.influence.gradient_records import Outer, Rows, Whole
 from assay.influence.gradients import Gradients
 from assay.influence.products import query_gradients
-from assay.influence.projected import ProjectedGaussNewton, Work
+from assay.influence.projected import ProjectedGaussNewton, ProjectedSystem
 from assay.influence.projection import Projection
-from assay.influence.records import Outer, Rows, Whole
+from assay.influence.projection_sides import isometry, sides
 from assay.influence.setting import Introspective, Method
-from assay.influence.sides import isometry, sides
 from tests.influence.dense import setting
 
 FULL = ProjectedGaussNewton(size=1500, side=64, damping=1e-2)
@@ -131,19 +131,19 @@ def test_work_that_was_stopped_goes_on_and_ends_in_the_same_scores(
     monkeypatch.setattr(projected, "ROWS", 5)
     expected = SMALL(given)
     assert expected.notes["read now"] == 12
-    method, part = replace(SMALL, folder=tmp_path), Work._part
+    method, part = replace(SMALL, folder=tmp_path), ProjectedSystem._part
     left = iter(range(2))
 
-    def stopped(self: Work, places: np.ndarray) -> object:
+    def stopped(self: ProjectedSystem, indices: np.ndarray) -> object:
         if next(left, None) is None:
             raise KeyboardInterrupt
-        return part(self, places)
+        return part(self, indices)
 
-    monkeypatch.setattr(Work, "_part", stopped)
+    monkeypatch.setattr(ProjectedSystem, "_part", stopped)
     with pytest.raises(KeyboardInterrupt):
         method(given)
     assert len(list(tmp_path.glob("0*.safetensors"))) == 2
-    monkeypatch.setattr(Work, "_part", part)
+    monkeypatch.setattr(ProjectedSystem, "_part", part)
     for memory, read in ((2**30, 2), (0, 0)):
         found = replace(method, memory=memory)(given)
         assert found.notes["read now"] == read

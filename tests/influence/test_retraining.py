@@ -13,12 +13,12 @@ from assay.errors import AssayError
 from assay.influence import stacked
 from assay.influence.retraining import Retrained, measured, seeded, subsets
 from assay.models.recipes import drawn
-from tests.influence.courses import HARD, course, setting
+from tests.influence.training_runs import HARD, setting, training_run
 
 
 @pytest.mark.parametrize("encoder", ["lstm", "transformer"])
 def test_trainings_together_are_those_one_by_one(encoder: str) -> None:
-    made, asked = course(encoder, dropout_decoder=0.2, dropout_words=0.1)
+    made, asked = training_run(encoder, dropout_decoder=0.2, dropout_words=0.1)
     known = setting(made, asked)
     removed = subsets(3, len(made.rows), 0.3)
     expected = [measured(made.learn(1.0 - own), known) for own in removed]
@@ -28,14 +28,14 @@ def test_trainings_together_are_those_one_by_one(encoder: str) -> None:
 
 
 def test_heads_that_learn_along_learn_together() -> None:
-    made, asked = course("average", training=replace(HARD, mlm=0.5))
+    made, asked = training_run("average", training=replace(HARD, mlm=0.5))
     known, removed = setting(made, asked), subsets(2, len(made.rows), 0.3)
     expected = [measured(made.learn(1.0 - own), known) for own in removed]
     np.testing.assert_allclose(Retrained(known).targets(removed), expected, rtol=1e-9)
 
 
 def test_one_example_alone_is_removed_as_a_share_of_nothing() -> None:
-    made, asked = course("average")
+    made, asked = training_run("average")
     known = setting(made, asked)
     shares = np.ones(len(made.rows))
     shares[5] = 0
@@ -44,7 +44,7 @@ def test_one_example_alone_is_removed_as_a_share_of_nothing() -> None:
 
 
 def test_what_was_trained_is_not_trained_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    made, asked = course("average")
+    made, asked = training_run("average")
     known, removed = setting(made, asked), subsets(5, len(made.rows), 0.3)
     expected = Retrained(known).targets(removed)
     learn, done = stacked.learn, []
@@ -78,7 +78,7 @@ def test_subsets_are_random_and_of_one_size() -> None:
 
 
 def test_another_seed_is_another_training() -> None:
-    made, _ = course("average")
+    made, _ = training_run("average")
     other = seeded(made, 3)
     fresh = drawn(made.network.architecture, len(made.network.embedding.weight), 2, 3)
     assert all(
@@ -88,7 +88,7 @@ def test_another_seed_is_another_training() -> None:
 
 
 def test_without_a_course_nothing_is_trained() -> None:
-    made, asked = course("average")
-    known = replace(setting(made, asked), course=None)
+    made, asked = training_run("average")
+    known = replace(setting(made, asked), training_run=None)
     with pytest.raises(AssayError, match="not known"):
         Retrained(known).whole()

@@ -22,11 +22,11 @@ def drawn(setting: Setting, count: int = 3) -> Tensor:
     return torch.randn(count, size, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
 
 
-def slope(setting: Setting) -> Tensor:
+def gradient(setting: Setting) -> Tensor:
     """The gradient of all that training minimises, text by text."""
-    slopes = small.learnt(setting) * torch.from_numpy(setting.weights)[:, None] / len(setting.train)
+    gradients = small.learnt(setting) * torch.from_numpy(setting.weights)[:, None] / len(setting.train)
     decay = [setting.decay.get(name, 0.0) * each.detach().flatten() for name, each in setting.parameters.items()]
-    return slopes.sum(0) + torch.cat(decay)
+    return gradients.sum(0) + torch.cat(decay)
 
 
 @pytest.mark.parametrize("encoder", ["lstm", "transformer"])
@@ -35,15 +35,15 @@ def test_products_with_the_hessian_are_differences_of_gradients(encoder: str) ->
     vectors = drawn(setting, 1)
     found = Hessian(setting).matvec(vectors)
     for vector, product in zip(vectors, found, strict=True):
-        slopes = []
+        gradients = []
         for step in (1e-5, -1e-5):
             moved = Setting(**{**vars(setting), "network": builders.model(encoder=encoder)})
             moved.__dict__.pop("reader", None)
             with torch.no_grad():
                 for name, change in by_name(vector[None], setting).items():
                     moved.parameters[name].add_(change[0], alpha=step)
-            slopes.append(slope(moved))
-        expected = (slopes[0] - slopes[1]) / 2e-5
+            gradients.append(gradient(moved))
+        expected = (gradients[0] - gradients[1]) / 2e-5
         assert (product - expected).abs().max() <= 1e-5 * expected.abs().max()
 
 
@@ -70,7 +70,7 @@ def test_some_examples_stand_for_all_and_batches_change_nothing(
 ) -> None:
     setting = small.setting(builders.model(encoder="gru"), count=6)
     vectors = drawn(setting)
-    some = replace(setting, train=[setting.train[place] for place in (4, 1)], weights=setting.weights[[4, 1]])
+    some = replace(setting, train=[setting.train[index] for index in (4, 1)], weights=setting.weights[[4, 1]])
     torch.testing.assert_close(kind(setting).matvec(vectors, np.array([4, 1])), kind(some).matvec(vectors))
     whole = kind(setting).matvec(vectors)
     monkeypatch.setattr("assay.influence.setting.READ_AT_ONCE", {"cpu": 8})

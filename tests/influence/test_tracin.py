@@ -13,13 +13,13 @@ import torch
 from assay.data.batches import collate
 from assay.errors import AssayError
 from assay.influence.checkpoints import adam_spread, checkpoints
-from assay.influence.course import Course, Watch
 from assay.influence.gradients import Reader
 from assay.influence.setting import Introspective, Method, Setting
 from assay.influence.signs import Signs, summarised
 from assay.influence.similarity import GradientDot
 from assay.influence.tracin import TracIn, TracInIdeal, TracInProjected
 from assay.influence.tracin_fast import TracInFast
+from assay.influence.training_run import TrainingRun, Watch
 from assay.models.options import Training
 from assay.models.textmodel import TextModel
 from tests import builders
@@ -27,8 +27,8 @@ from tests.influence import small
 
 
 @dataclass(frozen=True)
-class Plain(Course):
-    """A course by plain descent, an example a step."""
+class Plain(TrainingRun):
+    """A training_run by plain descent, an example a step."""
 
     def learn(self, shares: np.ndarray | None = None, watch: Watch | None = None) -> TextModel:
         network = deepcopy(self.network)
@@ -39,7 +39,7 @@ class Plain(Course):
                 watch(number, network, optimiser)
             if group is not None:
                 optimiser.zero_grad()
-                batch = collate([self.rows[place] for place in group])
+                batch = collate([self.rows[index] for index in group])
                 logits = network(network.embed(batch), batch).logits
                 torch.nn.functional.cross_entropy(logits, batch.labels).backward()
                 optimiser.step()
@@ -49,9 +49,9 @@ class Plain(Course):
 def losses(network: TextModel, setting: Setting) -> np.ndarray:
     """The losses of the queries."""
     found = np.zeros(len(setting.queries))
-    for places, batch in setting.batches(setting.queries):
+    for indices, batch in setting.batches(setting.queries):
         logits = network(network.embed(batch), batch).logits.detach()
-        found[places] = torch.nn.functional.cross_entropy(logits, batch.labels, reduction="none").numpy()
+        found[indices] = torch.nn.functional.cross_entropy(logits, batch.labels, reduction="none").numpy()
     return found
 
 
@@ -59,11 +59,11 @@ def test_over_all_steps_the_scores_add_up_to_the_fall_of_the_loss() -> None:
     rows = small.texts(9)
     gaps = []
     for rate in (2e-3, 1e-3):
-        course = Plain(
+        training_run = Plain(
             builders.model(encoder="none"), rows[:6], Training(batch_size=1, learning_rate=rate, balanced=False), 2
         )
-        setting = Setting.of(course.learn(), rows[:6], rows[6:], "loss", course=course)
-        fall = losses(course.network, setting) - losses(setting.network, setting)
+        setting = Setting.of(training_run.learn(), rows[:6], rows[6:], "loss", training_run=training_run)
+        fall = losses(training_run.network, setting) - losses(setting.network, setting)
         found = TracInIdeal()(setting)
         assert found.notes["steps"] == 12
         gaps.append(np.abs(found.scores.sum(1) - fall).max() / np.abs(fall).mean())
@@ -76,26 +76,26 @@ def trained(encoder: str = "average") -> Setting:
     """A model that was trained by Adam for nine steps."""
     rows = small.texts(40, seed=3, classes=3)
     training = Training(batch_size=16, learning_rate=5e-3, seed=2)
-    course = Course(builders.model(encoder=encoder, classes=3).train(), rows[:36], training, 3)
-    return Setting.of(course.learn(), rows[:36], rows[36:], course=course)
+    training_run = TrainingRun(builders.model(encoder=encoder, classes=3).train(), rows[:36], training, 3)
+    return Setting.of(training_run.learn(), rows[:36], rows[36:], training_run=training_run)
 
 
 def test_checkpoints_stand_at_equal_distances_and_the_last_is_the_model() -> None:
     setting = trained()
-    assert setting.course is not None
-    found = checkpoints(setting.course, 4)
+    assert setting.training_run is not None
+    found = checkpoints(setting.training_run, 4)
     assert [each.stands_for for each in found] == [2, 2, 3, 2] and sum(each.stands_for for each in found) == 9
     assert all(each.rate == 5e-3 for each in found)
     for name, tensor in setting.network.state_dict().items():
         assert torch.equal(found[-1].network.state_dict()[name], tensor)
-    assert len(checkpoints(setting.course, 100)) == 9
+    assert len(checkpoints(setting.training_run, 100)) == 9
 
 
 def test_scores_are_products_of_gradients_at_each_checkpoint() -> None:
     setting = trained()
-    assert setting.course is not None
+    assert setting.training_run is not None
     expected, own = np.zeros((4, 36)), np.zeros(36)
-    for each in checkpoints(setting.course, 2):
+    for each in checkpoints(setting.training_run, 2):
         expected += 5e-3 * each.stands_for * GradientDot()(each.setting(setting)).scores
         own += 5e-3 * GradientDot().own(each.setting(setting))
     found = TracIn(2)(setting)
@@ -106,8 +106,8 @@ def test_scores_are_products_of_gradients_at_each_checkpoint() -> None:
 
 def test_in_the_metric_of_adam_gradients_are_divided_as_in_training() -> None:
     setting = trained()
-    assert setting.course is not None
-    (last,) = checkpoints(setting.course, 1)
+    assert setting.training_run is not None
+    (last,) = checkpoints(setting.training_run, 1)
     divided = torch.cat([last.spread[name].flatten() for name in setting.parameters])
     asked, learnt = small.asked(setting), small.learnt(setting)
     scale = 5e-3 * 9 * setting.weights / 36
@@ -130,9 +130,9 @@ def test_without_momentum_steps_of_adam_are_gradients_over_the_spread() -> None:
 
 def test_fast_is_the_block_of_the_last_layer() -> None:
     setting = trained("lstm")
-    assert setting.course is not None
+    assert setting.training_run is not None
     expected, own = np.zeros((4, 36)), np.zeros(36)
-    for each in checkpoints(setting.course, 2):
+    for each in checkpoints(setting.training_run, 2):
         one = each.setting(setting)
         for name, parameter in one.network.named_parameters():
             parameter.requires_grad_(name.startswith("decoder."))

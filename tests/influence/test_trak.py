@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from assay.errors import AssayError
-from assay.influence.course import Course
 from assay.influence.setting import Introspective, Method, Setting
 from assay.influence.signs import Signs
+from assay.influence.training_run import TrainingRun
 from assay.influence.trak import Trak
 from assay.models.options import Training
 from tests import builders
@@ -68,8 +68,10 @@ def test_a_linear_model_that_is_undecided_is_answered_as_by_an_influence_functio
 
 def test_several_models_have_a_standard_error() -> None:
     rows = small.texts(34, seed=3)
-    course = Course(builders.model(encoder="average").train(), rows[:30], Training(batch_size=8, learning_rate=1e-2), 2)
-    setting = Setting.of(course.learn(), rows[:30], rows[30:], course=course)
+    training_run = TrainingRun(
+        builders.model(encoder="average").train(), rows[:30], Training(batch_size=8, learning_rate=1e-2), 2
+    )
+    setting = Setting.of(training_run.learn(), rows[:30], rows[30:], training_run=training_run)
     one, several = Trak(16, damping=1e-2)(setting), Trak(16, 3, 1e-2)(setting)
     assert one.errors is None and several.errors is not None
     assert (several.errors > 0).all() and several.covered == 1

@@ -10,13 +10,13 @@ import torch
 
 from assay.data.batches import collate
 from assay.errors import AssayError
-from assay.influence.course import Course
 from assay.influence.retraining import Retrained
 from assay.influence.targets import target
+from assay.influence.training_run import TrainingRun
 from assay.influence.turnover import TurnoverDropout, switched
 from assay.metrics.influence import spearman
 from assay.models.network import Network
-from tests.influence.courses import HARD, course, setting
+from tests.influence.training_runs import HARD, setting, training_run
 
 PLAIN = replace(HARD, epochs=3, decay=0.0, clip=None, balanced=False, learning_rate=0.05)
 
@@ -40,7 +40,7 @@ def test_masks_belong_to_the_number_of_an_example_and_the_seed() -> None:
     assert (TurnoverDropout(seed=1).masks(np.arange(30), 16) != masks).any()
 
 
-def moved(made: Course, trainable: tuple[str, ...] = ("decoder.weight",)) -> tuple[float, float]:
+def moved(made: TrainingRun, trainable: tuple[str, ...] = ("decoder.weight",)) -> tuple[float, float]:
     """How far the logits of a text move in the part that has not seen the one training example, and in the other."""
     for name, each in made.network.named_parameters():
         each.requires_grad_(name in trainable)
@@ -55,23 +55,23 @@ def moved(made: Course, trainable: tuple[str, ...] = ("decoder.weight",)) -> tup
     return found[0], found[1]
 
 
-def answers(network: Network, made: Course, units: torch.Tensor) -> torch.Tensor:
+def answers(network: Network, made: TrainingRun, units: torch.Tensor) -> torch.Tensor:
     batch = collate(made.rows)
     with switched(network.decoder, 2.0 * units), torch.no_grad():
         return network(network.embed(batch), batch).logits
 
 
 def test_the_part_that_has_not_seen_an_example_is_the_same_to_the_last_bit() -> None:
-    made, _ = course("none", training=PLAIN)
+    made, _ = training_run("none", training=PLAIN)
     unseen, seen = moved(made)
     assert unseen == 0.0 and seen > 0.01
 
 
 def test_an_example_leaks_through_bias_decay_and_shared_layers() -> None:
     leaks = {
-        "bias": moved(course("none", training=PLAIN)[0], ("decoder.weight", "decoder.bias")),
-        "decay": moved(course("none", training=replace(PLAIN, decay=0.1))[0]),
-        "embeddings": moved(course("none", training=PLAIN)[0], ("decoder.weight", "embedding.weight")),
+        "bias": moved(training_run("none", training=PLAIN)[0], ("decoder.weight", "decoder.bias")),
+        "decay": moved(training_run("none", training=replace(PLAIN, decay=0.1))[0]),
+        "embeddings": moved(training_run("none", training=PLAIN)[0], ("decoder.weight", "embedding.weight")),
     }
     for name, (unseen, _) in leaks.items():
         assert unseen > 1e-3, name
@@ -79,7 +79,7 @@ def test_an_example_leaks_through_bias_decay_and_shared_layers() -> None:
 
 
 def test_scores_are_what_the_switched_network_answers() -> None:
-    made, asked = course("average")
+    made, asked = training_run("average")
     method = TurnoverDropout(keep=0.3)
     network = method.train(made)
     known = setting(made, asked)
@@ -87,19 +87,19 @@ def test_scores_are_what_the_switched_network_answers() -> None:
     np.testing.assert_allclose(method(known).scores, found.scores)  # trains it by itself
     assert found.covered == network.decoder.weight.numel() / network.parameter_count
     masks = torch.from_numpy(method.masks(np.arange(len(made.rows)), network.decoder.in_features)).double()
-    for place, batch in known.batches(asked, tokens=1):
-        classes = torch.from_numpy(known.classes[place])
+    for index, batch in known.batches(asked, tokens=1):
+        classes = torch.from_numpy(known.classes[index])
         for row, on in enumerate(masks):
             values = []
             for units in ((1 - on) / 0.7, on / 0.3):
                 with switched(network.decoder, units), torch.no_grad():
                     logits = network(network.embed(batch), batch).logits
                 values.append(float(target("margin")(logits, classes)))
-            np.testing.assert_allclose(found.scores[place[0], row], values[0] - values[1], rtol=1e-9, atol=1e-12)
+            np.testing.assert_allclose(found.scores[index[0], row], values[0] - values[1], rtol=1e-9, atol=1e-12)
 
 
 def test_an_example_supports_its_own_label() -> None:
-    made, _ = course("none", rows=24, training=replace(PLAIN, epochs=8))
+    made, _ = training_run("none", rows=24, training=replace(PLAIN, epochs=8))
     known = setting(made, list(made.rows), "loss")
     scores = TurnoverDropout()(known).scores
     own, others = np.diag(scores), scores[~np.eye(len(scores), dtype=bool)]
@@ -109,7 +109,7 @@ def test_an_example_supports_its_own_label() -> None:
 @pytest.mark.slow
 def test_the_example_that_its_own_loss_needs_most_is_found_better_by_more_networks() -> None:
     training = replace(HARD, epochs=10, batch_size=16, learning_rate=0.02, clip=5.0, decay=1e-5)
-    made, _ = course("none", rows=64, training=training, embedding=32)
+    made, _ = training_run("none", rows=64, training=training, embedding=32)
     known = setting(made, list(made.rows), "loss")
     changes = np.diag(Retrained(known, at_once=32).alone(range(64)))
     found = TurnoverDropout(networks=8)(known)
@@ -121,9 +121,9 @@ def test_the_example_that_its_own_loss_needs_most_is_found_better_by_more_networ
 
 
 def test_what_it_needs_is_told() -> None:
-    made, asked = course("average")
+    made, asked = training_run("average")
     known = setting(made, asked)
     assert TurnoverDropout().unfit(known) is None
-    assert "not known" in str(TurnoverDropout().unfit(replace(known, course=None)))
+    assert "not known" in str(TurnoverDropout().unfit(replace(known, training_run=None)))
     with pytest.raises(AssayError, match="between 0 and 1"):
         TurnoverDropout(keep=1.0)

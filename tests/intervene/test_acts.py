@@ -11,12 +11,12 @@ MISTAKES = {
     "unknown": ({"kind": "funiform"}, "did you mean 'uniform'"),
     "below 0": ({"kind": "set", "weights": {0: -0.1}}, "between 0 and 1"),
     "above 1": ({"kind": "set", "weights": {0: 1.5}}, "between 0 and 1"),
-    "together above 1": ({"kind": "set", "weights": {0: 0.6, 1: 0.6}}, "together they are at most 1"),
+    "together above 1": ({"kind": "set", "weights": {0: 0.6, 1: 0.6}}, "sum to at most 1"),
     "no number": ({"kind": "set", "weights": {0: float("nan")}}, "between 0 and 1"),
-    "epsilon": ({"epsilon": 1.0}, "Epsilon"),
-    "epsilon that is no number": ({"epsilon": float("nan")}, "Epsilon"),
-    "layer": ({"layer": -1}, "counted from 0"),
-    "seed": ({"seed": -1}, "counted from 0"),
+    "epsilon": ({"epsilon": 1.0}, "epsilon"),
+    "epsilon that is no number": ({"epsilon": float("nan")}, "epsilon"),
+    "layer": ({"layer": -1}, "at least 0"),
+    "seed": ({"seed": -1}, "at least 0"),
 }
 
 

@@ -33,9 +33,9 @@ def test_jsd_has_the_gradient_of_finite_differences_and_a_finite_one_at_zeros() 
     p, q = (row.requires_grad_() for row in torch.rand(2, 3, 5, dtype=torch.float64).add(0.1).softmax(-1))
     assert torch.autograd.gradcheck(jsd, (p, q))
     corner, middle = torch.tensor([[1.0, 0.0, 0.0], [0.5, 0.5, 0.0]], dtype=torch.float64)
-    (slope,) = torch.autograd.grad(jsd(corner.requires_grad_(), middle), corner)
-    assert slope.isfinite().all()
-    assert slope[2].item() == pytest.approx(math.log(2) / 2)
+    (gradient,) = torch.autograd.grad(jsd(corner.requires_grad_(), middle), corner)
+    assert gradient.isfinite().all()
+    assert gradient[2].item() == pytest.approx(math.log(2) / 2)
 
 
 @pytest.mark.parametrize("epsilon", [0.01, 0.05, 0.2])

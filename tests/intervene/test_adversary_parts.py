@@ -1,4 +1,4 @@
-"""The parts of the adversary for many classes: slopes, paths, walks, tilted attentions and the certified lines."""
+"""The parts of the adversary for many classes: gradients, paths, walks, tilted attentions and the certified lines."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from torch import Tensor
 
 from assay.intervene.adversary import jsd
 from assay.intervene.adversary.candidates import one_token
-from assay.intervene.adversary.directions import free, jsd_slope, tvd_slope
+from assay.intervene.adversary.directions import free, jsd_gradient, tvd_gradient
 from assay.intervene.adversary.path import Path
 from assay.intervene.adversary.problem import Problem
 from assay.intervene.adversary.relaxation import Lines, relaxed
@@ -36,9 +36,9 @@ def test_slopes_are_those_of_autograd() -> None:
     attention = random_attentions(problem, 3).requires_grad_()
     inside = problem.mask[:, None].expand_as(attention)
     (expected,) = torch.autograd.grad(2 * jsd(attention, problem.weights[:, None]).sum(), attention, retain_graph=True)
-    assert torch.allclose(jsd_slope(problem, attention)[inside], expected[inside])
+    assert torch.allclose(jsd_gradient(problem, attention)[inside], expected[inside])
     (expected,) = torch.autograd.grad(problem.tvd(attention).sum(), attention)
-    assert torch.allclose(tvd_slope(problem, attention), expected)
+    assert torch.allclose(tvd_gradient(problem, attention), expected)
 
 
 def test_the_rounded_slope_is_that_of_a_rounded_distance() -> None:
@@ -48,7 +48,7 @@ def test_the_rounded_slope_is_that_of_a_rounded_distance() -> None:
     rounded = torch.nn.functional.huber_loss(change, torch.zeros_like(change), reduction="sum", delta=0.01) / 0.01
     (expected,) = torch.autograd.grad(0.5 * rounded, attention)
     assert ((change.abs() < 0.01).any(), (change.abs() > 0.01).any()) == (True, True)
-    assert torch.allclose(tvd_slope(problem, attention, 0.01), expected, atol=1e-12)
+    assert torch.allclose(tvd_gradient(problem, attention, 0.01), expected, atol=1e-12)
 
 
 def test_a_free_direction_is_the_nearest_one_that_changes_nothing_held() -> None:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from assay.errors import AssayError
 from assay.intervene import OneHot, Permute, Prune, Replace, Within, Without, uniform
-from assay.types import Edit, PlacedEdit
+from assay.types import Edit, LayerwiseEdit
 
 LENGTHS = torch.tensor([7, 1, 4, 6])
 
@@ -87,7 +87,7 @@ def test_permute_gives_the_same_order_on_the_gpu() -> None:
 
 
 def placed(edit: Edit, layer: int) -> Edit:
-    assert isinstance(edit, PlacedEdit)
+    assert isinstance(edit, LayerwiseEdit)
     found = edit.at(layer)
     assert found is not None
     return found
@@ -221,9 +221,9 @@ def test_layers_of_an_attention_that_is_the_only_one_are_refused(edit: Edit) -> 
 
 @pytest.mark.parametrize("make", [lambda: Within(uniform, [-1]), lambda: Within(uniform, None, [-2])])
 def test_negative_numbers_are_refused(make: Callable[[], Edit]) -> None:
-    with pytest.raises(AssayError, match="counted from 0"):
+    with pytest.raises(AssayError, match="at least 0"):
         make()
-    with pytest.raises(AssayError, match="counted from 0"):
+    with pytest.raises(AssayError, match="at least 0"):
         Prune([(0, -1)])
 
 
@@ -231,5 +231,5 @@ def test_slopes_go_through_the_weights_that_stay() -> None:
     weights, mask = attention(3, 5)
     weights.requires_grad_()
     edited = placed(Within(Prune([(1, 0)]), heads=[0, 1]), 1)(weights, mask)
-    (slope,) = torch.autograd.grad(edited.sum(), weights)
-    assert (slope[:, 0] == 0).all() and (slope[:, 1:] == 1).all()
+    (gradient,) = torch.autograd.grad(edited.sum(), weights)
+    assert (gradient[:, 0] == 0).all() and (gradient[:, 1:] == 1).all()

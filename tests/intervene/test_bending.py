@@ -35,7 +35,7 @@ def by_hand(row: list[float], allowed: list[bool], owners: list[int], given: dic
 OWNERS = [-1, 0, 1, 1, 2, -1]
 CASES = {
     "one word": {0: 0.6},
-    "a word in two pieces": {1: 0.25},
+    "a word in two subwords": {1: 0.25},
     "two words": {0: 0.1, 2: 0.5},
     "all that there is": {0: 1.0},
     "nothing": {1: 0.0},

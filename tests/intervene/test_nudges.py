@@ -44,7 +44,7 @@ def test_of_a_transformer_all_pieces_move_but_the_special_ones(architecture):
     before, table = weights(model), model.embedding.weight.detach().clone()
     other = nudged(model, SHARE, seed=2)
     moves = (other.embedding.weight.detach() - table).norm(dim=-1)
-    special = {model.traits.pad, model.traits.mask, *model.traits.single.pieces, *model.traits.pair.pieces}
+    special = {model.traits.pad, model.traits.mask, *model.traits.single.subwords, *model.traits.pair.subwords}
     kept = torch.tensor([row not in special for row in range(len(table))])
     assert (moves[~kept] == 0).all()
     torch.testing.assert_close(moves[kept], (SHARE * spread(table[model.ordinary :])).expand(int(kept.sum())))

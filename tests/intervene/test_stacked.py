@@ -12,7 +12,7 @@ from scipy.stats import entropy
 from assay.intervene.attention import uniform
 from assay.intervene.layers import Given, Shuffled, Stack
 from assay.intervene.stacked import Found, StackSearch, limit
-from assay.types import PlacedEdit
+from assay.types import LayerwiseEdit
 from tests import pretrained
 
 KINDS = ("bert", "gpt2", "albert", "modernbert")
@@ -184,7 +184,7 @@ def test_what_is_read_is_the_row_of_the_place_that_is_read_gathered_to_words():
     stack = Stack.of(network, batch)
     row = stack.weights[-1].mean(1)[:, 0]  # of the first place
     expected = torch.zeros(batch.ids.shape).double()
-    for text, words in enumerate(network.places(batch).tolist()):
+    for text, words in enumerate(network.token_index(batch).tolist()):
         for place, word in enumerate(words):
             if word >= 0:
                 expected[text, word] += row[text, place]
@@ -193,7 +193,7 @@ def test_what_is_read_is_the_row_of_the_place_that_is_read_gathered_to_words():
 
 def test_every_layer_is_shuffled_in_an_order_of_its_own_and_keeps_its_weights():
     network, batch = model("bert"), pretrained.batch()
-    assert isinstance(Shuffled(), PlacedEdit)
+    assert isinstance(Shuffled(), LayerwiseEdit)
     with torch.no_grad():
         output = network(network.embed(batch), batch, Shuffled(1))
         plain = network(network.embed(batch), batch, lambda weights, mask: weights)

@@ -40,11 +40,11 @@ def test_the_state_of_a_word_is_the_mean_of_those_of_its_pieces(architecture):
     with torch.no_grad():
         plain = network.inner(**encoded).last_hidden_state
     for row in range(4):
-        place = 1  # after the first special piece
+        place = 1  # after the first special subword
         for word in range(int(batch.lengths[row])):
-            pieces = int((batch.pieces[row, word] >= 0).sum())
-            torch.testing.assert_close(states[row, word], plain[row, place : place + pieces].mean(0))
-            place += pieces
+            subwords = int((batch.subwords[row, word] >= 0).sum())
+            torch.testing.assert_close(states[row, word], plain[row, place : place + subwords].mean(0))
+            place += subwords
         assert (states[row, int(batch.lengths[row]) :] == 0).all()
 
 
@@ -103,7 +103,7 @@ def test_padding_and_the_order_of_the_batch_change_nothing(architecture):
         batch,
         ids=torch.nn.functional.pad(batch.ids, (0, 4)),
         mask=torch.nn.functional.pad(batch.mask, (0, 4)),
-        pieces=torch.nn.functional.pad(batch.pieces, (0, 1, 0, 4), value=-1),
+        subwords=torch.nn.functional.pad(batch.subwords, (0, 1, 0, 4), value=-1),
         sentences=None,
     )
     order = torch.tensor([3, 1, 0, 2])
@@ -133,11 +133,11 @@ def test_layers_are_shown_below_the_attention_that_pools(architecture):
     with torch.no_grad():
         *layers, pooled = network.layered(network.embed(batch), batch).attention
     _, weights = read(network, batch)
-    places = network.places(batch)
+    places = network.token_index(batch)
     torch.testing.assert_close(pooled, weights)
     assert [tuple(layer.shape) for layer in layers] == [(4, 4, places.shape[1], places.shape[1])] * 2
     assert torch.equal(
-        of_tokens((places >= 0).double(), places, batch.ids.shape[1]).long(), (batch.pieces >= 0).sum(-1)
+        of_tokens((places >= 0).double(), places, batch.ids.shape[1]).long(), (batch.subwords >= 0).sum(-1)
     )
 
 
@@ -146,13 +146,13 @@ def test_rollout_follows_the_attention_down_to_the_words():
     with torch.no_grad():
         *layers, pooled = network.layered(network.embed(batch), batch).attention
     scores = EXPLAINERS["rollout"](network, batch, batch.labels)
-    places = network.places(batch)
+    places = network.token_index(batch)
     for row in range(4):
         share = torch.zeros(places.shape[1], dtype=torch.float64)
         for place in range(places.shape[1]):
             word = int(places[row, place])
             if word >= 0:
-                share[place] = pooled[row, word] / int((batch.pieces[row, word] >= 0).sum())
+                share[place] = pooled[row, word] / int((batch.subwords[row, word] >= 0).sum())
         for layer in reversed(layers):
             share = share @ (layer[row].mean(0) + torch.eye(len(share))) / 2
         for word in range(int(batch.lengths[row])):

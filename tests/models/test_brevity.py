@@ -14,7 +14,7 @@ BRIEF = tuple(name for name in made.ARCHITECTURES if name not in WHOLE)
 
 
 def answered(model, texts):
-    """The logits, and the slope of the first at the embeddings."""
+    """The logits, and the gradient of the first at the embeddings."""
     x = model.embed(texts).detach().requires_grad_()
     logits = model(x, texts).logits
     return logits.detach(), torch.autograd.grad(logits[:, 0].sum(), x)[0]

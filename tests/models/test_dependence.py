@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from assay.models.dependence import recurrent, shares, state_slopes
+from assay.models.dependence import recurrent, shares, state_gradient_norms
 from assay.models.encoders import ENCODERS
 from assay.types import attended
 from tests import builders
@@ -43,13 +43,13 @@ def one_by_one(model, batch):
         one = replace(one, ids=one.ids[:, :length], mask=one.mask[:, :length], sentences=sentences)
         x = model.embed(one).detach().requires_grad_()
         for place, state in enumerate(model.states(x, one)[0]):
-            (slope,) = torch.autograd.grad((state**2).sum().sqrt(), x, retain_graph=True)
-            found[row, place, :length] = (slope[0] ** 2).sum(-1).sqrt()
+            (gradient,) = torch.autograd.grad((state**2).sum().sqrt(), x, retain_graph=True)
+            found[row, place, :length] = (gradient[0] ** 2).sum(-1).sqrt()
     return found
 
 
-def slopes(model, batch):
-    found = state_slopes(model, model.embed(batch), batch)
+def gradients(model, batch):
+    found = state_gradient_norms(model, model.embed(batch), batch)
     assert found.isfinite().all() and not found.requires_grad
     return found
 
@@ -59,28 +59,28 @@ def slopes(model, batch):
 @pytest.mark.parametrize("concat", [False, True])
 def test_it_is_what_a_backward_pass_for_each_state_gives(shape, encoder, concat):
     model, batch = uneven(builders.model(shape=shape, encoder=encoder, concat=concat)), texts(shape)
-    torch.testing.assert_close(slopes(model, batch), one_by_one(model, batch), **CLOSE)
+    torch.testing.assert_close(gradients(model, batch), one_by_one(model, batch), **CLOSE)
 
 
 @pytest.mark.parametrize("shape", ["flat", "paired"])
 @pytest.mark.parametrize("encoder", ENCODERS)
 def test_markers_are_read_and_have_no_slope_of_their_own(shape, encoder):
     model, batch = uneven(builders.model(shape=shape, encoder=encoder, markers=True)), texts(shape)
-    torch.testing.assert_close(slopes(model, batch), one_by_one(model, batch), **CLOSE)
+    torch.testing.assert_close(gradients(model, batch), one_by_one(model, batch), **CLOSE)
 
 
 @RECURRENT
 @pytest.mark.parametrize("embedding", [3, 8, 21])
 def test_any_size_of_embedding_beside_that_of_the_state_will_do(encoder, embedding):
     model, batch = builders.model(encoder=encoder, embedding=embedding, concat=True, markers=True), texts()
-    torch.testing.assert_close(slopes(model, batch), one_by_one(model, batch), **CLOSE)
+    torch.testing.assert_close(gradients(model, batch), one_by_one(model, batch), **CLOSE)
 
 
 @RECURRENT
 def test_single_precision_is_close(encoder):
     model, batch = builders.model(encoder=encoder, embedding=21, dtype=torch.float32), texts()
     expected = one_by_one(builders.model(encoder=encoder, embedding=21), batch)
-    found = slopes(model, batch)
+    found = gradients(model, batch)
     assert found.dtype == torch.float32
     torch.testing.assert_close(found.double(), expected, atol=1e-6, rtol=1e-5)
 
@@ -96,33 +96,33 @@ def test_finite_differences_agree(encoder):
             moved[0, token, coordinate] = step
             sizes = [model.states(x + way * moved, batch)[0].norm(dim=-1) for way in (1, -1)]
             expected[:, token, coordinate] = ((sizes[0] - sizes[1]) / (2 * step)).detach()
-    torch.testing.assert_close(slopes(model, batch)[0], expected.norm(dim=-1), atol=1e-7, rtol=1e-6)
+    torch.testing.assert_close(gradients(model, batch)[0], expected.norm(dim=-1), atol=1e-7, rtol=1e-6)
 
 
 @pytest.mark.parametrize("kind", builders.KINDS)
 def test_padding_and_the_other_texts_change_nothing(kind):
     model = builders.kind(kind)
     narrow, wide = texts("flat", LENGTHS, 12), texts("flat", LENGTHS, 20)
-    expected, found = slopes(model, narrow), slopes(model, wide)
+    expected, found = gradients(model, narrow), gradients(model, wide)
     states = expected.shape[1]
     torch.testing.assert_close(found[:, :states, :12], expected, **CLOSE)
     assert (found[:, :, 12:] == 0).all() and (found[:, states:] == 0).all()
-    alone = slopes(model, narrow[2:3])[0]
+    alone = gradients(model, narrow[2:3])[0]
     torch.testing.assert_close(alone[: expected.shape[1]], expected[2, : len(alone)], **CLOSE)
 
 
 @pytest.mark.parametrize("kind", builders.KINDS)
 def test_small_pieces_give_the_same(kind, monkeypatch):
     model, batch = builders.kind(kind), texts()
-    expected = slopes(model, batch)
+    expected = gradients(model, batch)
     monkeypatch.setattr(recurrent, "ENTRIES", {"cpu": 1})
     monkeypatch.setattr(recurrent, "TOKENS", {"cpu": 25})
     monkeypatch.setattr("assay.models.dependence.copies.TOKENS", {"cpu": 25})
-    torch.testing.assert_close(slopes(model, batch), expected, **CLOSE)
+    torch.testing.assert_close(gradients(model, batch), expected, **CLOSE)
 
 
 def test_without_context_a_state_depends_on_its_own_word_alone():
-    found = slopes(builders.model(encoder="none"), texts())
+    found = gradients(builders.model(encoder="none"), texts())
     expected = torch.diag_embed(texts().mask.double())  # ∂‖e‖/∂e is a direction
     torch.testing.assert_close(found, expected)
 
@@ -136,7 +136,7 @@ def test_words_that_have_faded_away_are_let_go(encoder):
             forget = way.bias_hh_l0[8:16]  # the forget gate of the one, the update gate of the other
             forget -= 3.0
             way.weight_hh_l0 *= 0.1
-    found, expected = slopes(model, batch), one_by_one(model, batch)
+    found, expected = gradients(model, batch), one_by_one(model, batch)
     torch.testing.assert_close(found, expected, atol=1e-12, rtol=1e-10)
     assert ((found == 0) & (expected > 0)).any()
 
@@ -145,22 +145,22 @@ def test_a_state_of_length_0_depends_on_nothing():
     model, batch = builders.model(encoder="average"), texts()
     with torch.no_grad():
         model.encoder.projection.bias.fill_(-1e3)
-    assert (slopes(model, batch) == 0).all()
+    assert (gradients(model, batch) == 0).all()
     model = builders.model(encoder="lstm")
     with torch.no_grad():
         for parameter in model.encoder.parameters():
             parameter.zero_()
-    assert (slopes(model, batch) == 0).all()
+    assert (gradients(model, batch) == 0).all()
 
 
 @pytest.mark.parametrize("kind", [name for name in builders.KINDS if name != "transformer-sparse"])
 def test_half_precision_gives_about_the_same(kind):
-    """But where rounding decides which weights within the encoder are 0, and with them the slopes."""
+    """But where rounding decides which weights within the encoder are 0, and with them the gradients."""
     exact, batch = builders.kind(kind), texts()
     uneven(exact)
     model = builders.kind(kind, dtype=torch.bfloat16)
     model.load_state_dict(exact.state_dict())
-    found, expected = slopes(model, batch), slopes(exact, batch)
+    found, expected = gradients(model, batch), gradients(exact, batch)
     assert found.dtype == torch.float32
     assert (found - expected).norm() < 0.1 * expected.norm()
 
@@ -169,8 +169,8 @@ def test_half_precision_gives_about_the_same(kind):
 @pytest.mark.parametrize("kind", builders.KINDS)
 def test_a_gpu_gives_the_same(kind):
     model, batch = builders.kind(kind, dtype=torch.float32), texts()
-    expected = slopes(model, batch)
-    found = slopes(model.to("cuda"), batch.to("cuda")).cpu()
+    expected = gradients(model, batch)
+    found = gradients(model.to("cuda"), batch.to("cuda")).cpu()
     torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-3)
 
 

@@ -128,5 +128,5 @@ def test_states_are_twice_the_hidden_size_and_one_that_cannot_be_shared_out_is_r
     model, batch = builders.model(encoder=encoder, hidden=least), builders.batch()
     assert model.states(model.embed(batch), batch).shape[-1] == 2 * least
     if least > 1:
-        with pytest.raises(AssayError, match=f"a hidden size that {least} divides, not {least + 1}"):
+        with pytest.raises(AssayError, match=f"must be divisible by {least}, got {least + 1}"):
             builders.model(encoder=encoder, hidden=least + 1)

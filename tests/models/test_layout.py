@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from assay.data.batches import collate, tokenise
 from assay.data.examples import Example
 from assay.models.huggingface.layout import Sequence, Template, sequence
-from assay.models.huggingface.pieces import PieceOptions, PieceTokeniser
+from assay.models.huggingface.subwords import SubwordOptions, SubwordTokeniser
 from assay.types import Batch
 from tests.pretrained import tokenizer as bert_tokenizer
 
@@ -37,7 +37,9 @@ def tokenizer(kind: str, split: bool = True) -> Any:
     if kind == "bert":
         return bert_tokenizer()
     merges = [("a", "b"), ("c", "d"), ("g", "h"), *([("▁", "a")] if split else [])]
-    inner = Tokenizer(models.BPE({piece: number for number, piece in enumerate(LETTERS)}, merges, unk_token="<unk>"))
+    inner = Tokenizer(
+        models.BPE({subword: number for number, subword in enumerate(LETTERS)}, merges, unk_token="<unk>")
+    )
     inner.pre_tokenizer = pre_tokenizers.Metaspace()
     template = TEMPLATES[kind]
     if template is not None:
@@ -58,12 +60,12 @@ def texts(count: int, seed: int) -> list[str]:
 def batch_of(given: list[str], queries: list[str] | None, kind: str, words: bool, split: bool = True) -> Batch:
     asked = queries or [None] * len(given)  # type: ignore[list-item]
     examples = [Example(text, 0, query=query) for text, query in zip(given, asked, strict=True)]
-    rows, _ = tokenise(examples, PieceTokeniser(tokenizer(kind, split), PieceOptions(500, words)), 500)
+    rows, _ = tokenise(examples, SubwordTokeniser(tokenizer(kind, split), SubwordOptions(500, words)), 500)
     return collate(rows)
 
 
 def numbered(kind: str) -> nn.Embedding:
-    """A table in which the embedding of each piece is its id."""
+    """A table in which the embedding of each subword is its id."""
     table = nn.Embedding(len(tokenizer(kind)), 1).double()
     table.weight.data = torch.arange(len(tokenizer(kind))).double()[:, None]
     return table
@@ -71,9 +73,9 @@ def numbered(kind: str) -> nn.Embedding:
 
 def laid_out(batch: Batch, kind: str, left: bool = False, split: bool = True) -> Sequence:
     table = numbered(kind)
-    pieces = batch.ids[..., None] if batch.pieces is None else batch.pieces
+    subwords = batch.ids[..., None] if batch.subwords is None else batch.subwords
     template = Template.of(tokenizer(kind, split), batch.query is not None)
-    return sequence(table(pieces.clamp(min=0)).flatten(2), batch, template, table, left)
+    return sequence(table(subwords.clamp(min=0)).flatten(2), batch, template, table, left)
 
 
 def ids(laid: Sequence, pad: int) -> Tensor:
@@ -101,32 +103,34 @@ def test_ids_types_and_order_are_the_tokenizers(kind: str, paired: bool, words: 
 @pytest.mark.parametrize("left", [False, True], ids=["right", "left"])
 def test_each_place_belongs_to_the_word_whose_piece_stands_there(kind: str, left: bool) -> None:
     batch = batch_of(texts(9, 0), texts(9, 1), kind, words=True)
-    assert batch.pieces is not None
+    assert batch.subwords is not None
     laid = laid_out(batch, kind, left)
     for row in range(9):
-        pieces = [(word, int(piece)) for word, each in enumerate(batch.pieces[row]) for piece in each if piece >= 0]
+        subwords = [
+            (word, int(subword)) for word, each in enumerate(batch.subwords[row]) for subword in each if subword >= 0
+        ]
         found = [
-            (int(word), int(piece))
-            for word, piece in zip(laid.places[row], laid.embeddings[row, :, 0], strict=True)
+            (int(word), int(subword))
+            for word, subword in zip(laid.token_index[row], laid.embeddings[row, :, 0], strict=True)
             if word >= 0
         ]
-        assert found == pieces
-    assert (laid.places[~laid.mask] == -1).all()
+        assert found == subwords
+    assert (laid.token_index[~laid.mask] == -1).all()
 
 
 @EVERY
 @pytest.mark.parametrize("left", [False, True], ids=["right", "left"])
 def test_what_is_deleted_leaves_no_gap(kind: str, left: bool) -> None:
     batch = batch_of(texts(9, 0), texts(9, 1), kind, words=True)
-    assert batch.pieces is not None
+    assert batch.subwords is not None
     kept = batch.mask & (torch.arange(batch.ids.shape[1]) % 3 != 0)
     whole, fewer = laid_out(batch, kind, left), laid_out(replace(batch, mask=kept), kind, left)
     for row in range(9):
         stays = [
             bool(real) and (int(place) < 0 or bool(kept[row, place]))
-            for real, place in zip(whole.mask[row], whole.places[row], strict=True)
+            for real, place in zip(whole.mask[row], whole.token_index[row], strict=True)
         ]
-        for part in ("embeddings", "types", "places"):
+        for part in ("embeddings", "types", "token_index"):
             before, after = getattr(whole, part)[row], getattr(fewer, part)[row]
             assert torch.equal(after[fewer.mask[row]], before[torch.tensor(stays)])
     assert fewer.mask.any(0).all()  # no place is padding in every row
@@ -143,7 +147,7 @@ def test_a_text_of_which_nothing_is_left_is_still_read(kind: str, left: bool) ->
         expected = [*template.before, *template.between, *template.after] or [reading.pad_token_id]
         for row in gone.nonzero().flatten():
             assert laid.embeddings[row, laid.mask[row], 0].tolist() == expected
-            assert (laid.places[row] == -1).all()
+            assert (laid.token_index[row] == -1).all()
 
 
 def test_shares_are_equal_among_the_pieces_of_a_word() -> None:
@@ -152,7 +156,7 @@ def test_shares_are_equal_among_the_pieces_of_a_word() -> None:
     owners, shares = laid.owners(tokens), laid.shares(tokens)
     for row in range(4):
         for word in range(tokens):
-            places = [place for place in range(laid.places.shape[1]) if laid.places[row, place] == word]
+            places = [place for place in range(laid.token_index.shape[1]) if laid.token_index[row, place] == word]
             assert owners[row, :, word].nonzero().flatten().tolist() == places
             assert shares[row, places, word].tolist() == pytest.approx([1 / len(places) for _ in places])
             assert float(shares[row, :, word].sum()) == pytest.approx(1.0 if places else 0.0)

@@ -1,349 +1,149 @@
-"""Objectives besides the right class: each formula computed again in plain Python, and what training with it does."""
+"""What networks are asked for: each loss is what its formula says, text by text and weight by weight."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
-from torch.nn import functional as F
 
-from assay.data.text import SPECIAL, UNKNOWN
-from assay.errors import AssayError
-from assay.models import objectives, recipes
-from assay.models.lessons import Labels, Learning
-from assay.models.objectives import Read, avoidance, conicity, diversity, heads, masked_words, regularised, tying
+from assay.data.batches import Tokenised, collate
+from assay.models.objectives import SMALLEST, Guided, Imitated, Labels, Learning, Without, teacher_output
 from assay.models.options import Training
-from assay.models.recipes import train
 from tests import builders
-from tests.models.test_training import SMALL, corpus
 
-SHAPES = {
-    "flat-lstm": {"encoder": "lstm"},
-    "flat-gru": {"encoder": "gru", "alignment": "dot", "concat": True},
-    "flat-cnn": {"encoder": "cnn"},
-    "flat-transformer": {"encoder": "transformer"},
-    "paired-lstm": {"shape": "paired", "encoder": "lstm", "concat": True},
-    "paired-cnn": {"shape": "paired", "encoder": "cnn"},
-    "hierarchical-gru": {"shape": "hierarchical", "encoder": "gru"},
-    "hierarchical-cnn": {"shape": "hierarchical", "encoder": "cnn", "concat": True},
-}
-EVERY_SHAPE = pytest.mark.parametrize("shape", SHAPES)
-OBJECTIVES = pytest.mark.parametrize("name", objectives.OBJECTIVES)
+SOME = ("lstm", "average", "hierarchical-gru", "paired-lstm")
+PLAIN = Learning(Training(), nn.ModuleDict())
 
 
-def network(shape="flat-lstm", **options):
-    """States and embeddings of one size, as tying needs them."""
-    return builders.model(embedding=8, **({"hidden": 4} | SHAPES[shape] | options))
+def pair(kind, projection="softmax"):
+    """Two networks of a kind; the second one's weights are others."""
+    options = builders.KINDS[kind]
+    return [builders.model(seed=seed, projection=projection, **options) for seed in (0, 1)]
 
 
-def read(model, batch):
-    x = model.embed(batch)
-    states = model.states(x, batch)
-    return Read(model, x, batch, states, model.attend(states, batch))
-
-
-def vectors(found):
-    """The encodings and embeddings of the real words of each text, as lists."""
-    for row, length in enumerate(found.batch.lengths.tolist()):
-        yield found.encodings[row, :length].tolist(), found.x[row, :length].tolist()
-
-
-def cosine(one, other):
-    product = sum(a * b for a, b in zip(one, other, strict=True))
-    lengths = math.hypot(*one) * math.hypot(*other)
-    return product / lengths if lengths else 0.0
-
-
-def by_hand(name, found):
-    numbers = []
-    for states, embeddings in vectors(found):
-        count = len(states)
-        if name == "tying":
-            numbers.append(sum(math.dist(h, e) for h, e in zip(states, embeddings, strict=True)) / count)
-        elif name == "conicity":
-            centre = [sum(column) / count for column in zip(*states, strict=True)]
-            numbers.append(sum(cosine(h, centre) for h in states) / count)
-        else:
-            pairs = [cosine(states[s], states[t]) ** 2 for s in range(count) for t in range(count) if s != t]
-            numbers.append(sum(pairs) / max(len(pairs), 1))
-    return numbers
-
-
-@OBJECTIVES
-@EVERY_SHAPE
-def test_each_number_is_that_of_a_plain_loop_over_the_words(name, shape):
-    found = read(network(shape), builders.texts((7, 1, 4, 12)))
-    assert objectives.OBJECTIVES[name](found).tolist() == pytest.approx(by_hand(name, found), abs=1e-12)
-
-
-@OBJECTIVES
-@EVERY_SHAPE
-def test_padding_changes_nothing(name, shape):
-    model = network(shape)
-    narrow, wide = (objectives.OBJECTIVES[name](read(model, builders.texts(width=width))) for width in (None, 19))
-    torch.testing.assert_close(narrow, wide, atol=1e-12, rtol=0)
-
-
-@OBJECTIVES
-@EVERY_SHAPE
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
-def test_every_gradient_is_finite(name, shape, dtype):
-    """Also where a convolution with ReLU gives a word the state 0, and on padding."""
-    model = network(shape).to(dtype)
-    objectives.OBJECTIVES[name](read(model, builders.texts())).sum().backward()
-    slopes = [part.grad for part in model.parameters() if part.grad is not None]
-    assert slopes and all(torch.isfinite(slope).all() for slope in slopes)
-
-
-def fixed(encodings, x, batch):
-    """A network that was told what it makes of each word."""
-    model = network()
-    model.encodings = lambda x, batch, states: encodings
-    return Read(model, x, batch, encodings, encodings[..., 0])
-
-
-def given(states):
-    """One text with these encodings, and some padding."""
-    encodings = F.pad(torch.tensor(states, dtype=torch.float64)[None], (0, 0, 0, 2))
-    batch = builders.batch((len(states),), width=len(states) + 2)
-    return fixed(encodings, encodings, batch)
-
-
-def test_conicity_and_diversity_of_known_states():
-    alike = given([[3.0, 4.0, 0.0]] * 5)
-    apart = given([[2.0, 0, 0], [0, 2.0, 0], [0, 0, 2.0]])
-    opposed = given([[1.0, 1, 0], [-1.0, -1, 0]])
-    assert conicity(alike).item() == pytest.approx(1)
-    assert conicity(apart).item() == pytest.approx(1 / math.sqrt(3))
-    assert conicity(opposed).item() == pytest.approx(0)
-    assert diversity(alike).item() == pytest.approx(1)
-    assert diversity(apart).item() == pytest.approx(0)
-    assert diversity(opposed).item() == pytest.approx(1)
-    assert tying(alike).item() == 0
-
-
-@EVERY_SHAPE
-def test_tying_moves_the_encoder_and_no_embedding_of_a_word(shape):
-    """Neither as what is read nor as what is aimed at; the slope in the encoder is that of finite differences."""
-    model, batch = network(shape), builders.texts((3, 5))
-    tying(read(model, batch)).sum().backward()
-    slopes = model.embedding.weight.grad
-    assert slopes is None or (slopes == 0).all()
-    name, part = max(model.words_encoder.named_parameters(), key=lambda each: each[1].grad.abs().max())
-    place = divmod(int(part.grad.abs().reshape(len(part), -1).argmax()), part[0].numel())
-    sides, step = [], 1e-6
-    for sign in (1, -1):
-        with torch.no_grad():
-            part.reshape(len(part), -1)[place] += sign * step
-            sides.append(sum(by_hand("tying", read(model, batch))))
-            part.reshape(len(part), -1)[place] -= sign * step
-    slope = part.grad.reshape(len(part), -1)[place].item()
-    assert slope == pytest.approx((sides[0] - sides[1]) / (2 * step), rel=1e-5), name
-
-
-def test_frozen_embeddings_need_no_second_reading(monkeypatch):
-    model, batch = network(), builders.batch()
-    expected = tying(read(model, batch))
-    model.embedding.weight.requires_grad_(False)
-    found = read(model, batch)
-    monkeypatch.setattr(Read, "reread", lambda *_: pytest.fail("read again"))
-    torch.testing.assert_close(tying(found), expected)
-
-
-@pytest.mark.parametrize("encoder", ["lstm", "gru"])
-def test_strong_tying_makes_words_decodable_from_their_states(encoder):
-    torch.manual_seed(0)
-    model = recipes.drawn(replace(SMALL.architecture, encoder=encoder, embedding=16), builders.WORDS, 2, seed=0)
-    batch = builders.batch((9,) * 16)
-    options = Training(tying=10.0)
-    optimiser = torch.optim.Adam(model.parameters(), lr=0.02)
-
-    def looked_up():
-        found = read(model, batch)
-        nearest = torch.cdist(found.encodings.reshape(-1, 16), model.embedding.weight).argmin(-1)
-        return tying(found).mean().item(), (nearest == batch.ids.flatten()).double().mean().item()
-
-    before, table = looked_up(), model.embedding.weight.detach().clone()
-    for _ in range(150):
-        optimiser.zero_grad()
-        regularised(read(model, batch), options, nn.ModuleDict()).mean().backward()
-        optimiser.step()
-    after = looked_up()
-    assert after[0] < before[0] / 5
-    assert before[1] < 0.3 and after[1] > 0.95
-    assert torch.equal(model.embedding.weight, table)  # they neither become one nor run away
-
-
-def everything(monkeypatch):
-    monkeypatch.setattr(objectives, "MASKED", 1.1)
-
-
-@EVERY_SHAPE
-def test_masked_words_by_hand(shape, monkeypatch):
-    """The same draw, the masked texts read again one by one, and a softmax over the words with loops."""
-    monkeypatch.setattr(objectives, "MASKED", 0.4)
-    model, batch = network(shape), builders.texts((7, 1, 4, 12))
-    head = heads(model, Training(mlm=1.0))["mlm"]
-    torch.manual_seed(3)
-    found = masked_words(read(model, batch), head)
-    torch.manual_seed(3)
-    hidden = (torch.rand(batch.ids.shape) < 0.4) & batch.mask
-    assert 0 < hidden.sum() < batch.mask.sum()
-    masked = replace(batch, ids=torch.where(hidden, SPECIAL.index(UNKNOWN), batch.ids))
-    expected = []
-    for row in range(len(batch)):
-        states = read(model, masked[row : row + 1]).encodings[0]
-        losses = []
-        for place in hidden[row].nonzero().flatten().tolist():
-            wanted = (head.weight @ states[place] + head.bias).tolist()
-            scores = {
-                word: sum(a * b for a, b in zip(wanted, model.embedding.weight[word].tolist(), strict=True))
-                for word in range(len(SPECIAL), builders.WORDS)
-            }
-            norm = math.log(sum(map(math.exp, scores.values())))
-            losses.append(norm - scores[int(batch.ids[row, place])])
-        expected.append(sum(losses) / max(len(losses), 1))
-    assert found.tolist() == pytest.approx(expected)
-
-
-@EVERY_SHAPE
-def test_masked_words_are_hidden_from_the_encoder(shape, monkeypatch):
-    """With all words masked, no number depends on their embeddings but by the output, which shares these."""
-    everything(monkeypatch)
-    model, batch = network(shape), builders.texts()
-    head = heads(model, Training(mlm=1.0))["mlm"]
-    found = read(model, batch)
-    x = found.x.detach().requires_grad_()
-    masked_words(replace(found, x=x), head).sum().backward()
-    assert (x.grad == 0).all()
-    assert model.embedding.weight.grad[len(SPECIAL) :].abs().sum() > 0
-    assert model.embedding.weight.grad[SPECIAL.index(UNKNOWN)].abs().sum() > 0
-
-
-@EVERY_SHAPE
-@pytest.mark.parametrize("rate", [0.0, 1.1])
-def test_with_no_word_or_every_word_masked_all_is_finite(shape, rate, monkeypatch):
-    monkeypatch.setattr(objectives, "MASKED", rate)
-    model, batch = network(shape), builders.texts((1, 1, 3))
-    head = heads(model, Training(mlm=1.0))
-    found = masked_words(read(model, batch), head["mlm"])
-    assert torch.isfinite(found).all() and bool((found > 0).all()) == (rate > 1)
-    (found.sum() + 0 * model.embedding.weight.sum()).backward()
-    assert all(part.grad is None or torch.isfinite(part.grad).all() for part in model.parameters())
-
-
-def test_unknown_words_and_markers_are_neither_masked_nor_guessed(monkeypatch):
-    everything(monkeypatch)
-    model, batch = network(), builders.batch((4, 2))
-    unknown = SPECIAL.index(UNKNOWN)
-    head = heads(model, Training(mlm=1.0))["mlm"]
-    strange = replace(batch, ids=torch.where(batch.mask, unknown, 0))
-    assert masked_words(read(model, strange), head).tolist() == [0, 0]
-    masked_words(read(model, batch), head).sum().backward()
-    others = [place for place in range(len(SPECIAL)) if place != unknown]
-    assert (model.embedding.weight.grad[others] == 0).all()
-
-
-def test_the_padding_keeps_its_embedding_of_zero():
-    sized = replace(SMALL, architecture=replace(SMALL.architecture, hidden=4))
-    trained = train(corpus(), replace(sized, training=replace(SMALL.training, mlm=1.0, tying=1.0)))
-    assert (trained.network.embedding.weight[0] == 0).all()
-
-
-def test_masked_words_are_learnt(monkeypatch):
-    """Of texts in which each word tells the next, masked words are guessed better than by how frequent they are."""
-    torch.manual_seed(0)
-    starts = torch.randint(0, 36, (32, 1))
-    ids = (starts + torch.arange(8)) % 36 + 4
-    batch = builders.Batch(ids, torch.ones_like(ids).bool(), torch.zeros(32).long())
-    model = recipes.drawn(replace(SMALL.architecture, embedding=16), builders.WORDS, 2, seed=0)
-    learning = Learning(Training(mlm=1.0), heads(model, Training(mlm=1.0)))
-    parts = [*model.parameters(), *learning.heads.parameters()]
-    optimiser = torch.optim.Adam(parts, lr=0.02)
-    for _ in range(120):
-        optimiser.zero_grad()
-        Labels().losses(model, batch, learning).mean().backward()
-        optimiser.step()
-    monkeypatch.setattr(objectives, "MASKED", 0.3)
+def read(network, batch):
+    """Probabilities, weights, states and the decoder, as arrays."""
     with torch.no_grad():
-        found = masked_words(read(model, batch), learning.heads["mlm"])
-    assert found[found > 0].mean() < math.log(36) / 3
+        x = network.embed(batch)
+        states = network.states(x, batch)
+        weights = network.attend(states, batch)
+        probabilities = network(x, batch).probabilities
+    decoder = network.decoder.weight.detach().numpy(), network.decoder.bias.detach().numpy()
+    return probabilities.numpy(), weights.numpy(), states.numpy(), decoder
 
 
-@EVERY_SHAPE
-def test_avoidance_is_minus_the_logarithm_of_the_attention_elsewhere(shape):
-    model, batch = network(shape), builders.texts((7, 2, 12))
-    found = read(model, batch)
-    avoided = tuple(set(batch.ids[0, :3].tolist() + batch.ids[2, 4:6].tolist()))
-    within = model.within(found.x, batch)
-    items = model.items(batch)
-    expected = []
-    for row, length in enumerate(batch.lengths.tolist()):
-        shares = [(found.weights[row, items[row, t]] * within[row, t]).item() for t in range(length)]
-        assert sum(shares) == pytest.approx(1)
-        mass = sum(share for t, share in enumerate(shares) if int(batch.ids[row, t]) in avoided)
-        expected.append(-math.log1p(-mass))
-    assert avoidance(found, avoided).tolist() == pytest.approx(expected)
+def cross_entropy(states, weights, decoder, label):
+    matrix, bias = decoder
+    pooled = [sum(weights[t] * states[t][m] for t in range(len(weights))) for m in range(matrix.shape[1])]
+    logits = [sum(matrix[c][m] * pooled[m] for m in range(len(pooled))) + bias[c] for c in range(len(bias))]
+    return math.log(sum(math.exp(value) for value in logits)) - logits[label]
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
-@pytest.mark.parametrize("score", [0.0, 5.0, 30.0, 200.0])
-def test_avoidance_is_finite_at_all_and_at_nothing(dtype, score):
-    """Of all, of nothing, and of nearly all the attention; where something is left, its slope still asks for more."""
-    scores = torch.tensor([[score, 0, 0]] * 3, dtype=dtype, requires_grad=True)
-    batch = builders.batch((3, 3, 3))
-    batch = replace(batch, ids=torch.tensor([[5, 6, 7], [5, 5, 5], [8, 9, 10]]))
-    model = network().to(dtype)
-    found = avoidance(Read(model, model.embed(batch), batch, scores[..., None], scores.softmax(-1)), (5,))
+@pytest.mark.parametrize("projection", ["softmax", "sparsemax", "uniform"])
+@pytest.mark.parametrize("kind", SOME)
+def test_an_imitator_is_charged_for_its_answer_and_rewarded_for_its_attention(kind, projection):
+    teacher, network = pair(kind, projection)
+    batch = builders.texts()
+    found = Imitated(teacher, 0.3).losses(network, batch, PLAIN)
+    theirs, shown, *_ = read(teacher, batch)
+    own, looked, *_ = read(network, batch)
+    for row in range(len(batch)):
+        apart = sum(abs(a - b) for a, b in zip(theirs[row], own[row], strict=True)) / 2
+        divergence = sum(
+            a * math.log(a / max(b, SMALLEST)) for a, b in zip(shown[row], looked[row], strict=True) if a > 0
+        )
+        assert found[row].item() == pytest.approx(apart - 0.3 * divergence, abs=1e-9)
     found.sum().backward()
-    assert torch.isfinite(found).all() and torch.isfinite(scores.grad).all()
-    assert abs(found[2].item()) <= torch.finfo(dtype).eps and found[0].item() > 0
-    if 0 < score < 10 * (1 if dtype is torch.bfloat16 else 3.1):
-        assert scores.grad[0, 0] > 0 and scores.grad[0, 1] < 0
-    if dtype is not torch.bfloat16 and score <= 30:
-        assert found[0].item() == pytest.approx(math.log(math.exp(score) / 2 + 1), rel=1e-5)
+    assert all(torch.isfinite(each.grad).all() for each in network.parameters() if each.grad is not None)
+    assert all(each.grad is None for each in teacher.parameters())
 
 
-@EVERY_SHAPE
-def test_all_that_is_asked_for_is_added(shape):
-    model, batch = network(shape), builders.texts()
-    options = Training(tying=0.5, conicity=2.0, diversity=3.0, mlm=0.7)
-    found, learning = read(model, batch), heads(model, options)
-    torch.manual_seed(1)
-    total = regularised(found, options, learning)
-    torch.manual_seed(1)
-    guessed = masked_words(found, learning["mlm"])
-    torch.testing.assert_close(total, 0.5 * tying(found) + 2 * conicity(found) + 3 * diversity(found) + 0.7 * guessed)
-    assert regularised(found, Training(), nn.ModuleDict()) == 0
+def test_a_network_that_imitates_itself_loses_nothing_and_its_score_is_the_loss_turned_over():
+    teacher, network = pair("lstm")
+    batch = builders.batch()
+    assert Imitated(teacher, 0.5).losses(teacher, batch, PLAIN).abs().max() < 1e-12
+    rows = [Tokenised(0, ids[mask], ids[mask][:, None].expand(-1, 2), ids[mask], 0) for ids, mask in zip(batch.ids, batch.mask, strict=True)]  # fmt: skip  # noqa: E501
+    score, loss = Imitated(teacher, 0.5).judged(network.train(), rows)
+    assert network.training
+    assert loss == -score == pytest.approx(Imitated(teacher, 0.5).losses(network, batch, PLAIN).mean().item(), abs=1e-9)
 
 
-def test_the_seed_decides_the_head_and_other_random_numbers_are_left_alone():
-    model, before = network(), torch.random.get_rng_state()
-    one, again, other = (heads(model, Training(mlm=1.0, seed=seed))["mlm"].weight for seed in (0, 0, 1))
-    assert torch.equal(torch.random.get_rng_state(), before)
-    assert torch.equal(one, again) and not torch.equal(one, other)
-    assert not heads(model, Training(tying=1.0))
+@pytest.mark.parametrize("kind", SOME)
+def test_a_guided_network_reads_the_texts_under_the_attention_of_its_teacher(kind):
+    teacher, network = pair(kind)
+    batch = builders.texts()
+    found = Guided(teacher).losses(network, batch, PLAIN)
+    _, shown, *_ = read(teacher, batch)
+    _, _, states, decoder = read(network, batch)
+    for row, label in enumerate(batch.labels.tolist()):
+        assert found[row].item() == pytest.approx(cross_entropy(states[row], shown[row], decoder, label), abs=1e-9)
 
 
-@pytest.mark.parametrize("name", ["tying", "mlm", "conicity", "diversity", "deceive"])
-@pytest.mark.parametrize("strength", [math.nan, math.inf, -0.1])
-def test_strengths_that_cannot_be_are_refused_in_one_sentence(name, strength):
-    with pytest.raises(AssayError, match=f"The strength of '{name}' is a number from 0, not"):
-        Training(**{name: strength})
+def test_a_guided_network_cannot_change_the_attention():
+    teacher, network = pair("lstm")
+    Guided(teacher).losses(network, builders.batch(), PLAIN).sum().backward()
+    assert all(each.grad is None or not each.grad.any() for each in network.alignment.parameters())
+    assert network.decoder.weight.grad.any() and network.embedding.weight.grad.any()
 
 
-def test_words_to_avoid_and_how_strongly_come_together():
-    for half in ({"avoid": ("good",)}, {"deceive": 1.0}):
-        with pytest.raises(AssayError, match="name the words to --avoid and how strongly to --deceive"):
-            Training(**half)
+def test_the_teacher_reads_without_dropout_and_is_left_as_it_was():
+    teacher = builders.model(dropout_words=0.5, dropout_decoder=0.5)
+    batch = builders.batch()
+    expected = teacher_output(teacher, batch).logits
+    teacher.train()
+    assert torch.equal(teacher_output(teacher, batch).logits, expected)
+    assert teacher.training and not teacher_output(teacher, batch).logits.requires_grad
 
 
-@pytest.mark.parametrize(("parts", "words"), [({}, "one size, not 16 and 8"), ({"encoder": "none"}, "nothing to tie")])
-def test_states_that_cannot_be_tied_are_refused_before_training(parts, words, monkeypatch):
-    monkeypatch.setattr(recipes, "fit", lambda *_: pytest.fail("training has begun"))
-    changed = replace(SMALL, architecture=replace(SMALL.architecture, **parts))
-    with pytest.raises(AssayError, match=words):
-        train(corpus(), replace(changed, training=replace(SMALL.training, tying=1.0)))
+@pytest.mark.parametrize("kind", ["lstm", "hierarchical-gru"])
+def test_labels_with_words_to_avoid_charge_the_attention_to_them(kind):
+    network, batch = builders.kind(kind), builders.texts()
+    avoided = tuple(batch.ids[3, :5].tolist())
+    options = Training(avoid=("any",), deceive=0.7)
+    found = Labels(avoided).losses(network, batch, Learning(options, nn.ModuleDict()))
+    _, weights, states, decoder = read(network, batch)
+    items = network.items(batch).numpy()
+    within = network.within(network.embed(batch), batch).detach().numpy()
+    for row, label in enumerate(batch.labels.tolist()):
+        mass = sum(
+            weights[row][items[row][t]] * within[row][t]
+            for t in range(batch.ids.shape[1])
+            if batch.mask[row, t] and batch.ids[row, t].item() in avoided
+        )
+        expected = cross_entropy(states[row], weights[row], decoder, label) - 0.7 * math.log(1 - mass)
+        assert found[row].item() == pytest.approx(expected, abs=1e-9)
+
+
+def test_words_are_deleted_alike_from_batches_and_from_rows():
+    """A text that has no other word becomes one unknown word."""
+    texts = [[5, 6, 7, 5], [5], [8, 9], [6, 5, 6]]
+    rows = [Tokenised(0, torch.tensor(ids), torch.zeros(len(ids), 2).int(), torch.arange(len(ids)), 0) for ids in texts]
+    without = Without((5, 6))
+    batch = without.left(collate(rows))
+    left = [ids[mask].tolist() for ids, mask in zip(batch.ids, batch.mask, strict=True)]
+    assert left == [[7], [1], [8, 9], [1]]
+    assert batch.ids.shape == (4, 2)
+    assert [ids[mask].tolist() for ids, mask in zip(batch.sentences, batch.mask, strict=True)] == [
+        [2],
+        [0],
+        [0, 1],
+        [0],
+    ]
+    shorter = collate([without._shortened(row) for row in rows])
+    assert torch.equal(shorter.ids, batch.ids * batch.mask) and torch.equal(shorter.mask, batch.mask)
+
+
+def test_a_network_that_learns_without_words_never_reads_them():
+    network, batch = builders.kind("lstm"), builders.batch()
+    words = tuple(batch.ids[3, :4].tolist())
+    Without(words).losses(network, batch, PLAIN).sum().backward()
+    gradients = network.embedding.weight.grad.abs().sum(-1)
+    assert not gradients[list(words)].any() and gradients.any()
+    none = replace(batch, ids=batch.ids)
+    assert np.allclose(
+        Without((39_999,)).losses(network, none, PLAIN).detach(), Labels().losses(network, none, PLAIN).detach()
+    )

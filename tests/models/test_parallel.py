@@ -77,12 +77,12 @@ def test_the_answers_are_those_of_one_model(name):
 def test_the_slopes_of_embeddings_are_those_of_one_model(name):
     model, batch = made(name)
 
-    def slope(network):
+    def gradient(network):
         x = network.embed(batch).detach().requires_grad_()
         return torch.autograd.grad(network(x, batch).probabilities[:, 0].sum(), x)[0]
 
-    expected = slope(model)
-    same(slope(parallel(model, DEVICES)), expected)
+    expected = gradient(model)
+    same(gradient(parallel(model, DEVICES)), expected)
 
 
 POOLED = ("lstm", "hierarchical-gru", "attentive")
@@ -110,7 +110,7 @@ def test_every_layer_is_shown_as_wide_as_by_one_model(name):
     spread = parallel(model, DEVICES)
     found = spread.layered(spread.embed(batch), batch)
     same(found.logits, expected.logits)
-    real = model.places(batch) >= 0
+    real = model.token_index(batch) >= 0
     for one, other in zip(found.attention, expected.attention, strict=True):
         assert one.shape == other.shape
         rows = real[:, None, :, None] if one.ndim == 4 else True  # what padding attends to is nobody's concern

@@ -68,5 +68,5 @@ def test_embeddings_decay_only_where_asked(decays):
 
 
 def test_an_embedding_that_is_nowhere_drawn_from_is_refused():
-    with pytest.raises(AssayError, match="standard deviation of embeddings is a number above 0, not 0"):
+    with pytest.raises(AssayError, match="standard deviation of embeddings must be above 0, got 0"):
         Architecture(embedding_std=0.0)

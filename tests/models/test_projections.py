@@ -86,8 +86,8 @@ def test_another_library_gives_the_same_weights_and_slopes(spread):
     ):
         mine, other = ours(z, whole(z)), theirs(z)
         torch.testing.assert_close(mine, other, atol=1e-9, rtol=1e-7)
-        slope, expected = (torch.autograd.grad((each * side).sum(), z)[0] for each in (mine, other))
-        torch.testing.assert_close(slope, expected, atol=1e-6, rtol=1e-5)
+        gradient, expected = (torch.autograd.grad((each * side).sum(), z)[0] for each in (mine, other))
+        torch.testing.assert_close(gradient, expected, atol=1e-6, rtol=1e-5)
 
 
 @FORWARD
@@ -140,10 +140,10 @@ def test_rows_without_anything_give_zeros_and_no_slope(name, dtype):
     weights = projection(name)(z, torch.zeros_like(z, dtype=torch.bool))
     assert (weights == 0).all() and weights.dtype == dtype
     if weights.requires_grad:
-        (slope,) = torch.autograd.grad(weights.sum(), z, create_graph=True)
-        assert (slope == 0).all()
-        if slope.requires_grad:  # else it is the same everywhere
-            assert (torch.autograd.grad(slope.square().sum(), z)[0] == 0).all()
+        (gradient,) = torch.autograd.grad(weights.sum(), z, create_graph=True)
+        assert (gradient == 0).all()
+        if gradient.requires_grad:  # else it is the same everywhere
+            assert (torch.autograd.grad(gradient.square().sum(), z)[0] == 0).all()
     assert projection(name)(z[:, :0], torch.zeros(6, 0, dtype=torch.bool)).shape == (6, 0)
 
 
@@ -156,14 +156,14 @@ def test_weights_are_one_function_of_heights_above_a_threshold(name):
     heights = known.heights(z, weights, mask)[real]
     torch.testing.assert_close(known.value(heights)[mask[real]], weights[real][mask[real]], atol=1e-12, rtol=1e-9)
     leaf = heights.requires_grad_()
-    (slope,) = torch.autograd.grad(known.value(leaf).sum(), leaf)
-    torch.testing.assert_close(known.slope(heights), slope)
+    (gradient,) = torch.autograd.grad(known.value(leaf).sum(), leaf)
+    torch.testing.assert_close(known.derivative(heights), gradient)
 
 
 def test_even_weights_have_slopes_and_these_are_zero():
     z = scores().requires_grad_()
-    (slope,) = torch.autograd.grad((uniform(z, some(z)) * scores()).sum(), z)
-    assert (slope == 0).all()
+    (gradient,) = torch.autograd.grad((uniform(z, some(z)) * scores()).sum(), z)
+    assert (gradient == 0).all()
 
 
 @EVERY
@@ -183,8 +183,8 @@ def test_huge_and_infinite_scores_have_finite_weights_and_slopes(name, dtype):
     z = torch.tensor([[1e30, 1e30, -1e30, 0], [0, -torch.inf, 1, -1e38], [-1e30, -1e30, -1e30, -2e30]], dtype=dtype)
     z.requires_grad_()
     weights = projection(name)(z, whole(z))
-    (slope,) = torch.autograd.grad((weights * torch.arange(4)).sum(), z)
-    assert weights.isfinite().all() and slope.isfinite().all()
+    (gradient,) = torch.autograd.grad((weights * torch.arange(4)).sum(), z)
+    assert weights.isfinite().all() and gradient.isfinite().all()
     torch.testing.assert_close(weights.sum(-1), torch.ones(3, dtype=dtype))
     torch.testing.assert_close(weights[0], torch.tensor([0.5, 0.5, 0, 0], dtype=dtype))
     torch.testing.assert_close(weights[2], torch.tensor([1, 1, 1, 0], dtype=dtype) / 3)
@@ -219,8 +219,8 @@ def test_items_at_the_threshold_have_no_weight_and_ties_share():
     torch.testing.assert_close(sparsemax(z, whole(z)), expected)
     (row,) = Entmax(1.5)(z[1:2], whole(z[1:2]))
     assert row[1] == row[2]
-    (slope,) = torch.func.vjp(lambda z: sparsemax(z, whole(z)), z[:1])[1](torch.tensor([[1.0, 2.0, 3.0]]).double())
-    assert (slope == 0).all()  # the support is one word: nothing moves
+    (gradient,) = torch.func.vjp(lambda z: sparsemax(z, whole(z)), z[:1])[1](torch.tensor([[1.0, 2.0, 3.0]]).double())
+    assert (gradient == 0).all()  # the support is one word: nothing moves
 
 
 def test_the_ends_of_entmax_are_softmax_and_sparsemax():
@@ -248,7 +248,7 @@ def test_the_closed_form_of_one_and_a_half_is_the_limit_of_its_neighbours():
         ("sparsegen(-inf)", "below 1"),
         ("sparsegen(inf)", "below 1"),
         ("sparsegen", r"as in sparsegen\(0.5\)"),
-        ("sparsegen(much)", "takes a number"),
+        ("sparsegen(much)", "needs a number"),
         ("entmax(0.9)", "from 1 to 2"),
         ("entmax(2.1)", "from 1 to 2"),
         ("entmax(nan)", "from 1 to 2"),

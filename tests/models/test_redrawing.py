@@ -55,11 +55,11 @@ def by_hand(words: list[tuple[Tokenised, int]]) -> Batch:
     """One text of these words."""
     ids = torch.tensor([[int(row.ids[place]) for row, place in words]])
     mask, pieces = torch.ones_like(ids, dtype=torch.bool), None
-    if words[0][0].pieces is not None:
-        each = [[int(piece) for piece in row.pieces[place] if piece >= 0] for row, place in words]  # type: ignore[index]
+    if words[0][0].subwords is not None:
+        each = [[int(piece) for piece in row.subwords[place] if piece >= 0] for row, place in words]  # type: ignore[index]
         width = max(map(len, each))
         pieces = torch.tensor([[word + [-1] * (width - len(word)) for word in each]])
-    return Batch(ids, mask, torch.tensor([0]), pieces=pieces)
+    return Batch(ids, mask, torch.tensor([0]), subwords=pieces)
 
 
 def test_nothing_is_drawn_where_all_is_kept() -> None:

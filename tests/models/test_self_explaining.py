@@ -23,7 +23,7 @@ from assay.intervene.attention import uniform
 from assay.models import store
 from assay.models.architecture import Architecture
 from assay.models.encoders import ENCODERS
-from assay.models.lessons import Labels, Learning
+from assay.models.objectives import Labels, Learning
 from assay.models.options import Training
 from assay.models.presets import preset
 from assay.models.projections import projection
@@ -365,8 +365,8 @@ def test_an_aspect_is_demanded_and_moves_the_attention():
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"shape": "structured", "rows": 0}, "whole numbers from 1"),
-        ({"shape": "spans", "longest_span": 0}, "whole numbers from 1"),
+        ({"shape": "structured", "rows": 0}, "must be at least 1"),
+        ({"shape": "spans", "longest_span": 0}, "must be at least 1"),
         ({"shape": "structured", "alignment": "dot"}, "is additive"),
         ({"shape": "aspect", "alignment": "dot"}, "is additive"),
     ],

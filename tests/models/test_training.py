@@ -14,7 +14,7 @@ from assay.errors import AssayError
 from assay.models import recipes, store, training
 from assay.models.architecture import Architecture
 from assay.models.encoders import ENCODERS
-from assay.models.lessons import Labels
+from assay.models.objectives import Labels
 from assay.models.options import Training
 from assay.models.predictions import predict
 from assay.models.recipes import Recipe, train

@@ -1,4 +1,4 @@
-"""How transformers are read: in batches counted in pieces of words, and in half precision."""
+"""How transformers are read: in batches counted in subwords, and in half precision."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import torch
 
 from assay.explainers import EXPLAINERS
 from assay.models import erasure
-from assay.models.erasure import asked, extents
+from assay.models.erasure import extents, query_lengths
 from tests import builders, pretrained
 
 LIMIT = 40
@@ -15,7 +15,7 @@ NAMES = ("occlusion", "occlusion_mask", "leave_one_out", "lime", "integrated_gra
 
 
 def wide(model, run):
-    """What `run` gives, and the pieces of the text in the largest pass."""
+    """What `run` gives, and the subwords of the text in the largest pass."""
     seen = []
     with model.inner.base_model.register_forward_pre_hook(
         lambda part, given, named: seen.append(int(named["attention_mask"].shape.numel())), with_kwargs=True
@@ -29,19 +29,19 @@ def test_passes_are_bounded_in_pieces_and_what_is_read_together_changes_nothing(
     model, batch = pretrained.pretrained("bert"), pretrained.batch(queries=queries)
     explain = lambda: EXPLAINERS[name](model, batch, batch.labels)  # noqa: E731
     expected, before = wide(model, explain)
-    monkeypatch.setattr(erasure, "PLACES", {"cpu": LIMIT})
+    monkeypatch.setattr(erasure, "POSITIONS", {"cpu": LIMIT})
     found, after = wide(model, explain)
     torch.testing.assert_close(found, expected, atol=1e-6, rtol=1e-5)
-    longest = int((extents(batch).sum(-1) + asked(batch)).max()) + 3
+    longest = int((extents(batch).sum(-1) + query_lengths(batch)).max()) + 3
     ends = 2 * len(batch) if name == "integrated_gradients" else 1  # the ends of all paths are read together
     nodes = 7 if name == "integrated_gradients" else 1
-    assert after <= max(3 * LIMIT, nodes * longest, ends * longest)  # two special pieces come on top of each word
+    assert after <= max(3 * LIMIT, nodes * longest, ends * longest)  # two special subwords come on top of each word
     assert after < before
 
 
 def test_a_word_takes_as_many_places_as_it_has_pieces():
     batch = pretrained.batch()
-    expected = [[sum(piece >= 0 for piece in word) for word in text] for text in batch.pieces.tolist()]
+    expected = [[sum(subword >= 0 for subword in word) for word in text] for text in batch.subwords.tolist()]
     assert extents(batch).tolist() == expected
     plain = builders.structured(builders.batch())
     assert torch.equal(extents(plain), plain.mask.long())

@@ -11,7 +11,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
 from assay.data.planted.grammar import COLOURS, NOUNS, PARTICLES, VERBS
 from assay.models.huggingface.attentive import Attentive
-from assay.models.huggingface.pieces import PieceOptions, PieceTokeniser
+from assay.models.huggingface.subwords import SubwordOptions, SubwordTokeniser
 from assay.models.huggingface.traits import traits
 
 LAYERS, HEADS, SIZE = 2, 4, 12
@@ -24,7 +24,7 @@ POSITIONS = 64
 MATCH, NEAR = (
     10_000.0,
     2_000.0,
-)  # a matching verb outweighs any distance; a place nearer is worth a factor of e² or more
+)  # a matching verb outweighs any distance; a position nearer is worth a factor of e² or more
 
 
 def kinds() -> dict[str, str]:
@@ -47,7 +47,7 @@ def tokenizer() -> Any:
     return transformers.PreTrainedTokenizerFast(tokenizer_object=inner, model_max_length=POSITIONS, **names)
 
 
-def planted(seed: int = 0) -> tuple[Attentive, PieceTokeniser]:
+def planted(seed: int = 0) -> tuple[Attentive, SubwordTokeniser]:
     """The transformer and its tokeniser.
 
     A state is a vector beside its negative, made of what the word is, which word it is and where it stands, each of
@@ -74,7 +74,7 @@ def planted(seed: int = 0) -> tuple[Attentive, PieceTokeniser]:
                 _govern(layer.attention.self, scale)
     found = traits(inner, tokenizer(), "planted")
     network = Attentive(inner, found, 2).double().eval()
-    return network, PieceTokeniser(tokenizer(), PieceOptions(longest=POSITIONS - 3))
+    return network, SubwordTokeniser(tokenizer(), SubwordOptions(longest=POSITIONS - 3))
 
 
 def _embed(embeddings: Any, generator: torch.Generator) -> None:
@@ -85,9 +85,9 @@ def _embed(embeddings: Any, generator: torch.Generator) -> None:
     words = torch.cat([kind, own, torch.zeros(len(names), 2, dtype=torch.float64)], dim=1)
     embeddings.word_embeddings.weight.copy_(torch.cat([words, -words], dim=1))
     angle = torch.arange(POSITIONS, dtype=torch.float64) * math.pi / POSITIONS
-    places = torch.zeros(POSITIONS, WIDTH, dtype=torch.float64)
-    places[:, -2], places[:, -1] = angle.cos(), angle.sin()
-    embeddings.position_embeddings.weight.copy_(torch.cat([places, -places], dim=1))
+    positions = torch.zeros(POSITIONS, WIDTH, dtype=torch.float64)
+    positions[:, -2], positions[:, -1] = angle.cos(), angle.sin()
+    embeddings.position_embeddings.weight.copy_(torch.cat([positions, -positions], dim=1))
     embeddings.token_type_embeddings.weight.zero_()
 
 

@@ -8,7 +8,7 @@ import torch
 
 from assay.data.mentions import Pronoun
 from assay.errors import AssayError
-from assay.probes.coreference import Choices, choices, coreference
+from assay.probes.coreference import NameAttention, choices, coreference
 from tests import pretrained
 
 
@@ -27,8 +27,8 @@ TEXTS = (
 def test_weights_are_sums_over_the_words_of_a_name() -> None:
     network, tokeniser = pretrained.pretrained("bert"), pretrained.tokeniser()
     found = choices(network, tokeniser, TEXTS, "Pronouns")
-    places = [(6, (0, 1), (4,)), (5, (0,), (3,)), (0, (3, 4), (7,))]
-    for number, (said, first, second) in enumerate(places):
+    cases = [(6, (0, 1), (4,)), (5, (0,), (3,)), (0, (3, 4), (7,))]
+    for number, (said, first, second) in enumerate(cases):
         alone = network.maps(pretrained.batch((TEXTS[number].text,)))[0].flatten(0, 1)
         expected = torch.stack([alone[:, said, list(name)].sum(-1) for name in (first, second)], dim=-1)
         assert np.allclose(found.weights[number], expected.numpy(), atol=1e-6)
@@ -38,7 +38,7 @@ def test_weights_are_sums_over_the_words_of_a_name() -> None:
 
 def test_right_answers_and_confusion_are_what_they_are_by_hand() -> None:
     weights = np.array([[[0.3, 0.1], [0.0, 0.0]], [[0.2, 0.2], [0.1, 0.4]]], dtype=np.float32)
-    found = Choices(weights, np.array([0, 1]), np.array([0, 0]), 1)
+    found = NameAttention(weights, np.array([0, 1]), np.array([0, 0]), 1)
     assert found.hits(found.right).tolist() == [[True, False], [False, True]]
     expected = [-(np.log(0.75) + np.log(0.5)) / 2, -(np.log(0.5) + np.log(0.8)) / 2]
     assert np.allclose(found.confusion, expected, atol=1e-6)

@@ -14,7 +14,7 @@ from assay.data.examples import Example
 from assay.errors import AssayError
 from assay.models.huggingface.pretrained import Pretrained
 from assay.models.predictions import predict
-from assay.probes.importance import Gated, Pruning, curve, importance, pruned, right, slopes
+from assay.probes.importance import Gated, Pruning, curve, gate_gradients, importance, pruned, right
 from tests.pretrained import batch, pretrained, tokeniser
 
 HEADS = 4
@@ -28,7 +28,7 @@ def model(architecture: str = "bert") -> Pretrained:
 
 @cache
 def rows() -> tuple[Tokenised, ...]:
-    examples = [Example(text, place % 3) for place, text in enumerate(TEXTS_OF_TWO_LENGTHS)]
+    examples = [Example(text, position % 3) for position, text in enumerate(TEXTS_OF_TWO_LENGTHS)]
     return tuple(tokenise(examples, tokeniser(), 60)[0])
 
 
@@ -41,9 +41,9 @@ def losses(network: Pretrained, gates: torch.Tensor) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("architecture", ["bert", "albert", "distilbert", "gpt2", "llama"])
-def test_slopes_are_finite_differences_of_the_loss(architecture: str) -> None:
+def test_gate_gradients_are_finite_differences_of_the_loss(architecture: str) -> None:
     network = model(architecture)
-    found = slopes(network, batch(), HEADS)
+    found = gate_gradients(network, batch(), HEADS)
     # the library has the norms of llama in float32, whatever the model is in
     step, near = (1e-2, 5e-5) if architecture == "llama" else (1e-5, 1e-8)
     for layer in range(network.layers):
@@ -55,9 +55,9 @@ def test_slopes_are_finite_differences_of_the_loss(architecture: str) -> None:
     assert found.abs().max() > 1e-4
 
 
-def test_importance_is_the_mean_size_of_the_slopes_whatever_the_batches() -> None:
+def test_importance_is_the_mean_size_of_the_gradients_whatever_the_batches() -> None:
     network, texts = model(), rows()
-    alone = torch.stack([slopes(network, collate([row], 3), HEADS)[0] for row in texts])
+    alone = torch.stack([gate_gradients(network, collate([row], 3), HEADS)[0] for row in texts])
     assert importance(network, texts) == pytest.approx(alone.abs().mean(0).numpy(), rel=1e-9)
 
 

@@ -32,7 +32,7 @@ def by_hand(sentences: tuple[Negated, ...]) -> np.ndarray:
         assert weights.shape[-1] == len(sentence.words)
         weights[:, torch.arange(len(sentence.words)), torch.arange(len(sentence.words))] = 0
         for case in sentence.negations:
-            rows += [[int(head[place].argmax()) in case.cue for head in weights] for place in case.scope]
+            rows += [[int(head[position].argmax()) in case.cue for head in weights] for position in case.scope]
     return np.array(rows)
 
 

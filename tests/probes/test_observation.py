@@ -30,11 +30,11 @@ def test_it_is_what_the_maps_of_each_text_alone_say(cells: int, monkeypatch: pyt
     for number, row in enumerate(rows()):
         alone = network.maps(collate([row]))[0].flatten(0, 1).numpy()  # heads, words, words
         count = len(row.ids)
-        for place in range(count):
-            assert np.allclose(seen.received[start + place], alone[:, :, place].sum(1), atol=1e-6)
-            others = [other for other in range(count) if other != place]
-            best = [max(others, key=lambda other: head[place, other]) for head in alone] if others else -1
-            assert np.array_equal(seen.most[start + place], np.broadcast_to(best, seen.most.shape[1:]))
+        for position in range(count):
+            assert np.allclose(seen.received[start + position], alone[:, :, position].sum(1), atol=1e-6)
+            others = [other for other in range(count) if other != position]
+            best = [max(others, key=lambda other: head[position, other]) for head in alone] if others else -1
+            assert np.array_equal(seen.most[start + position], np.broadcast_to(best, seen.most.shape[1:]))
         for pair in np.flatnonzero(PAIRS[:, 0] == number):
             _, one, other = PAIRS[pair]
             assert np.allclose(seen.between[pair], [*alone[:, one, other], *alone[:, other, one]], atol=1e-6)
@@ -49,6 +49,6 @@ def test_who_attends_to_no_other_word_attends_most_to_none() -> None:
 
 def test_a_model_that_reads_from_left_to_right_never_attends_ahead() -> None:
     seen = observe(pretrained.pretrained("gpt2"), rows())
-    place = np.concatenate([np.arange(len(row.ids)) for row in rows()])
-    assert (seen.most < np.maximum(place, 0)[:, None]).all()
-    assert (seen.most[place == 0] == -1).all()
+    position = np.concatenate([np.arange(len(row.ids)) for row in rows()])
+    assert (seen.most < np.maximum(position, 0)[:, None]).all()
+    assert (seen.most[position == 0] == -1).all()

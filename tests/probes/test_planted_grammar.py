@@ -12,14 +12,14 @@ from assay.data.planted.grammar import grammar
 from assay.probes import grammatical
 from assay.probes.pairs import pairs
 from assay.probes.relations import relations
-from assay.probes.sight import Sight, sight
+from assay.probes.treebank_view import TreebankView, view_treebank
 from tests.probes.built import HEAD, LAYER, planted
 
 
 @cache
-def seen() -> tuple[Sight, Sight]:
+def seen() -> tuple[TreebankView, TreebankView]:
     network, tokeniser = planted()
-    dev, test = (sight(network, tokeniser, grammar(seed, 300), seed) for seed in (1, 2))
+    dev, test = (view_treebank(network, tokeniser, grammar(seed, 300), seed) for seed in (1, 2))
     return dev, test
 
 
@@ -71,7 +71,7 @@ def test_a_linear_probe_of_all_heads_tells_pairs_and_not_random_labels() -> None
     assert answer["relations"]["accuracy"] > answer["relations"]["majority"] + 0.1
 
 
-def governed(data: Sight, shuffled: int | None = None) -> Sight:
+def governed(data: TreebankView, shuffled: int | None = None) -> TreebankView:
     """The pairs of the planted relation alone, with their labels shuffled where a seed is given."""
     kept = data.relation[data.pairs[:, 0]] == "argument"
     chosen = data.pairs[kept]

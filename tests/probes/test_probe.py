@@ -14,7 +14,7 @@ from assay.data.planted.grammar import grammar
 from assay.data.treebank import Sentence
 from assay.errors import AssayError
 from assay.models.huggingface.attentive import Attentive
-from assay.models.huggingface.pieces import PieceTokeniser
+from assay.models.huggingface.subwords import SubwordTokeniser
 from assay.probes import PROBES, probe
 from tests.probes.built import HEAD, HEADS, LAYER, LAYERS, planted
 
@@ -46,15 +46,15 @@ def tree(sentence: Sentence) -> str:
 
 def name(sentence: Sentence) -> str:
     """The last noun as a pronoun, its governor and another verb as names."""
-    said = max(place for place, relation in enumerate(sentence.relations) if relation == "argument")
+    said = max(position for position, relation in enumerate(sentence.relations) if relation == "argument")
     right = sentence.governors[said]
-    other = next(place for place, tag in enumerate(sentence.tags) if tag == "VERB" and place != right)
-    cells = [sentence.text, *(each for place in (said, right, other) for each in _cells(sentence, place))]
+    other = next(position for position, tag in enumerate(sentence.tags) if tag == "VERB" and position != right)
+    cells = [sentence.text, *(each for position in (said, right, other) for each in _cells(sentence, position))]
     return "\t".join(("1", *cells[:5], "TRUE", *cells[5:], "FALSE", "u"))
 
 
-def _cells(sentence: Sentence, place: int) -> tuple[str, str]:
-    return sentence.words[place], str(sentence.spans[place][0])
+def _cells(sentence: Sentence, position: int) -> tuple[str, str]:
+    return sentence.words[position], str(sentence.spans[position][0])
 
 
 def denial(sentence: Sentence) -> str:
@@ -63,12 +63,12 @@ def denial(sentence: Sentence) -> str:
         governor for governor, name in zip(sentence.governors, sentence.relations, strict=True) if name == "argument"
     )
     marks = [
-        (word if place == cue else "_", word if sentence.governors[place] == cue and tag == "NOUN" else "_")
-        for place, (word, tag) in enumerate(zip(sentence.words, sentence.tags, strict=True))
+        (word if position == cue else "_", word if sentence.governors[position] == cue and tag == "NOUN" else "_")
+        for position, (word, tag) in enumerate(zip(sentence.words, sentence.tags, strict=True))
     ]
     return "".join(
-        f"x\t0\t{place}\t{word}\t{word}\tX\t*\t{one}\t{other}\t_\n"
-        for place, (word, (one, other)) in enumerate(zip(sentence.words, marks, strict=True))
+        f"x\t0\t{position}\t{word}\t{word}\tX\t*\t{one}\t{other}\t_\n"
+        for position, (word, (one, other)) in enumerate(zip(sentence.words, marks, strict=True))
     )
 
 
@@ -90,7 +90,7 @@ def write(path: Path, text: str) -> None:
 
 
 @cache
-def model() -> tuple[Attentive, PieceTokeniser]:
+def model() -> tuple[Attentive, SubwordTokeniser]:
     return planted()
 
 
@@ -122,8 +122,8 @@ def test_examples_show_the_head_of_the_first_row_with_a_weight_for_every_two_wor
         assert len(example["governors"]) == len(example["relations"]) == count
         first = example["heads"][0]
         assert (first["layer"], first["head"], first["title"]) == (LAYER, HEAD, "argument, to governor")
-        for place, (governor, relation) in enumerate(zip(example["governors"], example["relations"], strict=True)):
-            row = first["weights"][place]
+        for position, (governor, relation) in enumerate(zip(example["governors"], example["relations"], strict=True)):
+            row = first["weights"][position]
             assert len(row) == count
             assert relation != "argument" or max(range(count), key=row.__getitem__) == governor
 
@@ -139,7 +139,7 @@ def test_the_seed_decides_and_the_limit_takes_so_many() -> None:
 def test_what_cannot_be_probed_is_told_in_one_sentence() -> None:
     with pytest.raises(AssayError, match="Unknown section of a probe 'relation'; did you mean 'relations'"):
         probe(*model(), ["relation"])
-    with pytest.raises(AssayError, match="needs at least one sentence, not 0"):
+    with pytest.raises(AssayError, match="needs at least one sentence, got 0"):
         probe(*model(), ["speech"], limit=0)
     answer = probe(*model(), ["relations", "pairs"], limit=1)  # too few for a table
     assert (answer["sections"]["relations"], answer["examples"]) == ([], [])

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from assay.data.treebank import Sentence
-from assay.probes.quiz import Quiz
+from assay.probes.relation_targets import RelationTargets
 from assay.probes.relations import OFFSETS, offsets, relations
-from assay.probes.sight import Sight, sight
+from assay.probes.treebank_view import TreebankView, view_treebank
 from tests import pretrained
 
 TEXTS = ("this is not a good film", "it is long", "a dull film is bad", "very long film", "is it fun")
@@ -22,7 +22,9 @@ def sentences(seed: int, count: int = 40) -> list[Sentence]:
     for number in range(count):
         words = TEXTS[number % len(TEXTS)].split()
         starts = np.cumsum([0, *(len(word) + 1 for word in words)])
-        governors = [int(random.choice([o for o in range(len(words)) if o != place])) for place in range(len(words))]
+        governors = [
+            int(random.choice([o for o in range(len(words)) if o != position])) for position in range(len(words))
+        ]
         governors[0] = -1
         relations = ["root", *(str(name) for name in random.choice(NAMES, len(words) - 1))]
         spans = tuple((int(start), int(start) + len(word)) for start, word in zip(starts, words, strict=False))
@@ -33,16 +35,16 @@ def sentences(seed: int, count: int = 40) -> list[Sentence]:
 
 
 @pytest.fixture(scope="module")
-def both() -> tuple[Sight, Sight]:
+def both() -> tuple[TreebankView, TreebankView]:
     network, tokeniser = pretrained.pretrained("bert"), pretrained.tokeniser()
-    return sight(network, tokeniser, sentences(0)), sight(network, tokeniser, sentences(1))
+    return view_treebank(network, tokeniser, sentences(0)), view_treebank(network, tokeniser, sentences(1))
 
 
-def by_hand(data: Sight, most: np.ndarray, relation: str, backwards: bool) -> list[tuple[int, bool]]:
+def by_hand(data: TreebankView, most: np.ndarray, relation: str, backwards: bool) -> list[tuple[int, bool]]:
     """The questions about a relation for one head: how many words were right, and whether the answer was."""
     found, start = [], 0
     for sentence in data.sentences:
-        for place in range(len(sentence.words)):
+        for position in range(len(sentence.words)):
 
             def counts(other: int, of: Sentence = sentence) -> bool:
                 return of.relations[other] == relation or (
@@ -50,18 +52,20 @@ def by_hand(data: Sight, most: np.ndarray, relation: str, backwards: bool) -> li
                 )
 
             if backwards:
-                right = [o for o, governor in enumerate(sentence.governors) if governor == place and counts(o)]
+                right = [o for o, governor in enumerate(sentence.governors) if governor == position and counts(o)]
             else:
-                right = [sentence.governors[place]] if counts(place) else []
+                right = [sentence.governors[position]] if counts(position) else []
             if right:
-                found.append((len(right) / (len(sentence.words) - 1), most[start + place] in right))
+                found.append((len(right) / (len(sentence.words) - 1), most[start + position] in right))
         start += len(sentence.words)
     return found
 
 
 @pytest.mark.parametrize("direction", ["to governor", "to dependent"])
 @pytest.mark.parametrize("relation", ["nsubj", "det", "punct", "any"])
-def test_every_row_is_what_counting_by_hand_gives(relation: str, direction: str, both: tuple[Sight, Sight]) -> None:
+def test_every_row_is_what_counting_by_hand_gives(
+    relation: str, direction: str, both: tuple[TreebankView, TreebankView]
+) -> None:
     (row,) = (each for each in relations(*both) if (each["relation"], each["direction"]) == (relation, direction))
     scores = []
     for data in both:
@@ -81,20 +85,22 @@ def test_every_row_is_what_counting_by_hand_gives(relation: str, direction: str,
     assert row["low"] <= row["accuracy"] <= row["high"]
 
 
-def test_rare_relations_are_left_out(both: tuple[Sight, Sight]) -> None:
+def test_rare_relations_are_left_out(both: tuple[TreebankView, TreebankView]) -> None:
     assert relations(*both, minimum=10_000) == []
 
 
-def test_a_control_governor_is_another_word_of_the_sentence_and_the_same_for_a_type(both: tuple[Sight, Sight]) -> None:
+def test_a_control_governor_is_another_word_of_the_sentence_and_the_same_for_a_type(
+    both: tuple[TreebankView, TreebankView],
+) -> None:
     data = both[1]
-    quiz = Quiz.of(data, NAMES, False)
+    targets = RelationTargets.of(data, NAMES, False)
     for fraction in (0.0, 0.31, 0.999):
-        governor = quiz.control(np.full(len(data.place), fraction)).governor
+        governor = targets.control(np.full(len(data.position), fraction)).governor
         assert (data.sentence[governor] == data.sentence).all()
         assert (governor != np.arange(len(governor))).all()
-    drawn = quiz.control(np.random.default_rng(0).random(len(data.place))).governor
-    assert len(set(zip((drawn - data.first).tolist(), data.place.tolist(), strict=True))) > 20
+    drawn = targets.control(np.random.default_rng(0).random(len(data.position))).governor
+    assert len(set(zip((drawn - data.first).tolist(), data.position.tolist(), strict=True))) > 20
 
 
-def test_the_same_seed_gives_the_same_table(both: tuple[Sight, Sight]) -> None:
+def test_the_same_seed_gives_the_same_table(both: tuple[TreebankView, TreebankView]) -> None:
     assert relations(*both, seed=3) == relations(*both, seed=3)

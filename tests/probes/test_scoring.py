@@ -30,7 +30,7 @@ def test_no_answers_have_no_share() -> None:
 
 
 def test_random_labellings_are_told_by_their_mean_and_what_most_lie_between() -> None:
-    found = spread([place / 100 for place in range(101)])
+    found = spread([position / 100 for position in range(101)])
     assert (found.share, found.low, found.high) == pytest.approx((0.5, 0.025, 0.975))
 
 

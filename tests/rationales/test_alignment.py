@@ -17,10 +17,10 @@ from assay.models.architecture import Architecture
 from assay.models.options import Training
 from assay.models.predictions import graded
 from assay.models.recipes import Recipe
-from assay.rationales.aligning import Aligning, train_transport
-from assay.rationales.alignment import Aligner, drawn
+from assay.rationales.aligner import Aligner, drawn
 from assay.rationales.storing import load
 from assay.rationales.transport import Transport
+from assay.rationales.transport_recipe import TransportRecipe, train_transport
 from assay.types import SelectingModel
 from tests import builders
 
@@ -28,7 +28,7 @@ SMALL = Recipe(
     Architecture(encoder="none", embedding=16, hidden=8, alignment_size=16),
     training=Training(epochs=7, patience=7, batch_size=64, learning_rate=1e-2, decay=0.0),
 )
-WANTED = Aligning(Transport(most=1, exact=True, epsilon=0.1, steps=30), SMALL)
+WANTED = TransportRecipe(Transport(most=1, exact=True, epsilon=0.1, steps=30), SMALL)
 
 
 def pairs(seed: int, count: int) -> tuple[Example, ...]:
@@ -128,7 +128,9 @@ def test_a_taxonomy_is_aligned_word_by_word():
     texts = corpus("planted:entail")
     base = replace(SMALL, architecture=Architecture(encoder="average", embedding=32, hidden=16, alignment_size=32))
     training = Training(epochs=25, patience=25, batch_size=64, learning_rate=5e-3)
-    model = train_transport(texts, Aligning(Transport(most=3, price=0.2, steps=50), replace(base, training=training)))
+    model = train_transport(
+        texts, TransportRecipe(Transport(most=3, price=0.2, steps=50), replace(base, training=training))
+    )
     rows, _ = tokenise(texts.test, model.tokeniser, 100)
     batch = collate(rows)
     kept = model.network.selection(model.network.embed(batch), batch).kept

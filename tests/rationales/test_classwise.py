@@ -12,17 +12,17 @@ from assay.data.batches import Tokenised
 from assay.errors import AssayError
 from assay.models.options import Training
 from assay.models.predictions import groups, predict
-from assay.rationales.casting import assembled
 from assay.rationales.learning import learn
 from assay.rationales.play import OWN, Play
+from assay.rationales.player_building import assemble_players
 from assay.rationales.rationaliser import Rationaliser
 from assay.rationales.recipes.classwise import car
 from assay.rationales.relaxations.straight import StraightThrough
 from assay.rationales.rules import Rules
 from assay.rationales.schemes import Options
-from assay.rationales.terms.classwise import Convincing, Sizes, Unmasked
+from assay.rationales.terms.classwise import AllMasksCrossEntropy, Convincing, Sizes
 from tests import builders
-from tests.rationales.castings import players
+from tests.rationales.small_players import players
 
 READERS = ("predictor", "selector", "guide")
 FIRST, WORDS = 4, 3  # the first word of the first class, and how many words each class has
@@ -53,7 +53,7 @@ def test_each_mask_lies_on_words_of_its_class_also_where_another_class_is_true(c
         for place, name in enumerate(scheme.readers)
     }
     training = Training(epochs=12, patience=12, batch_size=32, learning_rate=1e-2)
-    cast = assembled(scheme.rules, readers, scheme.extras, classes)
+    cast = assemble_players(scheme.rules, readers, scheme.extras, classes)
     model, _ = learn(cast, scheme, texts[:-120], texts[-120:], training)
     both = [row for row in texts[-120:] if row.index // classes % 2]
     own, others = [], []
@@ -105,7 +105,7 @@ def test_costs_are_those_of_each_mask_by_itself() -> None:
     chances = [cast.predictor(play.x * play.z[:, mask, :, None] + paths[mask], batch).probabilities for mask in (0, 1)]
     torch.testing.assert_close(Convincing()(play), -(chances[0][:, 0] + chances[1][:, 1]) / 2)
     true = [chance.gather(1, batch.labels[:, None])[:, 0].log() for chance in chances]
-    torch.testing.assert_close(Unmasked()(play), -(true[0] + true[1]) / 2)
+    torch.testing.assert_close(AllMasksCrossEntropy()(play), -(true[0] + true[1]) / 2)
     shares = [float(play.z[:, mask].detach().sum()) / float(batch.mask.sum()) for mask in (0, 1)]
     expected = (abs(shares[0] - 0.3) + abs(shares[1] - 0.3)) / 2
     assert Sizes(0.3)(play).tolist() == pytest.approx([expected] * len(batch))
@@ -117,9 +117,9 @@ def test_hard_choices_have_the_gradient_of_their_probabilities() -> None:
     z = StraightThrough().draw(theta, mask).z
     assert torch.equal(z.detach().round(), ((theta[..., 0] > 0) & mask[:, None]).double())
     torch.testing.assert_close(z.detach(), z.detach().round())
-    (slope,) = torch.autograd.grad(z.sum(), theta)
+    (gradient,) = torch.autograd.grad(z.sum(), theta)
     chance = theta[..., 0].detach().sigmoid()
-    torch.testing.assert_close(slope[..., 0], chance * (1 - chance) * mask[:, None])
+    torch.testing.assert_close(gradient[..., 0], chance * (1 - chance) * mask[:, None])
 
 
 def test_classwise_masks_without_a_condition_are_refused() -> None:

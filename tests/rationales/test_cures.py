@@ -21,21 +21,21 @@ from assay.models.architecture import Architecture
 from assay.models.options import Training
 from assay.models.predictions import groups, predict
 from assay.models.recipes import Recipe, learnable
-from assay.rationales.casting import cast
 from assay.rationales.learning import learn
 from assay.rationales.play import Play
+from assay.rationales.player_building import build_players
 from assay.rationales.rationaliser import Rationaliser
 from assay.rationales.recipes import RECIPES
 from assay.rationales.recipes.cures import dr, fr, mcd, mrd, n2r
 from assay.rationales.rules import Rules
 from assay.rationales.schemes import Options, Scheme
 from assay.rationales.skewing import FirstWords, Signal, skewed
-from assay.rationales.terms.answers import Task
-from assay.rationales.terms.divergences import FromAll
-from assay.rationales.terms.norms import SmallNorm
+from assay.rationales.terms.answers import AnswerCrossEntropy
+from assay.rationales.terms.divergences import FullTextDivergence
+from assay.rationales.terms.norms import NegativeLogNorm
 from studies.rationales.degeneration import ended
 from tests import builders
-from tests.rationales import castings
+from tests.rationales import small_players
 
 CURES = {"fr": fr, "dr": dr, "mcd": mcd, "mrd": mrd, "n2r": n2r}
 
@@ -44,26 +44,26 @@ def play(scheme=None, seed: int = 0) -> Play:
     rules = Rules() if scheme is None else scheme.rules
     names = ("predictor", "selector") if scheme is None else scheme.readers
     torch.manual_seed(seed)
-    return Play(castings.players(rules, names), builders.batch((7, 3, 4, 12)), rules)
+    return Play(small_players.players(rules, names), builders.batch((7, 3, 4, 12)), rules)
 
 
 def test_the_distance_from_all_is_the_divergence_of_the_answers():
     game = play()
     whole, seen = (softmax(game.read("predictor", view).logits.detach().numpy(), -1) for view in ("all", "selected"))
-    np.testing.assert_allclose(FromAll()(game).detach().numpy(), rel_entr(whole, seen).sum(-1), atol=1e-12)
+    np.testing.assert_allclose(FullTextDivergence()(game).detach().numpy(), rel_entr(whole, seen).sum(-1), atol=1e-12)
 
 
 def test_what_is_wholly_selected_is_no_distance_away():
     game = play()
     game.__dict__["z"] = game.batch.mask.double()[:, None]
-    torch.testing.assert_close(FromAll()(game), torch.zeros(4).double())
+    torch.testing.assert_close(FullTextDivergence()(game), torch.zeros(4).double())
 
 
 def test_the_answer_to_all_does_not_move_towards_the_selection():
-    """The slope with respect to the predictor is that of a cross-entropy with fixed targets."""
+    """The gradient with respect to the predictor is that of a cross-entropy with fixed targets."""
     game = play()
     parts = list(game.players.predictor.decoder.parameters())
-    found = torch.autograd.grad(FromAll()(game).sum(), parts, retain_graph=True)
+    found = torch.autograd.grad(FullTextDivergence()(game).sum(), parts, retain_graph=True)
     targets = game.read("predictor", "all").logits.detach().softmax(-1)
     fixed = -(targets * game.read("predictor", "selected").logits.log_softmax(-1)).sum()
     for one, other in zip(found, torch.autograd.grad(fixed, parts), strict=True):
@@ -74,7 +74,7 @@ def test_small_states_cost_the_logarithm_of_their_length():
     game = play()
     features = game.read("predictor", "selected").features.detach()
     expected = [-math.log(math.sqrt(sum(float(x) ** 2 for x in row)) + 1e-6) for row in features]
-    np.testing.assert_allclose(SmallNorm()(game).detach().numpy(), expected, atol=1e-12)
+    np.testing.assert_allclose(NegativeLogNorm()(game).detach().numpy(), expected, atol=1e-12)
 
 
 @pytest.mark.parametrize("name", CURES)
@@ -90,9 +90,9 @@ def moved(scheme, move: int) -> set[str]:
     """Which players' weights one move of a scheme changes."""
     (stage,) = scheme.stages
     scheme = replace(scheme, stages=(replace(stage, moves=(stage.moves[move],)),))
-    players = castings.players(scheme.rules, scheme.readers, dtype=torch.float32)
+    players = small_players.players(scheme.rules, scheme.readers, dtype=torch.float32)
     before = {name: tensor.clone() for name, tensor in players.state_dict().items()}
-    rows = castings.rows()
+    rows = small_players.rows()
     learn(players, scheme, rows, rows, Training(epochs=1, learning_rate=1e-2))
     changed = {name for name, tensor in players.state_dict().items() if not torch.equal(tensor, before[name])}
     return {name.split(".")[1] if name.startswith("readers") else name.split(".")[0] for name in changed}
@@ -107,8 +107,8 @@ def test_the_predictor_learns_answers_and_the_selector_alone_what_to_select(reci
 def test_with_one_encoder_both_players_learn_through_it():
     assert moved(fr(Options()), 0) == {"predictor", "head"}
     game = play(fr(Options()))
-    slopes = torch.autograd.grad(game.theta.sum(), list(game.players.predictor.encoder.parameters()))
-    assert any(slope.abs().max() > 0 for slope in slopes)
+    gradients = torch.autograd.grad(game.theta.sum(), list(game.players.predictor.encoder.parameters()))
+    assert any(gradient.abs().max() > 0 for gradient in gradients)
 
 
 def test_a_predictor_of_first_words_is_blind_to_the_others():
@@ -117,7 +117,7 @@ def test_a_predictor_of_first_words_is_blind_to_the_others():
     again = Play(game.players, replace(other, mask=game.batch.mask), game.rules)
     torch.testing.assert_close(FirstWords(2)(again), FirstWords(2)(game))
     assert not torch.allclose(FirstWords(12)(again), FirstWords(12)(game))
-    torch.testing.assert_close(FirstWords(12)(game), Task(view="all")(game))
+    torch.testing.assert_close(FirstWords(12)(game), AnswerCrossEntropy(view="all")(game))
 
 
 def test_a_signal_is_the_first_unit_in_one_class_and_the_rate_elsewhere():
@@ -173,7 +173,7 @@ def trained(name: str, texts: Corpus, encoder: str, epochs: int, scheme: Callabl
     train, dev, _ = learnable(texts, tokeniser, recipe.text.longest)
     test, _ = tokenise(texts.test, tokeniser, recipe.text.longest)
     played = scheme(RECIPES[name](Options(rate=0.13)))
-    model, _ = learn(cast(played, recipe, tokeniser, 2), played, train[:1200], dev, training)
+    model, _ = learn(build_players(played, recipe, tokeniser, 2), played, train[:1200], dev, training)
     return Learnt(model, tokeniser, test)
 
 

@@ -13,17 +13,17 @@ from assay.models.checkpoints import Checkpoint
 from assay.models.options import Training
 from assay.models.predictions import groups
 from assay.models.training import fit
-from assay.rationales.judging import Sparing
+from assay.rationales.epoch_selection import Sparsest
 from assay.rationales.learning import learn
 from assay.rationales.play import Play
 from assay.rationales.rationaliser import Rationaliser
 from assay.rationales.recipes.diffmask import LIMIT, diffmask, explained, gates
 from assay.rationales.rules import Rules
 from assay.rationales.schemes import Options
-from assay.rationales.terms.constraints import Below
-from assay.rationales.terms.divergences import FromAll
+from assay.rationales.terms.constraints import Constraint
+from assay.rationales.terms.divergences import FullTextDivergence
 from tests import builders
-from tests.rationales.castings import players, rows
+from tests.rationales.small_players import players, rows
 
 TRAINING = Training(epochs=16, patience=16, batch_size=16, learning_rate=1e-2)
 
@@ -58,7 +58,7 @@ def test_gates_stay_open_on_words_that_decide_and_on_few_others(fitted) -> None:
         play = rationaliser.play(batch)
         kept += (play.z[:, 0] > 0)[batch.mask].tolist()
         deciding += ((batch.ids == 5) | (batch.ids == 6))[batch.mask].tolist()
-        lost += FromAll()(play).tolist()
+        lost += FullTextDivergence()(play).tolist()
     kept, deciding = np.array(kept), np.array(deciding)
     assert kept[deciding].mean() >= 0.9
     assert kept[~deciding].mean() <= 0.15
@@ -74,12 +74,12 @@ def test_the_constraint_pulls_gates_down_and_its_multiplier_up() -> None:
             multiplier.value.fill_(start)
         torch.manual_seed(1)
         play = Play(cast, batch, scheme.rules)
-        term, weight = Below(FromAll(), 0.25), cast.head.score.weight
-        slopes = torch.autograd.grad(term(play).mean(), (weight, multiplier.value), retain_graph=True)
-        lost = FromAll()(play)
+        term, weight = Constraint(FullTextDivergence(), 0.25), cast.head.score.weight
+        gradients = torch.autograd.grad(term(play).mean(), (weight, multiplier.value), retain_graph=True)
+        lost = FullTextDivergence()(play)
         (alone,) = torch.autograd.grad(lost.mean(), weight)
-        torch.testing.assert_close(slopes[0], used * alone)
-        assert float(slopes[1]) == pytest.approx(0.25 - float(lost.mean().detach()))
+        torch.testing.assert_close(gradients[0], used * alone)
+        assert float(gradients[1]) == pytest.approx(0.25 - float(lost.mean().detach()))
         assert float(multiplier.value.detach()) == used
 
 
@@ -92,8 +92,8 @@ def test_the_judge_asks_for_little_first_of_all_within_the_limit() -> None:
         for _, batch in groups(model, rows()):
             play = model.play(batch)
             kept, words = kept + float(play.z.sum()), words + float(batch.mask.sum())
-            lost += FromAll()(play).tolist()
-    spared, far = Sparing(np.mean(lost) + 0.01)(model, rows()), Sparing(np.mean(lost) - 0.01)(model, rows())
+            lost += FullTextDivergence()(play).tolist()
+    spared, far = Sparsest(np.mean(lost) + 0.01)(model, rows()), Sparsest(np.mean(lost) - 0.01)(model, rows())
     assert spared == (pytest.approx(1 - kept / words), pytest.approx(np.mean(lost)))
     assert -1 < far[0] < 0 and far[1] == spared[1]
 
@@ -113,10 +113,10 @@ def test_an_interrupted_fit_goes_on_with_its_multiplier(tmp_path) -> None:
         calls.append(1)
         if len(calls) == 4:
             raise KeyboardInterrupt
-        return scheme.judge(model, dev)
+        return scheme.epoch_score(model, dev)
 
     with pytest.raises(KeyboardInterrupt):
-        learn(anew(0), replace(scheme, judge=killed), rows(), rows(), training, checkpoint)
+        learn(anew(0), replace(scheme, epoch_score=killed), rows(), rows(), training, checkpoint)
     again, resumed = learn(anew(7), scheme, rows(), rows(), training, checkpoint)
     assert resumed == course
     expected = whole.players.state_dict()

@@ -24,7 +24,7 @@ from assay.rationales.schemes import Options
 from assay.rationales.terms.imitation import Imitation
 from assay.rationales.units import Units
 from tests import builders
-from tests.rationales.castings import players, rows
+from tests.rationales.small_players import players, rows
 
 READERS = ("predictor", "teacher")
 TRAINING = Training(epochs=2, patience=2, batch_size=8, learning_rate=5e-3)

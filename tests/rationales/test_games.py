@@ -17,12 +17,12 @@ from assay.rationales.relaxations.bernoulli import Bernoulli
 from assay.rationales.relaxations.relaxed import RelaxedBernoulli
 from assay.rationales.rules import Rules
 from assay.rationales.schemes import Scheme
-from assay.rationales.terms.answers import Task
+from assay.rationales.terms.answers import AnswerCrossEntropy
 from assay.rationales.terms.sizes import Continuity, Size
 from tests import builders
-from tests.rationales.castings import players, rows
+from tests.rationales.small_players import players, rows
 
-TERMS = ((1.0, Task()), (0.7, Size(0.3, "text")), (0.4, Continuity()))
+TERMS = ((1.0, AnswerCrossEntropy()), (0.7, Size(0.3, "text")), (0.4, Continuity()))
 BASELINES = {"none yet": None, "good": 0.9, "bad": 30.0}
 DRAWS = 4_000
 

@@ -16,14 +16,14 @@ from assay.rationales.relaxations import RELAXATIONS
 from assay.rationales.relaxations.bernoulli import Bernoulli
 from assay.rationales.rules import Rules
 from assay.rationales.schemes import Scheme
-from assay.rationales.terms.answers import Task
+from assay.rationales.terms.answers import AnswerCrossEntropy
 from assay.rationales.terms.sizes import Continuity, Size
 from assay.rationales.units import Units
 from tests import builders
-from tests.rationales.castings import players, rows
+from tests.rationales.small_players import players, rows
 
 TRAINING = Training(epochs=4, patience=4, batch_size=8, learning_rate=5e-3)
-TERMS = ((1.0, Task()), (1.0, Size(0.3, "text")), (0.3, Continuity()))
+TERMS = ((1.0, AnswerCrossEntropy()), (1.0, Size(0.3, "text")), (0.3, Continuity()))
 
 
 def anew(seed: int = 0):
@@ -51,7 +51,7 @@ class Fuse:
 def game(fuse: Fuse | None = None) -> Scheme:
     """Two stages with masks that are drawn."""
     more = () if fuse is None else ((1.0, fuse),)
-    first = Stage((Move(("predictor",), ((1.0, Task(view="all")), *more)),), share=0.25)
+    first = Stage((Move(("predictor",), ((1.0, AnswerCrossEntropy(view="all")), *more)),), share=0.25)
     then = Stage(
         (Move(("selector", "predictor"), (*TERMS, *more)), Move(("selector",), TERMS)),
         share=0.75,

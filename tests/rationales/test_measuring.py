@@ -12,9 +12,9 @@ import torch
 from assay.data.batches import Tokenised, collate
 from assay.models.classifier import Classifier
 from assay.models.recipes import drawn
-from assay.rationales.casting import assembled
 from assay.rationales.decoding import Decoding
 from assay.rationales.measuring import MEASURES, Selected, measured, pooled, selected
+from assay.rationales.player_building import assemble_players
 from assay.rationales.rationaliser import Rationaliser
 from assay.rationales.rules import Rules
 from tests.rationales.folders import OURS
@@ -41,7 +41,7 @@ def model(critic: bool = False, rule: str = "top", reads: str = "selected") -> R
     assert all(isinstance(each, Classifier) for each in readers.values())
     torch.manual_seed(3)
     rules = Rules(decoding=Decoding(rule, 0.4), reads=reads)
-    made = Rationaliser(assembled(rules, readers, (), 2), rules).double().eval()
+    made = Rationaliser(assemble_players(rules, readers, (), 2), rules).double().eval()
     with torch.no_grad():  # sharp enough that answers differ
         for parameter in made.parameters():
             parameter.mul_(4.0)

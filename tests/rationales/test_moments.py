@@ -11,10 +11,10 @@ from assay.errors import AssayError
 from assay.rationales.play import Play
 from assay.rationales.recipes.matching import dmr
 from assay.rationales.schemes import Options
-from assay.rationales.terms.distillation import Taught
+from assay.rationales.terms.distillation import Distillation
 from assay.rationales.terms.moments import Moments, discrepancy
 from tests import builders
-from tests.rationales.castings import players
+from tests.rationales.small_players import players
 
 READERS = ("predictor", "selector", "teacher")
 
@@ -73,7 +73,7 @@ def test_soft_labels_are_those_of_the_teacher() -> None:
     teacher = cast.reader("teacher")(play.x, batch).logits / 2
     answer = play.read("predictor", "selected").logits / 2
     expected = F.cross_entropy(answer, teacher.softmax(-1), reduction="none")
-    torch.testing.assert_close(Taught(2.0)(play), expected)
+    torch.testing.assert_close(Distillation(2.0)(play), expected)
 
 
 def test_no_moments_at_all_are_refused() -> None:

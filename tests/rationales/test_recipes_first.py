@@ -11,7 +11,7 @@ from assay.rationales.recipes import RECIPES
 from assay.rationales.rules import Rules
 from assay.rationales.schemes import Options
 from assay.rationales.units import Units
-from tests.rationales.castings import players, rows
+from tests.rationales.small_players import players, rows
 
 FIRST = ("lei", "bottleneck", "hardkuma", "spectra", "rnp")
 

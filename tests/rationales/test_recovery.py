@@ -14,8 +14,8 @@ from assay.models.architecture import Architecture
 from assay.models.options import Training
 from assay.models.predictions import groups, predict
 from assay.models.recipes import Recipe, learnable
-from assay.rationales.casting import cast
 from assay.rationales.learning import learn
+from assay.rationales.player_building import build_players
 from assay.rationales.recipes import RECIPES
 from assay.rationales.schemes import Options
 
@@ -49,7 +49,7 @@ def test_the_planted_words_are_found_and_answers_stay_right(name: str, planted) 
     scheme = RECIPES[name](Options(rate=0.13))
     epochs, rate = RECOVERED[name]
     training = replace(SMALL.training, epochs=epochs, patience=epochs, learning_rate=rate)
-    model, _ = learn(cast(scheme, SMALL, tokeniser, 2), scheme, train, dev, training)
+    model, _ = learn(build_players(scheme, SMALL, tokeniser, 2), scheme, train, dev, training)
     both = chosen = true = 0
     for _, batch in groups(model, test):
         kept, truth = model.selection(model.embed(batch), batch).kept, batch.truth & batch.mask

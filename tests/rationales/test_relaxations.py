@@ -164,8 +164,8 @@ def test_a_straight_through_mask_has_the_gradient_of_the_soft_one() -> None:
     assert torch.allclose(hard.grad, soft.grad, atol=1e-14)
     best = theta.clone().requires_grad_()
     (TopKStraightThrough(0.4).draw(best, mask).z * weights).sum().backward()
-    slope = theta[..., 0].sigmoid() * (1 - theta[..., 0].sigmoid())
-    assert torch.allclose(best.grad[..., 0], weights * slope * mask[:, None], atol=1e-14)
+    gradient = theta[..., 0].sigmoid() * (1 - theta[..., 0].sigmoid())
+    assert torch.allclose(best.grad[..., 0], weights * gradient * mask[:, None], atol=1e-14)
 
 
 def test_top_units_are_as_many_as_the_rate_says() -> None:
@@ -193,17 +193,17 @@ def test_the_capped_simplex_meets_its_optimality_conditions(scale: float) -> Non
     budget = torch.tensor([1.0, 2.0, 3.0], dtype=torch.float64).repeat(10)[:, None]
     z = capped(theta, mask, budget)
     assert (z.sum(-1, keepdim=True) <= budget + 1e-9).all() and not z[~mask].any()
-    slope = (theta - z).masked_fill(~mask, torch.nan)  # = τ + (multiplier of z ≤ 1) − (multiplier of z ≥ 0)
+    gradient = (theta - z).masked_fill(~mask, torch.nan)  # = τ + (multiplier of z ≤ 1) − (multiplier of z ≥ 0)
     for row in range(30):
         real = mask[row]
         inside = real & (z[row] > 1e-12) & (z[row] < 1 - 1e-12)
         slack = float(budget[row] - z[row].sum())
-        levels = slope[row][inside]
-        level = float(levels.mean()) if inside.any() else max(0.0, float(slope[row][real & (z[row] < 0.5)].max()))
+        levels = gradient[row][inside]
+        level = float(levels.mean()) if inside.any() else max(0.0, float(gradient[row][real & (z[row] < 0.5)].max()))
         assert level >= -1e-9 and (slack < 1e-9 or abs(level) < 1e-9)
         assert ((levels - level).abs() < 1e-9).all()
-        assert (slope[row][real & (z[row] == 1)] >= level - 1e-9).all()
-        assert (slope[row][real & (z[row] == 0)] <= level + 1e-9).all()
+        assert (gradient[row][real & (z[row] == 1)] >= level - 1e-9).all()
+        assert (gradient[row][real & (z[row] == 0)] <= level + 1e-9).all()
 
 
 def test_the_capped_simplex_is_what_a_solver_finds() -> None:

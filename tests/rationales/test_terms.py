@@ -12,12 +12,12 @@ from assay.rationales.play import Play
 from assay.rationales.relaxations.hardkuma import HardKuma
 from assay.rationales.relaxations.relaxed import RelaxedBernoulli
 from assay.rationales.rules import Rules
-from assay.rationales.terms.answers import Task
+from assay.rationales.terms.answers import AnswerCrossEntropy
 from assay.rationales.terms.priors import Prior, divergence
 from assay.rationales.terms.sizes import Continuity, Size
 from assay.rationales.units import Units
 from tests import builders
-from tests.rationales.castings import players
+from tests.rationales.small_players import players
 
 
 def play(units: Units | None = None, masks: int = 2) -> Play:
@@ -103,7 +103,7 @@ def test_the_task_is_the_cross_entropy_of_what_is_read() -> None:
     for view, z in (("selected", game.z[:, 0]), ("rest", 1 - game.z[:, 0]), ("all", torch.ones_like(game.z[:, 0]))):
         logits = predictor(game.x * z[..., None], game.batch).logits
         expected = torch.nn.functional.cross_entropy(logits, game.batch.labels, reduction="none")
-        assert torch.allclose(Task(view=view)(game), expected, atol=1e-12)
+        assert torch.allclose(AnswerCrossEntropy(view=view)(game), expected, atol=1e-12)
 
 
 def test_a_stopped_task_teaches_the_selector_nothing() -> None:
@@ -111,7 +111,11 @@ def test_a_stopped_task_teaches_the_selector_nothing() -> None:
     selecting = list(game.players.of("selector"))
     for stopped in (False, True):
         found = torch.autograd.grad(
-            Task(stopped=stopped)(game).sum(), selecting, allow_unused=True, retain_graph=True, materialize_grads=True
+            AnswerCrossEntropy(stopped=stopped)(game).sum(),
+            selecting,
+            allow_unused=True,
+            retain_graph=True,
+            materialize_grads=True,
         )
         assert any(part.any() for part in found) is not stopped
 

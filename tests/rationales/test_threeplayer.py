@@ -11,18 +11,18 @@ import torch
 from assay.data.batches import Tokenised
 from assay.models.options import Training
 from assay.models.predictions import groups, predict
+from assay.rationales.epoch_selection import Answers, CriticGap
 from assay.rationales.games import Move
-from assay.rationales.judging import Answers, Apart
 from assay.rationales.learning import learn
 from assay.rationales.play import Play
 from assay.rationales.rationaliser import Rationaliser
 from assay.rationales.recipes import RECIPES
 from assay.rationales.recipes.threeplayer import introspective, three_player
 from assay.rationales.schemes import Options
-from assay.rationales.terms.answers import Task
-from assay.rationales.terms.complement import Gap
+from assay.rationales.terms.answers import AnswerCrossEntropy
+from assay.rationales.terms.complement import CriticMargin
 from tests import builders
-from tests.rationales.castings import players, rows
+from tests.rationales.small_players import players, rows
 
 THREE, FOUR = ("predictor", "selector", "critic"), ("predictor", "selector", "critic", "guide")
 
@@ -41,7 +41,7 @@ def test_the_gap_is_the_hinge_of_two_cross_entropies() -> None:
     )
     for margin in (0.0, 0.3, 2.0):
         expected = np.maximum(0, known - left + margin)
-        np.testing.assert_allclose(Gap(margin)(play).detach().numpy(), expected, rtol=1e-10)
+        np.testing.assert_allclose(CriticMargin(margin)(play).detach().numpy(), expected, rtol=1e-10)
 
 
 def test_the_critic_reads_what_the_predictor_does_not() -> None:
@@ -86,7 +86,7 @@ def test_the_predictor_is_taught_the_guess_and_the_guide_learns_beside_it() -> N
     guess = play.read("guide", "all").logits.argmax(-1)
     assert torch.equal(play.condition, guess)
     expected = -np.log(softmax(play.read("predictor", "selected").logits)[np.arange(len(batch)), guess.numpy()])
-    np.testing.assert_allclose(Task(guessed=True)(play).detach().numpy(), expected, rtol=1e-10)
+    np.testing.assert_allclose(AnswerCrossEntropy(guessed=True)(play).detach().numpy(), expected, rtol=1e-10)
     (teach,) = introspective(Options()).stages[0].moves[0].terms
     Move(("guide",), (teach,)).loss(play, torch.ones(len(batch))).backward()
     assert float(play.players.reader("guide").decoder.weight.grad.abs().sum()) > 0
@@ -101,7 +101,7 @@ def test_the_judge_counts_a_wrong_critic_like_a_blind_guess() -> None:
     for _, batch in groups(model, rows()):
         chance = softmax(model.play(batch).read("critic", "rest").logits)
         costs += [min(-np.log(row[label]), np.log(2)) for row, label in zip(chance, batch.labels.tolist(), strict=True)]
-    assert Apart()(model, rows()) == (score, pytest.approx(loss - np.mean(costs)))
+    assert CriticGap()(model, rows()) == (score, pytest.approx(loss - np.mean(costs)))
 
 
 def twice(count: int) -> list[Tokenised]:

@@ -104,7 +104,7 @@ def test_what_costs_more_than_it_gains_is_not_aligned():
     assert not (plan > 0.5)[cost > -0.7].any() and (plan > 0.5).any()
 
 
-def test_slopes_are_those_of_the_plan():
+def test_gradients_are_those_of_the_plan():
     cost = costs(2, 3, 4).requires_grad_()
     text, query = masks([3, 2], 3), masks([4, 3], 4)
     transport = Transport(most=2, epsilon=0.3, steps=40, tolerance=0.0)

@@ -18,9 +18,9 @@ from assay.models.predictions import groups, predict
 from assay.models.recipes import CHECKPOINT
 from assay.models.store import Opened, fingerprint
 from assay.rationales import storing
-from assay.rationales.aligning import pairs
 from assay.rationales.recipes import UNPLAYED
 from assay.rationales.selecting import VIEWS, Selecting
+from assay.rationales.transport_recipe import pairs
 from assay.run.rationalising import TRAINERS
 from assay.run.verbs import load
 from assay.run.wanted import chosen
@@ -191,8 +191,8 @@ def test_a_corpus_without_questions_is_refused_and_one_of_two_lines_is_parted() 
         ("transport", {"price": -1.0}, "The price of an aligned pair"),
         ("selfexplain", {"size": 0.2}, "which takes --rate, --width and --concepts"),
         ("selfexplain", {"width": 0}, "at least one word"),
-        ("selfexplain", {"concepts": 0}, "At least one phrase is stored"),
-        ("selfexplain", {"rate": 1.5}, "a number above 0"),
+        ("selfexplain", {"concepts": 0}, "number of stored phrases"),
+        ("selfexplain", {"rate": 1.5}, "above 0 and at most 1"),
         ("lei", {"pairs": 3}, "--pairs does not fit the recipe 'lei'"),
     ],
 )

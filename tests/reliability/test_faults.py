@@ -16,8 +16,8 @@ import pytest
 
 from assay.models import store
 from assay.study.folder import MARK
-from assay.study.making import made
 from assay.study.plans import read
+from assay.study.trial_record import make_record
 from assay.study.trials import model_folder
 from tests.reliability.studying import contents, ended, found, marked, planned, started
 
@@ -210,7 +210,7 @@ def test_a_damaged_checkpoint_is_put_aside_and_training_begins_anew(undisturbed,
     shutil.rmtree(model)
     with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
         patched.setattr(store, "save", interrupted)
-        made(first, place)
+        make_record(first, place)
     spoil(model / "checkpoint.safetensors", damage)
     code, said = ended(started(finished / "plan.toml", place, jobs=1))
     assert (code, said.splitlines()[-1]) == (0, "1 done")

@@ -270,7 +270,7 @@ def test_a_folder_may_be_called_like_an_address(room, quick, tmp_path, monkeypat
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["train", "--corpus", "mine.csv", "--seed", "100000000000000000000"], "A seed is a whole number"),
+        (["train", "--corpus", "mine.csv", "--seed", "100000000000000000000"], "The seed must be from 0"),
         (["explain", "--model", "model", "--device", "meta", "fine"], "The device 'meta' cannot be used here"),
         (["audit", "--plan", "null.toml"], "holds a character"),
     ],

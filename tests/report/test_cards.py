@@ -10,6 +10,7 @@ from assay.records import Record
 from assay.report.cards import RULES, UNGRADED, grade
 from assay.report.page import render
 from assay.report.sections import sections
+from assay.report.verdicts import verdicts
 from tests.report.parsed import Page, words
 from tests.report.synthetic import FAITHFUL
 
@@ -47,19 +48,34 @@ def test_the_interval_decides(
     make: Callable[..., Record],
     changed: Callable[..., Record],
 ) -> None:
-    record = make(count=20, audits=("agreement", audit) if audit != "agreement" else (audit,))
+    record = make(count=30, audits=("agreement", audit) if audit != "agreement" else (audit,))
     for (low, high), expected in ((good, "pass"), (between, "warn"), (bad, "fail")):
         other = changed(record, audit, subject, measure, mean=(low + high) / 2, low=low, high=high)
         given, why = grade(other, audit)
         assert given == expected
         assert f"{(low + high) / 2:.2f}".replace("-", "−") in why
-        assert "n = 20" in why or audit == "shortcut"
+        assert "n = 30" in why or audit == "shortcut"
 
 
 def test_what_does_not_beat_random_scores_fails(make: Callable[..., Record], changed: Callable[..., Record]) -> None:
-    record = changed(make(count=20, audits=("truth",)), "truth", "attention", "auprc", mean=0.9, low=0.85, high=0.95)
+    record = changed(make(count=30, audits=("truth",)), "truth", "attention", "auprc", mean=0.9, low=0.85, high=0.95)
     assert grade(record, "truth")[0] == "pass"
     assert grade(changed(record, "truth", "random", "auprc", high=0.9), "truth")[0] == "fail"
+
+
+@pytest.mark.parametrize(("audit", "measure"), [("truth", "auprc"), ("deciding", "economy")])
+@pytest.mark.parametrize("count", [29, 30])
+def test_the_card_of_the_verdict_has_its_grade(
+    audit: str, measure: str, count: int, make: Callable[..., Record], changed: Callable[..., Record]
+) -> None:
+    record = make(count=count, audits=(audit,))
+    given = set()
+    for mean in (0.3, 0.6, 0.9, 0.97):
+        other = changed(record, audit, "attention", measure, mean=mean, low=mean - 0.01, high=mean + 0.01)
+        verdict = next(verdict for verdict in verdicts(other) if verdict.name == "attention")
+        assert grade(other, audit)[0] == verdict.grade
+        given.add(verdict.grade)
+    assert given == {"not applicable"} if count < 30 else {"pass", "fail"} <= given
 
 
 @pytest.mark.parametrize(("kind", "expected"), [("exact", "pass"), ("lower bound", "warn"), ("bracket", "warn")])

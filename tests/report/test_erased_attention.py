@@ -20,8 +20,8 @@ from assay.report.page import render
 from assay.report.plots import FIGURES
 from assay.report.rankings import RANKINGS, ranking_rows, shares, shortest
 from assay.report.sections import captions, sections
-from assay.report.writing import interval, number
 from assay.run.result import Result
+from assay.writing import interval, number
 from tests.report.parsed import Page, words
 from tests.report.synthetic import changed
 

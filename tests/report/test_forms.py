@@ -18,9 +18,9 @@ from markdown_it.token import Token
 from assay.records import Record
 from assay.report.cards import grade
 from assay.report.forms import FORMS, data, markdown, pdf
-from assay.report.forms.plain import LONG, line
 from assay.report.leaderboard import leaderboard
 from assay.report.outcome import outcome
+from assay.report.plain import LONG, line
 from assay.report.sections import sections
 from assay.report.verdicts import verdicts
 

@@ -6,19 +6,25 @@ import copy
 import json
 import re
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 from rich.console import Console
+from rich.text import Text
 
+from assay.document import Headline, Table
 from assay.errors import AssayError
-from assay.report.heads import links
-from assay.report.heads.drawn import Shade, bar, ratio, square
-from assay.report.heads.page import render
-from assay.report.heads.probe import best_directions, read, relations
-from assay.report.heads.terminal import left_out, relation_table
-from assay.report.heads.verdict import caveats, headline, leading, step
+from assay.probes import drawings
+from assay.probes import stored as links
+from assay.probes.drawings import Shade, bar, ratio, square
+from assay.probes.page import brief, document
+from assay.probes.sentences import caveats, headline, leading, step
+from assay.probes.stored import best_directions, read, relations
+from assay.report import html
+from assay.report.console import shown
+from assay.report.save import FORMS, save
 from tests.report.probed import HOSTILE, NAMES, synthetic_probe
 
 SENTENCE: dict[str, Any] = {
@@ -49,6 +55,19 @@ class Tags(HTMLParser):
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.seen.append((tag, dict(attrs)))
+
+
+def render(probe: dict[str, Any]) -> str:
+    return html.render(document(probe))
+
+
+def told(probe: dict[str, Any]) -> str:
+    """What a terminal shows."""
+    console = Console(width=80)
+    with console.capture() as capture:
+        for block in shown(brief(probe)):
+            console.print(block, soft_wrap=isinstance(block, Text))
+    return str(capture.get())
 
 
 @pytest.fixture(scope="module")
@@ -130,13 +149,13 @@ def test_what_is_asked_of_a_head_follows_from_its_title() -> None:
 
 def test_lines_have_the_weights_as_widths_and_go_where_they_should() -> None:
     weights = [[0.9, 0.01, 0.0, 0.0], [0.2, 0.0, 0.0, 0.0], [0.0, 0.5, 0.3, 0.0], [None, 0.03, 0.0, 1.0]]
-    drawn = links.lines(SENTENCE["words"], weights, links.answers(SENTENCE, "obj, to governor"), "label")
+    drawn = drawings.lines(SENTENCE["words"], weights, links.answers(SENTENCE, "obj, to governor"), "label")
     root = ElementTree.fromstring(drawn)
     groups = {group.get("class"): list(group) for group in root.iter("g")}
     assert {kind: len(found) for kind, found in groups.items()} == {"rest": 3, "other": 1, "true": 1}
     (line,) = groups["true"]
     assert line.get("stroke-width") == f"{0.5 + 4.5 * 0.5:.1f}"
-    height = {place: str(links.TOP + links.TALL * place) for place in range(4)}
+    height = {place: str(drawings.TOP + drawings.TALL * place) for place in range(4)}
     assert (line.get("y1"), line.get("y2")) == (height[2], height[1])
     bold = [text.text for text in root.iter("text") if text.get("class") == "asked"]
     assert bold == ["dogs"]
@@ -149,7 +168,7 @@ def test_a_word_that_attends_elsewhere_gets_a_cross() -> None:
     assert links.strongest(weights, 2) == 0  # itself does not count
     assert not links.hit(asked, weights, 2)
     assert links.strongest(weights, 1) is None
-    assert 'class="wrong"' in links.lines(SENTENCE["words"], weights, asked, "label")
+    assert 'class="wrong"' in drawings.lines(SENTENCE["words"], weights, asked, "label")
 
 
 def test_squares_have_a_cell_for_each_shade_and_a_ring_at_the_chosen_head() -> None:
@@ -267,24 +286,27 @@ def test_a_page_of_a_large_model_is_small_enough_to_send() -> None:
 
 
 def test_the_terminal_shows_each_relation_once_within_eighty_columns(probe: dict[str, Any]) -> None:
-    table = relation_table(probe)
-    assert table is not None
-    console = Console(width=80)
-    with console.capture() as capture:
-        console.print(table)
-    shown = capture.get()
-    assert "…" not in shown
-    assert all(name in shown for name in NAMES)
-    assert len(shown.strip().splitlines()) == len(NAMES) + 1
-    assert relation_table({**probe, "sections": {}}) is None
+    lead, table, *_ = brief(probe)
+    assert isinstance(lead, Headline) and isinstance(table, Table)
+    text = told(probe)
+    assert "…" not in text
+    assert all(name in text for name in NAMES)
+    assert [row.cells[0] for row in table.rows] == [each.title for each in best_directions(relations(probe))]
+    assert not any(isinstance(block, Table) for block in brief({**probe, "sections": {}}))
 
 
-def test_sections_left_out_for_one_reason_share_a_sentence() -> None:
-    told = left_out({"left_out": {"speech": "No file.", "pairs": "No file.", "importance": "No corpus."}})
-    assert told == [
-        "Not probed: parts of speech and pairs of words. No file.",
-        "Not probed: head importance. No corpus.",
-    ]
+def test_sections_left_out_for_one_reason_share_a_sentence(probe: dict[str, Any]) -> None:
+    missing = {"speech": "No file.", "pairs": "No file.", "importance": "No corpus."}
+    text = told({**probe, "sections": {}, "left_out": missing})
+    assert "Not probed: parts of speech and pairs of words. No file.\n" in text
+    assert "Not probed: head importance. No corpus.\n" in text
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_is_written(probe: dict[str, Any], form: str, tmp_path: Path) -> None:
+    path = tmp_path / f"probe.{form}"
+    save(document(probe), path)
+    assert path.stat().st_size > 1000
 
 
 def test_a_file_that_is_no_probe_is_one_clear_sentence(tmp_path: Any, probe: dict[str, Any]) -> None:

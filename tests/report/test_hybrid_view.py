@@ -5,7 +5,10 @@ from __future__ import annotations
 from html.parser import HTMLParser
 from typing import Any
 
-from assay.report.influence.hybrid import CSS, fragment, headline, looks, render
+from assay.document import Bar, Document, Figure, Group, Section, plain
+from assay.influence.page import words_behind
+from assay.report import markdown
+from assay.report.html import fragment, render
 
 HOSTILE = "</p><script>alert(1)</script>"
 
@@ -55,51 +58,58 @@ class Tags(HTMLParser):
             assert self.open.pop() == tag
 
 
+def said(made: dict[str, Any]) -> str:
+    return markdown.render(page(made))
+
+
+def page(made: dict[str, Any]) -> Document:
+    return Document("", "", (Section("tokens", "", words_behind(made)),), "0", "")
+
+
+def looks(made: dict[str, Any]) -> list[Group]:
+    """Each training text behind the first word that was asked about."""
+    (behind,) = (block for block in words_behind(made) if isinstance(block, Group))
+    return [block for block in behind.blocks if isinstance(block, Group)]
+
+
 def test_changes_are_told_as_shares_of_the_salience() -> None:
-    (look,) = looks(answer())
-    assert look.word == "loved"
-    assert [each.change for each in look.trained] == ["−1.00 %", "−0.05 %"]
-    assert [each.word for each in look.trained] == ["loved", ""]  # no word of the second text made the model look
-    assert dict(look.trained[0].words)["loved"] == "−2.50 %"
-    assert [each.bar for each in look.trained] == [100.0, 5.0]
-    assert "of 6,920 training texts" in headline(answer())
+    changes = [plain(figure.title) for look in looks(answer()) for figure in look.blocks if isinstance(figure, Figure)]
+    assert changes == ["−1.00 %", "−0.05 %"]
+    text = said(answer())
+    assert "Behind loved salience 2" in text
+    assert "Most through loved." in text and text.count("Through none of its words alone.") == 1
+    assert "| loved | −2.50 % |" in text
+    bars = [figure.drawing for look in looks(answer()) for figure in look.blocks if isinstance(figure, Figure)]
+    assert bars == [Bar(1.0), Bar(0.05)]
 
 
 def test_of_a_negative_salience_less_is_nearer_to_nothing() -> None:
     for salience in (2.0, -2.0):
-        first = looks(answer(salience))[0].trained[0]
-        assert first.word == "loved"
-        assert '<mark class="p8" tabindex="0"' in first.html
-        assert first.html.index("p8") < first.html.index("loved")
+        assert "Most through loved." in said(answer(salience))
+        text = fragment(looks(answer(salience))[0].blocks)
+        assert '<mark class="p8" tabindex="0"' in text
+        assert text.index("p8") < text.index("loved")
 
 
 def test_nothing_behind_a_word_is_said_in_words() -> None:
     lonely = answer()
     lonely["tokens"][0]["behind"] = []
-    assert headline(lonely).startswith("No training text")
-    assert "as much or more" in render(lonely)
+    assert "as much or more" in said(lonely)
 
 
 def test_words_of_others_are_text_and_the_page_asks_for_nothing() -> None:
     hostile = answer(word=HOSTILE)
     hostile["tokens"][0]["behind"][0] |= {"label": HOSTILE, **written(f"we {HOSTILE} all", [0.0, -0.05, 0.01])}
-    page = render(hostile, [("Corpus", HOSTILE)])
+    made = render(page(hostile))
     tags = Tags()
-    tags.feed(page)
+    tags.feed(made)
     assert tags.open == []
     assert "script" not in tags.seen
-    assert page.count("&lt;script&gt;") >= 4
-    assert "http:" not in page
-    assert "https:" not in page
-
-
-def test_a_part_of_a_page_has_all_that_the_page_has() -> None:
-    part = fragment(answer())
-    assert part in render(answer())
-    assert CSS in render(answer())
-    assert part.startswith('<div class="hybrid">')
-    assert 'dir="auto"' in part
+    assert made.count("&lt;script&gt;") >= 4
+    assert "http:" not in made
+    assert "https:" not in made
+    assert "<script>" not in said(hostile).replace("\\<script>", "")
 
 
 def test_half_of_a_letter_does_not_keep_the_page_from_being_written() -> None:
-    assert "?" in render(answer(word="\ud800"))
+    assert "?" in render(page(answer(word="\ud800")))

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-import pytest
+from pathlib import Path
+from typing import Any
 
-from assay.report.influence.page import render
-from assay.report.influence.words import caveats, headline, reading
+import pytest
+from rich.console import Console
+
+from assay.influence.page import brief, caveats, document, headline, reading
+from assay.report import html
+from assay.report.console import shown
+from assay.report.save import FORMS, save
 from tests.report.influential import suspected, traced
 from tests.report.test_hybrid_view import HOSTILE, Tags
+
+
+def render(made: dict[str, Any]) -> str:
+    return html.render(document(made))
 
 
 @pytest.mark.parametrize("made", [traced(), suspected()], ids=["text", "mislabelled"])
@@ -47,3 +57,20 @@ def test_checks_stand_in_tables() -> None:
     assert "linear datamodelling score" in page and "0.60 to 0.80" in page
     assert "chance" in page and "−0.800" in page
     assert 'id="checks"' not in render({name: each for name, each in traced().items() if name != "checks"})
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_is_written(form: str, tmp_path: Path) -> None:
+    path = tmp_path / f"influence.{form}"
+    save(document(traced()), path)
+    assert path.stat().st_size > 1000
+    if form in ("md", "html"):
+        assert "log-odds of positive" in path.read_text(encoding="utf-8")
+
+
+def test_the_terminal_shows_the_finding_and_the_texts_in_short() -> None:
+    console = Console(width=100)
+    with console.capture() as capture:
+        console.print(*shown(brief(traced())))
+    text = capture.get()
+    assert "90.0 %" in text and "≠" in text and "speaks against it" in text and HOSTILE in text

@@ -14,7 +14,7 @@ from assay.report.leaderboard import Cell, Leaderboard, leaderboard
 from assay.report.measures import COLUMNS
 from assay.report.tables import leaderboard_table
 from assay.report.verdicts import verdicts
-from assay.report.writing import number
+from assay.writing import number
 
 
 def board_of(record: Record) -> Leaderboard:

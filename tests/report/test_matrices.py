@@ -9,7 +9,7 @@ import pytest
 
 from assay.records import Finding, Record, finding_rows
 from assay.report.matrices import KINDS, Matrix, matrices, square
-from assay.report.writing import number
+from assay.writing import number
 from tests.report.synthetic import SIGNED
 
 

@@ -17,7 +17,7 @@ from assay.report.outcome import outcome
 from assay.report.page import SCRIPTS, render, write
 from assay.report.scripts import static
 from assay.report.verdicts import verdicts
-from assay.report.writing import interval, number
+from assay.writing import interval, number
 from tests.report.parsed import Page, words
 from tests.report.synthetic import FAITHFUL
 

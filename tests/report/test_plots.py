@@ -17,7 +17,7 @@ from assay.report.canvas import CLASS_COLOURS, GRADE_COLOURS, finish, layers, sa
 from assay.report.compared import words as compared
 from assay.report.measures import MOST
 from assay.report.sections import captions
-from assay.report.writing import number, significance
+from assay.writing import number, significance
 from tests.report.synthetic import FAITHFUL
 from tests.report.trained import MODELS
 

@@ -6,18 +6,47 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from assay.rationales.measuring import MEASURES as MEASURED
+from assay.rationales.page import (
+    MEASURES,
+    READINGS,
+    UNITS,
+    brief,
+    caveats,
+    document,
+    headline,
+    limits,
+    meaning,
+    passage,
+    selecting,
+    votes,
+)
 from assay.rationales.rules import READINGS as READ
 from assay.rationales.units import KINDS
-from assay.report.rationales.page import render, votes
-from assay.report.rationales.texts import asked, shown, window
-from assay.report.rationales.words import MEASURES, READINGS, UNITS, caveats, headline, limits, meaning, selecting
+from assay.report import html, passages
+from assay.report.console import shown as console_of
+from assay.report.passages import richest
+from assay.report.save import FORMS, save
 from tests.report.selecting import aligned, example, measure, pair, phrased, selections
 from tests.report.test_hybrid_view import HOSTILE, Tags
+
+
+def render(made: dict[str, Any]) -> str:
+    return html.render(document(made))
+
+
+def shown(each: dict[str, Any]) -> str:
+    return passages.html(passage(each, each["text"], "word", each))
+
+
+def asked(each: dict[str, Any]) -> str:
+    return passages.html(passage(each["asked"], each["query"], "asked", each))
 
 
 @pytest.mark.parametrize("made", [selections, aligned, phrased])
@@ -72,7 +101,7 @@ def test_aligned_words_have_the_number_of_their_pair_on_both_sides() -> None:
     assert '<sup class="nth">2, 3</sup>' in asked(twice)
     page = render(aligned())
     assert page.count('<ol class="pairs"') == 2 and "No word is aligned" in page
-    assert "<bdi>word3</bdi>" in page and "<bdi>word2</bdi>" in page and 'own"><bdi>good</bdi> +2.50' in page
+    assert "<bdi>word3</bdi>" in page and "<bdi>word2</bdi>" in page and 'own">good +2.50' in page
     assert [name for name, _ in votes({"votes": [1.0, -4.0, 3.0, 0.5]}, "d", "abcd")] == ["d", "b", "c"]
     assert "at most 3 of them; a pair must say more than 20.0 % of what the strongest one says" in selecting(aligned())
 
@@ -130,8 +159,8 @@ def places(text: str) -> dict[str, list[int]]:
 
 
 def test_a_long_text_is_cut_to_where_most_is_selected() -> None:
-    assert window([False] * 3, 5) == (0, 3)
-    assert window([True, False, False, True, True, False], 2) == (3, 5)
+    assert richest([False] * 3, 5) == (0, 3)
+    assert richest([True, False, False, True, True, False], 2) == (3, 5)
     html = shown(example(400))
     said = [int(number) for number in re.findall(r"… (\d+) more words", html)]
     assert sum(said) == 250
@@ -140,5 +169,22 @@ def test_a_long_text_is_cut_to_where_most_is_selected() -> None:
 
 
 def test_the_page_needs_no_deep_learning_library() -> None:
-    code = "import sys, assay.report.rationales.page; sys.exit('torch' in sys.modules)"
+    code = "import sys, assay.rationales.page; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("made", [selections, aligned, phrased])
+def test_every_form_is_written(made: Callable[[], dict[str, Any]], form: str, tmp_path: Path) -> None:
+    path = tmp_path / f"rationales.{form}"
+    save(document(made()), path)
+    assert path.stat().st_size > 1000
+    if form == "md":
+        assert "**word3**" in path.read_text(encoding="utf-8")
+
+
+def test_the_terminal_shows_the_finding_and_every_measure() -> None:
+    console = Console(width=100)
+    with console.capture() as capture:
+        console.print(*console_of(brief(selections())))
+    assert all(each.title in capture.get() for each in MEASURES.values())

@@ -9,13 +9,18 @@ from dataclasses import replace
 
 import pytest
 
+from assay.document import Cell as Marked
+from assay.document import Words
+from assay.document import plain as said
+from assay.report import study_words as words
+from assay.report.asked import rises, title
 from assay.report.measures import MOST
-from assay.report.studies import words
-from assay.report.studies.answers import Answer, Cell, Column, Difference, Missing, Over, Row, Study
-from assay.report.studies.asked import rises, title
-from assay.report.studies.figures import apart, left, panels
-from assay.report.studies.page import render
-from assay.report.studies.tables import differences, markdown, places, separated, shown
+from assay.report.panels import apart, left
+from assay.report.panels import study_panels as panels
+from assay.report.questions import Answer, Cell, Column, Difference, Missing, Over, Row, Study
+from assay.report.study import answers, differences, render, separated
+from assay.report.study import as_markdown as markdown
+from assay.report.study_words import places
 from tests.report.parsed import Page
 from tests.report.parsed import words as plain
 
@@ -72,11 +77,16 @@ def page(text: str) -> Page:
     return Page(text)
 
 
+def as_cell(given: Words | Marked) -> Marked:
+    return given if isinstance(given, Marked) else Marked(given)
+
+
 # what is said
 
 
 def test_what_holds_is_marked_by_its_way_and_by_what_it_rests_on() -> None:
-    marks = {name: [getattr(cell, "mark", cell) for cell in cells] for name, cells in shown(ANSWER)}
+    rows = [list(map(as_cell, row.cells)) for row in answers(ANSWER).rows]
+    marks = {said(name.text): [said(each.mark if each.notes else each.text) for each in cells] for name, *cells in rows}
     assert marks == {
         "attention": ["▲ better", "△ better", "failed", "not run"],
         "gradient": ["▼ worse", "", "failed", "not run"],

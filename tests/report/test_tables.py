@@ -12,7 +12,7 @@ from assay.report.facts import kind
 from assay.report.measures import label
 from assay.report.tables import agreement_rows, measure_rows, verdict_table
 from assay.report.verdicts import verdicts
-from assay.report.writing import count, figures, interval, number, significance
+from assay.writing import count, figures, interval, number, significance
 
 
 def printed(record: Record, width: int = 100) -> str:

@@ -294,6 +294,14 @@ def test_few_examples_of_other_audits_are_told(make: Callable[..., Record]) -> N
     assert told[0].startswith("Only 20 texts stand behind some numbers")
 
 
+def test_texts_without_a_number_are_told_where_known_words_judge(record: Record, planted: Record) -> None:
+    assert not any("does not exist" in note for note in outcome(planted).caveats)
+    lost = changed(planted, "truth", "attention", "auprc", n=113, undefined=7)
+    assert outcome(lost).caveats[0].startswith("For 7 of 120 texts a measure does not exist (no word is known to")
+    drawn = changed(record, "deciding", "attention", "economy", n=48, undefined=252)
+    assert not any("does not exist" in note for note in outcome(drawn).caveats)
+
+
 def test_what_was_not_run_is_not_graded_and_says_why(make: Callable[..., Record]) -> None:
     unheard = make(count=40, audits=("agreement",))
     assert named(unheard, "gradient").grade == "not applicable"

@@ -82,7 +82,7 @@ def test_a_text_takes_as_many_places_as_it_and_its_question_have_pieces():
     rows, _ = tokenise(texts, pretrained.tokeniser(), 60)
     assert len(rows[0].ids) == 1
     alone, asked = map(places, rows)
-    assert alone == int((rows[0].pieces >= 0).sum()) > 1
+    assert alone == int((rows[0].subwords >= 0).sum()) > 1
     assert asked == alone + 3
 
 

@@ -8,7 +8,7 @@ import torch
 import assay
 from assay.errors import AssayError
 from assay.models.huggingface.loading import silent
-from assay.models.huggingface.pretrained import PieceByPiece
+from assay.models.huggingface.pretrained import SubwordPretrained
 from tests import pretrained
 from tests.models.test_finetuning import corpus
 
@@ -50,7 +50,7 @@ def test_the_answer_is_that_of_the_library(theirs):
 
 
 def test_options_say_how_a_transformer_is_read(folder):
-    assert isinstance(assay.load(folder, words=False).network, PieceByPiece)
+    assert isinstance(assay.load(folder, words=False).network, SubwordPretrained)
     assert assay.load(folder, dtype="bfloat16").network.inner.dtype == torch.bfloat16
     assert assay.load(folder, classes=("no", "yes")).classes == ("no", "yes")
     with pytest.raises(AssayError, match="Unknown precision"):

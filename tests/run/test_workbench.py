@@ -20,7 +20,7 @@ from assay.models.store import Opened
 from assay.run import workbench
 from assay.run.explanation import explain
 from assay.run.workbench import Workbench
-from assay.serve.bench import Bench
+from assay.serve.live_model import LiveModel
 from tests import builders, pretrained
 from tests.workbenches import CLASSES, TEXT, batch, pooled, query, softmax, tokeniser
 
@@ -274,7 +274,7 @@ def test_a_text_is_read_once_and_few_texts_are_kept(monkeypatch) -> None:
 
 def test_it_is_what_the_app_asks_for() -> None:
     bench = pooled("lstm")
-    assert isinstance(bench, Bench)
+    assert isinstance(bench, LiveModel)
     about = bench.about
     json.dumps(about)
     assert about["name"] == "lstm"

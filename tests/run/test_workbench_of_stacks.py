@@ -39,7 +39,7 @@ def layers(architecture: str, text: str = SAID) -> tuple[list[np.ndarray], list[
     network, given = stack(architecture).model.network, batch(stack(architecture), text)
     with torch.no_grad():
         output = network.layered(network.embed(given), given)
-    return [layer[0].numpy() for layer in output.attention[:-1]], network.places(given)[0].tolist()
+    return [layer[0].numpy() for layer in output.attention[:-1]], network.token_index(given)[0].tolist()
 
 
 def read_place(architecture: str, places: list[int]) -> int:
@@ -123,12 +123,12 @@ def test_one_weight_of_one_row_is_set_and_no_other_row(architecture) -> None:
 
 
 def _bend(text, given):
-    return Bend(text.stack.places, given)
+    return Bend(text.stack.token_index, given)
 
 
 @pytest.mark.parametrize("architecture", KINDS)
 def test_words_are_erased_and_set_everywhere_as_by_hand(architecture) -> None:
-    """In all layers and heads, with a word of several pieces; what a place may not see stays without weight."""
+    """In all layers and heads, with a word of several subwords; what a place may not see stays without weight."""
     _, places = layers(architecture, LONG)
     word = 2
     columns = [at for at, owner in enumerate(places) if owner == word]

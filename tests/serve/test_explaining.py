@@ -10,27 +10,27 @@ from fastapi.testclient import TestClient
 
 from assay.intervene.acts import Act
 from assay.serve.app import create
-from assay.serve.bounded import LARGEST
 from assay.serve.settings import Limits, Settings
-from tests.serve.benches import CountedBench
+from assay.serve.size_limit import LARGEST
+from tests.serve.counting_model import CountingModel
 
 HOSTILE = "<img src=x onerror=alert(1)>\u202e \x00 'good' \U0001f600"
 ASKED = {"model": "counted", "text": "a good film", "explainers": ["attention"]}
 
 
 @pytest.fixture
-def bench():
-    return CountedBench()
+def live_model():
+    return CountingModel()
 
 
 @pytest.fixture
-def client(tmp_path, bench):
-    app = create(Settings((tmp_path,), limits=Limits(text=100)), {"counted": bench})
+def client(tmp_path, live_model):
+    app = create(Settings((tmp_path,), limits=Limits(text=100)), {"counted": live_model})
     return TestClient(app, base_url="http://127.0.0.1:8765")
 
 
 def test_the_models_are_told_under_the_names_by_which_they_are_asked(tmp_path):
-    app = create(Settings((tmp_path,)), {"one": CountedBench(), "other": CountedBench(paired=True)})
+    app = create(Settings((tmp_path,)), {"one": CountingModel(), "other": CountingModel(paired=True)})
     told = TestClient(app, base_url="http://127.0.0.1:8765").get("/api/models").json()["models"]
     assert [(each["name"], each["paired"]) for each in told] == [("one", False), ("other", True)]
 
@@ -51,27 +51,27 @@ def test_a_page_has_no_script_and_no_style_of_its_own(client):
     assert page.count("<script") == page.count("<script src=") == 2
 
 
-def test_a_text_is_explained(client, bench):
+def test_a_text_is_explained(client, live_model):
     asked = ASKED | {"query": "", "target": "no", "explainers": ["attention", "gradient", "attention"]}
     found = client.post("/api/explain", json=asked).json()
     assert found["words"] == ["a", "good", "film"]
     assert list(found["scores"]) == ["attention", "gradient"]
-    assert bench.asked == [("explain", "a good film", None, ("attention", "gradient"), "no")]
+    assert live_model.asked == [("explain", "a good film", None, ("attention", "gradient"), "no")]
 
 
-def test_a_tree_is_asked_for_by_name_and_others_are_refused(client, bench):
+def test_a_tree_is_asked_for_by_name_and_others_are_refused(client, live_model):
     client.post("/api/explain", json=ASKED | {"explainers": ["attention"], "tree": "hedge"}).raise_for_status()
-    assert bench.trees == ["hedge"]
+    assert live_model.trees == ["hedge"]
     refused = client.post("/api/explain", json=ASKED | {"explainers": ["attention"], "tree": "<oak>"})
     assert refused.status_code == 422 and "tree" in refused.json()["detail"]
 
 
-def test_an_act_arrives_as_it_was_sent(client, bench):
+def test_an_act_arrives_as_it_was_sent(client, live_model):
     act = {"kind": "set", "weights": {"1": 0.75}, "items": [2], "seed": 3, "epsilon": 0.1, "layer": 1, "head": 0}
     found = client.post("/api/attend", json={"model": "counted", "text": "a good film", "query": "who?", "act": act})
     assert found.json()["weights"] == [0.125, 0.75, 0.125]
     sent = Act("set", weights={1: 0.75}, items=(2,), seed=3, epsilon=0.1, layer=1, head=0)
-    assert bench.asked == [("attend", "a good film", "who?", sent)]
+    assert live_model.asked == [("attend", "a good film", "who?", sent)]
 
 
 @pytest.mark.parametrize("path", ["/api/explain", "/api/attend"])
@@ -86,19 +86,19 @@ def test_an_act_arrives_as_it_was_sent(client, bench):
         ({"text": 3}, 422, "The request is not well formed (text: Input should be a valid string)."),
     ],
 )
-def test_what_cannot_be_asked_is_refused_in_a_sentence(client, bench, path, change, status, sentence):
+def test_what_cannot_be_asked_is_refused_in_a_sentence(client, live_model, path, change, status, sentence):
     asked = {name: ASKED[name] for name in ("model", "text")} | change
     answer = client.post(path, json=asked | ({"explainers": []} if path.endswith("explain") else {}))
     assert (answer.status_code, answer.json()) == (status, {"detail": sentence})
-    assert bench.asked == []
+    assert live_model.asked == []
 
 
-def test_unknown_and_too_many_explainers_are_refused(client, bench):
+def test_unknown_and_too_many_explainers_are_refused(client, live_model):
     answer = client.post("/api/explain", json=ASKED | {"explainers": ["atention"]})
     assert answer.status_code == 422
     assert answer.json() == {"detail": "Unknown explainer 'atention'; did you mean 'attention'?"}
     assert client.post("/api/explain", json=ASKED | {"explainers": ["attention"] * 41}).status_code == 422
-    assert bench.asked == []
+    assert live_model.asked == []
 
 
 @pytest.mark.parametrize(
@@ -114,11 +114,11 @@ def test_unknown_and_too_many_explainers_are_refused(client, bench):
         {"path": "/etc/passwd"},
     ],
 )
-def test_acts_that_make_no_sense_are_refused(client, bench, act):
+def test_acts_that_make_no_sense_are_refused(client, live_model, act):
     answer = client.post("/api/attend", json={"model": "counted", "text": "a film", "act": act})
     assert answer.status_code == 422
     assert answer.json()["detail"].endswith((".", "?"))
-    assert bench.asked == []
+    assert live_model.asked == []
 
 
 def test_a_weight_that_is_no_number_is_refused(client):
@@ -144,23 +144,23 @@ def test_a_hostile_text_comes_back_as_json_only_and_is_not_logged(client, caplog
 
 
 @pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data"])
-def test_only_json_is_read(client, bench, kind):
+def test_only_json_is_read(client, live_model, kind):
     answer = client.post("/api/explain", content=json.dumps(ASKED), headers={"content-type": kind})
     assert answer.status_code == 422
-    assert bench.asked == []
+    assert live_model.asked == []
 
 
-def test_a_request_that_is_too_large_is_not_read(client, bench):
+def test_a_request_that_is_too_large_is_not_read(client, live_model):
     headers = {"content-type": "application/json", "content-length": str(LARGEST + 1)}
     assert client.post("/api/explain", content=b"{}", headers=headers).status_code == 413
     unknown_size = client.post("/api/explain", content=iter([b"{}"]), headers={"content-type": "application/json"})
     assert unknown_size.status_code == 413
     assert unknown_size.json() == {"detail": "The request is too large; give a shorter text."}
-    assert bench.asked == []
+    assert live_model.asked == []
 
 
 def test_when_too_many_wait_one_is_sent_away_with_a_time_to_try_again(tmp_path):
-    app = create(Settings((tmp_path,), limits=Limits(waiting=0)), {"counted": CountedBench()})
+    app = create(Settings((tmp_path,), limits=Limits(waiting=0)), {"counted": CountingModel()})
     answer = TestClient(app, base_url="http://127.0.0.1:8765").post("/api/explain", json=ASKED)
     assert answer.status_code == 503
     assert int(answer.headers["retry-after"]) > 0

@@ -15,11 +15,11 @@ import pytest
 from fastapi.testclient import TestClient
 
 from assay.errors import AssayError
-from assay.serve import jobs, keeper, processes
+from assay.serve import job_runner, jobs, processes
 from assay.serve.app import create
-from assay.serve.jobs import steady, words
-from assay.serve.keeper import Keeper, duration
-from assay.serve.ledger import Job, Ledger
+from assay.serve.job_runner import JobRunner, duration
+from assay.serve.job_store import Job, JobStore
+from assay.serve.jobs import overall_progress, status_text
 from assay.serve.orders import Order
 from assay.serve.settings import Limits, Settings
 from tests.serve import working
@@ -31,14 +31,14 @@ OVER = ("finished", "failed", "cancelled", "timed out")
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keeper, "TICK", 0.02)
+    monkeypatch.setattr(job_runner, "TICK", 0.02)
 
 
 @contextmanager
 def app_over(folder: Path, program: tuple[str, ...] = FAKE, **limits: int) -> Iterator[TestClient]:
     """A running app whose jobs are done by the stand-in."""
     app = create(Settings((folder,), limits=Limits(**limits)), {})
-    app.state.keeper.program = program
+    app.state.job_runner.program = program
     with TestClient(app, base_url="http://127.0.0.1:8765") as client:
         yield client
 
@@ -131,7 +131,7 @@ def gone(process: int) -> None:
 
 
 def test_a_process_that_will_not_end_is_made_to(tmp_path, monkeypatch):
-    monkeypatch.setattr(keeper, "GRACE", 0.1)
+    monkeypatch.setattr(job_runner, "GRACE", 0.1)
     with app_over(tmp_path) as client:
         id = asked(client, IS_DEAF)
         child = child_of(tmp_path, id)
@@ -208,17 +208,17 @@ def test_a_job_that_broke_off_goes_on_with_the_same_command(tmp_path):
 
 
 def test_another_process_with_the_same_number_is_neither_followed_nor_ended(tmp_path):
-    ledger = Ledger(tmp_path)
-    ledger.claim()
+    job_store = JobStore(tmp_path)
+    job_store.claim()
     own = os.getpid()
     job = Job(
         id="0" * 16, title="t", order=Order(corpus="planted:keyword"), created=1, state="running", started=time.time()
     )
-    ledger.put(job.model_copy(update={"process": own, "birth": "another time", "stopping": "cancelled"}))
-    Keeper(ledger, Limits(), {}).look()
-    assert ledger.get(job.id).state == "cancelled"
+    job_store.put(job.model_copy(update={"process": own, "birth": "another time", "stopping": "cancelled"}))
+    JobRunner(job_store, Limits(), {}).look()
+    assert job_store.get(job.id).state == "cancelled"
     assert processes.born(own) is not None
-    ledger.release()
+    job_store.release()
 
 
 def test_a_signal_goes_to_the_process_that_was_meant_or_to_none(tmp_path):
@@ -370,10 +370,10 @@ def test_no_value_of_an_order_can_become_an_option(tmp_path):
 
 
 def test_a_live_model_is_audited_as_it_was_opened(tmp_path):
-    keeper = Keeper(Ledger(tmp_path), Limits(), {"mine": ("--device", "cuda"), "other": ()})
+    job_runner = JobRunner(JobStore(tmp_path), Limits(), {"mine": ("--device", "cuda"), "other": ()})
     for model, said in (("mine", "--model=mine --device cuda"), ("other", "--model=other"), ("train", "")):
         job = Job(id="0" * 16, title="t", order=Order(corpus="planted:keyword", model=model), created=1)
-        assert f"--data=planted:keyword {said}".rstrip() + " --explainers" in " ".join(keeper.arguments(job))
+        assert f"--data=planted:keyword {said}".rstrip() + " --explainers" in " ".join(job_runner.arguments(job))
 
 
 def test_columns_must_be_in_the_file_and_differ():
@@ -386,13 +386,15 @@ def test_columns_must_be_in_the_file_and_differ():
 
 def test_where_a_job_stands_is_said_in_words():
     job = Job(id="0" * 16, title="t", order=Order(), created=1, state="running", started=1.0)
-    assert words(job, None, 0) == "starting"
+    assert status_text(job, None, 0) == "starting"
     training = {"task": "epoch 3/20", "done": 1.0, "total": 4.0, "left": 9.0}
-    assert words(job, steady(training), 0) == "training the model, epoch 3/20"
-    assert steady(training)["done"] == 2.25
+    assert status_text(job, overall_progress(training), 0) == "training the model, epoch 3/20"
+    assert overall_progress(training)["done"] == 2.25
     auditing = {"task": "auditing 9 explainers", "done": 1035.4, "total": 2000.0, "left": 61.0}
-    assert words(job, steady(auditing), 0) == "auditing 9 explainers, 1,035 of 2,000, about 1 minute left"
-    assert words(job.model_copy(update={"state": "finished", "ended": 91.0}), None, 0) == "took 2 minutes"
+    assert (
+        status_text(job, overall_progress(auditing), 0) == "auditing 9 explainers, 1,035 of 2,000, about 1 minute left"
+    )
+    assert status_text(job.model_copy(update={"state": "finished", "ended": 91.0}), None, 0) == "took 2 minutes"
     assert [duration(each) for each in (0.2, 1, 59, 61, 3600, 7300)] == [
         "0 seconds",
         "1 second",
@@ -408,7 +410,7 @@ def test_an_uploaded_file_is_audited_in_earnest(tmp_path):
     rows = [
         f"text number {i % 17} is {('dull', 'fine')[i % 2]} and has row {i},{('no', 'yes')[i % 2]}" for i in range(60)
     ]
-    with app_over(tmp_path, program=keeper.PROGRAM) as client:
+    with app_over(tmp_path, program=job_runner.PROGRAM) as client:
         body = "\n".join(["--out,label", *rows]).encode()
         upload = client.put("/api/uploads?kind=csv&name=../../films.csv", content=body).json()
         chosen = {"explainers": ["attention", "leave_one_out"], "audits": ["agreement"], "limit": 4, "seed": 0}

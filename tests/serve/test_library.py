@@ -153,20 +153,20 @@ def test_damaged_folders_are_listed_with_the_reason(record: Record, tmp_path: Pa
         record.write(tmp_path / name)
     harm, reason = DAMAGES[damage]
     harm(tmp_path / "bad")
-    shelf = Library([tmp_path]).look()
-    assert [run.name for run in shelf.runs] == ["good"]
-    assert [folder.name for folder in shelf.damaged] == ["bad"]
-    assert reason in shelf.damaged[0].reason
+    listing = Library([tmp_path]).look()
+    assert [run.name for run in listing.runs] == ["good"]
+    assert [folder.name for folder in listing.damaged] == ["bad"]
+    assert reason in listing.damaged[0].reason
 
 
 @pytest.mark.parametrize("wrong", WRONG)
 def test_summaries_of_another_shape_do_not_hide_the_others(record: Record, tmp_path: Path, wrong: str) -> None:
     record.write(tmp_path / "good")
     told(record, **WRONG[wrong]).write(tmp_path / "bad")
-    shelf = Library([tmp_path]).look()
-    assert [run.name for run in shelf.runs] == ["good"]
-    assert [folder.name for folder in shelf.damaged] == ["bad"]
-    assert len(shelf.damaged[0].reason) < 200
+    listing = Library([tmp_path]).look()
+    assert [run.name for run in listing.runs] == ["good"]
+    assert [folder.name for folder in listing.damaged] == ["bad"]
+    assert len(listing.damaged[0].reason) < 200
 
 
 def test_a_summary_that_is_too_large_is_not_read(
@@ -198,10 +198,10 @@ def test_links_are_not_followed_out_of_the_folder(record: Record, tmp_path: Path
         record.write(half)
         (half / name).unlink()
         (half / name).symlink_to(outside / "secret" / name)
-    shelf = Library([inside]).look()
-    assert [run.name for run in shelf.runs] == ["own"]
-    assert len(shelf.damaged) == 3
-    assert all("leads out of the folder" in folder.reason for folder in shelf.damaged)
+    listing = Library([inside]).look()
+    assert [run.name for run in listing.runs] == ["own"]
+    assert len(listing.damaged) == 3
+    assert all("leads out of the folder" in folder.reason for folder in listing.damaged)
 
 
 def test_a_file_that_becomes_a_link_out_is_not_handed_out(record: Record, tmp_path: Path) -> None:
@@ -233,9 +233,9 @@ def test_hidden_folders_are_left_alone_and_very_many_are_cut(
         record.write(tmp_path / name)
     assert sorted(run.name for run in Library([tmp_path]).runs()) == ["a", "b", "c"]
     monkeypatch.setattr(module, "FOLDERS", 3)
-    shelf = Library([tmp_path]).look()
-    assert sorted(run.name for run in shelf.runs) == ["a", "b"]
-    assert shelf.cut
+    listing = Library([tmp_path]).look()
+    assert sorted(run.name for run in listing.runs) == ["a", "b"]
+    assert listing.cut
 
 
 def test_long_names_are_cut_and_still_differ(record: Record, tmp_path: Path) -> None:

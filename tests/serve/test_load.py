@@ -13,7 +13,7 @@ from tests.serving import served
 
 
 class Slow:
-    """A bench that holds every answer back until it is let go."""
+    """A live_model that holds every answer back until it is let go."""
 
     about = {"explainers": [{"name": "attention", "meaning": "", "why_not": None}], "usual": ["attention"], "trees": []}  # noqa: RUF012
 
@@ -34,18 +34,18 @@ class Slow:
 
 
 def test_ten_users_are_all_answered_and_one_by_one(tmp_path):
-    bench = Slow()
-    with served({"it": bench}, tmp_path) as address:
+    live_model = Slow()
+    with served({"it": live_model}, tmp_path) as address:
         load = asyncio.run(Asking(address, "it", ["attention"]).crowd(users=10, seconds=1.5))
     assert load.errors == 0
     assert set(load.statuses) == {200}
     assert len(load.seconds) == load.statuses[200] >= 10
-    assert bench.at_once == 1
+    assert live_model.at_once == 1
 
 
 def test_those_beyond_the_queue_are_sent_away_and_the_app_answers_afterwards(tmp_path):
-    bench = Slow(held=True)
-    with served({"it": bench}, tmp_path, limits=Limits(waiting=2)) as address:
+    live_model = Slow(held=True)
+    with served({"it": live_model}, tmp_path, limits=Limits(waiting=2)) as address:
         asking = Asking(address, "it", ["attention"])
 
         async def more_than_there_is_room_for() -> Load:
@@ -54,7 +54,7 @@ def test_those_beyond_the_queue_are_sent_away_and_the_app_answers_afterwards(tmp
             while load.statuses.total() < 8 and not flood.done():
                 await asyncio.sleep(0.01)
             assert load.statuses == {503: 8}, "these need not wait for the model"
-            bench.let_go.set()
+            live_model.let_go.set()
             return await flood
 
         load = asyncio.run(more_than_there_is_room_for())

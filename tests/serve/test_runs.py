@@ -19,9 +19,9 @@ from assay.report.page import render
 from assay.report.verdicts import verdicts
 from assay.serve.app import create
 from assay.serve.browsing import A_PAGE
-from assay.serve.gallery import Gallery, figures_of, policy_of
-from assay.serve.kept import Kept
 from assay.serve.library import Library, Run
+from assay.serve.lru_cache import LruCache
+from assay.serve.render_cache import RenderCache, figures_of, policy_of
 from assay.serve.safety import POLICY
 from assay.serve.settings import Settings
 from tests.report.parsed import Page
@@ -216,14 +216,14 @@ def test_reports_are_made_once_for_each_state_of_the_files(
 ) -> None:
     made = []
     monkeypatch.setattr("assay.report.page.render", lambda record: made.append(record) or "page")
-    gallery, run = Gallery(), runs["films"]
-    assert gallery.report(run) == gallery.report(run) == "page"
-    gallery.report(replace(run, stamp=()))
+    render_cache, run = RenderCache(), runs["films"]
+    assert render_cache.report(run) == render_cache.report(run) == "page"
+    render_cache.report(replace(run, stamp=()))
     assert len(made) == 2
 
 
 def test_what_is_kept_goes_when_there_is_no_room() -> None:
-    kept, made = Kept(10, len), []
+    kept, made = LruCache(10, len), []
     for key in "abacba":
         kept.get(key, lambda key=key: made.append(key) or key * 4)
     assert "".join(made) == "abcba"
@@ -281,10 +281,10 @@ def test_a_figure_that_a_run_lacks_is_said(client: TestClient, runs: dict[str, R
 
 def test_figures_are_offered_by_the_audits_that_were_run(runs: dict[str, Run]) -> None:
     found = figures_of(runs["films"])
-    gallery = Gallery()
+    render_cache = RenderCache()
     assert found[0] == "verdict"
     assert "truth" not in found
-    assert all(gallery.figure(runs["films"], name) is not None for name in found)
+    assert all(render_cache.figure(runs["films"], name) is not None for name in found)
 
 
 def test_a_figure_on_a_page_follows_its_colours_and_asks_for_nothing(client: TestClient, runs: dict[str, Run]) -> None:
@@ -308,8 +308,8 @@ def test_figures_are_handed_out_for_papers(client: TestClient, runs: dict[str, R
 
 
 def test_a_live_model_is_linked_from_its_runs(folder: Path, runs: dict[str, Run], record: Record) -> None:
-    def linked(name: str, bench: Live) -> list[bool]:
-        client = TestClient(create(Settings((folder,)), {name: bench}), base_url=HOME)
+    def linked(name: str, live_model: Live) -> list[bool]:
+        client = TestClient(create(Settings((folder,)), {name: live_model}), base_url=HOME)
         pages = (client.get(f"/runs/{runs[each].id}").text for each in ("a/first", "films", "other"))
         return ["Explain a text with this model" in page for page in pages]
 

@@ -40,7 +40,7 @@ def test_a_share_of_labels_is_flipped(cell: Cell) -> None:
         place for place, (one, other) in enumerate(zip(cell.corpus.train, given.train, strict=True)) if one != other
     }
     assert changed == chosen and len(chosen) == 4 and given.dev == cell.corpus.dev
-    assert {cell.course.rows[place].index for place in cell.wrong.nonzero()[0]} == cell.planted[1]
+    assert {cell.training_run.rows[place].index for place in cell.wrong.nonzero()[0]} == cell.planted[1]
 
 
 def test_every_part_is_made_once_and_told_on_the_page(cell: Cell, tmp_path: Path) -> None:

@@ -24,7 +24,6 @@ from assay.models.recipes import Recipe, train
 from assay.types import Batch, Edit, Model, Output
 from studies.verdict.measures.draws import uniform
 from studies.verdict.measures.fine_tuned_fidelity import FineTunedFidelity, fine_tuned, gapped, most
-from studies.verdict.measures.relative import relative
 from studies.verdict.measures.several_out import SeveralOut, rank_biased_overlap, ridge, weighted_tau
 from studies.verdict.measures.soft_erasure import SoftErasure, retained, scaled
 from tests import builders, pretrained
@@ -290,7 +289,7 @@ def test_the_share_that_masks_keep_is_the_one_that_was_expected() -> None:
 
 def test_words_in_pieces_are_erased_piece_by_piece() -> None:
     model, batch = pretrained.pretrained("bert", initializer_range=0.3), pretrained.batch()
-    assert batch.pieces is not None and batch.pieces.shape[2] > 1
+    assert batch.subwords is not None and batch.subwords.shape[2] > 1
     found = SoftErasure(draws=2)(Case(model, batch, {"random": Random(0)(model, batch, batch.labels)}))
     ones = torch.ones_like(batch.ids).double()
     assert {values.shape for values in found.values()} == {(len(batch),)}
@@ -434,18 +433,6 @@ def test_a_missing_score_leaves_only_its_own_text_and_explainer_undefined(name: 
 @pytest.mark.parametrize("name", MEASURES)
 def test_no_explainer_gives_no_number(name: str) -> None:
     assert MEASURES[name]()(Case(builders.model(), builders.batch((4, 5)), {})) == {}
-
-
-def test_relative_is_nought_at_chance_and_one_at_the_ceiling() -> None:
-    values, null, ceiling = (
-        np.array([0.1, 0.9, 0.5, 0.3]),
-        np.array([0.1, 0.1, 0.1, 0.3]),
-        np.array([0.9, 0.9, 0.9, 0.31]),
-    )
-    found = relative(values, null, ceiling)
-    assert found[:3] == pytest.approx([0, 1, 0.5])
-    assert math.isnan(found[3])
-    assert relative(-values[:3], -ceiling[:3], -null[:3]) == pytest.approx([1, 0, 0.5])
 
 
 def test_kept_words_are_read_as_everywhere_else() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from assay.study.attempts import Outcome, attempt
 from assay.study.folder import FILES
 from assay.study.plans import StudyPlan, plan_of
-from assay.study.trials import Asked, Kind, Source, Trial
+from assay.study.trials import AuditSet, Kind, Source, Trial
 
 PLAN = """
 corpora = ["texts.csv"]
@@ -48,7 +48,7 @@ def grid(**changes: object) -> StudyPlan:
 
 
 def trial(seed: int = 0) -> Trial:
-    return Trial(Source("planted:keyword"), Kind("lstm"), seed, Asked("audits", ("random",), ("agreement",)))
+    return Trial(Source("planted:keyword"), Kind("lstm"), seed, AuditSet("audits", ("random",), ("agreement",)))
 
 
 def files(content: str = "held") -> dict[str, bytes]:

@@ -58,13 +58,13 @@ def third(nodes: Cluster) -> Iterator[Any]:
 def losses(monkeypatch: pytest.MonkeyPatch) -> list[Trial]:
     """The trials that were lost and sent again."""
     found: list[Trial] = []
-    send = cluster._Errands._send
+    send = cluster._RunningTrials._send
 
     def noting(self: Any, trial: Trial, losses: int) -> None:
         found.extend([trial] if losses else [])
         send(self, trial, losses)
 
-    monkeypatch.setattr(cluster._Errands, "_send", noting)
+    monkeypatch.setattr(cluster._RunningTrials, "_send", noting)
     return found
 
 

@@ -20,7 +20,7 @@ from assay.study.engines import local
 from assay.study.engines.local import Local
 from assay.study.folder import Folder
 from assay.study.running import run
-from assay.study.status import standings
+from assay.study.status import trial_statuses
 from tests.study import small
 
 # Like the worker, but over in a moment. What it does is told by the seed: 0 answers, 1 dies over its first attempt,
@@ -142,7 +142,7 @@ def test_a_worker_that_is_killed_from_outside_is_followed_by_another(tmp_path):
     assert [each.reason for each in outcomes] == [None, None]
     killer.join()
     assert killed
-    assert {each.state for each in standings(plan.trials, Folder(place))} == {"done"}
+    assert {each.state for each in trial_statuses(plan.trials, Folder(place))} == {"done"}
 
 
 @pytest.mark.slow
@@ -179,5 +179,5 @@ def test_two_processes_in_one_folder_make_each_trial_once(tmp_path):
     assert sum(done for done, _, _ in told) == 6  # whoever made it
     assert all(failed == 0 for _, _, failed in told)
     plan = plans.read(path)
-    assert Counter(each.state for each in standings(plan.trials, Folder(tmp_path / "study"))) == {"done": 6}
+    assert Counter(each.state for each in trial_statuses(plan.trials, Folder(tmp_path / "study"))) == {"done": 6}
     assert run(plan.trials, tmp_path / "study", Local(1)).done == 0

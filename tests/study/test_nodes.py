@@ -14,9 +14,9 @@ from assay.errors import AssayError
 from assay.models.recipes import train
 from assay.records import Record
 from assay.run.verbs import recipe
-from assay.study.attempts import Outcome, attempt, kept
+from assay.study.attempts import Outcome, attempt, store_outcome
 from assay.study.engines import nodes
-from assay.study.engines.cluster import Ray, _Errands
+from assay.study.engines.cluster import Ray, _RunningTrials
 from assay.study.folder import Folder
 from assay.study.plans import plan_of
 from assay.study.trials import Source, Trial
@@ -52,7 +52,7 @@ def test_a_node_hands_back_what_would_be_kept_here_and_keeps_the_model_until_it_
     answer, files = sent(job_for(trial))
     left = sorted(path.name for path in (tmp_path / "scratch/assay-run/node").iterdir())
     attempt(trial, tmp_path / "here")
-    kept(Outcome(trial, **answer, files=files), Folder(tmp_path / "there"))
+    store_outcome(Outcome(trial, **answer, files=files), Folder(tmp_path / "there"))
     here, there = (Folder(tmp_path / name).record(trial) for name in ("here", "there"))
     assert here.findings == there.findings and here.instances.equals(there.instances)
     assert left == ["models", "work"]
@@ -134,7 +134,7 @@ def test_what_no_cluster_could_do_is_refused(options: dict[str, Any]) -> None:
 
 def test_as_many_trials_fit_on_a_node_as_what_is_scarce_there_allows() -> None:
     def on(engine: Ray, **resources: float) -> int:
-        return _Errands(None, engine, job_for(trial_of()))._on(resources)
+        return _RunningTrials(None, engine, job_for(trial_of()))._on(resources)
 
     halves = Ray(cpus=2.0, gpus=0.5, device="cuda")
     assert (on(halves, CPU=16.0, GPU=1.0), on(halves, CPU=3.0, GPU=4.0), on(halves, CPU=16.0)) == (2, 1, 0)

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.errors import AssayError
-from assay.study.keeping import toml
+from assay.study.plan_file import toml
 from assay.study.plans import Question, StudyPlan, plan_of, read
-from assay.study.trials import Asked, Kind, Source, Trial
+from assay.study.trials import AuditSet, Kind, Source, Trial
 from tests.study import small
 
 words = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8)
@@ -57,7 +57,7 @@ drawn = st.fixed_dictionaries(
 def built(held: dict) -> Trial:
     """Not by a strategy: what is built may draw numbers of its own."""
     kind = Kind(held["kind"], tuple(sorted(held["options"].items())))
-    return Trial(Source(**held["corpus"]), kind, held["seed"], Asked(**held["asked"]), held["data_seed"])
+    return Trial(Source(**held["corpus"]), kind, held["seed"], AuditSet(**held["asked"]), held["data_seed"])
 
 
 def test_a_plan_is_every_corpus_with_every_model_seed_and_set_of_audits():
@@ -67,7 +67,7 @@ def test_a_plan_is_every_corpus_with_every_model_seed_and_set_of_audits():
         seeds=[0, 1, 2],
         audits={"few": {"limit": 10}, "many": {"limit": 100}},
     )
-    cells = {(t.corpus.title, t.kind.name, t.seed, t.asked.name) for t in plan.trials}
+    cells = {(t.corpus.title, t.kind.name, t.seed, t.audit_set.name) for t in plan.trials}
     assert len(plan.trials) == len(cells) == 2 * 2 * 3 * 2
     assert ("sst (10 texts)", "average", 2, "many") in cells
     assert len({t.identity for t in plan.trials}) == 24
@@ -78,8 +78,8 @@ def test_a_corpus_may_have_an_epsilon_of_its_own_which_is_part_of_the_trial_and_
     plain = small.grid(corpora=["sst", "babi1"], audits={"limit": 3, "epsilon": 0.01})
     own = small.grid(corpora=["sst", {"name": "babi1", "epsilon": 0.05}], audits={"limit": 3, "epsilon": 0.01})
     same = small.grid(corpora=["sst", {"name": "babi1", "epsilon": 0.01}], audits={"limit": 3, "epsilon": 0.01})
-    assert [trial.asked.plan(0).epsilon for trial in own.trials] == [0.01, 0.05]
-    assert [trial.asked.limit for trial in own.trials] == [3, 3]
+    assert [trial.audit_set.plan(0).epsilon for trial in own.trials] == [0.01, 0.05]
+    assert [trial.audit_set.limit for trial in own.trials] == [3, 3]
     assert own.trials[0] == plain.trials[0]
     assert own.trials[1].identity != plain.trials[1].identity
     assert own.trials[1].model_identity == plain.trials[1].model_identity
@@ -89,7 +89,7 @@ def test_a_corpus_may_have_an_epsilon_of_its_own_which_is_part_of_the_trial_and_
 
 def test_without_audits_or_seeds_a_plan_has_the_usual_ones():
     plan = small.grid()
-    assert plan.trials == (Trial(Source("planted:keyword"), plan.models[0], 0, Asked("audits")),)
+    assert plan.trials == (Trial(Source("planted:keyword"), plan.models[0], 0, AuditSet("audits")),)
 
 
 def test_a_finished_model_is_put_to_the_audits_once_whatever_the_seeds(tmp_path):
@@ -167,9 +167,9 @@ def test_a_name_of_a_corpus_counts_more_than_a_folder_called_so(tmp_path):
     [
         ({"seedz": [1]}, "Unknown entry of a plan 'seedz'; did you mean 'seeds'?"),
         ({"seeds": 3}, "seeds is a list of TOML, not 3."),
-        ({"seeds": [True]}, "Each seed is a whole number from 0, not True."),
+        ({"seeds": [True]}, "Each seed must be an integer of at least 0, got True."),
         ({"seeds": [1, 1]}, "A plan names each seed once, and at least one."),
-        ({"data_seed": -1}, "The data_seed is a whole number from 0, not -1."),
+        ({"data_seed": -1}, "The data_seed must be an integer of at least 0, got -1."),
         ({"name": "../other"}, "A plan's name is what its folder is called, without slashes, not '../other'."),
         ({"corpora": []}, "A plan names each corpus once, and at least one."),
         ({"corpora": ["planted:keywords"]}, "Unknown corpus 'planted:keywords'; did you mean 'planted:keyword'?"),
@@ -177,7 +177,10 @@ def test_a_name_of_a_corpus_counts_more_than_a_folder_called_so(tmp_path):
         ({"corpora": [3]}, "corpora is a table of TOML, not 3."),
         ({"corpora": [{"train": 3}]}, "An entry of corpora lacks its name."),
         ({"corpora": [{"name": "sst", "trian": 3}]}, "Unknown entry of corpora 'trian'; did you mean 'train'?"),
-        ({"corpora": [{"name": "sst", "train": 0}]}, "Of a corpus, train is a number of texts from 1, not 0."),
+        (
+            {"corpora": [{"name": "sst", "train": 0}]},
+            "Of a corpus, train must be a number of texts of at least 1, got 0.",
+        ),
         ({"corpora": [{"name": "sst", "sha256": "0"}]}, "'sst' is no file, so it has no sha256."),
         ({"models": {}}, "A plan names each model once, and at least one."),
         ({"models": {"a": {"encoder": "lstmm"}}}, "Unknown encoder 'lstmm'; did you mean 'lstm'?"),
@@ -247,5 +250,5 @@ def test_a_trial_written_down_reads_back_as_the_same(held):
 def test_a_plan_as_toml_reads_back_as_the_same(held, seeds, title):
     trial = built(held)
     questions = (Question("erasure", "flip", title, subjects=("attention", title)),)
-    plan = StudyPlan("mine", (trial.corpus,), (trial.kind,), (trial.asked,), tuple(seeds), 7, questions)
+    plan = StudyPlan("mine", (trial.corpus,), (trial.kind,), (trial.audit_set,), tuple(seeds), 7, questions)
     assert plan_of(tomllib.loads(toml(plan))) == plan

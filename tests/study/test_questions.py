@@ -15,8 +15,8 @@ from scipy import stats
 from assay.audits import AUDITS
 from assay.metrics import shares
 from assay.records import Finding, finding_rows
-from assay.report.studies.answers import Answer, Cell, Difference
-from assay.report.studies.asked import MAIN, title
+from assay.report.asked import MAIN, title
+from assay.report.questions import Answer, Cell, Difference
 from assay.study.finished import Finished, finished
 from assay.study.folder import Folder
 from assay.study.plans import Question, StudyPlan

@@ -11,13 +11,13 @@ import pytest
 
 from assay.errors import AssayError
 from assay.records import INSTANCES, Record
-from assay.study import attempts, making, plans, running
+from assay.study import attempts, plans, running, trial_record
 from assay.study.attempts import Outcome, attempt
 from assay.study.engines.local import Local
 from assay.study.folder import Folder
-from assay.study.making import is_trained, work_folder
 from assay.study.running import run
-from assay.study.trials import Asked, model_folder
+from assay.study.trial_record import is_trained, work_folder
+from assay.study.trials import AuditSet, model_folder
 from tests.study import small
 
 
@@ -146,7 +146,7 @@ def test_whatever_is_raised_is_an_outcome(tmp_path, monkeypatch, fault, reason, 
     def raising(*_):
         raise fault
 
-    monkeypatch.setattr(attempts, "made", raising)
+    monkeypatch.setattr(attempts, "make_record", raising)
     outcome = attempt(small.trial(), tmp_path)
     assert (outcome.reason, outcome.full) == (reason, full)
     assert ("Traceback" in outcome.details) == (reason.startswith("ValueError"))
@@ -162,7 +162,7 @@ def test_damaged_work_and_a_damaged_model_are_put_aside_and_made_anew(plan, tmp_
     model = model_folder(place, trial)
     assert is_trained(model)
     (model / "weights.safetensors").write_bytes(b"no weights")
-    other = replace(trial, asked=Asked("other", ("random",), ("agreement",)))
+    other = replace(trial, audit_set=AuditSet("other", ("random",), ("agreement",)))
     assert attempt(other, place).reason is None
     assert Folder(place).record(other).summary["model"]["sha256"] == first.summary["model"]["sha256"]
     assert {path.name for path in (place / "damaged").glob("*/*/*")} >= {"plan.json", "weights.safetensors"}
@@ -176,7 +176,7 @@ def test_work_that_ends_in_an_error_is_begun_anew_and_for_want_of_memory_goes_on
         def raising(*_, fault=fault):
             raise fault
 
-        monkeypatch.setattr(attempts, "made", raising)
+        monkeypatch.setattr(attempts, "make_record", raising)
         attempt(small.trial(), tmp_path)
         assert work.exists() == left
 
@@ -210,13 +210,13 @@ def test_processes_and_one_process_come_to_the_same_numbers(plan, tmp_path):
 
 def test_a_model_is_trained_once_for_all_who_need_it(plan, tmp_path, monkeypatch):
     learnt = []
-    train = making._learnt
+    train = trial_record._learnt
 
     def counted(trial, corpus, folder, device):
         learnt.append(is_trained(folder))
         return train(trial, corpus, folder, device)
 
-    monkeypatch.setattr(making, "_learnt", counted)
+    monkeypatch.setattr(trial_record, "_learnt", counted)
     text = small.PLAN.replace("[audits]", "[audits.few]") + '\n[audits.other]\nexplainers = ["random"]\nlimit = 2\n'
     both = plans.read(small.planned(tmp_path, text.replace("[0, 1]", "[0]")))
     run(both.trials, tmp_path / "study", small.here)

@@ -13,7 +13,7 @@ from assay.records import Finding, Record, finding_rows
 from assay.study.comparing import compared
 from assay.study.estimating import seconds_left, span, untrained, work
 from assay.study.folder import Folder, files_of
-from assay.study.status import Standing, counted, reasons, standings
+from assay.study.status import TrialStatus, counted, reasons, trial_statuses
 from assay.study.trials import model_folder
 from tests.study import small
 
@@ -24,7 +24,7 @@ def test_every_trial_is_done_failed_under_way_or_missing(tmp_path):
     folder.fail(trials[1], "so it was")
     folder.fail(trials[2], "but it is tried again")
     locks = [folder.claim(trials[number]) for number in (2, 3)]
-    found = standings([*trials, trials[0]], folder)
+    found = trial_statuses([*trials, trials[0]], folder)
     assert [each.state for each in found] == ["done", "failed", "under way", "under way", "missing"]
     assert [each.reason for each in found] == [None, "so it was", None, None, None]
     assert found[0].seconds == 2.5
@@ -32,7 +32,7 @@ def test_every_trial_is_done_failed_under_way_or_missing(tmp_path):
     assert reasons(found) == {"so it was": [trials[1].title]}
     for lock in locks:
         lock.release()
-    assert [each.state for each in standings(trials, folder)] == ["done", "failed", "failed", "missing", "missing"]
+    assert [each.state for each in trial_statuses(trials, folder)] == ["done", "failed", "failed", "missing", "missing"]
 
 
 def grid():
@@ -45,13 +45,13 @@ def grid():
 
 
 def test_a_trial_is_judged_by_those_that_are_most_like_it():
-    def standing(corpus: str, kind: str, asked: str, seed: int, seconds: float | None) -> Standing:
+    def standing(corpus: str, kind: str, asked: str, seed: int, seconds: float | None) -> TrialStatus:
         (trial,) = [
             t
             for t in grid().trials
-            if (t.corpus.name, t.kind.name, t.asked.name, t.seed) == (f"planted:{corpus}", kind, asked, seed)
+            if (t.corpus.name, t.kind.name, t.audit_set.name, t.seed) == (f"planted:{corpus}", kind, asked, seed)
         ]
-        return Standing(trial, "missing" if seconds is None else "done", seconds=seconds)
+        return TrialStatus(trial, "missing" if seconds is None else "done", seconds=seconds)
 
     known = [
         standing("keyword", "lstm", "few", 0, 1.0),
@@ -72,9 +72,9 @@ def test_a_trial_is_judged_by_those_that_are_most_like_it():
 
 
 def test_where_nothing_is_done_there_is_no_number_but_what_there_is_to_do(tmp_path):
-    found = [Standing(trial, "missing") for trial in grid().trials]
+    found = [TrialStatus(trial, "missing") for trial in grid().trials]
     assert seconds_left(found) is None
-    assert seconds_left([Standing(trial, "failed", "why") for trial in grid().trials]) == 0.0
+    assert seconds_left([TrialStatus(trial, "failed", "why") for trial in grid().trials]) == 0.0
     assert work(grid().trials) == ["8 × (10 test texts × 1 explainer)", "8 × (all test texts × 2 explainers)"]
     assert untrained(grid().trials, tmp_path) == 8
     folder = model_folder(tmp_path, grid().trials[0])
@@ -100,7 +100,7 @@ def test_times_are_said_as_one_would(seconds, said):
     assert span(seconds) == said
 
 
-def kept(place: Path, seed: int, mean: float, measures: tuple[str, ...] = ("tau", "flip")) -> None:
+def store_outcome(place: Path, seed: int, mean: float, measures: tuple[str, ...] = ("tau", "flip")) -> None:
     """A finished trial with some numbers."""
     findings = [Finding("erasure", "attention", name, "all", mean, 0.0, 1.0, 0.5, 3) for name in measures]
     summary = {"corpus": {}, "explainers": [], "audits": [], "findings": finding_rows(findings)}
@@ -111,8 +111,8 @@ def kept(place: Path, seed: int, mean: float, measures: tuple[str, ...] = ("tau"
 def test_two_studies_with_the_same_numbers_are_found_to_be_the_same(tmp_path):
     for name in ("one", "two"):
         for seed in (0, 1):
-            kept(tmp_path / name, seed, seed / 3)
-    kept(tmp_path / "one", 2, 0.5)
+            store_outcome(tmp_path / name, seed, seed / 3)
+    store_outcome(tmp_path / "one", 2, 0.5)
     result = compared(tmp_path / "one", tmp_path / "two")
     assert (result.shared, result.only_first, result.only_second) == (2, 1, 0)
     assert result.identical and result.largest is None
@@ -121,8 +121,8 @@ def test_two_studies_with_the_same_numbers_are_found_to_be_the_same(tmp_path):
 
 def test_the_largest_difference_of_two_studies_is_found_with_its_place(tmp_path):
     for seed, mean in enumerate((0.5, math.nextafter(0.5, 1), 0.25)):
-        kept(tmp_path / "one", seed, 0.5)
-        kept(tmp_path / "two", seed, mean)
+        store_outcome(tmp_path / "one", seed, 0.5)
+        store_outcome(tmp_path / "two", seed, mean)
     result = compared(tmp_path / "one", tmp_path / "two")
     assert not result.identical
     assert result.differing == 2  # by the last bit, too
@@ -131,16 +131,16 @@ def test_the_largest_difference_of_two_studies_is_found_with_its_place(tmp_path)
 
 
 def test_a_number_that_one_study_lacks_is_the_largest_difference(tmp_path):
-    kept(tmp_path / "one", 0, 0.5)
-    kept(tmp_path / "two", 0, 0.5, ("tau",))
+    store_outcome(tmp_path / "one", 0, 0.5)
+    store_outcome(tmp_path / "two", 0, 0.5, ("tau",))
     result = compared(tmp_path / "one", tmp_path / "two")
     assert result.largest.second is None and result.largest.size == float("inf")
     assert "flip" in result.largest.where
 
 
 def test_studies_that_share_nothing_are_not_the_same(tmp_path):
-    kept(tmp_path / "one", 0, 0.5)
-    kept(tmp_path / "two", 1, 0.5)
+    store_outcome(tmp_path / "one", 0, 0.5)
+    store_outcome(tmp_path / "two", 1, 0.5)
     assert not compared(tmp_path / "one", tmp_path / "two").identical
     with pytest.raises(AssayError, match="is no folder of a study"):
         compared(tmp_path / "one", tmp_path)

@@ -1,4 +1,4 @@
-"""What an audit is given and what it gives back, a batch at a time."""
+"""Interfaces of audits: input (Case), output (Answer) and protocol (Audit), one batch at a time."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from assay.types import Batch, Explainer, Model, PooledModel, attended, over_tok
 
 @dataclass(frozen=True)
 class Case:
-    """One batch with the scores of every explainer for the predicted class.
+    """One batch with the model and the scores of every explainer for the predicted class.
 
     `planted` says that the batch's truth decides by construction; else it is what people hold to be the reason. The
     model may be in double precision, where ranks are compared; `stored` is then the same as it was stored.
@@ -36,29 +36,29 @@ class Case:
 
     @property
     def quick(self) -> Model:
-        """The model in the precision that it was stored in: for the many readings that only a mean is taken of."""
+        """The model in its stored precision, for the many forward passes of which only a mean is used."""
         return self.model if self.stored is None else self.stored
 
     def part(self, rows: Bool[Tensor, " B"]) -> Case:
-        """The case of some of its texts."""
+        """The case restricted to some of its texts."""
         chosen = rows.nonzero()[:, 0]
         scores = {name: values[chosen] for name, values in self.scores.items()}
         return replace(self, batch=self.batch[chosen], scores=scores)
 
     @cached_property
     def probabilities(self) -> Float[Tensor, "B C"]:
-        """What the model answers for each whole text."""
+        """The class probabilities of each whole text."""
         with torch.no_grad():
             return self.model(self.model.embed(self.batch), self.batch).probabilities
 
     @cached_property
     def predicted(self) -> Int[Tensor, " B"]:
-        """The class that every score is for."""
+        """The predicted class, which all scores are for."""
         return self.probabilities.argmax(-1)
 
     @cached_property
     def items(self) -> Bool[Tensor, "B N"]:
-        """Which of the attended items, tokens or sentences, are real."""
+        """The mask of real attended items, tokens or sentences."""
         assert isinstance(self.model, PooledModel)
         return attended(self.model, self.batch)
 
@@ -70,27 +70,27 @@ class Case:
 
     @cached_property
     def weights(self) -> Float[Tensor, "B N"]:
-        """The observed attention to the items, in double precision: interventions start from it."""
+        """The observed attention to the items, in double precision."""
         assert isinstance(self.model, PooledModel)
         with torch.no_grad():
             return self.model.attend(self._states, self.batch).double()
 
     @cached_property
     def values(self) -> Float[Tensor, "B N C"]:
-        """The logits of each item alone; any attention over them gives its logits as their weighted mean."""
+        """The logits of each item alone; attention weights average them into the text's logits."""
         assert isinstance(self.model, PooledModel)
         with torch.no_grad():
             return token_logits(self.model, self._states).double()
 
     @cached_property
     def empty(self) -> Float[Tensor, "B C"]:
-        """The logits of the zero context: what the model answers when every item is erased."""
+        """The logits of the zero context vector, that is with every item erased."""
         assert isinstance(self.model, PooledModel)
         with torch.no_grad():
             return self.model.decode(self._states, torch.zeros_like(self._states[..., 0])).double()
 
     def shown(self, weights: Float[Tensor, "B N"]) -> Float[Tensor, "B T"]:
-        """Weights of items as weights of tokens: a sentence's is shared among its words as they are attended."""
+        """Item weights as token weights: a sentence's weight is shared among its words."""
         assert isinstance(self.model, PooledModel)
         with torch.no_grad():
             within = self.model.within(self.model.embed(self.batch), self.batch)
@@ -99,7 +99,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Answer:
-    """Numbers for each example ("measure" or "measure:subject"), and weights for each token to be shown."""
+    """Results: a number for each example ("measure" or "measure:subject"), and token weights to display."""
 
     measures: dict[str, Float[np.ndarray, " B"]]
     weights: dict[str, Float[np.ndarray, "B T"]] = field(default_factory=dict)
@@ -107,15 +107,15 @@ class Answer:
 
 @runtime_checkable
 class Audit(Protocol):
-    """One published question, with its options as fields; the module's docstring is the question."""
+    """Protocol: one published question, with its options as fields; the module's docstring is the question."""
 
     @property
     def paper(self) -> str: ...
     def kind(self, classes: int) -> str:
-        """How far the numbers can be trusted in float64: "exact", "bracket", "sample", "lower bound" or "search"."""
+        """The reliability of the numbers in float64: "exact", "bracket", "sample", "lower bound" or "search"."""
 
     def unfit(self, case: Case) -> str | None:
-        """Why the audit cannot be run here, or None."""
+        """Why the audit does not apply to this model, or None."""
 
     def __call__(self, case: Case) -> Answer: ...
 
@@ -128,7 +128,7 @@ class SearchingAudit(Protocol):
 
 
 def trust(audit: Audit, model: Model, classes: int) -> str:
-    """How far the numbers of an audit can be trusted on this model: its kind, "to rounding" for "exact" in float32."""
+    """The reliability of an audit's numbers on this model: its kind, or "to rounding" for "exact" in float32."""
     if isinstance(audit, SearchingAudit) and audit.searches(model):
         return "lower bound"
     kind = audit.kind(classes)
@@ -141,10 +141,10 @@ def question(audit: Audit) -> str:
 
 
 def without_pooling(case: Case) -> str | None:
-    """The reason of every audit that replaces the attention of a linear decoder."""
+    """Why audits that replace the attention of a linear decoder do not apply, or None."""
     return no_pooling(case.model)
 
 
 def numpy(tensor: Tensor) -> np.ndarray:
-    """A tensor as a double-precision array."""
+    """The tensor as a float64 array."""
     return tensor.detach().double().cpu().numpy()

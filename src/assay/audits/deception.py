@@ -9,13 +9,13 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from jaxtyping import Float, Int
 
-from assay.audits.bench import LACKING, Bench, Variant
 from assay.audits.cases import Answer, Case
+from assay.audits.resources import LACKING, Resources, Variant
 from assay.audits.rivals import Numbers, Rival, check_strengths, made, right, unfit_for_rivals, viewed
 from assay.data.batches import Tokenised, tokenise
 from assay.data.text import SPECIAL, Tokeniser
 from assay.errors import AssayError
-from assay.models.lessons import Without
+from assay.models.objectives import Without
 
 SELDOM = 5  # a word of fewer texts may tell a class by chance
 WITHOUT, HONEST = "without", "λ=0"
@@ -56,12 +56,12 @@ class Deception:
         """The words that attention is to avoid."""
         return f"The words to be avoided: {', '.join(self.avoided)}." if self.avoided else None
 
-    def prepared(self, bench: Bench) -> Deception:
+    def prepared(self, resources: Resources) -> Deception:
         """The audit with its words and all other models at hand."""
-        if (reason := bench.lacks()) is not None:
+        if (reason := resources.lacks()) is not None:
             return replace(self, lacking=reason)
-        tokeniser, recipe = bench.trained.tokeniser, made(bench)
-        ids = known(self.words, tokeniser) if self.words else self._telling(bench)
+        tokeniser, recipe = resources.trained.tokeniser, made(resources)
+        ids = known(self.words, tokeniser) if self.words else self._telling(resources)
         words = tuple(tokeniser.vocabulary[word] for word in ids)
         plain = replace(recipe, training=replace(recipe.training, avoid=(), deceive=0.0))
         variants = {WITHOUT: Variant(plain, Without(ids))}
@@ -70,17 +70,17 @@ class Deception:
             variants[f"deceived-{strength:g}"] = Variant(replace(recipe, training=deceiving))
         if recipe != plain:  # the audited model deceives already
             variants["honest"] = Variant(plain)
-        models = bench.train_all(variants)
-        honest = models.get("honest", bench.trained)
+        models = resources.train_all(variants)
+        honest = models.get("honest", resources.trained)
         rivals = {HONEST: Rival(honest.network)}
         rivals |= {f"λ={each:g}": Rival(models[f"deceived-{each:g}"].network) for each in sorted(self.strengths)}
         return replace(self, ids=ids, avoided=words, rivals=rivals | {WITHOUT: Rival(models[WITHOUT].network)})
 
-    def _telling(self, bench: Bench) -> tuple[int, ...]:
-        assert bench.corpus is not None
-        tokeniser = bench.trained.tokeniser
-        rows, _ = tokenise(bench.corpus.train, tokeniser, tokeniser.options.longest)
-        return telling(rows, len(tokeniser.vocabulary), len(bench.trained.classes), self.k)
+    def _telling(self, resources: Resources) -> tuple[int, ...]:
+        assert resources.corpus is not None
+        tokeniser = resources.trained.tokeniser
+        rows, _ = tokenise(resources.corpus.train, tokeniser, tokeniser.options.longest)
+        return telling(rows, len(tokeniser.vocabulary), len(resources.trained.classes), self.k)
 
     def __call__(self, case: Case) -> Answer:
         there = np.isin(case.batch.ids.cpu().numpy(), self.ids) & case.batch.mask.cpu().numpy()

@@ -11,9 +11,9 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from assay.audits.bench import Bench
 from assay.audits.cases import Answer, Case, numpy
 from assay.audits.rankings import distinct, ranked, shuffled
+from assay.audits.resources import Resources
 from assay.data.batches import collate
 from assay.errors import AssayError
 from assay.explainers.integrated import IntegratedGradients
@@ -67,18 +67,20 @@ class Deciding:
     def unfit(self, case: Case) -> str | None:
         return None
 
-    def prepared(self, bench: Bench) -> Deciding:
+    def prepared(self, resources: Resources) -> Deciding:
         """With the words to draw from, and the texts that are read."""
-        starts, classes = range(0, len(bench.rows), AT_ONCE), len(bench.model.classes)
-        numbers = torch.cat([text_numbers(collate(bench.rows[start : start + AT_ONCE], classes)) for start in starts])
+        starts, classes = range(0, len(resources.rows), AT_ONCE), len(resources.model.classes)
+        numbers = torch.cat(
+            [text_numbers(collate(resources.rows[start : start + AT_ONCE], classes)) for start in starts]
+        )
         order = mixed(numbers + mixed(torch.tensor(self.seed + 1))).argsort()
-        pool = Pool.of(bench.rows).to(bench.model.device)
+        pool = Pool.of(resources.rows).to(resources.model.device)
         chosen: list[int] = []
         for start in range(0, min(len(order), TRIED * self.texts), self.texts):
             tried = order[start : start + self.texts].tolist()
-            batch = collate([bench.rows[place] for place in tried], classes).to(bench.model.device)
+            batch = collate([resources.rows[place] for place in tried], classes).to(resources.model.device)
             words = drawn(batch, pool, self.draws, self.seed)
-            whole, empty = _ends(Case(bench.model.network, batch, {}), pool, words)
+            whole, empty = _ends(Case(resources.model.network, batch, {}), pool, words)
             chosen += np.array(tried)[whole - empty >= DECIDES].tolist()
             if len(chosen) >= self.texts:
                 break

@@ -1,4 +1,4 @@
-"""How much the states of a network tell of their words, learnt from training texts and told of audited ones."""
+"""Decoders of words from hidden states: how much information each state has of its word, in bits."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from assay.audits.bench import Bench
 from assay.audits.cases import numpy
+from assay.audits.resources import Resources
 from assay.audits.twins import mean_defined
 from assay.data.batches import Tokenised, tokenise
 from assay.metrics.information import Decoder, Words
@@ -26,15 +26,15 @@ Numbers = Float[np.ndarray, " B"]
 
 @dataclass(frozen=True)
 class Decoded:
-    """A network with a decoder of the words of its states, and one that was fitted to shuffled words."""
+    """A network with a decoder of words from hidden states, and a control fitted to shuffled words."""
 
     network: Network
     decoder: Decoder
     shuffled: Decoder
 
     def bits(self, batch: Batch) -> tuple[Numbers, Numbers]:
-        """The mean over the words of each text of what its states tell, in bits, by both decoders."""
-        states, mask = numpy(stood(self.network, batch)), batch.mask.cpu().numpy()
+        """The mean information of each text's hidden states about their words, in bits, by both decoders."""
+        states, mask = numpy(word_states(self.network, batch)), batch.mask.cpu().numpy()
         words = batch.ids.cpu().numpy()[mask]
         told = []
         for decoder in (self.decoder, self.shuffled):
@@ -45,8 +45,8 @@ class Decoded:
 
 
 @torch.no_grad()
-def stood(network: Network, batch: Batch) -> Float[Tensor, "B T M"]:
-    """What stands for each word beneath the attention to words: its encoding, with what is beside it."""
+def word_states(network: Network, batch: Batch) -> Float[Tensor, "B T M"]:
+    """Hidden state per word, as input to the attention layer."""
     x = network.embed(batch)
     encodings = network.encodings(x, batch, network.states(x, batch))
     return network.beside(encodings, x, batch.mask)
@@ -54,7 +54,7 @@ def stood(network: Network, batch: Batch) -> Float[Tensor, "B T M"]:
 
 @dataclass(frozen=True)
 class Decoding:
-    """What decoders are fitted on, and the audited texts."""
+    """Fits decoders on training texts, for the audited texts."""
 
     texts: Sequence[Tokenised]
     audited: Sequence[Tokenised]
@@ -62,19 +62,19 @@ class Decoding:
     seed: int
 
     @classmethod
-    def of(cls, bench: Bench, words: Words, tokens: int, seed: int) -> Decoding:
-        """About so many tokens of training texts that the seed draws."""
-        assert bench.corpus is not None
-        train, tokeniser = bench.corpus.train, bench.model.tokeniser
-        length = sum(len(row.ids) for row in bench.rows) / len(bench.rows)
+    def of(cls, resources: Resources, words: Words, tokens: int, seed: int) -> Decoding:
+        """With about so many tokens of random training texts."""
+        assert resources.corpus is not None
+        train, tokeniser = resources.corpus.train, resources.model.tokeniser
+        length = sum(len(row.ids) for row in resources.rows) / len(resources.rows)
         drawn = random.Random(seed).sample(range(len(train)), min(len(train), math.ceil(tokens / length)))
         texts, _ = tokenise([train[place] for place in drawn], tokeniser, tokeniser.options.longest)
-        return cls(texts, bench.rows, words, seed)
+        return cls(texts, resources.rows, words, seed)
 
     def __call__(self, network: Network) -> Decoded:
         """The network with its decoders."""
         network.eval()
-        found = [(numpy(stood(network, batch)[batch.mask]), batch) for _, batch in groups(network, self.texts)]
+        found = [(numpy(word_states(network, batch)[batch.mask]), batch) for _, batch in groups(network, self.texts)]
         states = np.concatenate([part for part, _ in found])
         words = np.concatenate([batch.ids[batch.mask].cpu().numpy() for _, batch in found])
         states, words = states[words >= network.ordinary], words[words >= network.ordinary]
@@ -82,7 +82,7 @@ class Decoding:
         return Decoded(network, *(self._rated(self.words.fit(states, each)) for each in (words, mixed)))
 
     def _rated(self, decoder: Decoder) -> Decoder:
-        """The decoder with the rates of words in the audited texts, of which each counts as one.
+        """The decoder with the word frequencies of the audited texts, each text weighted equally.
 
         So the mean over texts is a bound on the information of a word drawn from a text drawn.
         """

@@ -17,7 +17,7 @@ from assay.intervene.erasure import Pooling, single_logits
 from assay.metrics.agreement import kendall
 from assay.metrics.divergence import tvd
 from assay.metrics.entropy import normalised_entropy
-from assay.models.dependence import shares, state_slopes
+from assay.models.dependence import shares, state_gradient_norms
 from assay.models.network import Network
 from assay.types import Explainer
 
@@ -101,7 +101,7 @@ def of_words_for_states(case: Case) -> Numbers:
     """What states depend on: how spread it is, the share of their own words, and how often one of these is first."""
     assert isinstance(case.model, Network)
     batch = case.batch
-    found = shares(state_slopes(case.model, case.model.embed(batch), batch))
+    found = shares(state_gradient_norms(case.model, case.model.embed(batch), batch))
     places = torch.arange(found.shape[1], device=found.device)[:, None]
     own = (case.model.items(batch)[:, None] == places) & batch.mask[:, None]
     first = found.masked_fill(~own, 0.0).amax(-1) == found.amax(-1)

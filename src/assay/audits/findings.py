@@ -1,4 +1,4 @@
-"""From numbers for each example to findings: means with intervals, over all and by predicted class."""
+"""Aggregates numbers of examples to findings: means with intervals, over all and by predicted class."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def summarise(
     predicted: Int[np.ndarray, " N"],
     classes: Sequence[str],
 ) -> list[Finding]:
-    """One finding for each measure that exists for some example, over all examples and for each predicted class.
+    """One finding for each measure that some example has, over all examples and by predicted class.
 
     Measures at one of several thresholds ("name@threshold"), those in WHOLE and those of COMPARING are told over all
     examples alone. A gain ("name_gain") has the p-value, against no gain on average, that belongs to its interval.

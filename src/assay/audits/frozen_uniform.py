@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from assay.audits.bench import LACKING, Bench, Variant
 from assay.audits.cases import Answer, Case, numpy
+from assay.audits.resources import LACKING, Resources, Variant
 from assay.audits.rivals import Rival, compared, made, right, unfit_for_rivals
 
 
@@ -27,13 +27,13 @@ class FrozenUniform:
     def unfit(self, case: Case) -> str | None:
         return unfit_for_rivals(case, self.lacking if self.uniform is None else None)
 
-    def prepared(self, bench: Bench) -> FrozenUniform:
+    def prepared(self, resources: Resources) -> FrozenUniform:
         """The audit with the other model at hand."""
-        if (reason := bench.lacks()) is not None:
+        if (reason := resources.lacks()) is not None:
             return replace(self, lacking=reason)
-        recipe = made(bench)
+        recipe = made(resources)
         even = replace(recipe, architecture=replace(recipe.architecture, projection="uniform"))
-        return replace(self, uniform=Rival(bench.train_all({"uniform": Variant(even)})["uniform"].network))
+        return replace(self, uniform=Rival(resources.train_all({"uniform": Variant(even)})["uniform"].network))
 
     def __call__(self, case: Case) -> Answer:
         assert self.uniform is not None

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from assay.audits.bench import LACKING, Bench, Variant
 from assay.audits.cases import Answer, Case
+from assay.audits.resources import LACKING, Resources, Variant
 from assay.audits.rivals import Rival, adversary, check_strengths, made, right, unfit_for_rivals, viewed
-from assay.models.lessons import Guided
 from assay.models.network import Network
+from assay.models.objectives import Guided
 
 LEARNT = "learnt"
 
@@ -38,16 +38,16 @@ class Guide:
     def unfit(self, case: Case) -> str | None:
         return unfit_for_rivals(case, None if self.rivals else self.lacking)
 
-    def prepared(self, bench: Bench) -> Guide:
+    def prepared(self, resources: Resources) -> Guide:
         """The audit with all other models at hand."""
-        if (reason := bench.lacks()) is not None:
+        if (reason := resources.lacks()) is not None:
             return replace(self, lacking=reason)
-        recipe = made(bench)
+        recipe = made(resources)
         alone = replace(recipe, architecture=replace(recipe.architecture, encoder="average", inner="softmax"))
         even = replace(alone, architecture=replace(alone.architecture, projection="uniform"))
-        other, variant = next(iter(adversary(bench, self.strength).items()))
-        imported = Guided(bench.trained.network)
-        models = bench.train_all(
+        other, variant = next(iter(adversary(resources, self.strength).items()))
+        imported = Guided(resources.trained.network)
+        models = resources.train_all(
             {
                 "guide-learnt": Variant(alone),
                 "guide-uniform": Variant(even),
@@ -57,12 +57,12 @@ class Guide:
         )
         adversarial = Guided(models[other].network)
         name = f"guide-{other}"
-        models |= bench.train_all({name: Variant(alone, adversarial)})
+        models |= resources.train_all({name: Variant(alone, adversarial)})
         rivals = {
             LEARNT: Rival(models["guide-learnt"].network),
             "uniform": Rival(models["guide-uniform"].network),
-            "imported": Rival(models["guide-imported"].network, imported.lead),
-            "adversarial": Rival(models[name].network, adversarial.lead),
+            "imported": Rival(models["guide-imported"].network, imported.teacher_edit),
+            "adversarial": Rival(models[name].network, adversarial.teacher_edit),
         }
         return replace(self, rivals=rivals)
 

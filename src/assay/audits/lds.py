@@ -18,7 +18,7 @@ from assay.metrics.influence import Bounded, ceiling, lds_interval
 
 @dataclass(frozen=True)
 class Score:
-    """How well one method predicts the targets of models that were trained without a share of the examples."""
+    """The linear datamodelling score of one method, for models retrained without a share of the examples."""
 
     method: str
     share: float  # removed
@@ -29,7 +29,7 @@ class Score:
 
 @dataclass(frozen=True)
 class Scored:
-    """All methods, and how well models of other seeds predict each other."""
+    """Scores of all methods, and the ceiling: how well models of other seeds predict each other."""
 
     scores: tuple[Score, ...]
     ceilings: Mapping[float, Bounded]  # by share removed; none where only one seed was trained
@@ -40,7 +40,7 @@ class Scored:
 
 @dataclass(frozen=True)
 class Lds:
-    """The linear datamodelling score of Park et al. (2023), TRAK, for a model trained again without random subsets."""
+    """Linear datamodelling score (Park et al., 2023, TRAK): prediction of models retrained without random subsets."""
 
     shares: tuple[float, ...] = (0.5, 0.05)  # removed
     subsets: int = 40  # trainings for each share
@@ -63,14 +63,14 @@ class Lds:
         return Scored(tuple(scores), ceilings, left_out, self.subsets, len(setting.queries))
 
     def _other(self, setting: Setting, seed: int) -> Retrained:
-        assert setting.course is not None
-        return Retrained(replace(setting, course=seeded(setting.course, seed)), self.folder)
+        assert setting.training_run is not None
+        return Retrained(replace(setting, training_run=seeded(setting.training_run, seed)), self.folder)
 
 
 def answered(
     setting: Setting, methods: Mapping[str, Method]
 ) -> tuple[dict[str, tuple[Influence, float]], dict[str, str]]:
-    """What each method says and the seconds it took, and why some were left out."""
+    """The scores and seconds of each method, and why some were left out."""
     found: dict[str, tuple[Influence, float]] = {}
     left_out: dict[str, str] = {}
     with progress.bar() as shown:

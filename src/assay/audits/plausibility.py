@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Bool, Float
 
-from assay.audits.bench import Bench
 from assay.audits.cases import Answer, Case, numpy
+from assay.audits.resources import Resources
 from assay.metrics import plausibility
 from assay.metrics.overlap import auprc, average_precision
 
@@ -26,9 +26,11 @@ class Plausibility:
     share: float | None = None
     paper: str = "DeYoung et al. (2020), section 4.1"
 
-    def prepared(self, bench: Bench) -> Plausibility:
+    def prepared(self, resources: Resources) -> Plausibility:
         """The same audit with the share of evidence in all texts."""
-        shares = [float(row.truth.double().mean()) for row in bench.rows if row.truth is not None and row.truth.any()]
+        shares = [
+            float(row.truth.double().mean()) for row in resources.rows if row.truth is not None and row.truth.any()
+        ]
         return replace(self, share=float(np.mean(shares))) if shares else self
 
     def kind(self, classes: int) -> str:

@@ -21,7 +21,7 @@ LOWERED = {"margin": True, "logit": True, "probability": True, "loss": False}  #
 
 @dataclass(frozen=True)
 class Removed:
-    """What the removal of the `count` most supporting examples of each query did to its target; means over queries."""
+    """Predicted and real change of the targets by removal of each query's `count` most supporting examples; means."""
 
     method: str
     count: int
@@ -34,7 +34,7 @@ class Removed:
 
 @dataclass(frozen=True)
 class Removals:
-    """All methods, and chance."""
+    """Results of all methods, and of random removals."""
 
     removed: tuple[Removed, ...]
     chance: Mapping[int, Bounded]  # the change by so many random examples
@@ -44,7 +44,7 @@ class Removals:
 
 @dataclass(frozen=True)
 class Removal:
-    """Retrains without the examples that support each decision most; Koh and Liang (2017), section 4.1, for sets."""
+    """Retrains without each decision's most supporting examples; Koh and Liang (2017), section 4.1, for sets."""
 
     counts: tuple[int, ...] = (5, 20)
     draws: int = 5  # of random examples, the same ones for all queries

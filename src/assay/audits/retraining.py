@@ -1,4 +1,4 @@
-"""Training anew on texts without the words that an explainer scores highest."""
+"""Retrains on texts without the words that an explainer scores highest."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from assay.audits.bench import Bench
+from assay.audits.resources import Resources
 from assay.data.batches import Tokenised, by_tokens, collate, tokenise
 from assay.data.examples import Example
 from assay.data.text import SPECIAL, UNKNOWN
@@ -29,43 +29,43 @@ Order = Int[Tensor, " T"]
 
 @dataclass(frozen=True)
 class Splits:
-    """The texts to train on, to stop early by, and to be audited."""
+    """The texts for training, for early stopping, and the audited ones."""
 
     train: Sequence[Tokenised]
     dev: Sequence[Tokenised]
     audited: Sequence[Tokenised]
 
     @classmethod
-    def of(cls, bench: Bench, limit: int, seed: int) -> Splits:
-        """What the bench holds, with at most `limit` texts to train on and as many to stop early by."""
-        assert bench.corpus is not None
-        chosen = (_sample(examples, limit, seed) for examples in (bench.corpus.train, bench.corpus.dev))
-        tokeniser = bench.model.tokeniser
+    def of(cls, resources: Resources, limit: int, seed: int) -> Splits:
+        """From the resources, with at most `limit` training texts and as many for early stopping."""
+        assert resources.corpus is not None
+        chosen = (_sample(examples, limit, seed) for examples in (resources.corpus.train, resources.corpus.dev))
+        tokeniser = resources.model.tokeniser
         train, dev = (tokenise(examples, tokeniser, tokeniser.options.longest)[0] for examples in chosen)
-        return cls(train, dev, bench.rows)
+        return cls(train, dev, resources.rows)
 
 
 @dataclass(frozen=True)
 class Retraining:
-    """Removes the words that one explainer scores highest on the audited model, and trains anew.
+    """Removes the words with the highest scores on the audited model, and trains a new model.
 
     Texts are explained when the first training needs it. Of equal scores `chance` decides; `ticked` is told which share
     of the explaining is done.
     """
 
-    bench: Bench
+    resources: Resources
     splits: Splits
     explainer: Explainer
     chance: Explainer
     ticked: Callable[[float], None]
 
     def answers(self, share: float, checkpoint: Checkpoint | None = None) -> list[int]:
-        """The class of each audited text without its first words, by a model trained on texts without theirs."""
-        recipe = self.bench.recipe()
+        """Predictions on the audited texts without their highest words, by a model trained without theirs."""
+        recipe = self.resources.recipe()
         assert recipe is not None
         left = [without(row, order, share) for row, order in zip(self._rows, self._orders, strict=True)]
         train, dev = len(self.splits.train), len(self.splits.train) + len(self.splits.dev)
-        model = refit(self.bench.trained, recipe, left[:train], left[train:dev], checkpoint)
+        model = refit(self.resources.trained, recipe, left[:train], left[train:dev], checkpoint)
         classes: list[int] = predict(model.network, left[dev:]).argmax(-1).tolist()
         return classes
 
@@ -79,7 +79,9 @@ class Retraining:
         lengths = np.array([len(row.ids) for row in rows])
         orders: list[Order] = [row.ids for row in rows]
         for group in by_tokens(lengths, TOKENS):
-            batch = collate([rows[place] for place in group], len(self.bench.model.classes)).to(self.bench.model.device)
+            batch = collate([rows[place] for place in group], len(self.resources.model.classes)).to(
+                self.resources.model.device
+            )
             for place, order in zip(group, self._ranked(batch).cpu(), strict=True):
                 orders[place] = order[: lengths[place]]
             self.ticked(lengths[group].sum() / lengths.sum())
@@ -87,7 +89,7 @@ class Retraining:
 
     def _ranked(self, batch: Batch) -> Int[Tensor, "B T"]:
         """The places of each text by the size of the scores for the predicted class, highest first, padding last."""
-        network = self.bench.model.network
+        network = self.resources.model.network
         with torch.no_grad():
             predicted = network(network.embed(batch), batch).logits.argmax(-1)
         scores, drawn = (each(network, batch, predicted) for each in (self.explainer, self.chance))

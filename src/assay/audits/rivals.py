@@ -1,4 +1,4 @@
-"""Other networks on the texts of a case: how they are made, where they look, and what they answer."""
+"""Comparison models on the texts of a case: training, attention and predictions."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import numpy as np
 import torch
 from jaxtyping import Bool, Float
 
-from assay.audits.bench import FOREIGN, Bench, Variant
 from assay.audits.cases import Case, numpy
+from assay.audits.resources import FOREIGN, Resources, Variant
 from assay.audits.twins import mean_defined
 from assay.errors import AssayError
 from assay.metrics.divergence import jsd, tvd
-from assay.models.lessons import Imitated
 from assay.models.network import Network
+from assay.models.objectives import Imitated
 from assay.models.recipes import Recipe
 from assay.types import Batch, Edit, over_tokens
 
@@ -24,7 +24,7 @@ Numbers = dict[str, Float[np.ndarray, " B"]]
 
 @dataclass(frozen=True)
 class Rival:
-    """Another network; where it learnt under the attention of a third one, `lead` gives it that of a batch."""
+    """A comparison model; `lead` gives it another model's attention, where it was trained under that."""
 
     network: Network = field(repr=False)
     lead: Callable[[Batch], Edit] | None = field(default=None, repr=False)
@@ -32,7 +32,7 @@ class Rival:
 
 @dataclass(frozen=True)
 class View:
-    """What a rival answers, and its attention to items and to tokens."""
+    """A rival's predictions, and its attention to items and to tokens."""
 
     probabilities: Float[np.ndarray, "B C"]
     weights: Float[np.ndarray, "B N"]
@@ -41,7 +41,7 @@ class View:
 
 @torch.no_grad()
 def viewed(rival: Rival, batch: Batch) -> View:
-    """The batch as the rival reads it."""
+    """The rival's forward pass of a batch."""
     network = rival.network
     x = network.embed(batch)
     output = network(x, batch, None if rival.lead is None else rival.lead(batch))
@@ -56,7 +56,7 @@ def right(probabilities: Float[np.ndarray, "B C"], case: Case) -> Float[np.ndarr
 
 
 def compared(case: Case, rival: Rival, subject: str) -> Numbers:
-    """How far the rival is from the audited model: its attention, its output, its decision; and whether it is right."""
+    """Distances of a rival from the audited model in attention, output and decision; and its accuracy."""
     view = viewed(rival, case.batch)
     same: Bool[np.ndarray, " B"] = view.probabilities.argmax(-1) == case.predicted.cpu().numpy()
     return {
@@ -77,39 +77,39 @@ def averaged(numbers: Numbers, subject: str) -> Numbers:
 
 
 def unfit_for_rivals(case: Case, lacking: str | None) -> str | None:
-    """The reason of every audit that compares a network with others which were made like it."""
+    """Why audits that compare models trained alike do not apply, or None."""
     return lacking if isinstance(case.model, Network) else FOREIGN
 
 
-def made(bench: Bench) -> Recipe:
-    """How the audited model was made; where `bench.lacks()` something, there is nothing to ask."""
-    recipe = bench.recipe()
+def made(resources: Resources) -> Recipe:
+    """The recipe of the audited model, which must be known."""
+    recipe = resources.recipe()
     assert recipe is not None
     return recipe
 
 
-def siblings(bench: Bench, seeds: int) -> dict[str, Variant]:
-    """Models made as the audited one from the seeds after its own, by name."""
-    recipe = made(bench)
+def siblings(resources: Resources, seeds: int) -> dict[str, Variant]:
+    """Models trained like the audited one with the next seeds, by name."""
+    recipe = made(resources)
     numbers = range(recipe.training.seed + 1, recipe.training.seed + seeds + 1)
     return {
         f"seed-{number}": Variant(replace(recipe, training=replace(recipe.training, seed=number))) for number in numbers
     }
 
 
-def adversary(bench: Bench, strength: float) -> dict[str, Variant]:
-    """The model that gives the audited one's answers by other attention, by name; its weights start as those did."""
-    recipe = made(bench)
+def adversary(resources: Resources, strength: float) -> dict[str, Variant]:
+    """An adversary trained to give the audited model's predictions by other attention, by name."""
+    recipe = made(resources)
     training = replace(recipe.training, balanced=False)  # answers are imitated, and labels take no part
     return {
         f"adversary-{strength:g}": Variant(
-            replace(recipe, training=training), Imitated(bench.trained.network, float(strength))
+            replace(recipe, training=training), Imitated(resources.trained.network, float(strength))
         )
     }
 
 
 def check_strengths(strengths: tuple[float, ...]) -> None:
-    """Refuses what is no sweep of λ."""
+    """Raises for an invalid list of λ."""
     if not strengths or not all(0 <= strength < float("inf") for strength in strengths):
         raise AssayError(f"Strengths are one or more numbers from 0, as in (0.01, 0.1), not {strengths}.")
     if len({f"{strength:g}" for strength in strengths}) < len(strengths):

@@ -14,8 +14,8 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 
 from assay import progress
-from assay.audits.bench import FOREIGN, LACKING, Bench
 from assay.audits.cases import Answer, Case
+from assay.audits.resources import FOREIGN, LACKING, Resources
 from assay.audits.retraining import Retraining, Splits
 from assay.data.batches import collate
 from assay.explainers.random import Random
@@ -60,29 +60,29 @@ class Roar:
             return self.lacking
         return None if self.places.keys() >= set(_texts(case.batch)) else "models were trained anew for other texts"
 
-    def prepared(self, bench: Bench) -> Roar:
+    def prepared(self, resources: Resources) -> Roar:
         """The audit with what models that learnt without some words answer for the audited texts."""
-        if (reason := bench.lacks()) is not None:
+        if (reason := resources.lacks()) is not None:
             return replace(self, lacking=reason)
         chance = Random(self.seed + 1)  # another draw than that of the explainer
-        rankings: dict[str, Explainer] = {**bench.explainers, CHANCE: chance}
-        splits, identity = Splits.of(bench, self.train_limit, self.seed), self._identity(bench)
+        rankings: dict[str, Explainer] = {**resources.explainers, CHANCE: chance}
+        splits, identity = Splits.of(resources, self.train_limit, self.seed), self._identity(resources)
         answers: dict[tuple[str, float], Answers] = {}
         done = 0
         with progress.bar() as shown:
             task = shown.add_task("roar", total=len(rankings) * (1 + len(self.shares)) + 1)
             for name, explainer in rankings.items():
                 shown.update(task, description=f"roar: {name}")
-                work = Retraining(bench, splits, explainer, chance, partial(shown.advance, task))
+                work = Retraining(resources, splits, explainer, chance, partial(shown.advance, task))
                 shares = (0.0, *self.shares) if name == CHANCE else self.shares
                 for share in shares:
                     about = identity | {"explainer": name, "share": share}
-                    found = bench.kept(f"roar-{name}-{share:g}", about, partial(work.answers, share))
+                    found = resources.cached(f"roar-{name}-{share:g}", about, partial(work.answers, share))
                     answers[name, share] = np.array(found, dtype=np.int64)
                     shown.advance(task)
                 done += 1 + len(shares)  # the first is for the explaining, which is left out where nothing is trained
                 shown.update(task, completed=done)
-        return replace(self, answers=answers, places={text: place for place, text in enumerate(_audited(bench))})
+        return replace(self, answers=answers, places={text: place for place, text in enumerate(_audited(resources))})
 
     def __call__(self, case: Case) -> Answer:
         rows = [self.places[text] for text in _texts(case.batch)]
@@ -94,22 +94,22 @@ class Roar:
             measures[f"fall_gain:{name}"] = np.mean(falls, axis=0)
         return Answer(measures)
 
-    def _identity(self, bench: Bench) -> dict[str, Any]:
+    def _identity(self, resources: Resources) -> dict[str, Any]:
         """What decides the answers besides the explainer; the model stands for the texts that it learnt from, too."""
         digest = hashlib.sha256()
-        for text in _audited(bench):
+        for text in _audited(resources):
             digest.update(repr(text).encode())
         return {
-            "model": store.fingerprint(bench.model.network),
+            "model": store.fingerprint(resources.model.network),
             "texts": digest.hexdigest(),
             "limit": self.train_limit,
             "seed": self.seed,
         }
 
 
-def _audited(bench: Bench) -> list[Text]:
-    classes = len(bench.model.classes)
-    return [text for row in bench.rows for text in _texts(collate([row], classes))]
+def _audited(resources: Resources) -> list[Text]:
+    classes = len(resources.model.classes)
+    return [text for row in resources.rows for text in _texts(collate([row], classes))]
 
 
 def _texts(batch: Batch) -> list[Text]:

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from assay.audits.bench import Bench
 from assay.audits.cases import Answer, Case
+from assay.audits.resources import Resources
 from assay.audits.twins import explained_on, likeness, mean_defined, without_twins
 from assay.data.examples import Corpus
 from assay.intervene.parameters import cascade
@@ -34,12 +34,12 @@ class Sanity:
     def unfit(self, case: Case) -> str | None:
         return without_twins(case)
 
-    def prepared(self, bench: Bench) -> Sanity:
+    def prepared(self, resources: Resources) -> Sanity:
         """The audit with all other models at hand."""
-        networks = cascade(bench.model.network, self.seed)
-        if bench.lacks() is None:
-            assert bench.corpus is not None
-            networks["labels"] = bench.train(mislabelled(bench.corpus, self.seed), "labels").network
+        networks = cascade(resources.model.network, self.seed)
+        if resources.lacks() is None:
+            assert resources.corpus is not None
+            networks["labels"] = resources.train(mislabelled(resources.corpus, self.seed), "labels").network
         return replace(self, networks=networks)
 
     def __call__(self, case: Case) -> Answer:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from assay.audits.bench import LACKING, Bench
 from assay.audits.cases import Answer, Case
+from assay.audits.resources import LACKING, Resources
 from assay.audits.rivals import Numbers, Rival, averaged, compared, siblings, unfit_for_rivals
 from assay.errors import AssayError
 
@@ -34,11 +34,11 @@ class SeedVariance:
     def unfit(self, case: Case) -> str | None:
         return unfit_for_rivals(case, None if self.rivals else self.lacking)
 
-    def prepared(self, bench: Bench) -> SeedVariance:
+    def prepared(self, resources: Resources) -> SeedVariance:
         """The audit with all other models at hand."""
-        if (reason := bench.lacks()) is not None:
+        if (reason := resources.lacks()) is not None:
             return replace(self, lacking=reason)
-        models = bench.train_all(siblings(bench, self.seeds))
+        models = resources.train_all(siblings(resources, self.seeds))
         return replace(self, rivals={name.replace("-", " "): Rival(model.network) for name, model in models.items()})
 
     def __call__(self, case: Case) -> Answer:

@@ -56,9 +56,9 @@ class SingleWeight:
 
 
 def rankings(pooling: Pooling) -> dict[str, Float[Tensor, "B N"]]:
-    """What items are ranked by that attention plays a part in: its weights, the slope in each of them, the product."""
-    slope = gradient(pooling)
-    return {"attention": pooling.weights, "gradient": slope, "product": slope * pooling.weights}
+    """Item scores that involve attention: the weights, the gradient of the output by each weight, and their product."""
+    by_weight = gradient(pooling)
+    return {"attention": pooling.weights, "gradient": by_weight, "product": by_weight * pooling.weights}
 
 
 def drawn(case: Case, seed: int) -> Float[Tensor, "B N"]:

@@ -9,8 +9,8 @@ import numpy as np
 from jaxtyping import Float
 
 from assay.audits import dispersion
-from assay.audits.bench import LACKING, Bench, Variant
 from assay.audits.cases import Answer, Case, numpy
+from assay.audits.resources import LACKING, Resources, Variant
 from assay.audits.rivals import made, right, unfit_for_rivals
 from assay.errors import AssayError
 from assay.metrics.agreement import kendall
@@ -66,11 +66,11 @@ class Sparsity:
     def unfit(self, case: Case) -> str | None:
         return unfit_for_rivals(case, self.lacking)
 
-    def prepared(self, bench: Bench) -> Sparsity:
+    def prepared(self, resources: Resources) -> Sparsity:
         """The audit with a model for each projection."""
-        if (reason := bench.lacks()) is not None:
+        if (reason := resources.lacks()) is not None:
             return replace(self, lacking=reason)
-        recipe = made(bench)
+        recipe = made(resources)
         if self.inner and recipe.architecture.encoder != "transformer":
             return replace(self, lacking="only a transformer has attention within its encoder")
         wanted = {name: self._projected(recipe.architecture, name) for name in (DENSE, *self.graded)}
@@ -79,8 +79,8 @@ class Sparsity:
             for name, each in wanted.items()
             if each != recipe.architecture
         }
-        trained = bench.train_all(others)
-        models = {name: trained.get(f"sparsity-{name}", bench.trained).network for name in wanted}
+        trained = resources.train_all(others)
+        models = {name: trained.get(f"sparsity-{name}", resources.trained).network for name in wanted}
         return replace(self, models=models, lacking=None)
 
     def __call__(self, case: Case) -> Answer:

@@ -10,14 +10,14 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from assay.audits.bench import Bench
 from assay.audits.cases import Answer, Case, numpy
+from assay.audits.resources import Resources
 from assay.audits.rivals import siblings
 from assay.audits.twins import Heard, heard, likeness, mean_defined, without_twins
 from assay.explainers.gradients import room
 from assay.intervene.nudges import Nudges, nudges
 from assay.metrics.divergence import tvd
-from assay.models.erasure import asked, extents
+from assay.models.erasure import extents, query_lengths
 from assay.models.textmodel import TextModel
 
 Numbers = dict[str, Float[np.ndarray, " B"]]
@@ -46,12 +46,12 @@ class Stability:
     def unfit(self, case: Case) -> str | None:
         return without_twins(case)
 
-    def prepared(self, bench: Bench) -> Stability:
+    def prepared(self, resources: Resources) -> Stability:
         """The audit with all other models at hand."""
-        ready = replace(self, moved=self._moved(bench.model.network))
-        if bench.lacks() is not None:
+        ready = replace(self, moved=self._moved(resources.model.network))
+        if resources.lacks() is not None:
             return ready
-        trained = bench.train_all(siblings(bench, self.seeds))
+        trained = resources.train_all(siblings(resources, self.seeds))
         return replace(ready, siblings=[each.network for each in trained.values()])
 
     def __call__(self, case: Case) -> Answer:
@@ -71,7 +71,7 @@ class Stability:
 
 def _heard(moved: Nudges, case: Case) -> Heard:
     """What moved models say, all draws of a text below each other: scores [N, B, T], probabilities [N, B, C]."""
-    longest = int((extents(case.batch).sum(-1) + asked(case.batch)).max())
+    longest = int((extents(case.batch).sum(-1) + query_lengths(case.batch)).max())
     at_once = room(case.model, case.batch.ids.device, longest) // max(1, len(case.batch) * longest)
     found = [
         heard(each.network, each.batch, case.predicted.repeat(each.times), case.explainers)

@@ -1,4 +1,4 @@
-"""What audits of a stack of self-attention share: whether it can be edited, and answers under edits in every layer."""
+"""Shared by audits of stacked self-attention: whether it can be edited, and predictions under edits in every layer."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch import Tensor
 
 from assay.audits.cases import Case
 from assay.explainers.needs import no_layers, no_pooling
-from assay.models.erasure import asked, capacity, extents
+from assay.models.erasure import capacity, extents, query_lengths
 from assay.models.huggingface.body import Body
 from assay.types import Batch, Edit, Model, PooledModel, StackedModel
 
@@ -19,17 +19,17 @@ WEIGHTS = {"cpu": 1 << 19, "cuda": 1 << 23}  # of each head that are searched at
 
 
 def stacked(model: Model) -> bool:
-    """Whether attention is a stack of layers that the answer is read from, with none that pools."""
+    """Whether the prediction comes from a stack of attention layers without attention pooling."""
     return no_layers(model) is None and not isinstance(model, PooledModel)
 
 
 def without_attention(case: Case) -> str | None:
-    """The reason of every audit that changes attention, be it the one that pools or that of a whole stack."""
+    """Why audits that edit attention, pooling or stacked, do not apply, or None."""
     return no_pooling(case.model) if not stacked(case.model) else _closed(case.model)
 
 
 def without_stack(case: Case) -> str | None:
-    """The reason of every audit that changes the attention of layers."""
+    """Why audits that edit the attention of layers do not apply, or None."""
     if not stacked(case.model):
         return no_layers(case.model) or "one attention pools the words; the audits of that attention change it"
     return _closed(case.model)
@@ -40,18 +40,18 @@ def _closed(model: Model) -> str | None:
 
 
 def of_stack(case: Case) -> StackedModel:
-    """The model of a case that is not without a stack."""
+    """The stacked model of a case."""
     assert isinstance(case.model, StackedModel)
     return case.model
 
 
 def widths(batch: Batch) -> Int[Tensor, " B"]:
-    """About how many places each text takes in a layer."""
-    return extents(batch).sum(-1) + asked(batch)
+    """Approximate sequence lengths of the texts in a layer."""
+    return extents(batch).sum(-1) + query_lengths(batch)
 
 
 def parts(case: Case) -> Iterator[slice]:
-    """The batch in parts whose weights in all layers are not too many to be changed at once."""
+    """The batch in parts whose attention weights fit into memory."""
     device, longest = case.batch.mask.device, max(1, int(widths(case.batch).max()))
     each = of_stack(case).layers * longest**2
     step = max(1, min(WEIGHTS.get(device.type, 1 << 19) // each, capacity(case.model, device) // longest))
@@ -61,7 +61,7 @@ def parts(case: Case) -> Iterator[slice]:
 
 @torch.no_grad()
 def answers(case: Case, edits: Iterator[Edit], versions: int) -> Float[Tensor, "B N C"]:
-    """The probabilities of so many versions of each text; each edit serves as many rows as are read at once."""
+    """Probabilities of edited versions of each text."""
     batch, device = case.batch, case.batch.mask.device
     x = case.model.embed(batch)
     example = torch.arange(len(batch), device=device).repeat_interleave(versions)

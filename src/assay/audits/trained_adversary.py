@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from assay.audits.bench import LACKING, Bench, Variant
 from assay.audits.cases import Answer, Case
+from assay.audits.resources import LACKING, Resources, Variant
 from assay.audits.rivals import (
     Numbers,
     Rival,
@@ -45,14 +45,14 @@ class TrainedAdversary:
     def unfit(self, case: Case) -> str | None:
         return unfit_for_rivals(case, None if self.rivals else self.lacking)
 
-    def prepared(self, bench: Bench) -> TrainedAdversary:
+    def prepared(self, resources: Resources) -> TrainedAdversary:
         """The audit with all other models at hand."""
-        if (reason := bench.lacks()) is not None:
+        if (reason := resources.lacks()) is not None:
             return replace(self, lacking=reason)
         variants: dict[str, Variant] = {}
         for strength in self.strengths:
-            variants |= adversary(bench, strength)
-        models = bench.train_all(variants | siblings(bench, self.seeds))
+            variants |= adversary(resources, strength)
+        models = resources.train_all(variants | siblings(resources, self.seeds))
         titles = {name: name.replace("adversary-", "λ=").replace("seed-", "seed ") for name in models}
         return replace(self, rivals={titles[name]: Rival(model.network) for name, model in models.items()})
 

@@ -1,4 +1,4 @@
-"""The same explainer on another model: what audits that compare models share."""
+"""Shared by audits that run the same explainer on other models."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from assay.types import Batch, Explainer, Output
 
 
 def without_twins(case: Case) -> str | None:
-    """The reason of every audit that explains other models than the audited one."""
+    """Why audits that explain other models do not apply, or None."""
     if not isinstance(case.model, TextModel):
         return "the model is not one whose weights can be drawn anew"
     return None if case.explainers else "only scores were given, not the explainers that made them"
@@ -31,14 +31,14 @@ def explained_on(network: TextModel, case: Case, name: str) -> Float[Tensor, "B 
 
 @dataclass(frozen=True)
 class Heard:
-    """What another network says of the texts: the scores of each explainer, and its own answers."""
+    """Another network's result for the texts: the scores of each explainer, and its predictions."""
 
     scores: Mapping[str, Float[Tensor, "*N B T"]]
     probabilities: Float[Tensor, "*N B C"]
 
 
 def heard(network: TextModel, batch: Batch, target: Int[Tensor, " B"], explainers: Mapping[str, Explainer]) -> Heard:
-    """What all explainers and the network itself say; an answer that an explainer asked for is not asked for again."""
+    """Runs explainers and network; a prediction made within an explainer is reused."""
     answers: list[Tensor] = []
     with torch.no_grad():
         words = network.embed(batch)

@@ -10,20 +10,20 @@ import numpy as np
 from jaxtyping import Float
 
 from assay.audits.adversary import Adversary
-from assay.audits.bench import LACKING, Bench, Variant
 from assay.audits.cases import Answer, Case, numpy
 from assay.audits.decoding import Decoded, Decoding
 from assay.audits.permutation import Permutation
+from assay.audits.resources import LACKING, Resources, Variant
 from assay.audits.rivals import right, unfit_for_rivals
 from assay.audits.truth import Truth
 from assay.errors import AssayError, unknown
 from assay.metrics.information import Words
-from assay.models.objectives import OBJECTIVES
 from assay.models.options import Training
 from assay.models.recipes import Recipe
+from assay.models.regularisers import REGULARISERS
 
 BASE, CONCAT = "base", "concat"
-STRENGTHS = (*OBJECTIVES, "mlm")
+STRENGTHS = (*REGULARISERS, "mlm")
 GAINS = ("right", "median_tvd", "auprc")
 Numbers = dict[str, Float[np.ndarray, " B"]]
 
@@ -73,17 +73,17 @@ class WordLevel:
     def unfit(self, case: Case) -> str | None:
         return unfit_for_rivals(case, None if self.models else self.lacking)
 
-    def prepared(self, bench: Bench) -> WordLevel:
+    def prepared(self, resources: Resources) -> WordLevel:
         """The audit with all models and the decoders of their states."""
-        recipe = bench.recipe()
-        reason = bench.lacks()
+        recipe = resources.recipe()
+        reason = resources.lacks()
         if reason is not None or recipe is None or (reason := self._untieable(recipe)) is not None:
             return replace(self, lacking=reason or self.lacking)
         recipes = self.recipes(recipe)
         own = recipes[BASE] == recipe
         wanted = {f"word_level-{name}": Variant(made) for name, made in recipes.items() if not (own and name == BASE)}
-        trained = {f"word_level-{BASE}": bench.trained, **bench.train_all(wanted)}
-        decoding = Decoding.of(bench, Words(self.words), self.tokens, self.seed)
+        trained = {f"word_level-{BASE}": resources.trained, **resources.train_all(wanted)}
+        decoding = Decoding.of(resources, Words(self.words), self.tokens, self.seed)
         return replace(self, models={name: decoding(trained[f"word_level-{name}"].network) for name in recipes})
 
     def __call__(self, case: Case) -> Answer:

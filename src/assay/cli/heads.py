@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console
+from rich.text import Text
 
 from assay.cli.models import HUB, kind_of
 from assay.cli.options import DataOptions
@@ -45,20 +46,18 @@ def labelled(corpus: str | None, seed: int) -> Texts | None:
 
 def show(plan: ProbePlan, texts: Texts | None, out: Path | None, command: str, console: Console) -> None:
     """Probes, writes the page, and prints the headline, the relations with their best heads, and what is left out."""
-    from assay.report.heads.page import write
-    from assay.report.heads.probe import PAGE
-    from assay.report.heads.terminal import left_out, relation_table
-    from assay.report.heads.verdict import headline
+    from assay.probes.page import brief, document
+    from assay.probes.stored import PAGE
+    from assay.report.console import shown
+    from assay.report.save import save
     from assay.run.probing import probed
 
     folder = out or Path("runs") / _title(plan)
     probe = probed(plan, folder, texts, command)
-    write(probe, folder / PAGE)
-    console.print(f"\n{headline(probe)}", style="bold", highlight=False)
-    if (table := relation_table(probe)) is not None:
-        console.print(table)
-    for sentence in left_out(probe):
-        console.print(sentence, style="dim", markup=False, highlight=False, soft_wrap=True)
+    save(document(probe), folder / PAGE)
+    console.print()
+    for block in shown(brief(probe)):
+        console.print(block, soft_wrap=isinstance(block, Text))
     console.print(f"Page: {folder / PAGE}", soft_wrap=True)
 
 

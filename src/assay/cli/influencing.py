@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from assay.cli.options import InfluenceOptions, TrainedOn
@@ -20,8 +19,6 @@ from assay.errors import AssayError
 if TYPE_CHECKING:
     from assay.models.store import Opened
     from assay.run.background import Background
-
-SHOWN = 160  # signs of a training text in a terminal
 
 
 def shown_influence(
@@ -37,8 +34,9 @@ def shown_influence(
 ) -> None:
     """Looks for training texts, writes the page and the numbers, and prints the finding."""
     from assay.files import write_text
-    from assay.report.influence import page
-    from assay.report.influence.words import headline
+    from assay.influence.page import brief, document
+    from assay.report.console import shown
+    from assay.report.save import save
     from assay.run.influencing import FILE, PAGE
 
     if (text is None) != options.mislabelled:
@@ -54,10 +52,9 @@ def shown_influence(
         return
     folder = out or Path("runs") / re.sub(r"[^\w.-]+", "-", f"influence-{Path(name).parent.name or name}")
     write_text(folder / FILE, json.dumps(answer, ensure_ascii=False, allow_nan=False) + "\n")
-    page.write(answer, folder / PAGE)
-    console.print(Text(headline(answer) + ".", style="bold"), soft_wrap=True)
-    for table in _tables(answer):
-        console.print(table)
+    save(document(answer), folder / PAGE)
+    for block in shown(brief(answer)):
+        console.print(block, soft_wrap=isinstance(block, Text))
     console.print(f"Page: {folder / PAGE}", soft_wrap=True, highlight=False)
 
 
@@ -88,29 +85,3 @@ def _answer(background: Background, text: str | None, query: str | None, options
     if options.check is not None:
         answer["checks"] = checked(background, answer["method"]["name"], options.check, options.retrainings)
     return answer
-
-
-def _tables(answer: dict[str, Any]) -> list[Table]:
-    if answer["kind"] == "mislabelled":
-        rows = [(row["label"], row["predicted"], row["score"], row["text"]) for row in answer["suspects"][:20]]
-        return [_table(("label", "model says", "suspicion", "training text"), rows)]
-    return [
-        _table(
-            ("label", "", "without it", title),
-            [
-                (row["label"], "" if row["label"] == row["predicted"] else "≠", row["score"], row["text"])
-                for row in rows
-            ],
-        )
-        for title, rows in (("speaks for it", answer["supporting"]), ("speaks against it", answer["opposing"]))
-    ]
-
-
-def _table(titles: tuple[str, ...], rows: list[tuple[str, str, float, str]]) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    for place, title in enumerate(titles):
-        table.add_column(title, justify="right" if place == 2 else "left")
-    for label, said, score, text in rows:
-        words = " ".join(text.split())
-        table.add_row(Text(label), Text(said), f"{score:+.3g}", Text(words[:SHOWN] + "…" * (len(words) > SHOWN)))
-    return table

@@ -7,10 +7,8 @@ import shlex
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from assay.cli.options import DataOptions, SelectionOptions
@@ -24,7 +22,8 @@ def shown_rationales(
 ) -> None:
     """Trains, measures, writes the page and the numbers, and prints the finding."""
     from assay.models.recipes import Recipe
-    from assay.report.rationales.words import headline
+    from assay.rationales.page import brief
+    from assay.report.console import shown
     from assay.run.rationalising import PAGE, rationalise, write
     from assay.run.wanted import chosen
 
@@ -37,8 +36,8 @@ def shown_rationales(
     made = rationalise(corpus, *usual, folder, options.device, options.limit, **others)
     answer = made.answer | {"command": shlex.join(["assay", *sys.argv[1:]])}
     write(answer, folder)
-    console.print(Text(headline(answer) + ".", style="bold"), soft_wrap=True)
-    console.print(_table(answer))
+    for block in shown(brief(answer)):
+        console.print(block, soft_wrap=isinstance(block, Text))
     console.print(f"Page: {folder / PAGE}", soft_wrap=True, highlight=False)
 
 
@@ -54,17 +53,3 @@ def _marks(options: SelectionOptions) -> list[str]:
     units = [] if options.units == "token" else [options.units]
     given = ((name, getattr(options, name)) for name in told)
     return units + [f"{name}{value}" for name, value in given if value is not None]
-
-
-def _table(answer: dict[str, Any]) -> Table:
-    from assay.report.rationales.words import MEASURES
-    from assay.report.writing import count, interval, number
-
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    for title, justify in (("measure", "left"), ("mean", "right"), ("95 % interval", "right"), ("texts", "right")):
-        table.add_column(title, justify=justify)  # type: ignore[arg-type]
-    for name, measure in MEASURES.items():
-        if (found := answer["measures"].get(name)) is not None:
-            cells = number(found["mean"]), interval(found["low"], found["high"]), count(found["n"])
-            table.add_row(measure.title, *cells)
-    return table

@@ -11,7 +11,6 @@ from rich.table import Table
 from rich.text import Text
 
 from assay.errors import AssayError, reason
-from assay.files import write_text
 from assay.progress import bar
 from assay.records import EXAMPLES, INSTANCES, SUMMARY, Record
 
@@ -50,24 +49,20 @@ def reported(folders: Sequence[Path], form: str, out: Path | None, console: Cons
 
 def compared(folders: Sequence[Path], form: str, out: Path | None, console: Console) -> None:
     """Writes several audits side by side, and shows which differences exceed noise."""
-    from assay.report.runs.differences import differences
-    from assay.report.runs.forms import FORMS, ours
-    from assay.report.runs.terminal import legend, run_table, verdict
+    from assay.report.compare import brief, document, ours
+    from assay.report.console import shown
+    from assay.report.differences import differences
+    from assay.report.save import save
 
-    if form not in FORMS:
-        raise AssayError(f"A comparison is written as {', '.join(FORMS)}; {form} is for the report of a single audit.")
     path = free_place(out or Path(f"comparison.{form}"))
     if path.exists() and not ours(path):
         raise AssayError(f"{path} is there already and is no comparison of assay; name another file with --out.")
     records = {name: opened(folder) for name, folder in run_names(folders).items()}
     with _drawable(*folders):
         comparison = differences(records)
-        write_text(path, FORMS[form](comparison))
+        save(document(comparison), path, form)
     console.print()
-    console.print(verdict(comparison), highlight=False)
-    if (table := run_table(comparison, console.width)) is not None:
-        console.print(table)
-        console.print(legend(comparison, console.width), highlight=False, markup=False)
+    console.print(*shown(brief(comparison, console.width)), sep="\n", highlight=False)
     console.print(f"Comparison: {path}", soft_wrap=True, markup=False, highlight=False)
 
 

@@ -28,14 +28,14 @@ def served(
         if not folder.is_dir():
             raise AssayError(f"There is no folder {folder}; name one that holds runs.")
     options = reading_options(device, reading)
-    benches = {name: Workbench(given_model(name, device, reading), name, options) for name in models}
+    live_models = {name: Workbench(given_model(name, device, reading), name, options) for name in models}
     bound = _bound(host, port)
     token = None if is_loopback(host) else secrets.token_urlsafe(24)
     found = bound.getsockname()[1]
     settings = Settings(tuple(folders) or (Path("runs"),), host, found, token)
     shown = f"[{host}]" if ":" in host else host
     aside.print(f"assay is at http://{shown}:{found}/{f'?token={token}' if token else ''}", soft_wrap=True)
-    config = uvicorn.Config(create(settings, benches), log_level="warning", timeout_graceful_shutdown=2)
+    config = uvicorn.Config(create(settings, live_models), log_level="warning", timeout_graceful_shutdown=2)
     uvicorn.Server(config).run(sockets=[bound])
 
 

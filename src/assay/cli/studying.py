@@ -14,24 +14,24 @@ from rich.text import Text
 
 from assay.cli.models import check_device
 from assay.cli.options import EngineOptions
-from assay.study import estimating, keeping
+from assay.study import estimating, plan_file
 from assay.study.comparing import Comparison, compared
 from assay.study.engines import Engine
-from assay.study.engines.choosing import Wanted, engine
+from assay.study.engines.engine_settings import EngineSettings, engine
 from assay.study.engines.local import Local
 from assay.study.folder import Folder, opened
 from assay.study.plans import StudyPlan
 from assay.study.running import run
-from assay.study.status import Standing, counted, reasons, standings
+from assay.study.status import TrialStatus, counted, reasons, trial_statuses
 
 FEW = 5  # titles that are shown of many
 
 
 def planned(place: Path, out: Path | None, options: EngineOptions, console: Console) -> None:
     """Prints the grid of a plan, what there is to do, and how long it may take."""
-    plan, folder = keeping.found(place, out)
+    plan, folder = plan_file.load(place, out)
     crew = _engine(options)
-    found = standings(plan.trials, Folder(folder))
+    found = trial_statuses(plan.trials, Folder(folder))
     _title(plan, folder, found, console)
     console.print(_grid(plan, found))
     left = [each.trial for each in found if each.state in ("missing", "under way")]
@@ -45,12 +45,12 @@ def planned(place: Path, out: Path | None, options: EngineOptions, console: Cons
 
 def ran(place: Path, out: Path | None, options: EngineOptions, console: Console, retry: bool = False) -> None:
     """Runs what is missing, writes the tables, and prints how it went; trials that failed make the exit code 1."""
-    plan, folder = keeping.found(place, out)
+    plan, folder = plan_file.load(place, out)
     crew = _engine(options)
     opened(folder)
-    keeping.keep(plan, folder, place)
+    plan_file.store(plan, folder, place)
     run(plan.trials, folder, crew, retry)
-    found = standings(plan.trials, Folder(folder))
+    found = trial_statuses(plan.trials, Folder(folder))
     _title(plan, folder, found, console)
     if counted(found)["done"]:
         _written(plan, folder, console)
@@ -61,8 +61,8 @@ def ran(place: Path, out: Path | None, options: EngineOptions, console: Console,
 
 def told(place: Path, out: Path | None, as_json: bool, console: Console) -> None:
     """Prints how far a study is."""
-    plan, folder = keeping.found(place, out)
-    found = standings(plan.trials, Folder(folder))
+    plan, folder = plan_file.load(place, out)
+    found = trial_statuses(plan.trials, Folder(folder))
     if as_json:
         print(json.dumps([_plain(each) for each in found], ensure_ascii=False, indent=1))
         return
@@ -92,13 +92,13 @@ def _engine(options: EngineOptions) -> Engine:
     if options.engine == "local":
         for device in devices:
             check_device(device)
-    wanted = Wanted(
+    wanted = EngineSettings(
         options.jobs, devices, options.retries, options.address, options.cpus, options.gpus, options.shared or None
     )
     return engine(options.engine, wanted)
 
 
-def _grid(plan: StudyPlan, found: Sequence[Standing]) -> Table:
+def _grid(plan: StudyPlan, found: Sequence[TrialStatus]) -> Table:
     """Corpora and models, with how many trials of each are done, over seeds and audits."""
     known = {each.trial.identity: each for each in found}
     table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
@@ -113,19 +113,19 @@ def _grid(plan: StudyPlan, found: Sequence[Standing]) -> Table:
     return table
 
 
-def _cell(found: Sequence[Standing]) -> Text:
+def _cell(found: Sequence[TrialStatus]) -> Text:
     counts = counted(found)
     rest = [f"{counts[state]} {state}" for state in ("failed", "under way") if counts[state]]
     style = "red" if counts["failed"] else "green" if counts["done"] == len(found) else ""
     return Text(", ".join([f"{counts['done']} of {len(found)} done", *rest]), style=style)
 
 
-def _title(plan: StudyPlan, folder: Path, found: Sequence[Standing], console: Console) -> None:
+def _title(plan: StudyPlan, folder: Path, found: Sequence[TrialStatus], console: Console) -> None:
     counts = ", ".join(f"{number} {state}" for state, number in counted(found).items() if number)
     console.print(_sentence(f"Study {plan.name} in {folder}: {_number(len(found), 'trial')}, {counts}."))
 
 
-def _estimate(found: Sequence[Standing], jobs: int) -> str:
+def _estimate(found: Sequence[TrialStatus], jobs: int) -> str:
     left = [each.trial for each in found if each.state in ("missing", "under way")]
     seconds = estimating.seconds_left(found, jobs)
     if seconds is None:
@@ -137,7 +137,7 @@ def _estimate(found: Sequence[Standing], jobs: int) -> str:
     return f"Time: {estimating.span(seconds)}, {jobs} at once, judged by the {done} done."
 
 
-def _failures(found: Sequence[Standing], folder: Path, console: Console) -> None:
+def _failures(found: Sequence[TrialStatus], folder: Path, console: Console) -> None:
     why = reasons(found)
     if not why:
         return
@@ -177,7 +177,7 @@ def _verdict(result: Comparison) -> str:
     )
 
 
-def _plain(each: Standing) -> dict[str, object]:
+def _plain(each: TrialStatus) -> dict[str, object]:
     found = {"trial": each.trial.title, "identity": each.trial.identity, "state": each.state}
     return {**found, "reason": each.reason, "seconds": each.seconds}
 

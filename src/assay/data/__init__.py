@@ -1,1 +1,1 @@
-"""Texts, words and batches: corpora by name, any file of a user, and planted ones whose truth is known."""
+"""Corpora by name, user files, and planted corpora with known evidence; tokenisation and batching."""

@@ -1,11 +1,11 @@
-"""Stories with questions, and the statements that answer them."""
+"""The bAbI tasks: stories with questions, and the supporting statements as evidence."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from assay.data.evidence import places
+from assay.data.evidence import token_spans
 from assay.data.examples import Corpus, Example
 from assay.data.sources import needed_copy
 from assay.data.splits import lowest
@@ -53,7 +53,7 @@ def babi(name: str) -> Corpus:
 
 
 def stories(path: Path) -> list[Story]:
-    """The stories of one file; the lines of each are numbered from 1."""
+    """The stories of one file; line numbers start from 1."""
     found: list[list[str]] = []
     for line in filter(None, read_text(path).splitlines()):
         number, _, told = line.partition(" ")
@@ -71,14 +71,14 @@ def answers(story: Story) -> list[str]:
 
 
 def questions(story: Story, classes: Sequence[str]) -> Iterator[Example]:
-    """Each question of a story, with all that was told before it; supporting facts are named by their lines."""
+    """Each question of a story, with the preceding statements as its text; evidence is given by line numbers."""
     told: dict[int, str] = {}
     for number, line in enumerate(story, 1):
         if "\t" not in line:
             told[number] = line
             continue
         query, answer, support = (part.strip() for part in line.split("\t"))
-        spans = dict(zip(told, places(list(told.values())), strict=True))  # a line break is as long as a space
+        spans = dict(zip(told, token_spans(list(told.values())), strict=True))  # a line break is as long as a space
         evidence = tuple(sorted(spans[int(fact)] for fact in support.split()))
         text = "\n".join(told.values())
         yield Example(text, classes.index(answer), evidence, query, planted=True, query_evidence=((0, len(query)),))

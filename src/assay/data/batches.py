@@ -1,4 +1,4 @@
-"""Examples as padded batches of bounded size, neighbours in length together."""
+"""Tokenises examples, and collates them into padded batches of like length."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ AT_ONCE = 1000  # texts tokenised together
 
 @dataclass(frozen=True)
 class Tokenised:
-    """One example in word ids; `index` is its place in the split it came from, `spans` where its words stand."""
+    """One tokenised example; `index` is its index in its split, `spans` the character spans of its words."""
 
     index: int
     ids: Int[Tensor, " T"]
@@ -33,23 +33,23 @@ class Tokenised:
     truth: Bool[Tensor, " T"] | None = None
     query: Int[Tensor, " S"] | None = None
     candidates: tuple[int, ...] | None = None
-    pieces: Int[Tensor, "T P"] | None = None
+    subwords: Int[Tensor, "T P"] | None = None
     query_truth: Bool[Tensor, " S"] | None = None  # its deciding words, where they are known
 
 
-_Read = tuple[int, Example, Words, Words]  # its place, the example, what is read of its text and of its question
+_Read = tuple[int, Example, Words, Words]  # its index, the example, what is read of its text and of its question
 
 
 def tokenise(examples: Sequence[Example], tokeniser: Reading, longest: int) -> tuple[list[Tokenised], dict[str, int]]:
-    """The examples in word ids, and how many were left out for which reason."""
+    """The tokenised examples, and how many were left out, by reason."""
     kept: list[Tokenised] = []
     skipped: Counter[str] = Counter()
     for start in range(0, len(examples), AT_ONCE):
-        piece = examples[start : start + AT_ONCE]
-        words = tokeniser([example.text for example in piece])
-        queries = _queries(piece, tokeniser)
+        part = examples[start : start + AT_ONCE]
+        words = tokeniser([example.text for example in part])
+        queries = _queries(part, tokeniser)
         chosen: list[_Read] = []
-        for index, (example, text, query) in enumerate(zip(piece, words, queries, strict=True), start):
+        for index, (example, text, query) in enumerate(zip(part, words, queries, strict=True), start):
             read = tokeniser.fitted(text, query, longest)
             if not text.ids:
                 skipped["no words"] += 1
@@ -68,23 +68,29 @@ def _queries(examples: Sequence[Example], tokeniser: Reading) -> list[Words]:
 
 
 def _tokenised(read: Sequence[_Read]) -> list[Tokenised]:
-    """The texts that were read as rows; numbers of all of them become tensors at once, which is much faster."""
+    """Rows from encoded texts; one tensor for all texts is split, which is faster than one each."""
     texts = [text for _, _, text, _ in read]
     sentences = [sentence_numbers(example.text, text.spans) for _, example, text, _ in read]
     numbers = zip(
         _rows([text.ids for text in texts]),
         _rows([[*chain.from_iterable(text.spans)] for text in texts], np.int32),
         _rows(sentences),
-        _rows([_squared(text.pieces or []) for text in texts]),
+        _rows([_squared(text.subwords or []) for text in texts]),
         strict=True,
     )
     return [
-        _row(given, ids, spans.reshape(-1, 2), numbered, None if text.pieces is None else pieces.reshape(len(ids), -1))
-        for given, text, (ids, spans, numbered, pieces) in zip(read, texts, numbers, strict=True)
+        _row(
+            given,
+            ids,
+            spans.reshape(-1, 2),
+            numbered,
+            None if text.subwords is None else subwords.reshape(len(ids), -1),
+        )
+        for given, text, (ids, spans, numbered, subwords) in zip(read, texts, numbers, strict=True)
     ]
 
 
-def _row(given: _Read, ids: Tensor, spans: Tensor, sentences: Tensor, pieces: Tensor | None) -> Tokenised:
+def _row(given: _Read, ids: Tensor, spans: Tensor, sentences: Tensor, subwords: Tensor | None) -> Tokenised:
     index, example, _, query = given
     truth = None if example.evidence is None else _marked(spans, example.evidence)
     asked_truth = None
@@ -92,7 +98,7 @@ def _row(given: _Read, ids: Tensor, spans: Tensor, sentences: Tensor, pieces: Te
         asked_truth = _marked(torch.tensor(query.spans, dtype=torch.int32).reshape(-1, 2), example.query_evidence)
     asked = None if example.query is None else torch.tensor(query.ids, dtype=torch.long)
     allowed = example.candidates
-    return Tokenised(index, ids, spans, sentences, example.label, truth, asked, allowed, pieces, asked_truth)
+    return Tokenised(index, ids, spans, sentences, example.label, truth, asked, allowed, subwords, asked_truth)
 
 
 def _rows(rows: Sequence[Sequence[int]], dtype: type[np.signedinteger] = np.int64) -> Sequence[Tensor]:
@@ -101,22 +107,22 @@ def _rows(rows: Sequence[Sequence[int]], dtype: type[np.signedinteger] = np.int6
     return torch.split(torch.from_numpy(np.fromiter(chain.from_iterable(rows), dtype, sum(sizes))), sizes)
 
 
-def _squared(pieces: Sequence[list[int]]) -> list[int]:
-    """The pieces of all words in a row, as many places for each word as the one with the most needs."""
-    widest = max(map(len, pieces), default=0)
+def _squared(subwords: Sequence[list[int]]) -> list[int]:
+    """The subwords of all words in one list, each word padded with -1 to the most subwords of any."""
+    widest = max(map(len, subwords), default=0)
     if widest == 1:
-        return [piece for (piece,) in pieces]
-    return [*chain.from_iterable(each + [-1] * (widest - len(each)) for each in pieces)]
+        return [subword for (subword,) in subwords]
+    return [*chain.from_iterable(each + [-1] * (widest - len(each)) for each in subwords)]
 
 
 def _marked(spans: Int[Tensor, "T 2"], evidence: Sequence[Span]) -> Bool[Tensor, " T"]:
-    """Which words share a character with the evidence."""
+    """The mask of words that overlap the evidence."""
     starts, ends = torch.tensor(evidence, dtype=torch.int32).reshape(-1, 2).unbind(-1)
     return ((spans[:, :1] < ends) & (starts < spans[:, 1:])).any(-1)
 
 
 def collate(rows: Sequence[Tokenised], classes: int = 0) -> Batch:
-    """The rows as one batch, padded at the end to the longest; the number of classes is that of the candidates."""
+    """Collates rows into a batch padded to the longest; the number of classes is that of the candidates."""
     ids, mask = _padded([row.ids for row in rows])
     queries = [row.query for row in rows if row.query is not None]
     truth = None
@@ -131,28 +137,28 @@ def collate(rows: Sequence[Tokenised], classes: int = 0) -> Batch:
         truth=truth,
         sentences=pad_sequence([row.sentences for row in rows], batch_first=True),
         candidates=_candidates(rows, classes),
-        pieces=_pieces(rows, ids.shape[1]),
+        subwords=_subwords(rows, ids.shape[1]),
     )
 
 
-def _pieces(rows: Sequence[Tokenised], width: int) -> Int[Tensor, "B T P"] | None:
-    """The pieces of every word, as many places for each as the word with the most needs."""
-    given = [row.pieces for row in rows if row.pieces is not None]
+def _subwords(rows: Sequence[Tokenised], width: int) -> Int[Tensor, "B T P"] | None:
+    """The subwords of every word, padded with -1 to the most subwords of any."""
+    given = [row.subwords for row in rows if row.subwords is not None]
     if len(given) < len(rows):
         return None
-    pieces = torch.full((len(rows), width, max(each.shape[1] for each in given)), -1)
-    for place, each in enumerate(given):
-        pieces[place, : each.shape[0], : each.shape[1]] = each
-    return pieces
+    subwords = torch.full((len(rows), width, max(each.shape[1] for each in given)), -1)
+    for index, each in enumerate(given):
+        subwords[index, : each.shape[0], : each.shape[1]] = each
+    return subwords
 
 
 def _candidates(rows: Sequence[Tokenised], classes: int) -> Bool[Tensor, "B C"] | None:
-    """The classes that can be right; all of them for a row that names none."""
+    """The mask of candidate classes; all classes for a row without candidates."""
     if all(row.candidates is None for row in rows):
         return None
     allowed = torch.zeros(len(rows), classes, dtype=torch.bool)
-    for place, row in enumerate(rows):
-        allowed[place, slice(None) if row.candidates is None else list(row.candidates)] = True
+    for index, row in enumerate(rows):
+        allowed[index, slice(None) if row.candidates is None else list(row.candidates)] = True
     return allowed
 
 
@@ -163,7 +169,7 @@ def _padded(rows: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
 
 
 def by_tokens(lengths: Int[np.ndarray, " N"], tokens: int) -> list[Int[np.ndarray, " n"]]:
-    """Groups of positions, shortest texts first, each of at most `tokens` tokens when padded, or of one text."""
+    """Groups of indices by ascending length, each of at most `tokens` tokens with padding, or of one text."""
     order = np.argsort(lengths, kind="stable")
     groups: list[Int[np.ndarray, " n"]] = []
     start = 0
@@ -176,11 +182,11 @@ def by_tokens(lengths: Int[np.ndarray, " N"], tokens: int) -> list[Int[np.ndarra
 
 
 def shuffled(lengths: Int[np.ndarray, " N"], size: int, seed: Sequence[int]) -> list[Int[np.ndarray, " n"]]:
-    """Groups of at most `size` positions in random order, alike in length: what one epoch of training goes through."""
+    """Random mini-batches of indices, at most `size` each, of like length: one training epoch."""
     random = np.random.default_rng(seed)
     order = random.permutation(len(lengths))
     stretch = 50 * size  # sorted by length within a stretch: little padding, still random
-    pieces = [order[start : start + stretch] for start in range(0, len(order), stretch)]
-    ordered = np.concatenate([piece[np.argsort(lengths[piece], kind="stable")] for piece in pieces])
+    stretches = [order[start : start + stretch] for start in range(0, len(order), stretch)]
+    ordered = np.concatenate([part[np.argsort(lengths[part], kind="stable")] for part in stretches])
     groups = [ordered[start : start + size] for start in range(0, len(ordered), size)]
-    return [groups[place] for place in random.permutation(len(groups))]
+    return [groups[index] for index in random.permutation(len(groups))]

@@ -1,4 +1,4 @@
-"""What each named corpus is: its loader, and what to know before loading."""
+"""The catalogue of named corpora: loader, description, licence."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from assay.data.sources import local_copy
 
 @dataclass(frozen=True)
 class Entry:
-    """One named corpus: how to load it, and what to know before doing so.
+    """A named corpus: its loader and metadata.
 
     `files` are the local copies that it can be read from, `sources` the packages that hold it, if any do.
     """

@@ -1,4 +1,4 @@
-"""Cloze questions: the answer is one of the entities that the text names, written @entity0, @entity1 and so on."""
+"""Cloze questions whose answer is one of the entities in the text, @entity0, @entity1 and so on."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ def is_cloze(classes: Sequence[str]) -> bool:
 
 
 def entities(text: str) -> set[str]:
-    """The entities that a text names."""
+    """The entities that occur in a text."""
     return set(re.findall(ENTITY, text))
 
 
 def candidates(text: str, classes: Sequence[str]) -> tuple[int, ...]:
-    """The classes whose entity the text names."""
+    """The classes whose entity occurs in the text."""
     named = entities(text)
     return tuple(number for number, name in enumerate(classes) if name in named)
 
@@ -37,12 +37,12 @@ def among_entities(corpus: Corpus) -> Corpus:
     asked = [[(example, corpus.classes[example.label]) for example in split] for split in splits]
     named = [[(example, answer) for example, answer in split if answer in entities(example.text)] for split in asked]
     classes = sorted({answer for _, answer in named[0]}, key=lambda name: int(name.removeprefix("@entity")))
-    place = {name: number for number, name in enumerate(classes)}
+    index = {name: number for number, name in enumerate(classes)}
     train, dev, test = (
         tuple(
-            replace(example, label=place[answer], candidates=candidates(example.text, classes))
+            replace(example, label=index[answer], candidates=candidates(example.text, classes))
             for example, answer in split
-            if answer in place
+            if answer in index
         )
         for split in named
     )

@@ -1,4 +1,4 @@
-"""Corpora by name, from a local copy, the cache or a package index."""
+"""Loads corpora by name: from a local copy, the cache or a package index."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from assay.errors import AssayError, unknown
 
 @dataclass(frozen=True)
 class Listed:
-    """One row of the list of corpora."""
+    """A row of the list of corpora."""
 
     name: str
     description: str
@@ -38,7 +38,7 @@ def corpus(
     whole: bool = False,
     parted: bool = False,
 ) -> Corpus:
-    """The corpus of that name, in the file of that path, or "hf:NAME"; the seed decides what is generated or split.
+    """The corpus of that name, in that file, or "hf:NAME"; the seed determines generation and splits.
 
     Pairs may be had `joined`, the question before the text, for models that read one text; texts of two lines may be
     had `parted`, the second one as the question of the first. A file without splits may be had as a `whole`, all of it
@@ -71,7 +71,7 @@ def corpus(
 
 
 def ours(name: str) -> bool:
-    """Whether the name means the same corpus everywhere: it is one of ours, not a file."""
+    """Whether the name is one of assay's own corpora, the same everywhere, and not a file."""
     from assay.data.planted import PLANTED
     from assay.data.planted.coded import RULES, rule_and_host
 
@@ -80,7 +80,7 @@ def ours(name: str) -> bool:
 
 
 def about(corpus: Corpus, asked: str) -> dict[str, Any]:
-    """What a record says of the corpus that was asked for by this name."""
+    """The metadata of a corpus, for a record."""
     return {
         "name": corpus.name,
         "licence": CORPORA[asked].licence if asked in CORPORA else None,
@@ -92,7 +92,7 @@ def about(corpus: Corpus, asked: str) -> dict[str, Any]:
 
 
 def listing() -> list[Listed]:
-    """Every corpus, with where it would come from now."""
+    """All corpora, with the location that each would be loaded from now."""
     from assay.data.planted import PLANTED
     from assay.data.planted.coded import CLASSES, RULES
 
@@ -112,7 +112,7 @@ def listing() -> list[Listed]:
 
 
 def whereabouts(entry: Entry) -> str:
-    """Where a corpus would be read from now."""
+    """The location that a corpus would be loaded from now."""
     if entry.is_local:
         return "local copy"
     if not entry.sources:

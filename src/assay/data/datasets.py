@@ -1,4 +1,4 @@
-"""Data sets of the Hugging Face hub, or folders of them, through the `datasets` library."""
+"""Data sets of the Hugging Face hub or in local folders, by the `datasets` library."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from assay.data.examples import Corpus
 from assay.data.files import SPLITS, Columns, read_columns
-from assay.errors import AssayError, told
+from assay.errors import AssayError, library_errors
 
 PREFIX = "hf:"
 
@@ -22,7 +22,7 @@ def published(name: str, columns: Columns, seed: int, whole: bool = False) -> Co
     if not path:
         raise AssayError("Name a data set after hf:, such as hf:rotten_tomatoes, or a folder that holds one.")
     advice = "check its name and the network, or give a local folder"
-    with told(lambda reason: f"{name} could not be read ({reason}); {advice}."):
+    with library_errors(lambda reason: f"{name} could not be read ({reason}); {advice}."):
         table = _table(_loaded(path, configuration or None))
     if not table:
         raise AssayError(f"{name} has no split that is called {', '.join(sorted(SPLITS))}; name another data set.")
@@ -30,7 +30,7 @@ def published(name: str, columns: Columns, seed: int, whole: bool = False) -> Co
 
 
 def _loaded(path: str, configuration: str | None) -> Mapping[str, Any]:
-    """The splits by name; nothing of a data set is executed, for its library no longer does so."""
+    """The splits by name; the library executes no code of a data set any more."""
     try:
         import datasets
     except ImportError as fault:
@@ -48,7 +48,7 @@ def _loaded(path: str, configuration: str | None) -> Mapping[str, Any]:
 
 
 def _table(splits: Mapping[str, Any]) -> dict[str, Sequence[Any]]:
-    """All splits as one table, with a column that tells them apart where there are several."""
+    """All splits as one table, with a column for the split where there are several."""
     used = {name: each for name, each in splits.items() if name.lower() in SPLITS and len(each)}
     table: dict[str, list[Any]] = {}
     for split in used.values():
@@ -61,7 +61,7 @@ def _table(splits: Mapping[str, Any]) -> dict[str, Sequence[Any]]:
 
 
 def _named(cells: Sequence[Any], feature: Any) -> list[Any]:
-    """The cells, with the names of classes in place of their numbers; a number below 0 stands for none."""
+    """The cells with class names for class ids; negative ids are missing."""
     names = getattr(feature, "names", None)
     if not names:
         return list(cells)

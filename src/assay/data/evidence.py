@@ -1,4 +1,4 @@
-"""Corpora in which people marked the words that decide for them."""
+"""Corpora with human rationales: words that people marked as decisive."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ADE = "ade_corpus_v2/ade.tsv.gz"
 
 
 def hatexplain() -> Corpus:
-    """Posts in the official split (Mathew et al. 2021); the evidence is what half of the annotators or more marked.
+    """Posts in the official split (Mathew et al. 2021); evidence is marked by at least half of the annotators.
 
     Normal posts have none. Posts on which three annotators gave three labels are left out.
     """
@@ -47,7 +47,7 @@ def post(tokens: Sequence[str], label: str, masks: Sequence[Sequence[int]]) -> E
     """One post; a mask of another length than the post is left out."""
     fitting = [mask for mask in masks if len(mask) == len(tokens)]
     votes = [sum(marks) for marks in zip(*fitting, strict=True)]
-    evidence = None if label == "normal" else chosen(places(tokens), votes, len(fitting))
+    evidence = None if label == "normal" else chosen(token_spans(tokens), votes, len(fitting))
     return Example(" ".join(tokens), ATTITUDES.index(label), evidence)
 
 
@@ -68,7 +68,7 @@ COLUMNS = ("annotation_id", "classification", "evidences")
 def review(text: str, label: str, groups: Sequence[Sequence[Mapping[str, Any]]]) -> Example:
     """One review; its words stand between white space, and spans count words."""
     tokens = text.split()
-    spans = places(tokens)
+    spans = token_spans(tokens)
     marked = sorted(
         {(spans[mark["start_token"]][0], spans[mark["end_token"] - 1][1]) for group in groups for mark in group}
     )
@@ -123,19 +123,19 @@ def highlight(
     votes = [0] * (len(premise) + len(hypothesis))
     for annotation in annotations:
         for side, offset in both.items():
-            for place in set(annotation[side]):
-                votes[offset + place] += 1
+            for index in set(annotation[side]):
+                votes[offset + index] += 1
     text = f"{' '.join(premise)}\n{' '.join(hypothesis)}"
-    spans = places([*premise, *hypothesis])  # a line break is as long as a space
+    spans = token_spans([*premise, *hypothesis])  # a line break is as long as a space
     return Example(text, RELATIONS.index(label), chosen(spans, votes, len(annotations)))
 
 
-def places(tokens: Sequence[str]) -> list[Span]:
-    """Where each token stands when one character separates them."""
+def token_spans(tokens: Sequence[str]) -> list[Span]:
+    """The span of each token when joined by single characters."""
     ends = [end - 1 for end in accumulate(len(token) + 1 for token in tokens)]
     return [(end - len(token), end) for token, end in zip(tokens, ends, strict=True)]
 
 
 def chosen(spans: Sequence[Span], votes: Sequence[int], voters: int) -> tuple[Span, ...]:
-    """The spans for which half of the voters or more voted."""
+    """The spans with votes from at least half of the voters."""
     return tuple(span for span, count in zip(spans, votes, strict=True) if count and 2 * count >= voters)

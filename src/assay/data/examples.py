@@ -1,4 +1,4 @@
-"""Texts with their labels, before any tokenisation."""
+"""Labelled texts before tokenisation."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Span = tuple[int, int]
 
 @dataclass(frozen=True)
 class Example:
-    """One labelled text; `evidence` marks the characters of the deciding words where they are known.
+    """One labelled text; `evidence` holds the character spans of decisive words where they are known.
 
     `planted` evidence is what decides by construction; other evidence is what people hold to be the reason.
     """
@@ -23,15 +23,15 @@ class Example:
     query_evidence: tuple[Span, ...] = ()
     candidates: tuple[int, ...] | None = None  # the classes that can be right, where not all can
 
-    def relabelled(self, place: Sequence[int]) -> Example:
-        """The example with another number for each class."""
-        allowed = None if self.candidates is None else tuple(sorted(place[label] for label in self.candidates))
-        return replace(self, label=place[self.label], candidates=allowed)
+    def relabelled(self, index: Sequence[int]) -> Example:
+        """The example with labels mapped to other class indices."""
+        allowed = None if self.candidates is None else tuple(sorted(index[label] for label in self.candidates))
+        return replace(self, label=index[self.label], candidates=allowed)
 
 
 @dataclass(frozen=True)
 class Corpus:
-    """Three splits over the same classes; `skipped` counts the examples that were left out, by reason."""
+    """Train, dev and test splits over the same classes; `skipped` counts left-out examples by reason."""
 
     name: str
     classes: tuple[str, ...]

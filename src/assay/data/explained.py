@@ -1,4 +1,4 @@
-"""Corpora in which people wrote down why a label is right."""
+"""Corpora with free-text explanations of the labels."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LETTERS = "ABC"
 
 @dataclass(frozen=True)
 class Explained:
-    """A labelled example, what people wrote to explain its label, and its own choices where labels only number them."""
+    """A labelled example, its free-text explanations, and its own choices where labels only number them."""
 
     example: Example
     explanations: tuple[str, ...]
@@ -84,7 +84,7 @@ def cose() -> ExplainedCorpus:
     """Questions with three choices and one explanation each (Rajani et al. 2019, version 1.0).
 
     The answers to the official test questions are not public: the official dev questions test, and a tenth of the
-    training questions chooses. The query is the list of choices, and the label the place of the right one in it.
+    training questions chooses. The query is the list of choices, and the label the index of the right one in it.
     """
     known, test = (_questions(*(needed_copy(file, "cose") for file in COSE[split])) for split in ("train", "dev"))
     dev, train = lowest(known, [each.example.text for each in known], 0.1, 0)
@@ -103,7 +103,7 @@ def _questions(questions: Any, reasons: Any) -> list[Explained]:
 
 
 def listed(choices: Sequence[str]) -> str:
-    """The choices as one text, each after its number."""
+    """The choices as one numbered text."""
     return " ".join(f"{number} {choice}" for number, choice in zip(CHOICES, choices, strict=False))
 
 

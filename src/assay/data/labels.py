@@ -1,4 +1,4 @@
-"""Labels as people write them, turned into classes."""
+"""Parses labels and maps them to classes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?")
 
 
 class Label(NamedTuple):
-    """One label as read; in this order labels of one kind sort as people expect."""
+    """A parsed label; sorting by its fields gives the natural order."""
 
     kind: str
     number: int
@@ -24,7 +24,7 @@ class Label(NamedTuple):
 
 
 def classes_of(values: Sequence[object], where: str, least: int = 2) -> tuple[list[int], tuple[str, ...]]:
-    """The class of each value, none of them missing, and at least so many class names; `where` opens error messages."""
+    """The class index of each value, and at least `least` class names; `where` opens error messages."""
     labels = [parse(value, where) for value in values]
     present = sorted(set(labels))
     check(present, where, least)
@@ -33,14 +33,14 @@ def classes_of(values: Sequence[object], where: str, least: int = 2) -> tuple[li
 
 
 def missing(value: object) -> bool:
-    """Whether a cell is empty: nothing, blank, or not a number."""
+    """Whether a cell is empty: None, blank, or NaN."""
     if isinstance(value, str):
         return not value.strip()
     return value is None or (isinstance(value, float) and math.isnan(value))
 
 
 def parse(value: object, where: str) -> Label:
-    """One label that is not missing, as a word, a whole number or a truth value."""
+    """Parses one label: a word, a whole number or a truth value."""
     if isinstance(value, bool):
         return Label("truth values", int(value), str(value).lower())
     if isinstance(value, str) and (len(value.strip()) > LONGEST or not NUMBER.fullmatch(value.strip())):
@@ -63,7 +63,7 @@ def whole_number(value: str | int | float) -> int | None:
 
 
 def check(present: Sequence[Label], where: str, least: int = 2) -> None:
-    """Refuses labels of several kinds, and too few or too many classes."""
+    """Raises an error for labels of several kinds, and for too few or too many classes."""
     kinds = {label.kind: label.name for label in present}
     if len(kinds) > 1:
         mixed = " and ".join(f"{kind} (such as {name!r:.40})" for kind, name in kinds.items())

@@ -1,4 +1,4 @@
-"""Pronouns, and two names that each may stand for."""
+"""GAP: pronouns with two candidate names."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ COLUMNS = ("Text", "Pronoun", "Pronoun-offset", "A", "A-offset", "A-coref", "B",
 
 @dataclass(frozen=True)
 class Pronoun:
-    """A text, the characters of a pronoun and of two names in it, and which of the names it stands for: 0 or 1."""
+    """A text with a pronoun, two names and their spans, and which name it refers to: 0 or 1."""
 
     text: str
     pronoun: Span
@@ -25,12 +25,12 @@ class Pronoun:
 
 
 def mentions(split: str) -> tuple[Pronoun, ...]:
-    """The pronouns of GAP that stand for exactly one of the two names: "dev" or "test"."""
+    """The pronouns of GAP that refer to exactly one of the two names: "dev" or "test"."""
     return read_mentions(needed_copy(FILES[split], "gap"))
 
 
 def read_mentions(path: Path) -> tuple[Pronoun, ...]:
-    """The pronouns of a tab-separated file; those that stand for neither name are left out."""
+    """The pronouns of a tab-separated file; those that refer to neither name are left out."""
     found = []
     for text, pronoun, at, first, first_at, is_first, second, second_at, is_second in read_rows(path, *COLUMNS):
         marked = [_span(text, word, place, path) for word, place in ((pronoun, at), (first, first_at))]

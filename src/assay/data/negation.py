@@ -1,4 +1,4 @@
-"""Sentences with negations: the words that negate, and the words that are negated."""
+"""Sentences annotated with negation cues and scopes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ OPENING = ("``", "(", "[")
 
 @dataclass(frozen=True)
 class Negation:
-    """The places of the words of a cue, and of the other words in its scope."""
+    """The word indices of a cue, and of its scope without the cue."""
 
     cue: tuple[int, ...]
     scope: tuple[int, ...]
@@ -33,7 +33,7 @@ class Negation:
 
 @dataclass(frozen=True)
 class Negated:
-    """A sentence with at least one negation, and where its words stand."""
+    """A sentence with at least one negation, and the spans of its words."""
 
     text: str
     spans: tuple[Span, ...]
@@ -47,7 +47,7 @@ def negated(split: str) -> tuple[Negated, ...]:
 
 
 def read_negated(path: Path) -> tuple[Negated, ...]:
-    """The sentences with negations of a file in columns; the others are left out."""
+    """The sentences with negations in a CoNLL-style file."""
     blocks = read_text(path).replace("\r\n", "\n").split("\n\n")
     rows = [[line.split("\t") for line in block.split("\n") if line] for block in blocks]
     for lines in filter(None, rows):
@@ -64,14 +64,14 @@ def _negated(lines: Sequence[Sequence[str]]) -> Negated:
 
 
 def _negation(lines: Sequence[Sequence[str]], column: int) -> Negation:
-    """The negation of one column and the next; a word that is cue in part, as "impossible", is in no scope of it."""
-    cue = tuple(place for place, line in enumerate(lines) if line[column] != "_")
-    scope = (place for place, line in enumerate(lines) if line[column + 1] != "_" and place not in cue)
+    """The negation of two columns; a word that is partly a cue, as "impossible", is in no scope of it."""
+    cue = tuple(index for index, line in enumerate(lines) if line[column] != "_")
+    scope = (index for index, line in enumerate(lines) if line[column + 1] != "_" and index not in cue)
     return Negation(cue, tuple(scope))
 
 
 def written(words: Sequence[str]) -> tuple[str, tuple[Span, ...]]:
-    """A text of words that were taken apart as in the Penn Treebank, and where each stands in it."""
+    """A text from Penn Treebank tokens, and the span of each."""
     text, spans, before = "", [], ""
     for word in words:
         text += " " * bool(text and before not in OPENING and not CLOSING.fullmatch(word))

@@ -1,4 +1,4 @@
-"""Texts of two lines read as pairs, for models that read a text and a question or hypothesis."""
+"""Converts texts of two lines to pairs, for models that read a text and a question or hypothesis."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def parted(corpus: Corpus) -> Corpus:
 
 
 def two_lines(corpus: Corpus) -> bool:
-    """Whether each text can be parted."""
+    """Whether every text has two lines."""
     examples = (*corpus.train, *corpus.dev, *corpus.test)
     return all(each.query is None and len(_lines(each.text)) == 2 for each in examples)
 

@@ -1,4 +1,4 @@
-"""The archives on PyPI that hold public data, each pinned by its sha256."""
+"""The PyPI archives that hold public data, pinned by sha256."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Member:
-    """One file of an archive; "!" in its path steps into an archive within the archive."""
+    """A file within an archive; "!" in its path descends into a nested archive."""
 
     path: str
     size: int
@@ -20,7 +20,7 @@ class Member:
 
 @dataclass(frozen=True)
 class Source:
-    """One pinned archive on PyPI and those of its members that we read."""
+    """A pinned archive on PyPI, and the members that are read."""
 
     package: str
     version: str

@@ -1,4 +1,4 @@
-"""Texts as they are quoted in a sentence."""
+"""Quotes texts in messages."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ SINGLE = str.maketrans('“”„«»"', "‘’‚‹›'")
 
 
 def quoted(text: str) -> str:
-    """The text in quotation marks, cut where it is long; its own quotation marks become single ones."""
+    """The text in quotation marks, truncated if long; inner quotation marks become single."""
     words = text.translate(SINGLE).split()
     return f"“{' '.join(words[:MOST])}{' …' if len(words) > MOST else ''}”"
 
 
 def listed(parts: Sequence[str]) -> str:
-    """One or several parts of a sentence: a, b and c."""
+    """Joins parts as in a sentence: a, b and c."""
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"

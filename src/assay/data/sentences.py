@@ -1,4 +1,4 @@
-"""Where sentences end."""
+"""Sentence segmentation."""
 
 from __future__ import annotations
 

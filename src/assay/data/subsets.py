@@ -1,4 +1,4 @@
-"""A part of a corpus to learn from, where the whole would take too long."""
+"""Random subsets of a corpus, to shorten training."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from assay.errors import AssayError
 
 
 def thinned(corpus: Corpus, number: int, seed: int) -> Corpus:
-    """The corpus with so many of its training texts, drawn by the seed, and dev texts in proportion."""
+    """The corpus with that number of training texts, drawn by the seed, and dev texts in proportion."""
     if number < 1:
-        raise AssayError(f"The number of texts to train on is a whole number from 1, not {number}.")
+        raise AssayError(f"The number of training texts must be at least 1, got {number}.")
     share = number / max(1, len(corpus.train))
     if share >= 1:
         return corpus
@@ -22,5 +22,5 @@ def thinned(corpus: Corpus, number: int, seed: int) -> Corpus:
 
 def _drawn(examples: tuple[Example, ...], number: int, seed: int) -> tuple[Example, ...]:
     """Some of the examples, in their order."""
-    places = random.Random(seed).sample(range(len(examples)), min(number, len(examples)))
-    return tuple(examples[place] for place in sorted(places))
+    indices = random.Random(seed).sample(range(len(examples)), min(number, len(examples)))
+    return tuple(examples[index] for index in sorted(indices))

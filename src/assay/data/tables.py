@@ -1,4 +1,4 @@
-"""Tables in the usual formats, read into columns of plain values."""
+"""Reads tables in the usual formats into columns of plain values."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SUFFIXES = (".csv", ".tsv", ".jsonl", ".json", ".parquet")
 
 
 def table_suffix(path: Path) -> str | None:
-    """The suffix that tells the format, without .gz, or None for a format that we do not read."""
+    """The suffix of the format, without .gz, or None for an unknown format."""
     name = path.name.lower()
     text = next((suffix for suffix in SUFFIXES[:-1] if name.removesuffix(".gz").endswith(suffix)), None)
     return ".parquet" if name.endswith(".parquet") else text
@@ -49,7 +49,7 @@ def read_rows(path: Path, *names: str) -> list[tuple[Any, ...]]:
 
 
 def read_text(path: Path) -> str:
-    """The text of a plain or .gz file, which must be UTF-8; a byte order mark is dropped."""
+    """The content of a plain or .gz file in UTF-8, without a byte order mark."""
     try:
         data = path.read_bytes()
         if path.suffix.lower() == ".gz":
@@ -67,7 +67,7 @@ def read_text(path: Path) -> str:
 
 
 def separated_rows(text: str, delimiter: str, quoted: bool = True) -> list[list[str]]:
-    """The rows of a separated text, blank lines left out; newlines in quoted values are kept."""
+    """The rows of delimiter-separated text, without blank lines; quoted values may contain newlines."""
     csv.field_size_limit(2**31 - 1)  # a text may be longer than the 128 KiB that the module allows by default
     lines = io.StringIO(text, newline="")
     quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE
@@ -102,7 +102,7 @@ def read_tsv(path: Path) -> Columns:
 
 
 def under_header(rows: list[list[str]], path: Path) -> Columns:
-    """Rows as columns, named by the first row; all rows must be of its length."""
+    """Rows as columns named by the first row; all rows must have its length."""
     if len(rows) < 2:
         return {}
     header, *body = rows
@@ -132,7 +132,7 @@ def read_json(path: Path) -> Columns:
 
 
 def json_value(text: str, where: str) -> Any:
-    """A JSON value, or an error that says where it breaks."""
+    """Parses JSON, with the location in the error message."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as fault:

@@ -1,4 +1,4 @@
-"""Words and where they stand in the text as written."""
+"""The word-level tokeniser, with character spans."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ WITH_DIGIT = re.compile(rf"({STAND_IN})|\w*\d\w*")
 
 @dataclass(frozen=True)
 class TextOptions:
-    """How texts become words; `longest` is the number of words above which a text is left out."""
+    """Tokenisation options; texts of more than `longest` words are left out."""
 
     lowercase: bool = True
     fold_digits: bool = False
@@ -36,36 +36,36 @@ class TextOptions:
 
 @dataclass(frozen=True)
 class Words:
-    """The word ids of one text, the characters that each stands for, and its pieces where it has any."""
+    """The word ids of one text, their character spans, and their subwords where there are any."""
 
     ids: list[int]
     spans: list[Span]
-    pieces: list[list[int]] | None = None
+    subwords: list[list[int]] | None = None
 
     @property
     def length(self) -> int:
-        """How much of what a model can read the text takes."""
-        return len(self.ids) if self.pieces is None else sum(map(len, self.pieces))
+        """The number of model inputs: words, or subwords."""
+        return len(self.ids) if self.subwords is None else sum(map(len, self.subwords))
 
 
 @runtime_checkable
 class Reading(Protocol):
-    """What turns texts into tokens: our own tokeniser, or that of a pretrained model."""
+    """The tokeniser protocol: assay's own, or that of a pretrained model."""
 
     def __call__(self, texts: Sequence[str]) -> list[Words]: ...
     def query(self, texts: Sequence[str]) -> list[Words]:
-        """The same for questions, which are read but not explained."""
+        """Tokenises questions, which are read but not explained."""
 
     def fitted(self, words: Words, query: Words, longest: int) -> Words | None:
-        """What is read of a text beside its question where there is room for so much; None where it is too long."""
+        """The text if it fits beside its question, possibly truncated, or None."""
 
     @property
     def unit(self) -> str:
-        """What the length of a text is counted in."""
+        """The unit of text length, for messages."""
 
 
 class Tokeniser:
-    """A word-level tokeniser with a fixed vocabulary; it knows where each word stands in the text."""
+    """A word-level tokeniser with a fixed vocabulary and character spans."""
 
     def __init__(self, inner: tokenizers.Tokenizer, options: TextOptions) -> None:
         self.inner = inner
@@ -74,7 +74,7 @@ class Tokeniser:
 
     @classmethod
     def fit(cls, texts: Iterable[str], options: TextOptions) -> Tokeniser:
-        """A tokeniser whose vocabulary holds the words that occur at least `min_count` times in `texts`."""
+        """A tokeniser whose vocabulary is the words that occur at least `min_count` times in `texts`."""
         inner = tokenizers.Tokenizer(models.WordLevel(vocab={}, unk_token=UNKNOWN))
         if options.lowercase:
             inner.normalizer = normalizers.Lowercase()
@@ -98,7 +98,7 @@ class Tokeniser:
         return str(self.inner.to_str(pretty=True))
 
     def __call__(self, texts: Sequence[str]) -> list[Words]:
-        """The words of each text, with their character offsets."""
+        """The words of each text, with their character spans."""
         encodings = self.inner.encode_batch(list(texts), add_special_tokens=False)
         words = [Words(encoding.ids, encoding.offsets) for encoding in encodings]
         if self.folded is None:

@@ -1,4 +1,4 @@
-"""Texts on one of two topics."""
+"""Topic classification corpora of two topics each."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def bodies(path: Path) -> list[Example]:
 
 
 def body(message: str) -> str:
-    """What the author of a Usenet message wrote: no header, no quoted line, no signature.
+    """The body of a Usenet message: no header, no quoted line, no signature.
 
     As scikit-learn's fetch_20newsgroups(remove=("headers", "footers", "quotes")): the header ends at the first blank
     line; the signature is what follows the last line that is blank or dashes, if only the last paragraph of a text;
@@ -110,6 +110,6 @@ def asked(text: str) -> str:
 
 
 def cleaned(text: str) -> str:
-    """Text without the marks that the web left: entities, tags, and backslashes for line breaks."""
+    """Text without HTML entities, tags, and escaped line breaks."""
     text = html.unescape(LOST_AMPERSAND.sub(r"&\1;", text)).replace("\\$", "$").replace("\\", " ")
     return " ".join(TAG.sub(" ", text).split())

@@ -1,4 +1,4 @@
-"""Sentences with the part of speech, the governor and the relation of every word."""
+"""Sentences of a Universal Dependencies treebank: tags, governors and relations of every word."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FIELDS = 10
 
 @dataclass(frozen=True)
 class Sentence:
-    """A text, where its words stand, and what is known of each; the governor of the root is -1."""
+    """A text, the spans of its words, and their annotations; the governor of the root is -1."""
 
     text: str
     spans: tuple[Span, ...]
@@ -61,7 +61,7 @@ def _sentence(lines: Sequence[Sequence[str]], path: Path) -> Sentence:
 
 
 def _written(lines: Sequence[Sequence[str]], forms: dict[str, str]) -> tuple[str, tuple[Span, ...]]:
-    """The text as it was written, and where each word stands.
+    """The text as written, and the span of each word.
 
     Words that are written as one token, such as those of "don't", share its characters; empty nodes have none.
     """
@@ -78,8 +78,8 @@ def _written(lines: Sequence[Sequence[str]], forms: dict[str, str]) -> tuple[str
 
 
 def _shared(token: str, parts: Sequence[str], start: int) -> list[Span]:
-    """Where the words of a token stand; where they do not spell it, the first has all of it."""
+    """The spans of the words of a multiword token; where they do not spell it, the first has all of it."""
     if "".join(parts) != token:
         parts = [token, *("" for _ in parts[1:])]
-    ends = [start + sum(map(len, parts[: place + 1])) for place in range(len(parts))]
+    ends = [start + sum(map(len, parts[: index + 1])) for index in range(len(parts))]
     return list(zip([start, *ends[:-1]], ends, strict=True))

@@ -19,7 +19,7 @@ SIZE = 50
 
 
 def glove(words: Sequence[str]) -> tuple[Float[np.ndarray, "V 50"], Bool[np.ndarray, " V"]]:
-    """The GloVe vector of each word, zero where there is none, and which words have one.
+    """The GloVe vector of each word, zero if unknown, and the mask of known words.
 
     Pennington et al. (2014), 50 numbers a word; a local copy comes before the packaged 400,000 words.
     """

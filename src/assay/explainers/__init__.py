@@ -1,4 +1,4 @@
-"""Explainers: one score a token that says how much the token counts for a class."""
+"""Explainers: feature attribution methods, one score per token for a class."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Attention weights as they are, and the slopes of the answer at the weights and states that the decoder reads.
+"""Attention weights as explanations, and gradients with respect to attention weights and hidden states.
 
 A model that pools its states by one attention is asked about that one; any other about its stack of self-attention.
 """
@@ -14,7 +14,7 @@ from torch import Tensor
 
 from assay import costs
 from assay.explainers.needs import demand, no_layer, no_layers, no_pooling, no_weights
-from assay.explainers.stacks import check_number, chosen, column_slopes, read_values, read_weights
+from assay.explainers.stacks import check_number, chosen, column_gradients, read_values, read_weights
 from assay.models.paired import Paired
 from assay.models.stages import unstaged
 from assay.types import Batch, Model, PooledModel, SelectingModel, at_least_float32, attended, over_tokens, token_logits
@@ -26,11 +26,11 @@ Candidates = Bool[Tensor, "B C"] | None
 
 @dataclass(frozen=True)
 class Attention:
-    """The weights of the attention that the answer is read through, whatever the class.
+    """The weights of the attention that the decoder or classifier reads, independent of the class.
 
     That is the attention that pools; the weight of a sentence is shared among its words by theirs. Of a stack of
-    self-attention it is the last layer at the place that the classifier reads, the first of BERT or the last of a
-    model that reads from left to right: the mean over heads, the sum over the pieces of a word. Another layer of a
+    self-attention it is the last layer at the position that the classifier reads, the first of BERT or the last of a
+    model that reads from left to right: the mean over heads, the sum over the subwords of a word. Another layer of a
     stack, and one head, can be named, both counted from 0; of a layer below attention that pools, its mean is shown.
     """
 
@@ -67,8 +67,8 @@ class Attention:
 class AttentionGradient:
     """∂p/∂α_t with the states held fixed, signed: positive speaks for the class (Serrano and Smith, 2019).
 
-    Where sentences are attended, each word has the slope of its sentence. Of a stack of self-attention the slopes at
-    the weights of all layers, each free of the others, are summed up for the place that is attended to.
+    Where sentences are attended, each word has the gradient of its sentence. Of a stack of self-attention the
+    gradients at the weights of all layers, each free of the others, are summed for the position that is attended to.
     """
 
     def unfit(self, model: Model) -> str | None:
@@ -77,22 +77,22 @@ class AttentionGradient:
     def __call__(self, model: Model, batch: Batch, target: Target) -> Scores:
         demand(self.unfit(model))
         if _stack(model):
-            return column_slopes(model, batch, target, times=False)
+            return column_gradients(model, batch, target, times=False)
         model = _pooled(model)
-        _, slope = _weight_slope(model, batch, target)
-        return over_tokens(model, at_least_float32(slope), batch)
+        _, gradient = _weight_gradient(model, batch, target)
+        return over_tokens(model, at_least_float32(gradient), batch)
 
 
 @dataclass(frozen=True)
 class AttentionXGradient:
     """α_t · ∂p/∂α_t with the states held fixed, signed: positive speaks for the class (Serrano and Smith, 2019).
 
-    Of a stack of self-attention it is the sum of α_ij · ∂p/∂α_ij over all layers, heads and places i that attend,
-    for the place j that is attended to.
+    Of a stack of self-attention it is the sum of α_ij · ∂p/∂α_ij over all layers, heads and positions i that attend,
+    for the position j that is attended to.
     """
 
     # differs from Barkan et al. (2021), who let nothing speak against the class (Grad-SAM: the mean of A ⊙ relu(∂A)),
-    # and from Hao et al. (2021), who integrate the slope from no attention to all of it, in each layer
+    # and from Hao et al. (2021), who integrate the gradient from no attention to all of it, in each layer
 
     def unfit(self, model: Model) -> str | None:
         return no_weights(model)
@@ -100,21 +100,21 @@ class AttentionXGradient:
     def __call__(self, model: Model, batch: Batch, target: Target) -> Scores:
         demand(self.unfit(model))
         if _stack(model):
-            return column_slopes(model, batch, target, times=True)
+            return column_gradients(model, batch, target, times=True)
         model = _pooled(model)
-        weights, slope = _weight_slope(model, batch, target)
-        return _shared(model, weights * slope, model.embed(batch), batch)
+        weights, gradient = _weight_gradient(model, batch, target)
+        return _shared(model, weights * gradient, model.embed(batch), batch)
 
 
 @dataclass(frozen=True)
 class AttentionXValue:
-    """‖α_t · v_t‖₂, the norm of what the decoder adds up for a token, whatever the class (Kobayashi et al., 2020).
+    """‖α_t · v_t‖₂, the norm of a token's weighted value, independent of the class (Kobayashi et al., 2020).
 
     The value v_t is what the linear decoder makes of the state alone, its logits without the bias, less their mean
     over classes: a state that moves all logits alike moves no probability. Classes that are no candidates have no part.
 
     Of a stack of self-attention it is ‖Σ_h α_ij v_j W‖₂ over the heads h of the last layer, W merging them, at the
-    place i that the classifier reads, and the sum over the pieces of a word. Another `layer`, counted from 0, can be
+    position i that the classifier reads, and the sum over the subwords of a word. Another `layer`, from 0, can be
     named. Layers are not multiplied, as in the paper: the norm of a sum is not the sum of norms.
     """
 
@@ -145,7 +145,7 @@ class AttentionXValue:
 
 @dataclass(frozen=True)
 class StateGradient:
-    """‖∂p/∂h_t‖₂ for the state of each token, or of its sentence, which both the attention and the decoder read."""
+    """‖∂p/∂h_t‖₂ for the hidden state of each token, or of its sentence, input of both attention and decoder."""
 
     def unfit(self, model: Model) -> str | None:
         return no_pooling(model)
@@ -156,14 +156,14 @@ class StateGradient:
         with torch.enable_grad():
             states = states.requires_grad_()
             logits = model.decode(states, model.attend(states, batch))
-            (slope,) = torch.autograd.grad(chosen(logits, target, _candidates(model, batch)), states)
+            (gradient,) = torch.autograd.grad(chosen(logits, target, _candidates(model, batch)), states)
         costs.add(backward=len(batch))
-        norms: Tensor = torch.linalg.vector_norm(at_least_float32(slope), dim=-1)
+        norms: Tensor = torch.linalg.vector_norm(at_least_float32(gradient), dim=-1)
         return over_tokens(model, norms, batch)
 
 
 def _stack(model: Model) -> bool:
-    """Whether a stack of self-attention is all the attention that the model has."""
+    """Whether the model's only attention is a self-attention stack."""
     return not isinstance(model, PooledModel) and no_layers(model) is None
 
 
@@ -175,30 +175,30 @@ def _pooled(model: Model) -> PooledModel:
 
 @torch.no_grad()
 def _shared(model: PooledModel, values: Float[Tensor, "B N"], x: Float[Tensor, "B T D"], batch: Batch) -> Scores:
-    """What items have, shared among their tokens as these are attended within them."""
+    """Values of items, distributed over their tokens by the attention within each item."""
     return at_least_float32(over_tokens(model, values, batch) * model.within(x, batch))
 
 
 @torch.no_grad()
 def _read(model: PooledModel, batch: Batch) -> tuple[Float[Tensor, "B N M"], Float[Tensor, "B N"]]:
-    """The states of a text, without what bars classes there, and the weights they get."""
+    """The hidden states of a text without class barriers, and their attention weights."""
     batch = replace(batch, candidates=None)
     states = model.states(model.embed(batch), batch)
     costs.add(forward=len(batch))
     return states, model.attend(states, batch)
 
 
-def _weight_slope(
+def _weight_gradient(
     model: PooledModel, batch: Batch, target: Target
 ) -> tuple[Float[Tensor, "B N"], Float[Tensor, "B N"]]:
-    """The weights and the probability's gradient there, each weight free of the others; 0 on padding."""
+    """The attention weights and ∂p/∂α, each weight independent of the others; 0 on padding."""
     states, weights = _read(model, batch)
     with torch.enable_grad():
         weights = weights.requires_grad_()
         logits = model.decode(states, weights)
-        (slope,) = torch.autograd.grad(chosen(logits, target, _candidates(model, batch)), weights)
+        (gradient,) = torch.autograd.grad(chosen(logits, target, _candidates(model, batch)), weights)
     costs.add(backward=len(batch))
-    return weights.detach(), slope * attended(model, batch)
+    return weights.detach(), gradient * attended(model, batch)
 
 
 def _candidates(model: Model, batch: Batch) -> Candidates:
@@ -207,7 +207,7 @@ def _candidates(model: Model, batch: Batch) -> Candidates:
 
 
 def _centred(values: Float[Tensor, "B N C"], candidates: Candidates) -> Float[Tensor, "B N C"]:
-    """The values of the classes that can be right, less their mean; 0 for the others."""
+    """The values of candidate classes minus their mean; 0 for other classes."""
     if candidates is None:
         return values - values.mean(-1, keepdim=True)
     allowed = candidates[:, None].to(values)

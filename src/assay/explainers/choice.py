@@ -1,4 +1,4 @@
-"""Explainers and audits by name, with options: lime, or lime(samples=500, removal=mask)."""
+"""Parses explainers and audits by name with options: lime, or lime(samples=500, removal=mask)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def bare(text: str) -> str:
 
 
 def options(instrument: object) -> dict[str, Any]:
-    """The options of an instrument with the values that they have; what it prepares for itself is none."""
+    """The options of an explainer or audit with their values, cached fields left out."""
     if not is_dataclass(instrument) or isinstance(instrument, type):
         return {}
     told = [field.name for field in fields(instrument) if field.compare and field.name not in OWN]
@@ -29,19 +29,19 @@ def options(instrument: object) -> dict[str, Any]:
 
 
 def separated(text: str) -> tuple[str, ...]:
-    """The names in a list with commas; commas within parentheses belong to options."""
-    depth, pieces = 0, [""]
+    """Splits a list at commas outside parentheses."""
+    depth, parts = 0, [""]
     for sign in text:
         depth += (sign == "(") - (sign == ")")
         if sign == "," and depth == 0:
-            pieces.append("")
+            parts.append("")
         else:
-            pieces[-1] += sign
-    return tuple(piece.strip() for piece in pieces if piece.strip())
+            parts[-1] += sign
+    return tuple(part.strip() for part in parts if part.strip())
 
 
 def chosen(text: str, known: Mapping[str, Instrument], kind: str = "explainer") -> Instrument:
-    """What has that name, with its options as written behind the name."""
+    """The explainer or audit of that name, with the options written behind it."""
     parts = NAMED.fullmatch(text)
     if parts is None:
         raise AssayError(f"{text!r} names no {kind}; write a name, or a name with options as in lime(samples=500).")
@@ -64,7 +64,7 @@ def chosen(text: str, known: Mapping[str, Instrument], kind: str = "explainer") 
 
 
 def _option(name: str, text: str) -> tuple[str, Any]:
-    option, equals, value = (piece.strip() for piece in text.partition("="))
+    option, equals, value = (part.strip() for part in text.partition("="))
     if not equals or not option or not value:
         raise AssayError(f"{text!r} is no option of {name!r}; write it as in {name}(option=value).")
     try:
@@ -74,7 +74,7 @@ def _option(name: str, text: str) -> tuple[str, Any]:
 
 
 def _fitting(name: str, option: str, value: Any, usual: dict[str, Any]) -> Any:
-    """The value of an option, which must exist and be of the kind of the usual value."""
+    """The parsed value of an option, which must exist and have the type of its default."""
     if option not in usual:
         raise unknown(f"option of {name}", option, usual)
     try:
@@ -86,7 +86,7 @@ def _fitting(name: str, option: str, value: Any, usual: dict[str, Any]) -> Any:
 
 
 def _alike(value: Any, usual: Any) -> Any:
-    """The value as one of the kind of the usual; a whole number passes for another, also in a list."""
+    """The value converted to the type of the default; an int is accepted for a float, also in a list."""
     if isinstance(usual, tuple) and isinstance(value, tuple):
         return tuple(_alike(each, usual[0]) for each in value) if usual else value
     if type(usual) is float and type(value) is int:

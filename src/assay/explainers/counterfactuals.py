@@ -1,4 +1,4 @@
-"""Which other words would have turned the decision."""
+"""Counterfactual explanations: the smallest word swaps that change the decision."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from assay.explainers.needs import demand, no_table
 from assay.types import Attribution, Batch, Model, TokenModel, at_least_float32
 
 TOKENS = {"cpu": 4096, "cuda": 32_768}  # read at once
-GAINS = 1 << 24  # of a word at a place, held at once
+GAINS = 1 << 24  # of a word at a position, held at once
 
 Target = Int[Tensor, " B"]
 
 
 @dataclass(frozen=True)
 class Flips:
-    """The texts nearest to each example that the model decides otherwise; of the K rows the first `count` hold one.
+    """The nearest texts found with another decision; of the K rows per example the first `count` are filled.
 
-    `swapped` marks the places where such a text has another word, `probability` is that of the class it had. Those that
+    `swapped` marks the positions with another word, `probability` is that of the original class. Those that
     leave this class furthest behind come first.
     """
 
@@ -34,17 +34,17 @@ class Flips:
 
     @property
     def swaps(self) -> Float[Tensor, " B"]:
-        """The number of other words, or nan where no text was found."""
+        """The number of swapped words, or nan where no text was found."""
         return self.swapped[:, 0].sum(-1).float().where(self.count > 0, torch.nan)
 
 
 @dataclass(frozen=True)
 class Counterfactual:
-    """The share of the smallest word swaps found that turn the decision and touch the token (Ebrahimi et al., 2018).
+    """The share of the smallest word swaps that flip the decision and change the token (Ebrahimi et al., 2018).
 
-    HotFlip: the gradient of the class's lead over the next one estimates what each other word would do at each place.
+    HotFlip: the gradient of the class's margin over the next one estimates the effect of each word at each position.
     For each of `beam` texts the `candidates` most promising swaps are read, and the best one at each of as many
-    places; the texts with the smallest lead are gone on with, up to so many `swaps`. Every flip is one that the model
+    positions; the texts with the smallest margin stay in the beam, up to `swaps`. Every flip is one that the model
     really makes, but it is a search: the number of swaps is an upper bound on the smallest. Nothing need be swapped
     where the decision is another from the start.
     """
@@ -62,16 +62,16 @@ class Counterfactual:
         return self.attribute(model, batch, target).scores
 
     def attribute(self, model: Model, batch: Batch, target: Target) -> Attribution:
-        """The scores, with whether the decision was turned, and the number of swaps that it took."""
+        """The scores, with whether the decision was flipped, and the number of swaps."""
         found = self.find(model, batch, target)
         scores = found.swapped.sum(1) / found.count.clamp(min=1)[:, None]
         return Attribution(scores, {"swaps": found.swaps, "flipped": (found.count > 0).float()})
 
     def find(self, model: Model, batch: Batch, target: Target) -> Flips:
-        """The smallest flips away from the class that the search finds."""
+        """The smallest flips found by beam search."""
         demand(self.unfit(model))
         if min(self.swaps, self.beam, self.candidates) < 1:
-            raise AssayError("Counterfactuals need at least one swap, one text to follow and one candidate.")
+            raise AssayError("swaps, beam and candidates of counterfactuals must be at least 1.")
         example, texts = torch.arange(len(batch), device=batch.ids.device), batch.ids
         logits = _read(model, batch)
         turned = _lead(logits, target) < 0
@@ -93,19 +93,19 @@ class Counterfactual:
     def _neighbours(
         self, model: TokenModel, batch: Batch, target: Target, example: Int[Tensor, " N"], texts: Int[Tensor, "N T"]
     ) -> tuple[Int[Tensor, " M"], Int[Tensor, "M T"]]:
-        """The most promising texts with one more swap, each once."""
+        """The most promising texts with one more swap, without duplicates."""
         table = at_least_float32(model.vectors.detach())
         at_once = max(1, min(_rows(texts), GAINS // (texts.shape[1] * len(table))))
         found = [torch.cat([example[:0, None], texts[:0]], dim=1)]
         for start in range(0, len(example), at_once):
             rows, old = example[start : start + at_once], texts[start : start + at_once]
-            x, slope = _slope(model, _with(batch, rows, old), target[rows])
-            gains = (slope * x).sum(-1, keepdim=True) - slope @ table.T  # [n, T, V]
+            x, gradient = _lead_gradient(model, _with(batch, rows, old), target[rows])
+            gains = (gradient * x).sum(-1, keepdim=True) - gradient @ table.T  # [n, T, V]
             gains[..., : model.ordinary] = -torch.inf
             gains.scatter_(2, old[..., None], -torch.inf)
-            gains.masked_fill_(~(batch.mask[rows] & (old == batch.ids[rows]))[..., None], -torch.inf)  # once a place
-            best, place, word = _promising(gains, self.candidates)
-            new = old[:, None].repeat(1, best.shape[1], 1).scatter(2, place[..., None], word[..., None])
+            gains.masked_fill_(~(batch.mask[rows] & (old == batch.ids[rows]))[..., None], -torch.inf)  # once a position
+            best, position, word = _promising(gains, self.candidates)
+            new = old[:, None].repeat(1, best.shape[1], 1).scatter(2, position[..., None], word[..., None])
             real = best > -torch.inf
             found.append(torch.cat([rows[:, None].expand_as(real)[real][:, None], new[real]], dim=1))
         each: Tensor = torch.unique(torch.cat(found), dim=0)
@@ -115,39 +115,39 @@ class Counterfactual:
 def _promising(
     gains: Float[Tensor, "N T V"], candidates: int
 ) -> tuple[Float[Tensor, "N S"], Int[Tensor, "N S"], Int[Tensor, "N S"]]:
-    """The highest gains with place and word: so many of all, and the best word's at so many places."""
-    # differs from Ebrahimi et al. (2018): the highest gains alone are often those of many words at one place.
+    """The highest estimated gains, with position and word: the best overall, and the best word per position."""
+    # differs from Ebrahimi et al. (2018): the highest gains alone are often those of many words at one position.
     overall, order = gains.flatten(1).topk(min(candidates, gains[0].numel()))
     each, word = gains.max(-1)
-    highest, place = each.topk(min(candidates, each.shape[1]))
+    highest, position = each.topk(min(candidates, each.shape[1]))
     words = gains.shape[2]
     return (
         torch.cat([overall, highest], dim=1),
-        torch.cat([order // words, place], dim=1),
-        torch.cat([order % words, word.gather(1, place)], dim=1),
+        torch.cat([order // words, position], dim=1),
+        torch.cat([order % words, word.gather(1, position)], dim=1),
     )
 
 
-def _slope(model: Model, batch: Batch, target: Target) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B T D"]]:
-    """The embeddings, and the gradient of the class's lead there."""
+def _lead_gradient(model: Model, batch: Batch, target: Target) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B T D"]]:
+    """The embeddings, and the gradient of the class's margin with respect to them."""
     # cuDNN's recurrent kernels refuse a backward pass outside training mode.
     with torch.enable_grad(), torch.backends.cudnn.flags(enabled=False):
         x = model.embed(batch).detach().requires_grad_()
-        (slope,) = torch.autograd.grad(_lead(model(x, batch).logits, target).sum(), x)
-    return at_least_float32(x.detach()), at_least_float32(slope)
+        (gradient,) = torch.autograd.grad(_lead(model(x, batch).logits, target).sum(), x)
+    return at_least_float32(x.detach()), at_least_float32(gradient)
 
 
 def _lead(logits: Float[Tensor, "N C"], target: Int[Tensor, " N"]) -> Float[Tensor, " N"]:
-    """How far the class's logit is above the highest other one."""
+    """The margin: the class's logit minus the highest other one."""
     chosen = target[:, None]
     return logits.gather(1, chosen).squeeze(1) - logits.scatter(1, chosen, -torch.inf).amax(-1)
 
 
 @torch.no_grad()
 def _read(model: Model, batch: Batch) -> Float[Tensor, "B C"]:
-    """The logits of as many texts at once as TOKENS allows."""
-    pieces = [batch[start : start + _rows(batch.ids)] for start in range(0, len(batch), _rows(batch.ids))]
-    return torch.cat([at_least_float32(model(model.embed(piece), piece).logits) for piece in pieces])
+    """The logits, in batches of at most TOKENS tokens."""
+    chunks = [batch[start : start + _rows(batch.ids)] for start in range(0, len(batch), _rows(batch.ids))]
+    return torch.cat([at_least_float32(model(model.embed(chunk), chunk).logits) for chunk in chunks])
 
 
 def _rows(texts: Int[Tensor, "N T"]) -> int:
@@ -160,18 +160,18 @@ def _with(batch: Batch, example: Int[Tensor, " N"], texts: Int[Tensor, "N T"]) -
 
 
 def _ranked(example: Int[Tensor, " N"], values: Float[Tensor, " N"]) -> tuple[Int[Tensor, " N"], Int[Tensor, " N"]]:
-    """The order by example and value, and in this order the rank of each among those of its example."""
+    """The order by example and value, and the rank of each among those of its example."""
     order = values.argsort(stable=True)
     order = order[example[order].argsort(stable=True)]
     counts = example.bincount()
-    places = torch.arange(len(example), device=example.device)
-    return order, places - (counts.cumsum(0) - counts)[example[order]]
+    positions = torch.arange(len(example), device=example.device)
+    return order, positions - (counts.cumsum(0) - counts)[example[order]]
 
 
 def _together(
     batch: Batch, target: Target, example: Int[Tensor, " N"], texts: Int[Tensor, "N T"], logits: Float[Tensor, "N C"]
 ) -> Flips:
-    """The flips of each example side by side, those that leave the class furthest behind first."""
+    """The flips of each example as rows, the smallest margin first."""
     count = example.bincount(minlength=len(batch))
     most = max(1, int(count.max()))
     order, rank = _ranked(example, _lead(logits, target[example]))

@@ -14,7 +14,7 @@ from torch import Tensor
 from assay.errors import AssayError
 from assay.explainers.needs import demand, no_holding
 from assay.explainers.random import mixed, text_numbers
-from assay.models.erasure import asked, at_most, capacity, extents
+from assay.models.erasure import at_most, capacity, extents, query_lengths
 from assay.models.huggingface.body import Body
 from assay.types import Batch, Edit, Model, at_least_float32
 
@@ -36,21 +36,21 @@ class Gradient:
 
     def __call__(self, model: Model, batch: Batch, target: Target) -> Scores:
         demand(self.unfit(model))
-        x, slope = _slope(model, batch, target, _held)
-        return (x * slope).sum(-1).abs()
+        x, gradient = _embeddings_and_gradient(model, batch, target, _detached)
+        return (x * gradient).sum(-1).abs()
 
 
 def gradient_norm(model: Model, batch: Batch, target: Target) -> Scores:
     """‖∂p/∂e_t‖₂ (Simonyan et al., 2014)."""
-    _, slope = slopes(model, model.embed(batch), batch, target)
-    norms: Tensor = torch.linalg.vector_norm(at_least_float32(slope), dim=-1)
+    _, gradient = probability_gradient(model, model.embed(batch), batch, target)
+    norms: Tensor = torch.linalg.vector_norm(at_least_float32(gradient), dim=-1)
     return norms
 
 
 def input_x_gradient(model: Model, batch: Batch, target: Target) -> Scores:
     """∂p/∂e_t · e_t, signed: positive speaks for the class (Shrikumar et al., 2017)."""
-    x, slope = _slope(model, batch, target)
-    return (x * slope).sum(-1)
+    x, gradient = _embeddings_and_gradient(model, batch, target)
+    return (x * gradient).sum(-1)
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class SmoothGrad:
 
     def __post_init__(self) -> None:
         if self.samples < 1 or self.noise < 0:
-            raise AssayError("SmoothGrad takes at least one sample and a share of noise from 0 on.")
+            raise AssayError("SmoothGrad needs samples of at least 1 and noise of at least 0.")
 
     def __call__(self, model: Model, batch: Batch, target: Target) -> Scores:
         x = model.embed(batch).detach()
@@ -80,22 +80,22 @@ class SmoothGrad:
             noise = _noise(batch, x.shape[-1], self.seed, samples).to(x)
             copies = torch.arange(len(batch), device=x.device).repeat(len(samples))
             noisy = torch.addcmul(x, deviation, noise).flatten(0, 1)
-            slope = at_least_float32(slopes(model, noisy, batch[copies], target[copies])[1])
-            sums.append(slope.reshape(len(samples), *x.shape).sum(0))
+            gradient = at_least_float32(probability_gradient(model, noisy, batch[copies], target[copies])[1])
+            sums.append(gradient.reshape(len(samples), *x.shape).sum(0))
         norms: Tensor = torch.linalg.vector_norm(sum(sums[1:], sums[0]), dim=-1) / self.samples
         return norms
 
     def _turns(self, model: Model, batch: Batch) -> int:
-        """How many turns are taken, for as many copies are read at once as there is room for."""
+        """The number of batches: as many noisy copies go into one as fit into memory."""
         most = room(model, batch.ids.device)
         if self.samples * at_most(batch) <= most:
             return 1
-        longest = int((extents(batch).sum(-1) + asked(batch)).max())
+        longest = int((extents(batch).sum(-1) + query_lengths(batch)).max())
         return math.ceil(self.samples / max(1, most // max(1, len(batch) * longest)))
 
 
 def room(model: Model, device: torch.device, longest: int = 0) -> int:
-    """How many tokens, or pieces of them, are read at once where a way back follows.
+    """How many tokens (subwords) fit into memory at once for a forward and backward pass.
 
     Where texts have up to `longest` of them, all attention that a transformer pays has room beside them.
     """
@@ -103,39 +103,39 @@ def room(model: Model, device: torch.device, longest: int = 0) -> int:
     return min(most, model.room(longest)) if isinstance(model, Body) else most
 
 
-def slopes(
+def probability_gradient(
     model: Model, x: Float[Tensor, "B T D"], batch: Batch, target: Target, edit: Edit | None = None
 ) -> tuple[Float[Tensor, " B"], Float[Tensor, "B T D"]]:
-    """The probability of each example's class for these embeddings, and its gradient there; 0 on padding."""
+    """The probability of each example's class, and its gradient with respect to the embeddings; 0 on padding."""
     # cuDNN's recurrent kernels refuse a backward pass outside training mode.
     with torch.enable_grad(), nullcontext() if isinstance(model, Body) else torch.backends.cudnn.flags(enabled=False):
         x = x.detach().requires_grad_()
         chosen = model(x, batch, edit).probabilities.gather(1, target[:, None]).squeeze(1)
-        (slope,) = torch.autograd.grad(chosen, x, torch.ones_like(chosen))
-    return chosen.detach(), slope * batch.mask[..., None]
+        (gradient,) = torch.autograd.grad(chosen, x, torch.ones_like(chosen))
+    return chosen.detach(), gradient * batch.mask[..., None]
 
 
-def _held(weights: Float[Tensor, "B *Q T"], mask: Bool[Tensor, "B T"]) -> Float[Tensor, "B *Q T"]:
+def _detached(weights: Float[Tensor, "B *Q T"], mask: Bool[Tensor, "B T"]) -> Float[Tensor, "B *Q T"]:
     return weights.detach()
 
 
-def _slope(
+def _embeddings_and_gradient(
     model: Model, batch: Batch, target: Target, edit: Edit | None = None
 ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B T D"]]:
-    """The embeddings and the probability's gradient there, which is 0 on padding."""
+    """The embeddings and the gradient of the probability, 0 on padding."""
     x = model.embed(batch).detach()
-    _, slope = slopes(model, x, batch, target, edit)
-    return at_least_float32(x), at_least_float32(slope)
+    _, gradient = probability_gradient(model, x, batch, target, edit)
+    return at_least_float32(x), at_least_float32(gradient)
 
 
 def _spread(x: Float[Tensor, "B T D"], mask: Bool[Tensor, "B T"]) -> Float[Tensor, " B"]:
-    """The range of the coordinates of each text."""
+    """The range of the embedding coordinates of each text."""
     lowest, highest = torch.where(mask[..., None], x, x[:, :1]).flatten(1).aminmax(dim=1)  # the first word stands in
     return highest - lowest
 
 
 def _noise(batch: Batch, size: int, seed: int, samples: range) -> Float[Tensor, "S B T D"]:
-    """Standard normal numbers for each token's coordinates (Box and Muller, 1958); of odd samples, the opposite."""
+    """Standard normal noise per embedding coordinate (Box and Muller, 1958); odd samples have the opposite sign."""
     pairs = range(samples.start // 2, (samples.stop + 1) // 2)
     counters = _counters(seed, pairs, batch.ids.shape[1], batch.ids.device)
     starts = text_numbers(batch)[:, None] + counters  # of what each word draws
@@ -148,8 +148,9 @@ def _noise(batch: Batch, size: int, seed: int, samples: range) -> Float[Tensor, 
 
 
 @lru_cache(maxsize=64)
-def _counters(seed: int, pairs: range, places: int, device: torch.device) -> Int[Tensor, "P 1 T"]:
-    """Where in the stream of numbers that a text draws from those of each word begin."""
+def _counters(seed: int, pairs: range, positions: int, device: torch.device) -> Int[Tensor, "P 1 T"]:
+    """The counter of the random stream of each word, as drawn for a text."""
     with torch.inference_mode(False):
-        pair, place = (torch.arange(count, device=device) for count in (pairs.stop, places))
-        return ((pair[pairs.start :, None] << 40) + (place << 20) + mixed(torch.tensor(seed, device=device)))[:, None]
+        pair, position = (torch.arange(count, device=device) for count in (pairs.stop, positions))
+        start = mixed(torch.tensor(seed, device=device))
+        return ((pair[pairs.start :, None] << 40) + (position << 20) + start)[:, None]

@@ -1,6 +1,6 @@
-"""Attention followed down through all layers of self-attention, from what is read above them to the words.
+"""Attention propagated through all layers of a self-attention stack: rollout, flow and Chefer's relevance.
 
-What is read is the attention that pools, or the place that a classifier reads: the first, as of BERT, or the last.
+What is read is the attention that pools, or the position that a classifier reads: the first, as of BERT, or the last.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_flow
 from torch import Tensor
 
+from assay.explainers.layer_positions import layered, read_through, to_positions, to_tokens
 from assay.explainers.needs import no_layers
-from assay.explainers.places import around, inside, layered, read
 from assay.types import Batch, Model, StackedModel, at_least_float32
 
 RESOLUTION = 1 << 24  # of capacities: a flow is known to about this part of the whole, times the edges of a cut
@@ -39,10 +39,10 @@ class Rollout:
 
     def __call__(self, model: Model, batch: Batch, target: Target) -> Scores:
         layers, pooled = _mixing(model, batch)
-        share = around(pooled, model, batch)
+        share = to_positions(pooled, model, batch)
         for layer in reversed(layers):
-            share = read(share, layer)
-        return inside(share, model, batch)
+            share = read_through(share, layer)
+        return to_tokens(share, model, batch)
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Flow:
     """The largest flow from the answer down to each word, layers being pipes (A + I)/2 (Abnar and Zuidema, 2020).
 
     What is read gives the capacities of the topmost pipes, the mean over heads those of a layer; the class makes no
-    difference. Into a word in pieces it flows through all of them at once: flows to single pieces would count the
+    difference. Into a word in subwords it flows through all of them at once: flows to single subwords would count the
     same pipes several times. Every word is a problem of its own, solved on the processor: slower than all else here.
     """
 
@@ -62,11 +62,11 @@ class Flow:
     def __call__(self, model: Model, batch: Batch, target: Target) -> Scores:
         layers, pooled = _mixing(model, batch)
         assert isinstance(model, StackedModel)
-        top = around(pooled, model, batch).double().cpu().numpy()
+        top = to_positions(pooled, model, batch).double().cpu().numpy()
         matrices = torch.stack(layers, dim=1).double().cpu().numpy()
-        places = model.places(batch).cpu().numpy()
+        owned = model.token_index(batch).cpu().numpy()
         flows = np.zeros(batch.ids.shape)
-        for row, (above, pipes, owners) in enumerate(zip(top, matrices, places, strict=True)):
+        for row, (above, pipes, owners) in enumerate(zip(top, matrices, owned, strict=True)):
             there = _reached(above, pipes)
             words, found = _flows(above[there], pipes[:, there][:, :, there], owners[there])
             flows[row, words] = found
@@ -77,9 +77,9 @@ class Flow:
 class Chefer:
     """Relevance of each word that every layer adds to by its mean over heads of relu(A ∂y/∂A) (Chefer et al., 2021).
 
-    Starting from α ⊙ relu(∂y/∂α) for the attention that pools, or from the place that is read, a layer takes
+    Starting from α ⊙ relu(∂y/∂α) for the attention that pools, or from the position that is read, a layer takes
     relevance R to R + R Ā. Scores are not negative, and all 0 where no attention speaks for the class. As in the
-    paper, y is the class's logit: the slopes of a probability near 1 vanish, and with them all that a layer adds to R.
+    paper, y is the class's logit: the gradients of a probability near 1 vanish, and with them what a layer adds to R.
     """
 
     def unfit(self, model: Model) -> str | None:
@@ -90,20 +90,20 @@ class Chefer:
             output = layered(model, batch)
             chosen = output.logits.gather(1, target[:, None]).sum()
             learnt = [weights for weights in output.attention if weights.requires_grad]
-            slopes = torch.autograd.grad(chosen, learnt)
-        weighted = (weights.detach() * slope for weights, slope in zip(learnt, slopes, strict=True))
+            gradients = torch.autograd.grad(chosen, learnt)
+        weighted = (weights.detach() * gradient for weights, gradient in zip(learnt, gradients, strict=True))
         layers = [at_least_float32(each).relu() for each in weighted]
-        fixed = len(learnt) < len(output.attention)  # one place is read, whatever the attention
+        fixed = len(learnt) < len(output.attention)  # one position is read, whatever the attention
         pooled = at_least_float32(output.attention[-1]) if fixed else layers.pop()
-        relevance = around(pooled, model, batch)
+        relevance = to_positions(pooled, model, batch)
         for layer in reversed(layers):
-            relevance = relevance + read(relevance, layer.mean(1))
-        return inside(relevance, model, batch)
+            relevance = relevance + read_through(relevance, layer.mean(1))
+        return to_tokens(relevance, model, batch)
 
 
 @torch.no_grad()
 def _mixing(model: Model, batch: Batch) -> tuple[list[Float[Tensor, "B S S"]], Scores]:
-    """What each layer reads from where, its residual included, and what is read above."""
+    """The mixing matrix of each layer, its residual connection included, and the weights of the readout."""
     *layers, pooled = map(at_least_float32, layered(model, batch).attention)
     itself = torch.eye(layers[0].shape[-1], device=pooled.device)
     mixed = [(layer.mean(1) + itself) / 2 for layer in layers]
@@ -111,7 +111,7 @@ def _mixing(model: Model, batch: Batch) -> tuple[list[Float[Tensor, "B S S"]], S
 
 
 def _reached(top: Float[np.ndarray, " S"], layers: Float[np.ndarray, "L S S"]) -> Bool[np.ndarray, " S"]:
-    """The places that anything flows through; padding is none."""
+    """The positions with any flow; padding has none."""
     reached = top > 0
     for layer in layers[::-1]:
         reached = reached | (layer[reached] > 0).any(0)
@@ -121,16 +121,16 @@ def _reached(top: Float[np.ndarray, " S"], layers: Float[np.ndarray, "L S S"]) -
 def _flows(
     top: Float[np.ndarray, " S"], layers: Float[np.ndarray, "L S S"], owners: Int[np.ndarray, " S"]
 ) -> tuple[Int[np.ndarray, " W"], Float[np.ndarray, " W"]]:
-    """The words that own places at the bottom, and the maximum flow to each from the source above `top`."""
-    count, places = layers.shape[:2]
-    above = np.arange(count * places).reshape(count, places)[..., None] + 1
-    lowest = 1 + count * places + np.flatnonzero(owners >= 0)
+    """The words that own positions at the bottom, and the maximum flow to each from the source."""
+    count, positions = layers.shape[:2]
+    above = np.arange(count * positions).reshape(count, positions)[..., None] + 1
+    lowest = 1 + count * positions + np.flatnonzero(owners >= 0)
     words, word = np.unique(owners[owners >= 0], return_inverse=True)
-    sinks = 1 + (count + 1) * places + np.arange(len(words))
-    inner = np.broadcast_to(above, layers.shape), np.broadcast_to(above.swapaxes(1, 2) + places, layers.shape)
-    start = np.concatenate([np.zeros(places, int), inner[0].ravel(), lowest])
-    end = np.concatenate([np.arange(places) + 1, inner[1].ravel(), sinks[word]])
+    sinks = 1 + (count + 1) * positions + np.arange(len(words))
+    inner = np.broadcast_to(above, layers.shape), np.broadcast_to(above.swapaxes(1, 2) + positions, layers.shape)
+    start = np.concatenate([np.zeros(positions, int), inner[0].ravel(), lowest])
+    end = np.concatenate([np.arange(positions) + 1, inner[1].ravel(), sinks[word]])
     rooms = np.concatenate([top, layers[::-1].ravel(), np.full(len(lowest), 2.0)])  # no more than 1 comes from above
-    nodes = 1 + (count + 1) * places + len(words)
+    nodes = 1 + (count + 1) * positions + len(words)
     graph = csr_array((np.rint(RESOLUTION * rooms).astype(np.int32), (start, end)), shape=(nodes, nodes))
     return words, np.array([maximum_flow(graph, 0, sink).flow_value for sink in sinks]) / RESOLUTION

@@ -1,4 +1,4 @@
-"""What explainers need of a model, and the sentence that says so when it is missing."""
+"""What explainers need of a model, and the message where it is missing."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from assay.types import BlankModel, ChoosyExplainer, Explainer, Model, PooledMod
 
 @runtime_checkable
 class Unattending(Protocol):
-    """A model without any attention that an edit could change."""
+    """A model without any attention that can be edited."""
 
     unedited: str
 
 
 def unfit(explainer: Explainer, model: Model) -> str | None:
-    """Why this explainer cannot serve this model, or None."""
+    """Why this explainer does not work with this model, or None."""
     return explainer.unfit(model) if isinstance(explainer, ChoosyExplainer) else None
 
 
 def demand(reason: str | None) -> None:
-    """Stops with the reason, if there is one; explainers with needs call it first."""
+    """Raises an error with the reason, if there is one; explainers with needs call it first."""
     if reason is not None:
         raise AssayError(f"This explainer cannot be used here: {reason}.")
 
@@ -44,7 +44,7 @@ def no_weights(model: Model) -> str | None:
 
 
 def no_holding(model: Model) -> str | None:
-    """Why attention cannot be held fixed: it is that of a transformer that takes no edits, or there is none."""
+    """Why attention cannot be held constant: a transformer's that takes no edits, or none at all."""
     if isinstance(model, Unattending):
         return "the model has no attention, so it cannot be held fixed"
     if not isinstance(model, Body) or isinstance(model, PooledModel) or model.traits.unedited is None:

@@ -1,4 +1,4 @@
-"""What changes when a token is taken away."""
+"""Occlusion: the change of the output when a token is removed."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Occlusion:
 
 
 def _drops(model: Model, batch: Batch, removal: str) -> tuple[Float[Tensor, "B T C"], Float[Tensor, " B"]]:
-    """How much less probable each class is without each token, and what rounding can make of that in each text.
+    """The drop of each class's probability without each token, and a bound on its rounding error per text.
 
     The drop of the most probable class is what the others gain: near 1 a probability has few digits left to differ in.
     Drops on padding mean nothing.
@@ -56,7 +56,7 @@ def _drops(model: Model, batch: Batch, removal: str) -> tuple[Float[Tensor, "B T
 
 
 def _levelled(scores: Float[Tensor, "B T"], rounding: Float[Tensor, " B"], batch: Batch) -> Float[Tensor, "B T"]:
-    """The scores, where those in float64 that rounding alone tells apart are equal; 0 on padding."""
+    """The scores, with float64 scores that differ by rounding only made equal; 0 on padding."""
     scores = scores * batch.mask
     if scores.dtype != torch.float64:  # in float32 true effects can be as small
         return scores
@@ -68,14 +68,14 @@ def _levelled(scores: Float[Tensor, "B T"], rounding: Float[Tensor, " B"], batch
 
 @torch.no_grad()
 def removed_probabilities(model: Model, batch: Batch, removal: str = "delete") -> Float[Tensor, "B T C"]:
-    """The probabilities of each text without its t-th token; those on padding mean nothing."""
+    """The probabilities of each text without its t-th token; undefined on padding."""
     return _answers(model, batch, removal, whole=False)[1]
 
 
 def _answers(
     model: Model, batch: Batch, removal: str, whole: bool = True
 ) -> tuple[Float[Tensor, "N C"], Float[Tensor, "B T C"]]:
-    """The probabilities of each text, unless only the others are wanted, and of each without its t-th token.
+    """The probabilities of each text, if wanted, and of each text without its t-th token.
 
     Of equal tokens side by side the first is removed for all: what is left is the same text, and has the same answer.
     """
@@ -86,14 +86,14 @@ def _answers(
     else:
         every = torch.arange(len(batch) if whole else 0, device=batch.ids.device)
         texts, without = _read(model, batch, removal, every)
-        x = batch.ids[..., None] if batch.pieces is None else batch.pieces  # an embedding may know its position
+        x = batch.ids[..., None] if batch.subwords is None else batch.subwords  # an embedding may know its position
     if removal != "delete":
         return texts, without
     return texts, without.gather(1, _first_of_run(x, batch)[..., None].expand_as(without))
 
 
 def _first_of_run(tokens: Shaped[Tensor, "B T D"], batch: Batch) -> Int[Tensor, "B T"]:
-    """The position where the run of equal tokens begins that each token stands in; no run goes past a sentence."""
+    """The first position of the run of equal tokens that each token is in; runs end with their sentence."""
     begins = torch.ones_like(batch.mask)
     begins[:, 1:] = (tokens[:, 1:] != tokens[:, :-1]).any(-1) | ~batch.mask[:, 1:]
     if batch.sentences is not None:
@@ -102,14 +102,14 @@ def _first_of_run(tokens: Shaped[Tensor, "B T D"], batch: Batch) -> Int[Tensor, 
 
 
 def _starts(begins: Bool[Tensor, "B T"]) -> Int[Tensor, "B T"]:
-    """Where the run begins that each position is in, from where runs begin."""
+    """The start of the run that each position is in, from the mask of starts."""
     return torch.where(begins, torch.arange(begins.shape[1], device=begins.device), 0).cummax(-1).values
 
 
 def _read(
     model: Model, batch: Batch, removal: str, texts: Int[Tensor, " N"]
 ) -> tuple[Float[Tensor, "N C"], Float[Tensor, "B T C"]]:
-    """The same, of some texts as they are: they are read with the others, which is faster than alone."""
+    """The same, with the unmodified texts in the same batches, which is faster than alone."""
     example, removed = batch.mask.nonzero(as_tuple=True)
     kept = torch.arange(batch.ids.shape[1], device=removed.device) != removed[:, None]
     versions = torch.cat([batch.mask[texts], kept])

@@ -1,4 +1,4 @@
-"""What a model that explains itself says of its words."""
+"""The attribution of a self-explaining model, as the model itself computes it."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from assay.types import Batch, Model, at_least_float32
 
 @runtime_checkable
 class ExplainingModel(Model, Protocol):
-    """A model that says what each word adds to each logit."""
+    """A model that computes each word's contribution to each logit."""
 
     def relevance(self, x: Float[Tensor, "B T D"], batch: Batch) -> Float[Tensor, "B T C"]: ...
 
 
 @dataclass(frozen=True)
 class OwnRelevance:
-    """What each word adds to the logit of the class by the model's own account: of its concepts, or of its phrases."""
+    """Each word's contribution to the class's logit as computed by a self-explaining model."""
 
     def unfit(self, model: Model) -> str | None:
         return None if isinstance(model, ExplainingModel) else "the model does not explain itself"

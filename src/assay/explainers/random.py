@@ -1,4 +1,4 @@
-"""Scores that mean nothing: what every other explainer must beat."""
+"""Random scores: the baseline for every explainer."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ class Random:
     seed: int = 0
 
     def __call__(self, model: Model, batch: Batch, target: Int[Tensor, " B"]) -> Float[Tensor, "B T"]:
-        places = torch.arange(batch.ids.shape[1], device=batch.ids.device)
+        positions = torch.arange(batch.ids.shape[1], device=batch.ids.device)
         text = mixed(text_numbers(batch)[:, None] + self.seed)
-        bits = mixed(text + mixed(places + 1)) & ((1 << 24) - 1)
+        bits = mixed(text + mixed(positions + 1)) & ((1 << 24) - 1)
         return (bits + 1).float() / (1 << 24) * batch.mask
 
 
 def text_numbers(batch: Batch) -> Int[Tensor, " B"]:
-    """A number for each text that depends on its words and their order alone: what is drawn for a text starts here."""
+    """A hash of each text's words and their order: the seed of everything drawn for that text."""
     return (mixed(batch.ids + _places(batch.ids.shape[1], batch.ids.device)) * batch.mask).sum(-1)
 
 
 @lru_cache(maxsize=256)
 def _places(count: int, device: torch.device) -> Int[Tensor, " T"]:
-    """A number for each place of a text."""
+    """A hash of each position."""
     with torch.inference_mode(False):
         return mixed(torch.arange(1, count + 1, device=device))
 
 
 def mixed(numbers: Int[Tensor, "*N"]) -> Int[Tensor, "*N"]:
-    """Each integer turned into another that looks random (the finaliser of splitmix64; Steele et al., 2014)."""
+    """The finaliser of splitmix64, an integer hash (Steele et al., 2014)."""
     numbers = numbers * -7046029254386353131
     numbers = (numbers ^ ((numbers >> 30) & ((1 << 34) - 1))) * -4658895280553007687
     numbers = (numbers ^ ((numbers >> 27) & ((1 << 37) - 1))) * -7723592293110705685

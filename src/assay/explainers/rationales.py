@@ -1,4 +1,4 @@
-"""What a model that selects words says of itself."""
+"""The rationale of a model that selects words, as an explanation."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from assay.types import Batch, Model, SelectingModel
 
 @dataclass(frozen=True)
 class Rationale:
-    """The words that the model selects, in the order of their chances, above all others; for any class."""
+    """The model's selected words, ranked by selection probability, above all others; for any class."""
 
     class_free: ClassVar[bool] = True
 

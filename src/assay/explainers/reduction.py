@@ -1,4 +1,4 @@
-"""How little of a text is enough for the decision."""
+"""Input reduction: how few tokens suffice for the decision."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ Sets = Bool[Tensor, "B K T"]
 
 @dataclass(frozen=True)
 class Reduced:
-    """The shortest sets of tokens found for each text; of the K rows the first `count` hold one, the others nothing."""
+    """The shortest token sets found for each text; of the K rows the first `count` are filled."""
 
     kept: Sets
     count: Int[Tensor, " B"]
 
     @property
     def size(self) -> Int[Tensor, " B"]:
-        """The tokens that each set of a text has."""
+        """The number of tokens of a text's sets."""
         return self.kept[:, 0].sum(-1)
 
 
 @dataclass(frozen=True)
 class InputReduction:
-    """The share of the shortest texts with the same decision that hold the token (Feng et al., 2018).
+    """The share of the shortest texts with the same decision that contain the token (Feng et al., 2018).
 
     Tokens are deleted one at a time while the class that the model finds most probable for the whole text stays the
     most probable, down to one token; that class is kept whatever the class to be explained. Of the texts of one length
@@ -59,9 +59,9 @@ class InputReduction:
 
     @torch.no_grad()
     def reduce(self, model: Model, batch: Batch) -> Reduced:
-        """All the shortest texts with the decision of the whole one that the search meets."""
+        """All shortest texts with the original decision that the beam search finds."""
         if min(self.beam, self.long) < 1:
-            raise AssayError("Input reduction follows at least one text of one token: choose numbers from 1.")
+            raise AssayError("beam and long of input reduction must be at least 1.")
         decision = model(model.embed(batch), batch).probabilities.argmax(-1)
         kept = torch.zeros(len(batch), self.beam, batch.ids.shape[1], dtype=torch.bool, device=batch.ids.device)
         kept[:, 0] = _halved(model, batch, decision, self.long)
@@ -78,7 +78,7 @@ class InputReduction:
 
 
 def _halved(model: Model, batch: Batch, decision: Int[Tensor, " B"], long: int) -> Bool[Tensor, "B T"]:
-    """At least `long` tokens of each longer text, with the same decision if they are fewer than all.
+    """A prefilter for long texts: at least `long` tokens with the same decision, or all.
 
     In turn, half of the tokens are cut, those whose single deletions leave the class most probable; or a quarter where
     that changes the decision, and so on.
@@ -101,20 +101,20 @@ def _halved(model: Model, batch: Batch, decision: Int[Tensor, " B"], long: int) 
 
 
 def _cut_values(model: Model, batch: Batch, kept: Sets, decision: Int[Tensor, " B"]) -> Float[Tensor, "B K T"]:
-    """The probability of the decision when a token of a set is cut too; -1 if there is none, it changes or is known."""
+    """The decision's probability when one more token is removed; -1 if impossible, flipped or a duplicate."""
     example, number = kept.any(-1).nonzero(as_tuple=True)
     sets = kept[example, number]
-    places = left(sets)[:, : int(sets.sum(-1).max())]
-    answers = removed_probabilities(model, gathered(batch, example, places, sets))
-    chosen = decision[example, None, None].expand(*places.shape, 1)
+    positions = left(sets)[:, : int(sets.sum(-1).max())]
+    answers = removed_probabilities(model, gathered(batch, example, positions, sets))
+    chosen = decision[example, None, None].expand(*positions.shape, 1)
     same = answers.argmax(-1, keepdim=True) == chosen
     values = answers.new_full(kept.shape, -1.0)
-    values[example[:, None], number[:, None], places] = answers.gather(2, chosen).where(same, -1.0).squeeze(2)
+    values[example[:, None], number[:, None], positions] = answers.gather(2, chosen).where(same, -1.0).squeeze(2)
     return values.where(kept & ~_repeated(kept), -1.0)
 
 
 def _best(kept: Sets, values: Float[Tensor, "B K T"]) -> Sets:
-    """The sets after the cuts of highest value, as many as before; empty ones where there are fewer."""
+    """The beam after the removals of highest value; empty sets where there are fewer."""
     _, beam, tokens = kept.shape
     best, order = (part[:, :beam, None] for part in values.flatten(1).sort(dim=-1, descending=True, stable=True))
     shorter = kept.gather(1, (order // tokens).expand(-1, -1, tokens)).scatter(2, order % tokens, False)
@@ -122,9 +122,9 @@ def _best(kept: Sets, values: Float[Tensor, "B K T"]) -> Sets:
 
 
 def _reduced(before: Sets, cuts: Sets) -> Reduced:
-    """The sets after each possible cut; where there is none, the set before."""
-    example, number, place = cuts.nonzero(as_tuple=True)
-    sets = before[example, number].scatter(1, place[:, None], False)
+    """The sets after each possible removal."""
+    example, number, position = cuts.nonzero(as_tuple=True)
+    sets = before[example, number].scatter(1, position[:, None], False)
     whole = (~cuts.any(-1).any(-1)).nonzero()[:, 0]
     example, sets = torch.cat([example, whole]), torch.cat([sets, before[whole, 0]])
     count = example.bincount(minlength=len(cuts))
@@ -133,7 +133,7 @@ def _reduced(before: Sets, cuts: Sets) -> Reduced:
 
 
 def _repeated(kept: Sets) -> Sets:
-    """Where the deletion of a token from a set leaves what the deletion of another leaves of an earlier set."""
+    """Whether a removal gives the same set as that from an earlier set."""
     beam = kept.shape[1]
     more = kept[:, :, None] & ~kept[:, None]  # in the set (axis 1) and not in the other (axis 2)
     earlier = torch.ones(beam, beam, dtype=torch.bool, device=kept.device).tril(-1)

@@ -1,4 +1,4 @@
-"""What changes when several tokens that belong together are taken away at once."""
+"""Occlusion of spans: the change of the output when several tokens are removed together."""
 
 from __future__ import annotations
 
@@ -59,18 +59,18 @@ class SentenceOcclusion:
 
 
 def every_span(batch: Batch, longest: int) -> Int[Tensor, "N 3"]:
-    """Example, start and stop (the place behind the last token) of each span of 1 to `longest` tokens."""
+    """Example, start and stop (exclusive) of each span of 1 to `longest` tokens."""
     if longest < 1:
-        raise AssayError("Spans have at least one token: choose a longest span from 1.")
+        raise AssayError(f"The longest span must be at least 1 token, got {longest}.")
     sizes = torch.arange(1, min(longest, batch.ids.shape[1]) + 1, device=batch.ids.device)
-    places = torch.arange(batch.ids.shape[1], device=batch.ids.device)
-    inside = places[:, None] + sizes <= batch.lengths[:, None, None]  # [B, T, L]
+    positions = torch.arange(batch.ids.shape[1], device=batch.ids.device)
+    inside = positions[:, None] + sizes <= batch.lengths[:, None, None]  # [B, T, L]
     example, start, size = inside.nonzero(as_tuple=True)
     return torch.stack([example, start, start + sizes[size]], dim=-1)
 
 
 def _holding(table: Float[Tensor, "*N T L"]) -> Float[Tensor, "*N T"]:
-    """For each token the sum over the spans that hold it, of which the table has one for each start and length."""
+    """For each token, the sum over the spans that contain it, from a table by start and length."""
     total = torch.zeros_like(table[..., 0])
     for size in range(1, table.shape[-1] + 1):
         total += nn.functional.pad(table[..., size - 1], (size - 1, 0)).unfold(-1, size, 1).sum(-1)
@@ -80,10 +80,10 @@ def _holding(table: Float[Tensor, "*N T L"]) -> Float[Tensor, "*N T"]:
 def span_drops(
     model: Model, batch: Batch, target: Int[Tensor, " B"], spans: Int[Tensor, "N 3"], removal: str = "delete"
 ) -> Float[Tensor, " N"]:
-    """p(class | text) − p(class | text without the span) for each span: its example, its start and its stop."""
+    """p(class | text) − p(class | text without the span) for each span, given by example, start and stop."""
     example, start, stop = spans.unbind(-1)
-    places = torch.arange(batch.ids.shape[1], device=spans.device)
-    outside = (places < start[:, None]) | (places >= stop[:, None])
+    positions = torch.arange(batch.ids.shape[1], device=spans.device)
+    outside = (positions < start[:, None]) | (positions >= stop[:, None])
     return _drops(model, batch, target, (example, outside), removal)
 
 
@@ -95,7 +95,7 @@ def _drops(
     versions: tuple[Int[Tensor, " N"], Bool[Tensor, "N T"]],
     removal: str,
 ) -> Float[Tensor, " N"]:
-    """The drop in p(class) for each version of a text: its example, and the tokens that it keeps."""
+    """The drop in p(class) for each version of a text, given by its example and kept tokens."""
     example, kept = versions
     whole = model(model.embed(batch), batch).probabilities.gather(1, target[:, None])[example]
     left = version_probabilities(model, batch, example, kept, removal).gather(1, target[example, None])

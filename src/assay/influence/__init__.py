@@ -1,4 +1,4 @@
-"""Which training examples made the model decide so: every method predicts the change of a target by a removal."""
+"""Influence methods: which training examples a decision depends on, by the predicted change without each of them."""
 
 from __future__ import annotations
 

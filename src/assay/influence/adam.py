@@ -1,4 +1,4 @@
-"""Adam as PyTorch computes it, and the way back through one of its steps for many slopes at once."""
+"""Adam as PyTorch computes it, and the backward pass through one of its steps, for many targets at once."""
 
 from __future__ import annotations
 
@@ -16,9 +16,11 @@ SLACK = 1e-6  # that PyTorch adds to the norm of a gradient before it clips
 
 @dataclass(frozen=True)
 class Moments:
-    """A parameter, the running means of its gradients and of their squares, and the highest that the latter was.
+    """A parameter with Adam's running means: of gradients, of their squares, and the largest of the latter (amsgrad).
 
-    Slopes by all of these have the same form, with one more axis in front.
+    Gradients of targets with respect to these (adjoints) have the same form, with one more axis in front.
+
+    Adjoints by all of these have the same form, with one more axis in front.
     """
 
     value: Tensor
@@ -30,7 +32,7 @@ class Moments:
 
 @dataclass(frozen=True)
 class Rule:
-    """The options of Adam (Kingma and Ba, 2015) with amsgrad (Reddi et al., 2018) for one parameter."""
+    """Adam (Kingma and Ba, 2015) with amsgrad (Reddi et al., 2018): its options for one parameter."""
 
     rate: float
     betas: tuple[float, float]
@@ -39,11 +41,11 @@ class Rule:
 
     @classmethod
     def of(cls, group: Mapping[str, Any]) -> Rule:
-        """As PyTorch names them."""
+        """From a parameter group of PyTorch's optimiser."""
         return cls(group["lr"], tuple(group["betas"]), group["eps"], group["weight_decay"])
 
     def step(self, before: Moments, gradient: Tensor) -> Moments:
-        """The parameter after one step; `gradient` is clipped, but does not decay yet."""
+        """Parameter and moments after one step; `gradient` is clipped, and without weight decay."""
         decayed = gradient + self.decay * before.value
         mean = before.mean.lerp(decayed, 1 - self.betas[0])
         square = self.betas[1] * before.square + (1 - self.betas[1]) * decayed.square()
@@ -52,25 +54,25 @@ class Rule:
         value = before.value - length * mean / (highest.sqrt() / root + self.smallest)
         return Moments(value, mean, square, highest, before.steps + 1)
 
-    def back(self, before: Moments, after: Moments, gradient: Tensor, slopes: Moments) -> tuple[Moments, Tensor]:
-        """The slopes by all before a step, but for what goes through the gradient, and those by the gradient."""
+    def backward(self, before: Moments, after: Moments, gradient: Tensor, adjoints: Moments) -> tuple[Moments, Tensor]:
+        """Backward pass of one step: adjoints before it, but for the path through the gradient, and the gradient's."""
         length, root = self._corrections(after.steps)
         deviation = after.highest.sqrt()
         spread = deviation / root + self.smallest
-        moved = length * slopes.value / spread
-        mean = slopes.mean - moved
+        moved = length * adjoints.value / spread
+        mean = adjoints.mean - moved
         # a square of 0 belongs to what never had a gradient, so nothing goes through its root
         steep = torch.where(after.highest > 0, 0.5 / (root * deviation), 0.0)
-        highest = slopes.highest + moved * (after.mean / spread * steep)
+        highest = adjoints.highest + moved * (after.mean / spread * steep)
         risen = after.highest > before.highest
-        square = slopes.square + highest * risen
+        square = adjoints.square + highest * risen
         decayed = gradient + self.decay * before.value
         by_gradient = (1 - self.betas[0]) * mean + 2 * (1 - self.betas[1]) * decayed * square
-        value = slopes.value + self.decay * by_gradient
+        value = adjoints.value + self.decay * by_gradient
         return Moments(value, self.betas[0] * mean, self.betas[1] * square, highest * ~risen), by_gradient
 
     def _corrections(self, steps: int) -> tuple[float, float]:
-        """The length of a step and the root by which squares are divided, of means that began at 0."""
+        """Bias corrections after so many steps: the step length, and the factor of the square root."""
         return self.rate / (1 - self.betas[0] ** steps), math.sqrt(1 - self.betas[1] ** steps)
 
 
@@ -78,24 +80,24 @@ Tensors = Mapping[str, Tensor]
 
 
 def shrinkage(gradients: Tensors, limit: float | None) -> Float[Tensor, S] | float:
-    """What gradients [S, ...] of S networks are multiplied by where all of a network's together exceed the limit."""
+    """Gradient clipping: the factor of each of S networks' gradients [S, ...], 1 where within the limit."""
     return 1.0 if limit is None else (limit / (norms(gradients) + SLACK)).clamp(max=1.0)
 
 
 def norms(gradients: Tensors) -> Float[Tensor, S]:
-    """The norm of all gradients of each network."""
+    """The norm of all gradients together, for each network."""
     found: Tensor = torch.stack([each.flatten(1).norm(dim=1) for each in gradients.values()]).norm(dim=0)
     return found
 
 
-def clipped_back(gradients: Tensors, slopes: Tensors, limit: float | None) -> dict[str, Tensor]:
-    """The slopes [Q, ...] by gradients before they were clipped, from those by clipped ones."""
+def clipping_backward(gradients: Tensors, adjoints: Tensors, limit: float | None) -> dict[str, Tensor]:
+    """Backward pass of gradient clipping: adjoints [Q, ...] of raw gradients, from those of clipped ones."""
     if limit is None:
-        return dict(slopes)
+        return dict(adjoints)
     norm = norms({name: each[None] for name, each in gradients.items()})[0]
     share = limit / (norm + SLACK)
     if share >= 1:
-        return dict(slopes)
-    along = torch.stack([slopes[name].flatten(1) @ each.flatten() for name, each in gradients.items()]).sum(0)
+        return dict(adjoints)
+    along = torch.stack([adjoints[name].flatten(1) @ each.flatten() for name, each in gradients.items()]).sum(0)
     pull = along * share / ((norm + SLACK) * norm)
-    return {name: share * slopes[name] - pull.view(-1, *[1] * each.dim()) * each for name, each in gradients.items()}
+    return {name: share * adjoints[name] - pull.view(-1, *[1] * each.dim()) * each for name, each in gradients.items()}

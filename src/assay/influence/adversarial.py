@@ -1,4 +1,4 @@
-"""Does a word that training examples of another class learnt their class by flip a text?"""
+"""Adversarial swaps: does a word by which training examples of another class were learnt flip a text?"""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from assay.models.predictions import predict
 
 @dataclass(frozen=True)
 class Swap:
-    """A text with one token in place of another: whence it comes, and what the model makes of it."""
+    """One token replaced by a token of a training example, and the probability of the class before and after."""
 
     row: Tokenised
-    place: int  # of the token in the text
+    position: int  # of the token in the text
     example: int  # the training example that the new one is taken from
-    token: int  # its place there
+    token: int  # its position there
     before: float  # the probability of the class that was decided
     after: float
     flipped: bool
@@ -33,7 +33,7 @@ class Swap:
 
 @dataclass(frozen=True)
 class Swapping:
-    """Puts the most responsible token of the most influential opposing example in the place of the salient token.
+    """Replaces the salient token by the most responsible token of the most influential opposing example.
 
     After Meng et al. (2020), section 5. For each text, the opposing example is that of another label without which
     the target would rise most; its responsible token is the one that changes this influence most, either way, when it
@@ -56,21 +56,21 @@ class Swapping:
 
 
 def _responsible(setting: Setting, vectors: Vectors, chosen: Int[np.ndarray, "Q n"]) -> Int[np.ndarray, "Q n"]:
-    """The token of each chosen example without which its influence on the query changes most."""
-    examples, places = np.unique(chosen, return_inverse=True)
+    """The token of each chosen example whose deletion changes its influence on the query most."""
+    examples, indices = np.unique(chosen, return_inverse=True)
     found = deletion(setting, vectors, examples.tolist())
-    pairs = places.reshape(chosen.shape)
-    return np.array([[np.abs(found[place][query]).argmax() for place in row] for query, row in enumerate(pairs)])
+    pairs = indices.reshape(chosen.shape)
+    return np.array([[np.abs(found[position][query]).argmax() for position in row] for query, row in enumerate(pairs)])
 
 
 def salient(setting: Setting) -> list[int]:
-    """The place of the token in each query that speaks most for the class."""
+    """The position of the token in each query that speaks most for the class, by input × gradient."""
     found = [0] * len(setting.queries)
-    for places, batch in setting.batches(setting.queries):
-        classes = torch.from_numpy(setting.classes[places]).to(batch.ids.device)
+    for indices, batch in setting.batches(setting.queries):
+        classes = torch.from_numpy(setting.classes[indices]).to(batch.ids.device)
         scores = input_x_gradient(setting.network, batch, classes).masked_fill(~batch.mask, -torch.inf)
-        for place, best in zip(places, scores.argmax(1).tolist(), strict=True):
-            found[place] = best
+        for position, best in zip(indices, scores.argmax(1).tolist(), strict=True):
+            found[position] = best
     return found
 
 
@@ -80,8 +80,8 @@ def swapped(
     """The swap of each query that leaves its class least probable, among those with the tokens of some examples."""
     tries = examples.shape[1]
     rows = [
-        put(query, place, setting.train[example], int(token))
-        for query, place, own, theirs in zip(setting.queries, salient, examples, tokens, strict=True)
+        put(query, index, setting.train[example], int(token))
+        for query, index, own, theirs in zip(setting.queries, salient, examples, tokens, strict=True)
         for example, token in zip(own, theirs, strict=True)
     ]
     before = _probable(setting, list(setting.queries), 1)[:, 0]
@@ -91,31 +91,31 @@ def swapped(
     return [
         Swap(
             rows[number * tries + one],
-            place,
+            position,
             int(examples[number, one]),
             int(tokens[number, one]),
             float(before[number]),
             float(after[number, one]),
             bool(decided[number, one] != setting.classes[number]),
         )
-        for number, (one, place) in enumerate(zip(best, salient, strict=True))
+        for number, (one, position) in enumerate(zip(best, salient, strict=True))
     ]
 
 
 def _probable(setting: Setting, rows: list[Tokenised], tries: int) -> Float[np.ndarray, "Q n"]:
-    """The probability of the class that is asked about."""
+    """The probability of each query's target class."""
     found = predict(setting.network, rows).reshape(-1, tries, setting.network.classes)
     return np.take_along_axis(found, setting.classes[:, None, None], 2)[..., 0]
 
 
-def put(row: Tokenised, place: int, other: Tokenised, token: int) -> Tokenised:
-    """The row with one token of another in the place of one of its own."""
+def put(row: Tokenised, position: int, other: Tokenised, token: int) -> Tokenised:
+    """The row with one token replaced by a token of another row."""
     ids = row.ids.clone()
-    ids[place] = other.ids[token]
-    if row.pieces is None or other.pieces is None:
+    ids[position] = other.ids[token]
+    if row.subwords is None or other.subwords is None:
         return replace(row, ids=ids)
-    pieces = collate([row, other]).pieces  # as wide as both need
+    pieces = collate([row, other]).subwords  # as wide as both need
     assert pieces is not None
     own = pieces[0, : len(row.ids)].clone()
-    own[place] = pieces[1, token]
-    return replace(row, ids=ids, pieces=own)
+    own[position] = pieces[1, token]
+    return replace(row, ids=ids, subwords=own)

@@ -1,4 +1,4 @@
-"""Parts of a curvature that is block-diagonal: each is diagonal in a basis of its own."""
+"""Blocks of a block-diagonal curvature, each diagonal in a basis of its own."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from assay.influence.gradient_records import Rows
 from assay.influence.gradients import Gradients
 from assay.influence.products import Vectors
-from assay.influence.records import Rows
 
 WHOLE = 1_024  # numbers of a parameter up to which its block is a whole matrix
 
 
 class Block(ABC):
-    """The curvature over some parameters: gathered, decomposed, corrected, damped, and then solved."""
+    """The curvature over some parameters, estimated in order: gather, decompose, correct, damp; then solved."""
 
     names: tuple[str, ...]
     values: Tensor  # of the curvature in its basis
@@ -31,15 +31,15 @@ class Block(ABC):
 
     @abstractmethod
     def gather(self, gradients: Gradients) -> None:
-        """Adds what the examples of a batch say of the basis."""
+        """Accumulates second moments of a batch, which the basis is made from."""
 
     @abstractmethod
     def decompose(self) -> None:
-        """Finds the basis."""
+        """Computes the eigenbasis."""
 
     @abstractmethod
     def correct(self, gradients: Gradients, total: int) -> None:
-        """Adds what the examples of a batch, of so many in total, say of the values."""
+        """Accumulates the values in the basis (the eigenvalue correction) from a batch; `total` examples in all."""
 
     @abstractmethod
     def squares(self, gradients: Gradients, scale: Tensor) -> Float[Tensor, " B"]:
@@ -47,11 +47,11 @@ class Block(ABC):
 
     @abstractmethod
     def solved(self, vectors: Vectors) -> dict[str, Tensor]:
-        """The vectors times the inverse."""
+        """The inverse of the curvature times the vectors."""
 
 
 class Vector(Block):
-    """Anything else: a whole matrix where it is small, only its diagonal where not."""
+    """A parameter without further structure: the full matrix where it is small, else its diagonal."""
 
     def __init__(self, name: str, like: Tensor, decay: float) -> None:
         super().__init__(decay)
@@ -86,7 +86,7 @@ class Vector(Block):
 
 
 class Table(Block):
-    """Embeddings: what goes in is one row of many, so its second moments are diagonal already."""
+    """An embedding table: each input selects one row, so second moments of the inputs are diagonal."""
 
     def __init__(self, name: str, like: Float[Tensor, "V D"], decay: float) -> None:
         super().__init__(decay)
@@ -95,8 +95,8 @@ class Table(Block):
         self.values = like.new_zeros(like.shape, dtype=torch.float64)
 
     def gather(self, gradients: Gradients) -> None:
-        slopes = wide(self._rows(gradients).slopes).flatten(0, 1)
-        self.basis += (slopes.T @ slopes).double()
+        row_gradients = wide(self._rows(gradients).gradients).flatten(0, 1)
+        self.basis += (row_gradients.T @ row_gradients).double()
 
     def decompose(self) -> None:
         self.basis = basis(self.basis)
@@ -124,17 +124,17 @@ class Table(Block):
         return found
 
     def _turned(self, gradients: Gradients) -> tuple[Int[Tensor, " K"], Int[Tensor, " K"], Float[Tensor, "K D"]]:
-        """The examples and the rows that they look up, each once, and its slope in the basis."""
+        """Example and row of each lookup, without duplicates, and its gradient in the basis."""
         rows, total = self._rows(gradients), len(self.values)
         numbers = torch.arange(len(rows.ids), device=rows.ids.device)[:, None] * total + rows.ids
-        once, places = numbers.flatten().unique(return_inverse=True)  # type: ignore[no-untyped-call]
-        slopes = wide(rows.slopes).flatten(0, 1)
-        summed = slopes.new_zeros(len(once), slopes.shape[1]).index_add_(0, places, slopes)
+        once, indices = numbers.flatten().unique(return_inverse=True)  # type: ignore[no-untyped-call]
+        row_gradients = wide(rows.gradients).flatten(0, 1)
+        summed = row_gradients.new_zeros(len(once), row_gradients.shape[1]).index_add_(0, indices, row_gradients)
         return once // total, once % total, summed @ self.basis.to(summed)
 
 
 def wide(tensor: Tensor) -> Tensor:
-    """The tensor in at least single precision."""
+    """The tensor in single precision at least."""
     return tensor if tensor.dtype.itemsize >= 4 else tensor.float()
 
 

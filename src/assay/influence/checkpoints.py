@@ -1,4 +1,4 @@
-"""A training at some of its steps."""
+"""Checkpoints: a training at some of its steps."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ import torch
 from torch import Tensor, nn
 
 from assay.errors import AssayError
-from assay.influence.course import Course
 from assay.influence.setting import Setting
+from assay.influence.training_run import TrainingRun
 from assay.models.textmodel import TextModel
 
-UNTOLD = "how the model was trained is not known"
+UNKNOWN_TRAINING = "how the model was trained is not known"
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A network after some steps, and how it went on from there."""
+    """A network after some steps of training, the steps it stands for, the learning rate, and Adam's denominator."""
 
     network: TextModel
     stands_for: int  # steps since the last checkpoint
@@ -28,13 +28,13 @@ class Checkpoint:
     spread: dict[str, Tensor]  # by which Adam divides its steps
 
     def setting(self, setting: Setting) -> Setting:
-        """The same questions about this network."""
+        """The setting with this network in place of the trained one."""
         return replace(setting, network=self.network)
 
 
-def checkpoints(course: Course, count: int) -> list[Checkpoint]:
-    """So many, at equal distances, the last after the last step; they are kept in memory."""
-    steps = np.unique(np.linspace(0, course.steps, count + 1).round().astype(int))
+def checkpoints(training_run: TrainingRun, count: int) -> list[Checkpoint]:
+    """So many checkpoints at equal distances, the last after the last step; they are kept in memory."""
+    steps = np.unique(np.linspace(0, training_run.steps, count + 1).round().astype(int))
     lengths = dict(zip(steps[1:].tolist(), np.diff(steps).tolist(), strict=True))
     found: list[Checkpoint] = []
 
@@ -43,12 +43,12 @@ def checkpoints(course: Course, count: int) -> list[Checkpoint]:
             rate = float(optimiser.param_groups[0]["lr"])
             found.append(Checkpoint(deepcopy(network).eval(), lengths[number], rate, adam_spread(network, optimiser)))
 
-    course.learn(watch=watch)
+    training_run.learn(watch=watch)
     return found
 
 
 def adam_spread(network: nn.Module, optimiser: torch.optim.Optimizer) -> dict[str, Tensor]:
-    """The roots of Adam's second moments; nothing for another optimiser."""
+    """The square roots of Adam's second moments; nothing for another optimiser."""
     found: dict[str, Tensor] = {}
     groups: dict[int, dict[str, Any]] = {
         id(each): group for group in optimiser.param_groups for each in group["params"]
@@ -63,10 +63,10 @@ def adam_spread(network: nn.Module, optimiser: torch.optim.Optimizer) -> dict[st
     return found
 
 
-def course_of(setting: Setting) -> Course:
-    """The training of the rows of the setting."""
-    if setting.course is None:
-        raise AssayError(f"This method cannot be used: {UNTOLD}.")
-    if len(setting.course.rows) != len(setting.train):
+def training_run_of(setting: Setting) -> TrainingRun:
+    """The training of the rows of the setting, or an error where it is unknown."""
+    if setting.training_run is None:
+        raise AssayError(f"This method cannot be used: {UNKNOWN_TRAINING}.")
+    if len(setting.training_run.rows) != len(setting.train):
         raise AssayError("The training rows are not those that the model was trained on; give these.")
-    return setting.course
+    return setting.training_run

@@ -1,4 +1,4 @@
-"""How far the training examples around a text support each class, and whether to believe them or the model."""
+"""Conformity: how far the nearest training examples support each class (deep k-nearest neighbours)."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ class Conformity:
     approximate: bool = False
     folder: Path | None = None  # keeps representations
 
-    def fit(self, network: TextModel, rows: Sequence[Tokenised]) -> Witnesses:
-        """The training examples, ready to be asked."""
+    def fit(self, network: TextModel, rows: Sequence[Tokenised]) -> LayerNeighbours:
+        """Stores the representations of the training examples."""
         found = representations(network, rows, self.layers, self.folder)
         device = str(network.device)
         vectors = {name: Vectors(each, self.distance, self.approximate, device) for name, each in found.items()}
-        return Witnesses(self, network, vectors, np.array([row.label for row in rows]))
+        return LayerNeighbours(self, network, vectors, np.array([row.label for row in rows]))
 
 
 @dataclass(frozen=True)
-class Witnesses:
-    """Training examples in the layers of a network, with their labels."""
+class LayerNeighbours:
+    """The representations of training examples in some layers of a network, with their labels."""
 
     options: Conformity
     network: TextModel
@@ -53,7 +53,7 @@ class Witnesses:
     labels: Int[np.ndarray, " N"]
 
     def __call__(self, rows: Sequence[Tokenised]) -> Float[np.ndarray, "Q C"]:
-        """The conformity of other texts to each class."""
+        """The conformity of texts to each class."""
         asked = representations(self.network, rows, self.options.layers, self.options.folder)
         return self._asked(asked, None)
 
@@ -68,24 +68,24 @@ class Witnesses:
         for name, vectors in self.vectors.items():
             found = vectors.nearest(asked[name], self.options.k, without)
             weights = weighed(found.distances, self.options.temperature)
-            shares.append(votes(self.labels[found.places], weights, self.network.classes))
+            shares.append(votes(self.labels[found.indices], weights, self.network.classes))
         mean: Float[np.ndarray, "Q C"] = np.mean(shares, axis=0)
         return mean
 
 
 def weighed(distances: Float[np.ndarray, "Q k"], temperature: float | None) -> Float[np.ndarray, "Q k"]:
-    """How much each neighbour counts."""
+    """The weight of each neighbour by its distance."""
     if temperature is None:
         return np.ones(distances.shape)
     if temperature <= 0:
-        raise AssayError(f"The temperature of neighbours is above 0, not {temperature}.")
+        raise AssayError(f"The temperature of neighbours must be above 0, got {temperature}.")
     return np.asarray(np.exp((distances.min(1, keepdims=True) - distances) / temperature))
 
 
 def votes(labels: Int[np.ndarray, "Q k"], weights: Float[np.ndarray, "Q k"], classes: int) -> Float[np.ndarray, "Q C"]:
     """The share of the neighbours of each class."""
-    places = labels + classes * np.arange(len(labels))[:, None]
-    summed = np.bincount(places.ravel(), weights.ravel(), minlength=classes * len(labels)).reshape(-1, classes)
+    indices = labels + classes * np.arange(len(labels))[:, None]
+    summed = np.bincount(indices.ravel(), weights.ravel(), minlength=classes * len(labels)).reshape(-1, classes)
     return np.asarray(summed / summed.sum(1, keepdims=True))
 
 
@@ -132,8 +132,8 @@ def threshold(
     """
     sure = probabilities.max(1)
     gains = (conformity.argmax(1) == labels) * 1 - (probabilities.argmax(1) == labels)
-    values, places = np.unique(sure, return_inverse=True)
-    gained = np.bincount(places, gains, minlength=len(values)).cumsum()  # where all up to a value are overridden
+    values, indices = np.unique(sure, return_inverse=True)
+    gained = np.bincount(indices, gains, minlength=len(values)).cumsum()  # where all up to a value are overridden
     best = int(gained.argmax())
     if gained[best] <= 0:
         return NEVER

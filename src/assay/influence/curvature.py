@@ -1,4 +1,4 @@
-"""The curvature of the training loss as a map of vectors over all parameters, side by side."""
+"""Curvature (Hessian or Gauss–Newton) of the training loss as matrix–vector products over all parameters."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from torch import Tensor
 
 from assay.influence import targets
 from assay.influence.gradients import Reading
-from assay.influence.plainly import Plainly
 from assay.influence.products import Vectors
 from assay.influence.setting import Setting
+from assay.influence.unfused_ops import UnfusedOps
 from assay.types import Batch
 
-AT_ONCE = 2**24  # numbers that the vectors of one way back take together, with the states of a batch for each
+AT_ONCE = 2**24  # numbers that the vectors of one backward pass take together, with the states of a batch for each
 
 
 def flattened(vectors: Vectors) -> Float[Tensor, "Q P"]:
-    """The vectors with all parameters side by side, in the order of the mapping."""
+    """All parameters of the vectors concatenated, in the order of the mapping."""
     return torch.cat([each.flatten(1) for each in vectors.values()], dim=1)
 
 
 def by_name(vectors: Float[Tensor, "Q P"], setting: Setting) -> dict[str, Tensor]:
-    """The opposite of `flattened`."""
+    """The inverse of `flattened`."""
     shapes = {name: each.shape for name, each in setting.parameters.items()}
     parts: Sequence[Tensor] = torch.split(vectors, [shape.numel() for shape in shapes.values()], dim=1)
     return {name: part.reshape(len(vectors), *shapes[name]) for name, part in zip(shapes, parts, strict=True)}
@@ -41,7 +41,7 @@ def spread(values: Mapping[str, float], setting: Setting) -> Float[Tensor, " P"]
 
 @dataclass(frozen=True)
 class Curvature(ABC):
-    """The matrix of second derivatives of the training objective, or what stands for it."""
+    """The Hessian of the training objective, or an approximation of it, as a linear operator."""
 
     setting: Setting
 
@@ -56,21 +56,21 @@ class Curvature(ABC):
         return spread(self.setting.decay, self.setting)
 
     def matvec(
-        self, vectors: Float[Tensor, "Q P"], places: Int[np.ndarray, " n"] | None = None
+        self, vectors: Float[Tensor, "Q P"], indices: Int[np.ndarray, " n"] | None = None
     ) -> Float[Tensor, "Q P"]:
-        """The products with the vectors; with `places`, the mean over these examples stands for that of all."""
+        """Products with the vectors; with `indices`, of the mean over these training examples."""
         found = vectors * self.decay
-        for shares, batch in self.batches(places):
+        for shares, batch in self.batches(indices):
             step = max(1, AT_ONCE // (self.size + batch.ids.numel() * 64))
             pieces = torch.split(vectors, step)
             found += torch.cat([*self._products(batch, shares.to(vectors), pieces)])
         return found
 
-    def batches(self, places: Int[np.ndarray, " n"] | None = None) -> Iterator[tuple[Float[Tensor, " n"], Batch]]:
+    def batches(self, indices: Int[np.ndarray, " n"] | None = None) -> Iterator[tuple[Float[Tensor, " n"], Batch]]:
         """Training examples with their shares in the loss."""
         setting = self.setting
-        chosen = np.arange(len(setting.train)) if places is None else places
-        rows = [setting.train[int(place)] for place in chosen]
+        chosen = np.arange(len(setting.train)) if indices is None else indices
+        rows = [setting.train[int(index)] for index in chosen]
         for group, batch in setting.batches(rows):
             shares = setting.weights[chosen[group]] / len(rows)
             yield torch.from_numpy(shares).to(setting.network.device), batch
@@ -82,27 +82,27 @@ class Curvature(ABC):
 
     @abstractmethod
     def _products(self, batch: Batch, shares: Float[Tensor, " n"], pieces: Sequence[Tensor]) -> Iterator[Tensor]:
-        """The share of a batch in the products, for some vectors after the other."""
+        """What a batch adds to the products."""
 
     def _logits(self, batch: Batch) -> Float[Tensor, "B C"]:
         network = self.setting.network
-        with Plainly(), torch.enable_grad():
+        with UnfusedOps(), torch.enable_grad():
             logits: Tensor = network(network.embed(batch), batch).logits
         return logits
 
 
 class Hessian(Curvature):
-    """All second derivatives; where the loss is not at a minimum, some directions bend down."""
+    """All second derivatives; away from a minimum some eigenvalues are negative."""
 
     def _products(self, batch: Batch, shares: Float[Tensor, " n"], pieces: Sequence[Tensor]) -> Iterator[Tensor]:
         parameters = list(self.setting.parameters.values())
         with torch.enable_grad():
             loss = (targets.loss(self._logits(batch), batch.labels) * shares).sum()
-            slopes = torch.autograd.grad(loss, parameters, create_graph=True, materialize_grads=True)
-            moved = [each for each in slopes if each.requires_grad]
+            gradients = torch.autograd.grad(loss, parameters, create_graph=True, materialize_grads=True)
+            moved = [each for each in gradients if each.requires_grad]
         for piece in pieces:
-            split = [part for part, each in zip(self._split(piece), slopes, strict=True) if each.requires_grad]
-            yield _back(moved, parameters, split)
+            split = [part for part, each in zip(self._split(piece), gradients, strict=True) if each.requires_grad]
+            yield _vector_jacobian_products(moved, parameters, split)
 
     def _split(self, vectors: Float[Tensor, "q P"]) -> list[Tensor]:
         return list(by_name(vectors, self.setting).values())
@@ -115,16 +115,18 @@ class GaussNewton(Curvature):
         parameters = list(self.setting.parameters.values())
         logits = self._logits(batch)
         probabilities = logits.detach().softmax(-1)
-        with torch.enable_grad():  # what goes back is linear in what is put in: its own way back is the way forward
+        with (
+            torch.enable_grad()
+        ):  # what goes back is linear in what is put in: its own backward pass is the forward derivative
             put = torch.zeros_like(logits, requires_grad=True)
             back = torch.autograd.grad(logits, parameters, put, create_graph=True, materialize_grads=True)
-            used = [place for place, each in enumerate(back) if each.requires_grad]
+            used = [index for index, each in enumerate(back) if each.requires_grad]
         for piece in pieces:
             split = list(by_name(piece, self.setting).values())
-            ahead = _back([back[place] for place in used], [put], [split[place] for place in used])
+            ahead = _vector_jacobian_products([back[index] for index in used], [put], [split[index] for index in used])
             change = ahead.reshape(len(piece), *logits.shape) * probabilities
             change = (change - probabilities * change.sum(-1, keepdim=True)) * shares[:, None]
-            yield _back([logits], parameters, [change])
+            yield _vector_jacobian_products([logits], parameters, [change])
 
     def dense(self) -> Float[Tensor, "P P"]:
         """From the gradients of each example by itself."""
@@ -162,9 +164,11 @@ def symmetric(matrix: Float[Tensor, "P P"]) -> Float[Tensor, "P P"]:
     return (matrix + matrix.mT) / 2
 
 
-def _back(outputs: Sequence[Tensor], inputs: Sequence[Tensor], slopes: Sequence[Tensor]) -> Float[Tensor, "q P"]:
-    """Several ways back at once, the results side by side."""
+def _vector_jacobian_products(
+    outputs: Sequence[Tensor], inputs: Sequence[Tensor], grad_outputs: Sequence[Tensor]
+) -> Float[Tensor, "q P"]:
+    """Several backward passes at once, over all inputs concatenated."""
     found = torch.autograd.grad(
-        outputs, inputs, slopes, retain_graph=True, is_grads_batched=True, materialize_grads=True
+        outputs, inputs, grad_outputs, retain_graph=True, is_grads_batched=True, materialize_grads=True
     )
     return torch.cat([each.flatten(1) for each in found], dim=1)

@@ -22,12 +22,12 @@ from scipy.optimize import brentq
 from torch import Tensor
 
 from assay import progress
-from assay.influence.course import Course
 from assay.influence.curvature import output_roots
 from assay.influence.gradients import Gradients
-from assay.influence.lookups import Lookups, add_kernel
 from assay.influence.setting import Setting
+from assay.influence.table_gradients import TableGradients, add_kernel
 from assay.influence.targets import loss
+from assay.influence.training_run import TrainingRun
 from assay.models.textmodel import TextModel
 
 OUTPUTS, FEWEST = 256, 64  # of training examples, of which the number of learnt directions is taken
@@ -42,18 +42,20 @@ def damping_of_each(setting: Setting) -> dict[str, Tensor]:
 
     Where it is not known how the network was trained, the mean of the diagonal of the Gauss–Newton curvature.
     """
-    if setting.course is None:
+    if setting.training_run is None:
         return {name: torch.full_like(each.detach(), _mean(setting)) for name, each in setting.parameters.items()}
     learnt = learnt_share(setting) ** 2
-    return {name: (1 / (each * learnt)).to(setting.parameters[name]) for name, each in reach(setting.course).items()}
+    return {
+        name: (1 / (each * learnt)).to(setting.parameters[name]) for name, each in reach(setting.training_run).items()
+    }
 
 
 def chosen_damping(setting: Setting) -> float:
-    """One λ for all parameters, with which as many directions count as learnt as with the damping of each.
+    """One λ for all parameters, with the same effective number of learnt directions as the damping of each.
 
     That number is Σ e / (e + λ) over the eigenvalues of the Gauss–Newton curvature, of a part of the training examples.
     """
-    if setting.course is None:
+    if setting.training_run is None:
         return _mean(setting)
     roots = {name: each.double().rsqrt() for name, each in damping_of_each(setting).items()}
     sampled = _sampled(setting)
@@ -64,16 +66,16 @@ def chosen_damping(setting: Setting) -> float:
     return float(10.0**power)
 
 
-def reach(course: Course) -> dict[str, Tensor]:
-    """Tη / √v: how far each parameter would have come in all steps, for each unit of a constant gradient."""
-    known = _reached.get(course.network)
-    if known is not None and known[0] is course.rows and known[1] == (course.training, course.epochs):
+def reach(training_run: TrainingRun) -> dict[str, Tensor]:
+    """Tη / √v: how far each parameter would move in all steps, for each unit of a constant gradient."""
+    known = _reached.get(training_run.network)
+    if known is not None and known[0] is training_run.rows and known[1] == (training_run.training, training_run.epochs):
         return known[2]
     found: dict[str, Tensor] = {}
 
     def watch(number: int, network: TextModel, optimiser: torch.optim.Optimizer) -> None:
         shown.update(task, completed=number)
-        if number < course.steps:
+        if number < training_run.steps:
             return
         names = {id(each): name for name, each in network.named_parameters()}
         for group in optimiser.param_groups:
@@ -82,68 +84,70 @@ def reach(course: Course) -> dict[str, Tensor]:
                     found[names[id(parameter)]] = number * group["lr"] / _divisor(state, group)
 
     with progress.bar() as shown:
-        task = shown.add_task("training once more, for the damping", total=course.steps)
-        course.learn(watch=watch)
+        task = shown.add_task("training once more, for the damping", total=training_run.steps)
+        training_run.learn(watch=watch)
     seen = torch.cat([each[each.isfinite()].flatten() for each in found.values()])
     typical = float(seen.median()) if len(seen) else 1.0
     whole = {name: each.nan_to_num(posinf=typical) for name, each in found.items()}  # any will do: nothing pulls there
-    parameters = {name: each for name, each in course.network.named_parameters() if each.requires_grad}
+    parameters = {name: each for name, each in training_run.network.named_parameters() if each.requires_grad}
     complete = {name: whole.get(name, torch.full_like(each.detach(), typical)) for name, each in parameters.items()}
-    _reached[course.network] = course.rows, (course.training, course.epochs), complete
+    _reached[training_run.network] = training_run.rows, (training_run.training, training_run.epochs), complete
     return complete
 
 
 def learnt_share(setting: Setting) -> float:
-    """What part of the loss of one who knows nothing but the frequency of the classes was learnt."""
+    """The share of the loss of a constant predictor (class frequencies) that training removed."""
     network, weights = setting.network, setting.weights / setting.weights.sum()
     total = 0.0
     with torch.no_grad():
-        for places, batch in setting.batches(setting.train):
+        for indices, batch in setting.batches(setting.train):
             losses = loss(network(network.embed(batch), batch).logits.double(), batch.labels)
-            total += float(losses.cpu().numpy() @ weights[places])
+            total += float(losses.cpu().numpy() @ weights[indices])
     frequencies = np.bincount([row.label for row in setting.train], weights)
     known = frequencies[frequencies > 0]
     return max(LEAST, 1 - total / max(float(-(known * np.log(known)).sum()), 1e-12))
 
 
 def _divisor(state: dict[str, Any], group: dict[str, Any]) -> Tensor:
-    """What Adam divides its steps by; 0 where there never was a gradient."""
+    """Adam's denominator; 0 where there never was a gradient."""
     moment = state.get("max_exp_avg_sq", state["exp_avg_sq"]).detach()
     root = (moment / (1 - group["betas"][1] ** float(state["step"]))).sqrt()
     return torch.where(moment > 0, root + group["eps"], 0.0)
 
 
 def _sampled(setting: Setting) -> list[Gradients]:
-    """The roots of the curvature of some training examples, read together."""
+    """Roots of the Gauss–Newton curvature of some training examples, read as one batch."""
     numbers = sum(each.numel() for each in setting.parameters.values())
     outputs = int(min(OUTPUTS, max(FEWEST, (WORK / numbers) ** 0.5)))
     some = np.random.default_rng(0).permutation(len(setting.train))[: max(1, outputs // (setting.network.classes - 1))]
-    part = replace(setting, train=[setting.train[place] for place in some], weights=setting.weights[some])
-    ((places, batch),) = part.batches(part.train, tokens=2**40)
+    part = replace(setting, train=[setting.train[index] for index in some], weights=setting.weights[some])
+    ((indices, batch),) = part.batches(part.train, tokens=2**40)
     reading = part.reader.read(batch)
-    shares = torch.from_numpy(part.weights[places] / len(some)).to(reading.logits)
+    shares = torch.from_numpy(part.weights[indices] / len(some)).to(reading.logits)
     return [
         reading.gradients(each * shares.sqrt()[:, None]) for each in output_roots(reading.logits.detach()).unbind(-1)
     ]
 
 
 def _eigenvalues(sampled: list[Gradients], scales: dict[str, Tensor]) -> Float[Tensor, " n"]:
-    """Of the curvature in which each parameter is measured in its own scale."""
+    """Eigenvalues of the curvature in which each parameter is divided by its own scale."""
     found = torch.stack([_kernel(sampled, name, scales.get(name)) for name in sampled[0].shapes]).sum(0)
     values: Tensor = torch.linalg.eigvalsh((found + found.T) / 2)
     return values.clamp(min=0)
 
 
 def _kernel(sampled: list[Gradients], name: str, scale: Tensor | None) -> Float[Tensor, "n n"]:
-    """The inner products of the gradients of one parameter."""
+    """Inner products of the gradients of one parameter."""
     rows = [each.rows(name) for each in sampled]
     tables = [each for each in rows if each is not None]
     if len(tables) == len(rows):
         owners = torch.arange(len(tables) * sampled[0].size, device=tables[0].ids.device).view(len(tables), -1)
         total = owners.numel()
-        found = Lookups.joined([Lookups.of(each, own, total) for each, own in zip(tables, owners, strict=True)])
-        products = found.slopes.new_zeros(total, total, dtype=torch.float64)
-        scaled = found if scale is None else found.scaled(scale.to(found.slopes))
+        found = TableGradients.joined(
+            [TableGradients.of(each, own, total) for each, own in zip(tables, owners, strict=True)]
+        )
+        products = found.gradients.new_zeros(total, total, dtype=torch.float64)
+        scaled = found if scale is None else found.scaled(scale.to(found.gradients))
         add_kernel(products, scaled, scaled)
         return products
     whole = torch.cat([each.dense(name) for each in sampled])

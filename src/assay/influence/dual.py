@@ -13,10 +13,10 @@ from jaxtyping import Float
 from torch import Tensor
 
 from assay import progress
-from assay.influence.kernels import Given, Read, Roots, Source, add_products
+from assay.influence.kernels import ComputedGradients, GivenGradients, GradientSource, Roots, add_products
 from assay.influence.metric import diagonal, mean_damping
 from assay.influence.outputs import Outputs
-from assay.influence.portions import Portion, grouped, looked_at, sampled, tables_of
+from assay.influence.parameter_slices import ParameterSlice, grouped, sample_gradients, sample_rows, table_sizes
 from assay.influence.products import Vectors
 from assay.influence.setting import Influence, Setting
 from assay.influence.woodbury import Solved
@@ -27,7 +27,7 @@ MATRICES = 5  # of one number for each pair of outputs, that are held at once
 
 @dataclass(frozen=True)
 class DualGaussNewton:
-    """The change of each target by a step of Newton's method with the Gauss–Newton curvature of all parameters.
+    """Influence by a Newton step with the Gauss–Newton curvature of all parameters, exact.
 
     Koh and Liang (2017), eq. 2, with the curvature of Martens (2014) in place of the Hessian. With leverage, the
     removed example is missing in the curvature too, as in Pregibon (1981), which is exact for least squares.
@@ -49,51 +49,53 @@ class DualGaussNewton:
 
     def __call__(self, setting: Setting) -> Influence:
         """The scores of all training examples for the targets of all queries."""
-        work = self.work(setting, Read.queries(setting))
+        work = self.work(setting, ComputedGradients.queries(setting))
         return Influence(work.scores(self.leverage), notes=work.notes)
 
     def solve(self, setting: Setting, vectors: Vectors) -> Float[np.ndarray, "Q N"]:
         """The scores for the given vectors in place of the gradients of targets."""
-        return self.work(setting, Given(vectors)).scores(self.leverage)
+        return self.work(setting, GivenGradients(vectors)).scores(self.leverage)
 
     def own(self, setting: Setting) -> Float[np.ndarray, " N"]:
         """The predicted rise of each training example's own loss if it were removed."""
         return self.work(setting, None).solved.own(self.leverage).cpu().numpy()
 
-    def work(self, setting: Setting, asked: Source | None) -> Work:
-        """Products of all training examples with each other and with what is asked, in as many passes as it takes."""
+    def work(self, setting: Setting, asked: GradientSource | None) -> DualSystem:
+        """The dual system: inner products of all training gradients with each other and with those asked about."""
         added = diagonal(setting, self.metric, self.damping)
         roots = {name: each.rsqrt() for name, each in added.items()}
         groups = self._groups(setting)
         start = time.perf_counter()
         with progress.bar() as shown:
             task = shown.add_task("products of gradients", total=len(groups) * len(setting.train))
-            train = Read.train(setting, lambda rows: shown.advance(task, rows))
+            train = ComputedGradients.train(setting, lambda rows: shown.advance(task, rows))
             kernel, cross = products(train, asked, groups, roots, setting.network.device)
         speed = len(setting.train) * len(groups) / (time.perf_counter() - start)
         damping = self.damping or mean_damping(setting, added)
         notes = {"damping": damping, "metric": self.metric, "passes": len(groups), "examples per second": round(speed)}
-        return Work(Solved(kernel, Outputs.train(setting)), cross, notes)
+        return DualSystem(Solved(kernel, Outputs.train(setting)), cross, notes)
 
-    def _groups(self, setting: Setting) -> list[list[Portion]]:
-        """Which parameters each pass reads."""
-        some = sampled(setting)
+    def _groups(self, setting: Setting) -> list[list[ParameterSlice]]:
+        """Parameter slices that each pass reads, as memory allows."""
+        some = sample_rows(setting)
         outputs = len(setting.train) * (setting.network.classes - 1)
         words = sum(len(row.ids) for row in setting.train) / max(1, sum(len(row.ids) for row in some))
         times = words * (setting.network.classes - 1)
-        tables = {name: int(looked * times) + 1 for name, looked in tables_of(looked_at(setting, some)).items()}
+        tables = {
+            name: int(looked * times) + 1 for name, looked in table_sizes(sample_gradients(setting, some)).items()
+        }
         bytes_each = max(each.element_size() for each in setting.parameters.values())
         room = max(self.memory - self._products(setting), self.memory // MATRICES) // bytes_each
         return grouped(setting.reader.shapes, tables, outputs + len(setting.queries), room)
 
     def _products(self, setting: Setting) -> int:
-        """The bytes of the products of all training examples with each other."""
+        """Bytes of the inner products of all training examples."""
         return MATRICES * 8 * (len(setting.train) * (setting.network.classes - 1)) ** 2
 
 
 @dataclass(frozen=True)
-class Work:
-    """The curvature, ready to be inverted, and the products of what is asked with all outputs."""
+class DualSystem:
+    """The curvature in dual form, ready to be inverted, and the cross products with the queries."""
 
     solved: Solved
     cross: Float[Tensor, "Q R"]
@@ -104,9 +106,13 @@ class Work:
 
 
 def products(
-    train: Source, asked: Source | None, groups: Sequence[Sequence[Portion]], roots: Roots, device: torch.device
+    train: GradientSource,
+    asked: GradientSource | None,
+    groups: Sequence[Sequence[ParameterSlice]],
+    roots: Roots,
+    device: torch.device,
 ) -> tuple[Float[Tensor, "R R"], Float[Tensor, "Q R"]]:
-    """U D⁻¹ Uᵀ and F D⁻¹ Uᵀ, added up group by group."""
+    """U D⁻¹ Uᵀ and F D⁻¹ Uᵀ, summed over groups of parameters."""
     kernel = torch.zeros(train.count, train.count, dtype=torch.float64, device=device)
     cross = kernel.new_zeros(0 if asked is None else asked.count, train.count)
     for group in groups:

@@ -1,4 +1,4 @@
-"""Influence functions of the nearest training examples alone: fast, at the price of those that are far."""
+"""FastIF: influence functions of each query's nearest training examples alone."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ TOP = 10
 
 
 def series() -> Inverse:
-    """One series of few examples a term.
+    """A LiSSA solver with one series of few examples a term.
 
     Guo et al. (2021), section 3.3: one long series is as good as several that are averaged; how long it must be comes
     from the damping.
@@ -63,10 +63,10 @@ class FastIF:
         searched = time.perf_counter()
         vectors = self.inverse(setting, query_gradients(setting))
         solved = time.perf_counter()
-        read, places = np.unique(near, return_inverse=True)
-        products = self._products(setting, vectors, [setting.train[place] for place in read])
+        read, indices = np.unique(near, return_inverse=True)
+        products = self._products(setting, vectors, [setting.train[index] for index in read])
         scores = np.zeros((len(near), len(setting.train)))
-        own = np.take_along_axis(products, places.reshape(near.shape), 1) * setting.weights[near]
+        own = np.take_along_axis(products, indices.reshape(near.shape), 1) * setting.weights[near]
         np.put_along_axis(scores, near, own / len(setting.train), 1)
         ended = time.perf_counter()
         notes: dict[str, Any] = {
@@ -86,14 +86,14 @@ class FastIF:
         k = round(self.candidates * total) if self.candidates < 1 else round(self.candidates)
         if not 1 <= k <= total:
             raise AssayError(
-                f"The candidates are a share of the training examples, or 1 to {total}, not {self.candidates}."
+                f"Candidates must be a share of the training examples, or 1 to {total}, got {self.candidates}."
             )
         rows = (setting.train, setting.queries)
         stored, asked = (representations(setting.network, each, [self.layer], self.folder)[self.layer] for each in rows)
-        return Stored(stored, self.distance, device=str(setting.network.device)).nearest(asked, k).places
+        return Stored(stored, self.distance, device=str(setting.network.device)).nearest(asked, k).indices
 
     def _products(self, setting: Setting, vectors: Vectors, rows: Sequence[Tokenised]) -> Float[np.ndarray, "Q n"]:
-        """The products with the gradients of the candidates, read in parts where there are several devices."""
+        """Products with the gradients of the candidates, split over several devices where there are any."""
         if len(self.devices) < 2:
             return train_products(setting, vectors, rows, "candidates")
         parts = [part for part in np.array_split(np.arange(len(rows)), len(self.devices)) if len(part)]
@@ -101,7 +101,7 @@ class FastIF:
         def one(part: Int[np.ndarray, " n"], device: str) -> Float[np.ndarray, "Q n"]:
             there = replace(setting, network=deepcopy(setting.network).to(device))
             moved: dict[str, Tensor] = {name: each.to(device) for name, each in vectors.items()}
-            return train_products(there, moved, [rows[place] for place in part], "candidates")
+            return train_products(there, moved, [rows[index] for index in part], "candidates")
 
         with ThreadPoolExecutor(len(parts)) as threads:
             pairs = zip(parts, self.devices, strict=False)

@@ -1,4 +1,4 @@
-"""Why this error, and what becomes of it when the training examples behind it are removed or get another label?"""
+"""Fixing errors: which training examples cause them, and retraining without these or with other labels."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from jaxtyping import Bool, Float, Int
 
 from assay.data.batches import Tokenised, collate
 from assay.errors import AssayError, unknown
-from assay.influence.course import Course
 from assay.influence.setting import Method, Setting
 from assay.influence.targets import loss
+from assay.influence.training_run import TrainingRun
 from assay.metrics.measured import measured
 from assay.models.predictions import predict
 from assay.models.textmodel import TextModel
@@ -24,44 +24,48 @@ WAYS = ("remove", "relabel")
 
 @dataclass(frozen=True)
 class Error:
-    """A text that is classified wrongly, and the training examples without which its loss would fall, most first."""
+    """A misclassified text, and the training examples whose removal lowers its loss, most harmful first."""
 
     row: Tokenised
     predicted: int
-    places: Int[np.ndarray, " n"]
+    indices: Int[np.ndarray, " n"]
     changes: Float[np.ndarray, " n"]  # of the loss, as predicted
 
 
 @dataclass(frozen=True)
 class Repair:
-    """Accuracy on test texts before and after, and their difference, each with its interval; which rows changed."""
+    """Accuracy on test texts before and after, and the difference, each with its interval; and the rows changed."""
 
     before: tuple[float, float, float]
     after: tuple[float, float, float]
     gained: tuple[float, float, float]
-    places: Int[np.ndarray, " n"]
+    indices: Int[np.ndarray, " n"]
     network: TextModel
 
 
 def right(network: TextModel, rows: Sequence[Tokenised]) -> Bool[np.ndarray, " N"]:
-    """Which texts are classified as they are labelled."""
+    """Which texts are classified as labelled."""
     return np.asarray(predict(network, rows).argmax(1) == np.array([row.label for row in rows]))
 
 
-def errors(method: Method, network: TextModel, course: Course, rows: Sequence[Tokenised], top: int = 5) -> list[Error]:
-    """Why each of these texts that is classified wrongly is so."""
+def errors(
+    method: Method, network: TextModel, training_run: TrainingRun, rows: Sequence[Tokenised], top: int = 5
+) -> list[Error]:
+    """The harmful training examples of each text that is misclassified."""
     wrong = [row for row, good in zip(rows, right(network, rows), strict=True) if not good]
     if not wrong:
         return []
-    scores = _harm(method, network, course, wrong)
+    scores = _harm(method, network, training_run, wrong)
     order = np.argsort(scores, axis=1, kind="stable")[:, :top]
     predicted = predict(network, wrong).argmax(1)
     found = zip(wrong, predicted, order, np.take_along_axis(scores, order, 1), strict=True)
-    return [Error(row, int(said), places[change < 0], change[change < 0]) for row, said, places, change in found]
+    return [Error(row, int(said), indices[change < 0], change[change < 0]) for row, said, indices, change in found]
 
 
-def _harm(method: Method, network: TextModel, course: Course, rows: Sequence[Tokenised]) -> Float[np.ndarray, "Q N"]:
-    setting = Setting.of(network, course.rows, rows, "loss", course=course)
+def _harm(
+    method: Method, network: TextModel, training_run: TrainingRun, rows: Sequence[Tokenised]
+) -> Float[np.ndarray, "Q N"]:
+    setting = Setting.of(network, training_run.rows, rows, "loss", training_run=training_run)
     if (why := method.unfit(setting)) is not None:
         raise AssayError(f"{type(method).__name__} does not fit: {why}.")
     return method(setting).scores
@@ -69,7 +73,7 @@ def _harm(method: Method, network: TextModel, course: Course, rows: Sequence[Tok
 
 @dataclass(frozen=True)
 class Fixing:
-    """Trains again without the examples that harm texts of the dev split most, or with other labels for them.
+    """Retrains without the training examples that harm dev texts most, or with other labels for them.
 
     The harm of an example is the predicted fall of the loss, without it, summed over the dev texts that are classified
     wrongly, or over `every` one. Only examples that are predicted to harm are touched. Another label is that of the
@@ -86,45 +90,45 @@ class Fixing:
             raise unknown("way to fix", self.way, WAYS)
 
     def __call__(
-        self, network: TextModel, course: Course, dev: Sequence[Tokenised], test: Sequence[Tokenised]
+        self, network: TextModel, training_run: TrainingRun, dev: Sequence[Tokenised], test: Sequence[Tokenised]
     ) -> Repair:
-        """How many of the test texts, which chose nothing, are right before and after."""
-        places = self.harmful(network, course, dev)
+        """Accuracy on test texts before and after; the examples are chosen by dev texts alone."""
+        indices = self.harmful(network, training_run, dev)
         if self.way == "remove":
-            shares = np.ones(len(course.rows))
-            shares[places] = 0
-            mended = course.learn(shares)
+            shares = np.ones(len(training_run.rows))
+            shares[indices] = 0
+            mended = training_run.learn(shares)
         else:
-            mended = replace(course, rows=relabelled(network, course.rows, places)).learn()
+            mended = replace(training_run, rows=relabelled(network, training_run.rows, indices)).learn()
         good = [right(each, test) * 1.0 for each in (network, mended)]
         found = measured(("right", "right", "right_gain"), np.stack([*good, good[1] - good[0]], 1))
         before, after, gained = zip(found.mean.tolist(), found.low.tolist(), found.high.tolist(), strict=True)
-        return Repair(before, after, gained, places, mended)
+        return Repair(before, after, gained, indices, mended)
 
-    def harmful(self, network: TextModel, course: Course, dev: Sequence[Tokenised]) -> Int[np.ndarray, " n"]:
-        """The training examples that harm most, most first."""
+    def harmful(self, network: TextModel, training_run: TrainingRun, dev: Sequence[Tokenised]) -> Int[np.ndarray, " n"]:
+        """Indices of the training examples that harm most, most harmful first."""
         chosen = [row for row, good in zip(dev, right(network, dev), strict=True) if self.every or not good]
         if not chosen:
             return np.zeros(0, int)
-        scores = _harm(self.method, network, course, chosen).sum(0)
+        scores = _harm(self.method, network, training_run, chosen).sum(0)
         order = np.argsort(scores, kind="stable")[: self.count]
         return np.asarray(order[scores[order] < 0])
 
 
-def relabelled(network: TextModel, rows: Sequence[Tokenised], places: Int[np.ndarray, " n"]) -> list[Tokenised]:
-    """The rows with the class that is likeliest beside the label, for some of them."""
+def relabelled(network: TextModel, rows: Sequence[Tokenised], indices: Int[np.ndarray, " n"]) -> list[Tokenised]:
+    """The rows with some labels replaced by the likeliest other class."""
     changed = list(rows)
-    if len(places):
-        own = np.array([rows[place].label for place in places])
-        probabilities = predict(network, [rows[place] for place in places])
+    if len(indices):
+        own = np.array([rows[index].label for index in indices])
+        probabilities = predict(network, [rows[index] for index in indices])
         probabilities[np.arange(len(own)), own] = -1
-        for place, label in zip(places.tolist(), probabilities.argmax(1).tolist(), strict=True):
-            changed[place] = replace(rows[place], label=label)
+        for index, label in zip(indices.tolist(), probabilities.argmax(1).tolist(), strict=True):
+            changed[index] = replace(rows[index], label=label)
     return changed
 
 
 def corrected(network: TextModel, rows: Sequence[Tokenised], steps: int = 3, rate: float = 1e-3) -> TextModel:
-    """A copy after a few steps of gradient descent on these examples, such as those that help a text most.
+    """A copy of the network after a few steps of gradient descent on these examples, such as the most helpful ones.
 
     Guo et al. (2021), section 5.2.
     """
@@ -134,9 +138,9 @@ def corrected(network: TextModel, rows: Sequence[Tokenised], steps: int = 3, rat
     for _ in range(steps):
         with torch.enable_grad():
             mean = loss(copied(copied.embed(batch), batch).logits, batch.labels).mean()
-            slopes = torch.autograd.grad(mean, parameters, allow_unused=True)
+            gradients = torch.autograd.grad(mean, parameters, allow_unused=True)
         with torch.no_grad():
-            for parameter, slope in zip(parameters, slopes, strict=True):
-                if slope is not None:
-                    parameter.sub_(slope, alpha=rate)
+            for parameter, gradient in zip(parameters, gradients, strict=True):
+                if gradient is not None:
+                    parameter.sub_(gradient, alpha=rate)
     return copied

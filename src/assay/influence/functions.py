@@ -1,4 +1,4 @@
-"""Influence functions: the answer of a quadratic approximation of the loss to a change of one weight."""
+"""Influence functions: a second-order approximation of the effect of removing a training example."""
 
 from __future__ import annotations
 
@@ -66,13 +66,13 @@ class InfluenceFunctions:
         """The predicted rise of each training example's own loss if it were removed."""
         solve, _ = self.prepared(setting)
         found = np.zeros(len(setting.train))
-        for places, part in _portions(setting):
-            slopes = flattened(query_gradients(part))
-            solved = torch.stack(solve(slopes).tries).mean(0)
-            found[places] = (slopes * solved).sum(1).double().cpu().numpy() * part.weights / len(setting.train)
+        for indices, part in _portions(setting):
+            gradients = flattened(query_gradients(part))
+            solved = torch.stack(solve(gradients).tries).mean(0)
+            found[indices] = (gradients * solved).sum(1).double().cpu().numpy() * part.weights / len(setting.train)
             if self.leverage:
-                rows = np.arange(len(places))
-                found[places] += _corrections(part, solve, solved, len(setting.train))[rows, rows]
+                rows = np.arange(len(indices))
+                found[indices] += _corrections(part, solve, solved, len(setting.train))[rows, rows]
         return found
 
     def prepared(self, setting: Setting) -> tuple[Solve, dict[str, Any]]:
@@ -88,35 +88,35 @@ class InfluenceFunctions:
 
 
 def _portions(setting: Setting) -> Iterator[tuple[np.ndarray, Setting]]:
-    """Some training examples after the other, as queries about their own loss."""
+    """Slices of the training examples, as queries about their own loss."""
     size = sum(each.numel() for each in setting.parameters.values())
     step = max(1, AT_ONCE // size)
     with progress.bar() as shown:
         task = shown.add_task("training examples", total=len(setting.train))
         for start in range(0, len(setting.train), step):
-            places = np.arange(len(setting.train))[start : start + step]
-            rows = [setting.train[place] for place in places]
+            indices = np.arange(len(setting.train))[start : start + step]
+            rows = [setting.train[index] for index in indices]
             labels = np.array([row.label for row in rows])
-            weights = setting.weights[places]
-            yield places, replace(setting, train=rows, queries=rows, classes=labels, target="loss", weights=weights)
-            shown.advance(task, len(places))
+            weights = setting.weights[indices]
+            yield indices, replace(setting, train=rows, queries=rows, classes=labels, target="loss", weights=weights)
+            shown.advance(task, len(indices))
 
 
 def _corrections(
     setting: Setting, solve: Solve, vectors: Float[Tensor, "Q P"], count: int | None = None
 ) -> Float[np.ndarray, "Q N"]:
-    """What is added to each score if the example is missing in the curvature too, by the formula of Woodbury."""
+    """Leverage corrections of the scores, by the Woodbury identity."""
     count = len(setting.train) if count is None else count
     found = np.zeros((len(vectors), len(setting.train)))
-    for places, batch in setting.batches(setting.train, tokens=512):
+    for indices, batch in setting.batches(setting.train, tokens=512):
         reading = setting.reader.read(batch)
-        slopes = reading.gradients(setting.learnt(batch, reading)).flat()
+        gradients = reading.gradients(setting.train_logit_gradients(batch, reading)).flat()
         roots = curvature_roots(reading)
         solved = solve(roots.flatten(0, 1)).tries[0].view_as(roots)
-        shares = torch.from_numpy(setting.weights[places] / count).to(roots)
+        shares = torch.from_numpy(setting.weights[indices] / count).to(roots)
         within = torch.einsum("bkp,blp->bkl", roots, solved) * shares[:, None, None]
-        pull = torch.einsum("bkp,bp->bk", solved, slopes.to(solved)) * shares[:, None]
+        pull = torch.einsum("bkp,bp->bk", solved, gradients.to(solved)) * shares[:, None]
         missing = torch.eye(within.shape[1]).to(within) - within
         weights = torch.linalg.solve(missing, pull) * shares[:, None]
-        found[:, places] = (vectors @ (roots * weights[..., None]).sum(1).T).double().cpu().numpy()
+        found[:, indices] = (vectors @ (roots * weights[..., None]).sum(1).T).double().cpu().numpy()
     return found

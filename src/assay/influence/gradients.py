@@ -1,4 +1,4 @@
-"""The gradient of every example by itself, from one way back through a whole batch."""
+"""Per-example gradients from one backward pass through a batch."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from assay.influence.records import Record, Rows, Whole
+from assay.influence.gradient_records import Record, Rows, Whole
 from assay.influence.tape import Tape
 from assay.models.textmodel import TextModel
 from assay.types import Batch
@@ -19,77 +19,79 @@ REORDERED = ("word_encoder.", "word_alignment.")  # a hierarchical network reads
 
 @dataclass(frozen=True)
 class Gradients:
-    """What each example of a batch says of each parameter, by the parameter's name."""
+    """Per-example gradients of a batch by parameter, in factored form."""
 
     records: Mapping[str, list[Record]]
     shapes: Mapping[str, torch.Size]
     size: int
 
     def dense(self, name: str) -> Float[Tensor, "B P"]:
-        """The gradients of one parameter, a row an example."""
+        """The gradients of one parameter, one flat row an example."""
         parts = [record.dense() for record in self.records[name]]
         return parts[0] if len(parts) == 1 else torch.stack(parts).sum(0)
 
     def flat(self) -> Float[Tensor, "B P"]:
-        """The gradients of all parameters side by side, in the network's order."""
+        """The gradients of all parameters concatenated, in the network's order."""
         return torch.cat([self.dense(name) for name in self.records], dim=1)
 
     def rows(self, name: str) -> Rows | None:
-        """The gradient of a table as the rows that were looked up, where it is one."""
+        """The gradient of an embedding table as the rows that were looked up, or None for another parameter."""
         records = [record for record in self.records[name] if isinstance(record, Rows)]
         if not records or len(records) < len(self.records[name]):
             return None
-        ids, slopes = (torch.cat([getattr(each, part) for each in records], dim=1) for part in ("ids", "slopes"))
-        return Rows(ids, slopes, records[0].shape)
+        ids, gradients = (torch.cat([getattr(each, part) for each in records], dim=1) for part in ("ids", "gradients"))
+        return Rows(ids, gradients, records[0].shape)
 
 
 @dataclass
 class Reader:
-    """Reads batches with a network; which parameters need a way back for each example is found out on the first."""
+    """Computes per-example gradients; the first batch shows which parameters need a backward pass for each example."""
 
     network: TextModel
-    alone: set[str] | None = field(default=None)
+    unbatched: set[str] | None = field(default=None)
 
     @property
     def shapes(self) -> dict[str, torch.Size]:
         return {name: each.shape for name, each in self.network.named_parameters() if each.requires_grad}
 
     def read(self, batch: Batch) -> Reading:
-        """The batch, read once; gradients can be asked for as often as wanted."""
+        """One forward pass, from which gradients in any direction of the logits can be computed."""
         tape = Tape(self.network, len(batch))
         tape.missed |= {name for name in self.shapes if name.startswith(REORDERED)}
         with tape, torch.enable_grad():
             logits = self.network(self.network.embed(batch), batch).logits
-        if self.alone is None:
-            self.alone = _wrong(Reading(self, tape, logits, set(tape.missed)))
-        return Reading(self, tape, logits, self.alone | tape.missed)
+        if self.unbatched is None:
+            self.unbatched = _wrong(Reading(self, tape, logits, set(tape.missed)))
+        return Reading(self, tape, logits, self.unbatched | tape.missed)
 
 
 @dataclass(frozen=True)
 class Reading:
-    """A batch that was read: its logits, and the gradient of each example in any direction of them."""
+    """A forward pass with recorded parameter uses: logits, and per-example gradients in any direction of them."""
 
     reader: Reader
     tape: Tape
     logits: Float[Tensor, "B C"]
-    alone: set[str]
+    unbatched: set[str]
 
-    def gradients(self, slopes: Float[Tensor, "B C"]) -> Gradients:
-        """The gradient of Σ_c slopes[b, c] logits[b, c] for each example b."""
-        shapes, rows = self.reader.shapes, len(slopes)
+    def gradients(self, logit_gradients: Float[Tensor, "B C"]) -> Gradients:
+        """The gradient of Σ_c logit_gradients[b, c] logits[b, c] for each example b."""
+        shapes, rows = self.reader.shapes, len(logit_gradients)
         parameters = dict(self.reader.network.named_parameters())
-        with self.tape.noting() as found:
+        with self.tape.recording() as found:
             wanted = [parameters[name] for name in shapes]
-            torch.autograd.grad((self.logits * slopes).sum(), wanted, retain_graph=True, allow_unused=True)
-        own: dict[str, list[Record]] = {name: [Whole(self._each(parameters[name], slopes))] for name in self.alone}
+            torch.autograd.grad((self.logits * logit_gradients).sum(), wanted, retain_graph=True, allow_unused=True)
+        own: dict[str, list[Record]] = {
+            name: [Whole(self._each(parameters[name], logit_gradients))] for name in self.unbatched
+        }
         nothing: dict[str, list[Record]] = {
             name: [Whole(self.logits.new_zeros(rows, *shapes[name]))] for name in shapes if name not in found
         }
         return Gradients({name: own.get(name) or found.get(name) or nothing[name] for name in shapes}, shapes, rows)
 
-    def _each(self, parameter: Tensor, slopes: Float[Tensor, "B C"]) -> Float[Tensor, "B ..."]:
-        """The gradients of one parameter, a way back for each example."""
-        asked = (self.logits * slopes).sum(-1)
+    def _each(self, parameter: Tensor, logit_gradients: Float[Tensor, "B C"]) -> Float[Tensor, "B ..."]:
+        """The gradients of one parameter, by a backward pass for each example."""
+        asked = (self.logits * logit_gradients).sum(-1)
         return torch.stack([_own(each, parameter) for each in asked])
 
 
@@ -99,22 +101,22 @@ def _own(value: Float[Tensor, ""], parameter: Tensor) -> Tensor:
 
 
 def _wrong(reading: Reading) -> set[str]:
-    """The parameters whose notes differ from what ways back for single examples say, or that were missed."""
-    slopes = torch.linspace(-1, 1, reading.logits.numel(), device=reading.logits.device)
-    slopes = slopes.reshape(reading.logits.shape).to(reading.logits)
-    found, parameters = reading.gradients(slopes), dict(reading.reader.network.named_parameters())
-    asked = (reading.logits * slopes).sum(-1)
-    wrong = set(reading.alone)
-    places = sorted({0, (len(slopes) - 1) // 2, len(slopes) - 1})
+    """Parameters whose recorded gradients differ from those of single backward passes, or were missed."""
+    logit_gradients = torch.linspace(-1, 1, reading.logits.numel(), device=reading.logits.device)
+    logit_gradients = logit_gradients.reshape(reading.logits.shape).to(reading.logits)
+    found, parameters = reading.gradients(logit_gradients), dict(reading.reader.network.named_parameters())
+    asked = (reading.logits * logit_gradients).sum(-1)
+    wrong = set(reading.unbatched)
+    indices = sorted({0, (len(logit_gradients) - 1) // 2, len(logit_gradients) - 1})
     names = [name for name in found.shapes if name not in wrong]
     tolerance, least = _precision(reading)
-    for place in places:
+    for index in indices:
         own = torch.autograd.grad(
-            asked[place], [parameters[name] for name in names], retain_graph=True, allow_unused=True
+            asked[index], [parameters[name] for name in names], retain_graph=True, allow_unused=True
         )
         largest = max((float(each.norm()) for each in own if each is not None), default=0.0)
         for name, each in zip(names, own, strict=True):
-            noted = _one(found, name, place).float()
+            noted = _one(found, name, index).float()
             exact = torch.zeros_like(noted) if each is None else each.detach().flatten().float()
             if (noted - exact).norm() > tolerance * max(float(exact.norm()), least * largest):
                 wrong.add(name)
@@ -122,7 +124,7 @@ def _wrong(reading: Reading) -> set[str]:
 
 
 def _precision(reading: Reading) -> tuple[float, float]:
-    """How far notes may be off, and the share of the largest gradient below which one is rounding alone.
+    """Relative tolerance of recorded gradients, and the share of the largest gradient below which all is rounding.
 
     Some are 0 but for rounding, such as that of the bias of the keys of attention.
     """
@@ -133,6 +135,6 @@ def _precision(reading: Reading) -> tuple[float, float]:
     return (0.15, 0.05) if rough else (1e-3, 1e-3)
 
 
-def _one(found: Gradients, name: str, place: int) -> Float[Tensor, " P"]:
-    """The gradient of one example, without those of the others."""
-    return torch.stack([record.of(place).dense()[0] for record in found.records[name]]).sum(0)
+def _one(found: Gradients, name: str, index: int) -> Float[Tensor, " P"]:
+    """The gradient of one example."""
+    return torch.stack([record.of(index).dense()[0] for record in found.records[name]]).sum(0)

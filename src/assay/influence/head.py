@@ -1,4 +1,4 @@
-"""The last layer: what it reads, and which parameters it has."""
+"""The last linear layer: its inputs and its parameters."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from assay.influence.setting import Setting
 
 @dataclass(frozen=True)
 class Head:
-    """The names of the parameters of the linear map that ends in the logits."""
+    """Parameter names of the linear layer that makes the logits."""
 
     weight: str
     bias: str | None
@@ -29,7 +29,7 @@ class Head:
 
 
 def head(setting: Setting) -> Head:
-    """The last layer, found by its name and checked on some training rows."""
+    """The last layer, found by name and checked on some training rows."""
     found = _found(setting)
     if found is None:
         raise AssayError(f"This method cannot be used: {headless(setting)}.")
@@ -57,29 +57,31 @@ def _found(setting: Setting) -> Head | None:
 
 
 def _read(reading: Reading, weight: str) -> Float[Tensor, "B F"]:
-    """What the layer reads: the derivative of the first logit by the first row of the weights."""
-    slopes = torch.zeros_like(reading.logits)
-    slopes[:, 0] = 1
-    if weight in reading.alone:
-        found = reading.gradients(slopes)
-    else:  # the way back ends at the layer
+    """The inputs of the layer, as the derivative of the first logit by the first row of the weights."""
+    logit_gradients = torch.zeros_like(reading.logits)
+    logit_gradients[:, 0] = 1
+    if weight in reading.unbatched:
+        found = reading.gradients(logit_gradients)
+    else:  # the backward pass ends at the layer
         parameter = dict(reading.reader.network.named_parameters())[weight]
-        with reading.tape.noting() as records:
-            torch.autograd.grad((reading.logits * slopes).sum(), parameter, retain_graph=True, allow_unused=True)
+        with reading.tape.recording() as records:
+            torch.autograd.grad(
+                (reading.logits * logit_gradients).sum(), parameter, retain_graph=True, allow_unused=True
+            )
         if weight not in records:
-            return slopes.new_zeros(len(slopes), parameter.shape[1])
-        found = Gradients(records, reading.reader.shapes, len(slopes))
-    return found.dense(weight).view(len(slopes), slopes.shape[1], -1)[:, 0]
+            return logit_gradients.new_zeros(len(logit_gradients), parameter.shape[1])
+        found = Gradients(records, reading.reader.shapes, len(logit_gradients))
+    return found.dense(weight).view(len(logit_gradients), logit_gradients.shape[1], -1)[:, 0]
 
 
 def read_by_head(
     setting: Setting, rows: Sequence[Tokenised], weight: str
 ) -> tuple[Float[np.ndarray, "N F"], Float[np.ndarray, "N C"]]:
-    """What the last layer reads of each row, and the logits."""
+    """The inputs of the last layer for each row, and the logits."""
     features = np.zeros((len(rows), setting.parameters[weight].shape[1]))
     logits = np.zeros((len(rows), setting.network.classes))
-    for places, batch in setting.batches(rows):
+    for indices, batch in setting.batches(rows):
         reading = setting.reader.read(batch)
-        features[places] = _read(reading, weight).double().cpu().numpy()
-        logits[places] = reading.logits.detach().double().cpu().numpy()
+        features[indices] = _read(reading, weight).double().cpu().numpy()
+        logits[indices] = reading.logits.detach().double().cpu().numpy()
     return features, logits

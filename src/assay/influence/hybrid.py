@@ -1,4 +1,4 @@
-"""Which training examples, and which of their tokens, made the model look at this token."""
+"""Hybrid influence: which training examples, and which of their tokens, made the model attend to a token."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from jaxtyping import Float
 
 from assay import progress
 from assay.errors import AssayError, unknown
+from assay.influence.hybrid_result import HybridResult, SalientToken, TrainingEvidence
 from assay.influence.inverses import Inverse, affordable
-from assay.influence.looked import Behind, HybridAnswer, Looked
 from assay.influence.products import Vectors, train_products
 from assay.influence.salience import SALIENCES, Pair, salience_gradients, saliences
 from assay.influence.setting import Influence, Setting
@@ -42,31 +42,31 @@ class Hybrid:
         return None
 
     def __call__(self, setting: Setting) -> Influence:
-        """How much the salience of the most salient token of each query would change without each example."""
-        places = [int(np.abs(each).argmax()) for each in saliences(setting, self.salience)]
-        solved = self.solved(setting, list(enumerate(places)))
-        return Influence(self.scores(setting, solved), notes={"tokens": places})
+        """The change of the salience of each query's most salient token by the removal of each training example."""
+        positions = [int(np.abs(each).argmax()) for each in saliences(setting, self.salience)]
+        solved = self.solved(setting, list(enumerate(positions)))
+        return Influence(self.scores(setting, solved), notes={"tokens": positions})
 
     def solved(self, setting: Setting, pairs: Sequence[Pair]) -> Vectors:
-        """H⁻¹ ∇_θ s for these tokens."""
+        """H⁻¹ ∇_θ s for the salience s of each of these tokens."""
         return self.inverse(setting, salience_gradients(setting, pairs, self.salience))
 
     def scores(self, setting: Setting, solved: Vectors) -> Float[np.ndarray, "Q N"]:
-        """How much the salience of each of these tokens would change without each training example."""
+        """The change of each of these saliences by the removal of each training example."""
         return np.asarray(train_products(setting, solved) * setting.weights / len(setting.train))
 
     def explain(
         self, setting: Setting, query: int = 0, tokens: Sequence[int] | None = None, top: int = 5, most: int = 1
-    ) -> HybridAnswer:
-        """The `top` training examples behind each of these tokens of a query, or behind the `most` salient ones."""
+    ) -> HybridResult:
+        """The `top` training examples behind each of these tokens of a query, or behind its `most` salient ones."""
         one = replace(setting, queries=[setting.queries[query]], classes=setting.classes[[query]])
         (found,) = saliences(one, self.salience)
         chosen = np.argsort(-np.abs(found), kind="stable")[:most].tolist() if tokens is None else list(tokens)
-        if not chosen or not all(0 <= place < len(found) for place in chosen):
-            raise AssayError(f"Ask for tokens of the text by their places, from 0 to {len(found) - 1}.")
+        if not chosen or not all(0 <= position < len(found) for position in chosen):
+            raise AssayError(f"Token positions must be from 0 to {len(found) - 1}, got {chosen}.")
         with progress.bar() as shown:
             task = shown.add_task("why the model looks there", total=3)
-            solved = self.solved(one, [(0, place) for place in chosen])
+            solved = self.solved(one, [(0, position) for position in chosen])
             shown.advance(task)
             scores = self.scores(one, solved)
             shown.advance(task)
@@ -77,17 +77,17 @@ class Hybrid:
             parts = dict(zip(rows, OF_TOKENS[self.perturbation](one, solved, rows) if rows else [], strict=True))
             shown.advance(task)
         looked = tuple(
-            Looked(
-                place,
-                float(found[place]),
+            SalientToken(
+                position,
+                float(found[position]),
                 tuple(
-                    Behind(row, setting.train[row], float(scores[number, row]), parts[row][number])
+                    TrainingEvidence(row, setting.train[row], float(scores[number, row]), parts[row][number])
                     for row in best[number]
                 ),
             )
-            for number, place in enumerate(chosen)
+            for number, position in enumerate(chosen)
         )
         asked = int(setting.classes[query])
-        return HybridAnswer(
+        return HybridResult(
             setting.queries[query], asked, setting.target, self.salience, len(setting.train), found, looked
         )

@@ -1,4 +1,4 @@
-"""Inner products of gradients over all parameters, of which some at a time are held."""
+"""Inner products of gradients over all parameters, computed by slices so that they fit into memory."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from torch import Tensor
 
 from assay.data.batches import Tokenised
 from assay.influence.gradients import Reading
-from assay.influence.lookups import Lookups, add_kernel
 from assay.influence.outputs import directions
-from assay.influence.portions import Portion
+from assay.influence.parameter_slices import ParameterSlice
 from assay.influence.products import Vectors
 from assay.influence.setting import Setting
+from assay.influence.table_gradients import TableGradients, add_kernel
 from assay.types import Batch
 
 NUMBERS = 2**25  # that are held in float64 at once
@@ -26,62 +26,66 @@ STRIPS = 8  # a symmetric product leaves out almost half of all numbers
 Roots = Mapping[str, Float[Tensor, "..."]]
 """What the gradient of each parameter is multiplied with: a number, or one for each number in it."""
 
-Slopes = Callable[[Int[np.ndarray, " n"], Batch, Reading], Float[Tensor, "K n C"]]
+LogitGradients = Callable[[Int[np.ndarray, " n"], Batch, Reading], Float[Tensor, "K n C"]]
 """The directions of the logits in which some rows are asked about."""
 
 
 @dataclass(frozen=True)
 class Block:
-    """Vectors over some parameters: those of tables as what is looked up, all others side by side."""
+    """Gradients over some parameters: tables as looked-up rows, all others concatenated."""
 
     dense: Float[Tensor, "R P"]
-    tables: Mapping[str, Lookups]
+    tables: Mapping[str, TableGradients]
 
 
 @dataclass(frozen=True)
-class Read:
-    """Gradients that a network gives, in `width` directions for each row."""
+class ComputedGradients:
+    """Gradients computed by a network, in `width` directions of the logits for each row."""
 
     setting: Setting
     rows: Sequence[Tokenised]
-    slopes: Slopes
+    logit_gradients: LogitGradients
     width: int = 1
     advance: Callable[[int], object] = field(default=lambda rows: None)
 
     @classmethod
-    def train(cls, setting: Setting, advance: Callable[[int], object] = lambda rows: None) -> Read:
-        """Of the logits of all training rows, in all directions that matter."""
+    def train(cls, setting: Setting, advance: Callable[[int], object] = lambda rows: None) -> ComputedGradients:
+        """Of all training rows, in an orthonormal basis of the logits."""
         basis = directions(setting.network.classes)
 
-        def slopes(places: Int[np.ndarray, " n"], batch: Batch, reading: Reading) -> Float[Tensor, "K n C"]:
+        def logit_gradients(indices: Int[np.ndarray, " n"], batch: Batch, reading: Reading) -> Float[Tensor, "K n C"]:
             return basis.T[:, None].to(reading.logits).expand(-1, len(batch), -1)
 
-        return cls(setting, setting.train, slopes, basis.shape[1], advance)
+        return cls(setting, setting.train, logit_gradients, basis.shape[1], advance)
 
     @classmethod
-    def queries(cls, setting: Setting) -> Read:
+    def queries(cls, setting: Setting) -> ComputedGradients:
         """Of the targets of all queries."""
-        return cls(setting, setting.queries, lambda places, batch, reading: setting.asked(places, reading)[None])
+        return cls(
+            setting,
+            setting.queries,
+            lambda indices, batch, reading: setting.query_logit_gradients(indices, reading)[None],
+        )
 
     @property
     def count(self) -> int:
         return len(self.rows) * self.width
 
-    def block(self, group: Sequence[Portion], roots: Roots, against: Block | None = None) -> Block:
-        """From one pass over all rows."""
+    def block(self, group: Sequence[ParameterSlice], roots: Roots, against: Block | None = None) -> Block:
+        """One pass over all rows, for the parameters of one group."""
         device = self.setting.network.device
         wide = sum((each.stop - each.start) * each.size for each in group if not each.table)
         dense = torch.zeros(self.count, wide, device=device, dtype=_dtype(self.setting))
-        tables: dict[str, list[Lookups]] = defaultdict(list)
-        for places, batch in self.setting.batches(self.rows):
+        tables: dict[str, list[TableGradients]] = defaultdict(list)
+        for indices, batch in self.setting.batches(self.rows):
             reading = self.setting.reader.read(batch)
-            for direction, slopes in enumerate(self.slopes(places, batch, reading)):
-                gradients = reading.gradients(slopes)
-                owners = torch.from_numpy(places).to(device) * self.width + direction
+            for direction, each in enumerate(self.logit_gradients(indices, batch, reading)):
+                gradients = reading.gradients(each)
+                owners = torch.from_numpy(indices).to(device) * self.width + direction
                 start = 0
                 for each in group:
                     if each.table:
-                        found = Lookups.of(each.rows(gradients), owners, self.count)
+                        found = TableGradients.of(each.rows(gradients), owners, self.count)
                         tables[each.name].append(found.scaled(_cut(roots[each.name], each)))
                         continue
                     stop = start + (each.stop - each.start) * each.size
@@ -90,13 +94,13 @@ class Read:
                         part = each.dense(gradients, first, first + step)
                         dense[owners[first : first + step], start:stop] = (part * root).to(dense)
                     start = stop
-            self.advance(len(places))
-        return Block(dense, {name: Lookups.joined(parts) for name, parts in tables.items()})
+            self.advance(len(indices))
+        return Block(dense, {name: TableGradients.joined(parts) for name, parts in tables.items()})
 
 
 @dataclass(frozen=True)
-class Given:
-    """Vectors that are there already; a parameter that they do not have counts as 0."""
+class GivenGradients:
+    """Vectors that are computed already; a missing parameter counts as 0."""
 
     vectors: Vectors
 
@@ -104,26 +108,26 @@ class Given:
     def count(self) -> int:
         return len(next(iter(self.vectors.values())))
 
-    def block(self, group: Sequence[Portion], roots: Roots, against: Block | None = None) -> Block:
-        """Their part, of a table only the rows that the others look up."""
+    def block(self, group: Sequence[ParameterSlice], roots: Roots, against: Block | None = None) -> Block:
+        """Their slices; of a table only the rows that the others look up."""
         if against is None:
             raise ValueError("Given vectors have products with others only.")
         parts: list[Tensor] = []
-        tables: dict[str, Lookups] = {}
+        tables: dict[str, TableGradients] = {}
         for each in group:
             vectors = self.vectors.get(each.name)
             if vectors is None:
                 vectors = against.dense.new_zeros(self.count, *each.shape)
             if each.table:
                 tokens = against.tables[each.name].tokens.unique()  # type: ignore[no-untyped-call]
-                found = Lookups.among(vectors[..., each.start : each.stop], tokens)
+                found = TableGradients.among(vectors[..., each.start : each.stop], tokens)
                 tables[each.name] = found.scaled(_cut(roots[each.name], each))
             else:
                 parts.append(vectors.flatten(1)[:, each.columns] * _cut(roots[each.name], each))
         return Block(torch.cat(parts, 1) if parts else against.dense.new_zeros(self.count, 0), tables)
 
 
-Source = Read | Given
+GradientSource = ComputedGradients | GivenGradients
 """Vectors over all parameters that can be had for some of them at a time."""
 
 
@@ -142,14 +146,14 @@ def add_products(out: Float[Tensor, "R S"], left: Block, right: Block) -> None:
         add_kernel(out, lookups, lookups if left is right else right.tables[name])
 
 
-def _cut(root: Float[Tensor, ...], portion: Portion) -> Tensor:
-    """The part of the roots that belongs to a portion."""
+def _cut(root: Float[Tensor, ...], part: ParameterSlice) -> Tensor:
+    """The slice of the diagonal's roots."""
     if root.dim() == 0:
         return root
-    return root[:, portion.start : portion.stop] if portion.table else root.flatten()[portion.columns]
+    return root[:, part.start : part.stop] if part.table else root.flatten()[part.columns]
 
 
 def _dtype(setting: Setting) -> torch.dtype:
-    """That of the parameters, at least of single precision."""
+    """The precision of the parameters, single precision at least."""
     kinds = {each.dtype for each in setting.parameters.values()}
     return torch.float64 if torch.float64 in kinds else torch.float32

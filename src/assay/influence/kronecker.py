@@ -1,4 +1,4 @@
-"""Influence functions with a curvature that is a Kronecker product in each layer."""
+"""EK-FAC: influence functions with a Kronecker-factored curvature in each layer."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from assay import progress
 from assay.errors import unknown
 from assay.influence.blocks import Block, Table, Vector
 from assay.influence.damping import chosen_damping
+from assay.influence.gradient_records import Outer
 from assay.influence.gradients import Gradients
 from assay.influence.layers import Layer
 from assay.influence.products import Vectors
-from assay.influence.records import Outer
 from assay.influence.setting import Influence, Setting
 from assay.influence.similarity import dots, over_train, shares
-from assay.influence.targets import slopes
+from assay.influence.targets import logit_gradients
 
 FISHERS = ("expected", "empirical")
 LARGEST = 8_192  # side of a matrix that is decomposed
@@ -31,9 +31,9 @@ LARGEST = 8_192  # side of a matrix that is decomposed
 class Kronecker:
     """EK-FAC over every parameter; George et al. (2018), Grosse et al. (2023), equations 16 to 22.
 
-    The curvature of each layer is diagonal in the eigenvectors of the second moments of what goes in and of the slopes
-    of what comes out; its values are the mean squares of the gradients in them. Tables of embeddings have one input a
-    row, recurrent weights one position a step; a bias is the weight of an input that is always 1.
+    The curvature of each layer is diagonal in the eigenvectors of the second moments of its inputs and of the gradients
+    of its outputs; its values are the mean squares of the gradients in that basis. Tables of embeddings have one input
+    a row, recurrent weights one position a step; a bias is the weight of an input that is always 1.
     """
 
     fisher: str = "expected"  # over what the model holds possible, or "empirical": over the labels
@@ -63,7 +63,7 @@ class Kronecker:
         return np.asarray(over_train(setting, say) * shares(setting))
 
     def damped(self, setting: Setting) -> tuple[float, list[Block]]:
-        """The damping, and the curvature of each layer with it."""
+        """The damping, and the damped curvature of each layer."""
         damping = self.damping
         if damping is None:
             damping = 0.1 if self.relative else chosen_damping(setting)
@@ -91,16 +91,16 @@ class Kronecker:
         return blocks
 
     def _directions(self, setting: Setting) -> Iterator[tuple[Gradients, int]]:
-        """The gradients of the rows in each direction of the Fisher information, and how many rows are done with."""
-        for places, batch in setting.batches(setting.train):
+        """The gradients of the rows in each direction of the Fisher information, and the number of rows done."""
+        for indices, batch in setting.batches(setting.train):
             reading = setting.reader.read(batch)
             logits = reading.logits.detach()
-            roots = torch.from_numpy(setting.weights[places]).to(logits).sqrt()[:, None]
+            roots = torch.from_numpy(setting.weights[indices]).to(logits).sqrt()[:, None]
             if self.fisher == "empirical":
-                yield reading.gradients(roots * slopes("loss", logits, batch.labels)), len(places)
+                yield reading.gradients(roots * logit_gradients("loss", logits, batch.labels)), len(indices)
                 continue
             for number, direction in enumerate(softmax_roots(logits).unbind(-1)):
-                yield reading.gradients(roots * direction), len(places) * (number == 0)
+                yield reading.gradients(roots * direction), len(indices) * (number == 0)
 
 
 def softmax_roots(logits: Float[Tensor, "B C"]) -> Float[Tensor, "B C K"]:
@@ -153,7 +153,7 @@ def blocks_of(setting: Setting, gradients: Gradients) -> list[Block]:
 
 
 def bias_of(setting: Setting, gradients: Gradients, name: str) -> str | None:
-    """The bias that is added to what the matrix makes, known by its name and by its gradient."""
+    """The bias of the same layer as the matrix, found by its name and its gradient."""
     before, _, last = name.rpartition(".")
     bias = f"{before}.{last.replace('weight', 'bias')}"
     records = [each for each in gradients.records[name] if isinstance(each, Outer)]
@@ -161,6 +161,6 @@ def bias_of(setting: Setting, gradients: Gradients, name: str) -> str | None:
         return None
     if setting.decay.get(bias, 0.0) != setting.decay.get(name, 0.0):
         return None
-    slopes = torch.stack([each.slopes.sum(1) for each in records]).sum(0)
+    sums = torch.stack([each.gradients.sum(1) for each in records]).sum(0)
     own = gradients.dense(bias)
-    return bias if own.shape == slopes.shape and torch.allclose(own, slopes, rtol=1e-3, atol=1e-6) else None
+    return bias if own.shape == sums.shape and torch.allclose(own, sums, rtol=1e-3, atol=1e-6) else None

@@ -1,4 +1,4 @@
-"""The curvature of a linear map, a convolution or a recurrence: a Kronecker product with corrected values."""
+"""Kronecker-factored curvature of a linear map, a convolution or a recurrence, with corrected eigenvalues."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from jaxtyping import Float
 from torch import Tensor
 
 from assay.influence.blocks import Block, basis, wide
+from assay.influence.gradient_records import Outer
 from assay.influence.gradients import Gradients
 from assay.influence.products import Vectors
-from assay.influence.records import Outer
 
 AT_ONCE = 2**26  # numbers that the gradients of a layer may take at once
 
 
 class Layer(Block):
-    """A matrix, with the bias of what comes out as one more column."""
+    """A weight matrix, with the bias as one more input column."""
 
     def __init__(self, name: str, bias: str | None, shape: torch.Size, transposed: bool, like: Tensor, decay: float):
         super().__init__(decay)
@@ -34,9 +34,9 @@ class Layer(Block):
             self.left += torch.einsum("boi,bpi->op", whole, whole).double()
             self.right += torch.einsum("boi,boj->ij", whole, whole).double()
             return
-        slopes, inputs = (each.flatten(0, 1) for each in found)
-        there = slopes.abs().amax(-1) > 0  # nothing comes back to padding
-        self.left += (slopes[there].T @ slopes[there]).double()
+        output_gradients, inputs = (each.flatten(0, 1) for each in found)
+        there = output_gradients.abs().amax(-1) > 0  # nothing comes back to padding
+        self.left += (output_gradients[there].T @ output_gradients[there]).double()
         self.right += (inputs[there].T @ inputs[there]).double()
 
     def decompose(self) -> None:
@@ -68,18 +68,18 @@ class Layer(Block):
         return self._joined([gradients.dense(name) for name in self.names])
 
     def _outer(self, gradients: Gradients) -> tuple[Float[Tensor, "B T O"], Float[Tensor, "B T I"]] | None:
-        """The slopes of what came out and what went in, where all are known."""
+        """Gradients of the outputs and inputs, where all records have both."""
         records = [each for each in gradients.records[self.names[0]] if isinstance(each, Outer)]
         if len(records) < len(gradients.records[self.names[0]]):
             return None
-        slopes, inputs = (
-            wide(torch.cat([getattr(each, part) for each in records], 1)) for part in ("slopes", "inputs")
+        output_gradients, inputs = (
+            wide(torch.cat([getattr(each, part) for each in records], 1)) for part in ("gradients", "inputs")
         )
         ones = [inputs.new_ones(*inputs.shape[:2], 1)] if len(self.names) == 2 else []
-        return slopes, torch.cat([inputs, *ones], dim=-1)
+        return output_gradients, torch.cat([inputs, *ones], dim=-1)
 
     def _turned(self, gradients: Gradients) -> Iterator[Float[Tensor, "b O I"]]:
-        """The gradients in the basis, some examples at a time."""
+        """The gradients in the eigenbasis, some examples at a time."""
         found = self._outer(gradients)
         step = max(1, AT_ONCE // self.values.numel())
         if found is None:
@@ -88,6 +88,6 @@ class Layer(Block):
             for at in range(0, len(whole), step):
                 yield left.T @ whole[at : at + step] @ right
             return
-        slopes, inputs = found[0] @ self.left.to(found[0]), found[1] @ self.right.to(found[1])
-        for at in range(0, len(slopes), step):
-            yield slopes[at : at + step].mT @ inputs[at : at + step]
+        output_gradients, inputs = found[0] @ self.left.to(found[0]), found[1] @ self.right.to(found[1])
+        for at in range(0, len(output_gradients), step):
+            yield output_gradients[at : at + step].mT @ inputs[at : at + step]

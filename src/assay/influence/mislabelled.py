@@ -1,4 +1,4 @@
-"""Which training examples have the wrong label? Any signal ranks them; where errors were planted, it is graded."""
+"""Mislabelled training examples: signals that rank them, and their grade where errors were planted."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ CELLS = 2**22
 
 
 def plain_loss(setting: Setting) -> Float[np.ndarray, " N"]:
-    """The loss of each training example: what every other signal must beat."""
+    """The loss of each training example: the baseline of every other signal."""
     chosen = predict(setting.network, setting.train)[np.arange(len(setting.train)), labels(setting)]
     return np.asarray(-np.log(np.maximum(chosen, 1e-30)))
 
 
 def margin(setting: Setting) -> Float[np.ndarray, " N"]:
-    """How far the probability of the likeliest other class is above that of the label (Northcutt et al., 2021)."""
+    """The probability of the likeliest other class less that of the label (Northcutt et al., 2021)."""
     probabilities, own = predict(setting.network, setting.train), labels(setting)
     chosen = probabilities[np.arange(len(own)), own].copy()
     probabilities[np.arange(len(own)), own] = -1
@@ -43,9 +43,9 @@ SIGNALS: dict[str, Signal] = {"loss": plain_loss, "margin": margin, "neighbours"
 def flipped(
     rows: Sequence[Tokenised], share: float, seed: int = 0, classes: int | None = None
 ) -> tuple[list[Tokenised], Bool[np.ndarray, " N"]]:
-    """The rows with another label, drawn evenly, for that share of them, and which these are."""
+    """The rows with random other labels for that share of them, and which these are."""
     if not 0 <= share <= 1:
-        raise AssayError(f"The share of labels to flip is a number from 0 to 1, not {share}.")
+        raise AssayError(f"The share of labels to flip must be from 0 to 1, got {share}.")
     known = classes or max(row.label for row in rows) + 1
     if known < 2:
         raise AssayError("Labels can be flipped where there are two classes or more.")
@@ -62,7 +62,7 @@ def flipped(
 
 @dataclass(frozen=True)
 class Grade:
-    """How well wrong labels are found: the area under the ROC curve, and the share of them among the top k."""
+    """How well a signal finds wrong labels: the area under the ROC curve, and precision among the top k."""
 
     auc: float
     auc_low: float
@@ -112,14 +112,14 @@ def _resampled(
 
 
 def _levels(counts: Float[np.ndarray, "R N"], level: Int[np.ndarray, " N"]) -> Float[np.ndarray, "R L"]:
-    """The sum of the counts of each level of suspicion, the highest first."""
+    """The sum of the counts at each level of suspicion, highest first."""
     size = int(level.max()) + 1
-    places = level + size * np.arange(len(counts))[:, None]
-    return np.bincount(places.ravel(), counts.ravel(), minlength=size * len(counts)).reshape(len(counts), size)
+    indices = level + size * np.arange(len(counts))[:, None]
+    return np.bincount(indices.ravel(), counts.ravel(), minlength=size * len(counts)).reshape(len(counts), size)
 
 
 def ranked(setting: Setting, signals: Mapping[str, Signal] | None = None) -> dict[str, Float[np.ndarray, " N"]]:
-    """How suspicious each training example is by each signal, higher for more."""
+    """The suspicion of each training example by each signal, higher for more."""
     found = {}
     for name, signal in (signals or SIGNALS).items():
         values = signal(setting)

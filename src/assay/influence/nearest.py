@@ -1,4 +1,4 @@
-"""The nearest of many vectors: every distance is computed, or a graph of near ones is walked."""
+"""Nearest-neighbour search over vectors: exact, or in a navigable small-world graph."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from assay.errors import AssayError, unknown
 
 DISTANCES = ("cosine", "euclidean")
 AT_ONCE = 2**25  # distances held at a time
-BREADTH, LINKS, BUILT = 400, 32, 400  # of a walk, of a place in the graph, of its building
+BREADTH, LINKS, BUILT = 400, 32, 400  # of a walk, of an index in the graph, of its building
 
 
 @dataclass(frozen=True)
-class Found:
-    """The nearest vectors to each query, nearest first, and how far they are."""
+class NearestVectors:
+    """Indices of the nearest vectors to each query, nearest first, and their distances."""
 
-    places: Int[np.ndarray, "Q k"]
+    indices: Int[np.ndarray, "Q k"]
     distances: Float[np.ndarray, "Q k"]
 
 
 @dataclass(frozen=True)
 class Vectors:
-    """Vectors that can be searched by one of the DISTANCES.
+    """An index of vectors that can be searched by one of the DISTANCES.
 
     "cosine" is 1 less the cosine, from 0 to 2. "euclidean" divides each dimension by its standard deviation over the
     vectors, and the distance by the root of twice the number of dimensions: of two vectors drawn from them, the mean
@@ -48,12 +48,12 @@ class Vectors:
 
     @cached_property
     def scale(self) -> Float[np.ndarray, " D"]:
-        """What each dimension is divided by."""
+        """The divisor of each dimension."""
         spread = self.given.std(0, dtype=np.float64) * np.sqrt(2 * self.given.shape[1])
         return np.where(spread > 0, spread, np.inf).astype(np.float32)  # one that never varies tells nothing apart
 
     def ready(self, vectors: Float[np.ndarray, "Q D"]) -> Float[Tensor, "Q D"]:
-        """The vectors as they are compared, by the plain Euclidean distance; half its square is the cosine's."""
+        """The vectors transformed so that plain Euclidean distance applies; half its square is the cosine's."""
         if self.distance == "euclidean":
             scaled = vectors / self.scale
         else:
@@ -64,18 +64,20 @@ class Vectors:
     def stored(self) -> Float[Tensor, "N D"]:
         return self.ready(self.given)
 
-    def nearest(self, queries: Float[np.ndarray, "Q D"], k: int, without: Int[np.ndarray, " Q"] | None = None) -> Found:
-        """The k nearest to each query; `without` names a vector for each that does not count, such as itself."""
+    def nearest(
+        self, queries: Float[np.ndarray, "Q D"], k: int, without: Int[np.ndarray, " Q"] | None = None
+    ) -> NearestVectors:
+        """The k nearest to each query; `without` is one index for each query to leave out, such as its own."""
         most = len(self.given) - (without is not None)
         if not 1 <= k <= most:
-            raise AssayError(f"The number of neighbours is a whole number from 1 to {most}, not {k}.")
+            raise AssayError(f"The number of neighbours must be from 1 to {most}, got {k}.")
         asked = self.ready(queries)
         search = self._walked if self.approximate else self._compared
-        places = [
+        indices = [
             search(part, k, None if without is None else without[start : start + len(part)])
             for start, part in self._parts(asked)
         ]
-        return self._measured(asked, np.concatenate(places))
+        return self._measured(asked, np.concatenate(indices))
 
     def _parts(self, asked: Float[Tensor, "Q D"]) -> list[tuple[int, Float[Tensor, "q D"]]]:
         step = max(1, AT_ONCE // len(self.given))
@@ -93,17 +95,17 @@ class Vectors:
     def _walked(
         self, asked: Float[Tensor, "q D"], k: int, without: Int[np.ndarray, " q"] | None
     ) -> Int[np.ndarray, "q k"]:
-        """By the graph."""
+        """By graph search."""
         more = k + (without is not None)
-        places = self.graph.search(asked.cpu().numpy(), more, threads=1).keys.astype(np.int64).reshape(-1, more)
+        indices = self.graph.search(asked.cpu().numpy(), more, threads=1).keys.astype(np.int64).reshape(-1, more)
         if without is None:
-            return np.asarray(places)
-        last = (places == without[:, None]).argsort(1, kind="stable")  # the one that does not count, or the farthest
-        return np.asarray(np.take_along_axis(places, last, 1)[:, :k])
+            return np.asarray(indices)
+        last = (indices == without[:, None]).argsort(1, kind="stable")  # the one that does not count, or the farthest
+        return np.asarray(np.take_along_axis(indices, last, 1)[:, :k])
 
     @cached_property
     def graph(self) -> Any:
-        """The vectors in a navigable small world (Malkov and Yashunin, 2016), built the same way every time."""
+        """The navigable small world (Malkov and Yashunin, 2016), built deterministically."""
         try:
             library = import_module("usearch.index")
         except ImportError as lacking:
@@ -121,14 +123,14 @@ class Vectors:
         graph.add(np.arange(len(self.given)), self.stored.cpu().numpy(), threads=1)
         return graph
 
-    def _measured(self, asked: Float[Tensor, "Q D"], places: Int[np.ndarray, "Q k"]) -> Found:
-        """The distances by differences, which lose no digits where vectors are near, and the places in their order."""
-        distances = np.zeros(places.shape)
-        step = max(1, AT_ONCE // (places.shape[1] * asked.shape[1]))
+    def _measured(self, asked: Float[Tensor, "Q D"], indices: Int[np.ndarray, "Q k"]) -> NearestVectors:
+        """Exact distances by differences, which keep precision for near vectors, and the indices in their order."""
+        distances = np.zeros(indices.shape)
+        step = max(1, AT_ONCE // (indices.shape[1] * asked.shape[1]))
         for start in range(0, len(asked), step):
             part = slice(start, start + step)
-            apart = asked[part, None] - self.stored[torch.from_numpy(places[part]).to(asked.device)]
+            apart = asked[part, None] - self.stored[torch.from_numpy(indices[part]).to(asked.device)]
             distances[part] = apart.double().square().sum(-1).cpu().numpy()
         distances = distances / 2 if self.distance == "cosine" else np.sqrt(distances)
-        order = np.lexsort((places, distances))  # of equal ones the earlier first
-        return Found(np.take_along_axis(places, order, 1), np.take_along_axis(distances, order, 1))
+        order = np.lexsort((indices, distances))  # of equal ones the earlier first
+        return NearestVectors(np.take_along_axis(indices, order, 1), np.take_along_axis(distances, order, 1))

@@ -1,4 +1,4 @@
-"""The training examples whose representations are nearest, and what a vote among them would lose with each.
+"""k-nearest-neighbour influence: how votes among the nearest training examples change without each of them.
 
 What is predicted here is not the network's answer but that of a classifier beside it: the class of most of the k
 nearest training examples in one of its layers. For this one the answer is exact.
@@ -22,7 +22,7 @@ VOTES = "share of votes"
 
 @dataclass(frozen=True)
 class Neighbours:
-    """How the class's share of the votes changes if an example is removed and the next nearest one votes instead.
+    """The change of the class's share of votes if an example is removed and the next nearest one votes instead.
 
     Cover and Hart (1967). The score of one of the k nearest is ([the next votes for the class] - [it does]) / k, of
     all others 0. With the target "loss" the sign is turned; units are shares of votes whatever the target.
@@ -41,25 +41,25 @@ class Neighbours:
         stored = _stored(setting, self)
         asked = representations(setting.network, setting.queries, [self.layer], self.folder)[self.layer]
         found = stored.nearest(asked, self.k + 1)
-        votes = labels(setting)[found.places] == setting.classes[:, None]
+        votes = labels(setting)[found.indices] == setting.classes[:, None]
         scores = np.zeros((len(asked), len(setting.train)))
-        np.put_along_axis(scores, found.places[:, :-1], (votes[:, -1:] * 1.0 - votes[:, :-1]) / self.k, 1)
+        np.put_along_axis(scores, found.indices[:, :-1], (votes[:, -1:] * 1.0 - votes[:, :-1]) / self.k, 1)
         return _answer(setting, self.layer, scores, {"distance": self.distance, "k": self.k})
 
     def own(self, setting: Setting) -> Float[np.ndarray, " N"]:
-        """The share of the k nearest others that do not have the example's label.
+        """The share of the k nearest others whose label differs from the example's.
 
         One that is stored itself is its own nearest neighbour; what is left without it is the vote of the others.
         """
         stored, own = _stored(setting, self), labels(setting)
         found = stored.nearest(stored.given, self.k, np.arange(len(own)))
-        shares: Float[np.ndarray, " N"] = (own[found.places] != own[:, None]).mean(1)
+        shares: Float[np.ndarray, " N"] = (own[found.indices] != own[:, None]).mean(1)
         return shares
 
 
 @dataclass(frozen=True)
 class NeighbourShapley:
-    """Minus the Shapley value of each example for the votes that the k nearest give to the class.
+    """Minus the Shapley value of each example for the votes of the k nearest for the class.
 
     Jia et al. (2019), theorem 1: exact, by one pass from the farthest example to the nearest. The values of all
     examples sum to the share of the votes. With the target "loss" the sign is turned.
@@ -77,14 +77,14 @@ class NeighbourShapley:
         stored = _stored(setting, self)
         asked = representations(setting.network, setting.queries, [self.layer], self.folder)[self.layer]
         found = stored.nearest(asked, len(setting.train))
-        values = shapley(labels(setting)[found.places] == setting.classes[:, None], self.k)
+        values = shapley(labels(setting)[found.indices] == setting.classes[:, None], self.k)
         scores = np.zeros_like(values)
-        np.put_along_axis(scores, found.places, -values, 1)
+        np.put_along_axis(scores, found.indices, -values, 1)
         return _answer(setting, self.layer, scores, {"distance": self.distance, "k": self.k})
 
 
 def shapley(agree: Bool[np.ndarray, "Q N"], k: int) -> Float[np.ndarray, "Q N"]:
-    """The Shapley values of examples in the order of their distance; `agree`: which have the class."""
+    """Shapley values of examples sorted by distance; `agree` says which have the class."""
     ranks = np.arange(1, agree.shape[1])
     steps = (agree[:, :-1] * 1.0 - agree[:, 1:]) * np.minimum(k, ranks) / (k * ranks)
     last = agree[:, -1:] / agree.shape[1]

@@ -1,4 +1,4 @@
-"""The curvature inverted in the space of features, which stand for gradients divided by the root of the diagonal."""
+"""Inverse of the curvature in the space of features (projected, preconditioned gradients)."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ class Primal:
     def scores(
         self, solved: Float[Tensor, "S Q"], features: Float[Tensor, "n K S"], outputs: Outputs, leverage: bool
     ) -> Float[Tensor, "Q n"]:
-        """Of some examples, for what was solved before."""
+        """Scores of some examples, for queries that were solved before."""
         features = features.to(solved)
-        slopes = self.slopes(self.hat(features), outputs) if leverage else outputs.slopes
-        return solved.T @ torch.einsum("nks,nk->sn", features, slopes * outputs.shares[:, None])
+        gradients = self.gradients(self.hat(features), outputs) if leverage else outputs.gradients
+        return solved.T @ torch.einsum("nks,nk->sn", features, gradients * outputs.shares[:, None])
 
     def own(self, features: Float[Tensor, "n K S"], outputs: Outputs, leverage: bool) -> Float[Tensor, " n"]:
         """The predicted rise of the loss of some examples, each without itself."""
         hat = self.hat(features.to(self.factor))
-        slopes = self.slopes(hat, outputs) if leverage else outputs.slopes
-        return torch.einsum("nk,nkl,nl->n", outputs.slopes, hat, slopes) * outputs.shares
+        gradients = self.gradients(hat, outputs) if leverage else outputs.gradients
+        return torch.einsum("nk,nkl,nl->n", outputs.gradients, hat, gradients) * outputs.shares
 
     def hat(self, features: Float[Tensor, "n K S"]) -> Float[Tensor, "n K K"]:
         """U_i G⁻¹ U_iᵀ of each example."""
@@ -51,10 +51,10 @@ class Primal:
         return half @ half.mT
 
     @staticmethod
-    def slopes(hat: Float[Tensor, "n K K"], outputs: Outputs) -> Float[Tensor, "n K"]:
-        """The slopes at the outputs, as if each example were missing in the curvature."""
+    def gradients(hat: Float[Tensor, "n K K"], outputs: Outputs) -> Float[Tensor, "n K"]:
+        """Gradients by the outputs, as if each example were missing from the curvature."""
         half = outputs.roots @ hat
         kept = torch.eye(hat.shape[1]).to(hat) - half @ outputs.roots
-        plain = outputs.slopes[..., None]
+        plain = outputs.gradients[..., None]
         rest: Tensor = torch.linalg.solve(kept, half @ plain)
         return (plain + outputs.roots @ rest).squeeze(-1)

@@ -1,4 +1,4 @@
-"""The Gauss–Newton curvature over all parameters in a random projection, for more examples than memory holds."""
+"""Gauss–Newton influence in a random projection of the gradients, for more examples than memory holds."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from torch import Tensor
 from assay import progress
 from assay.errors import AssayError
 from assay.influence.damping import chosen_damping
-from assay.influence.features import Kept, Part, digest
+from assay.influence.feature_store import FeatureChunk, FeatureStore, digest
+from assay.influence.gradient_records import Record, Whole
 from assay.influence.gradients import Gradients
-from assay.influence.kernels import Read
+from assay.influence.kernels import ComputedGradients
 from assay.influence.metric import diagonal
 from assay.influence.outputs import Outputs
-from assay.influence.portions import looked_at, sampled
+from assay.influence.parameter_slices import sample_gradients, sample_rows
 from assay.influence.primal import Primal
 from assay.influence.products import Vectors
 from assay.influence.projection import Projection
-from assay.influence.records import Record, Whole
+from assay.influence.projection_sides import sides
 from assay.influence.setting import Influence, Setting
-from assay.influence.sides import sides
 
 PRECISIONS = {"float32": None, "bfloat16": torch.bfloat16}
 ROWS = 8192  # of a part
@@ -36,7 +36,7 @@ ROWS = 8192  # of a part
 
 @dataclass(frozen=True)
 class ProjectedGaussNewton:
-    """As DualGaussNewton, with the gradient of every example as `size` numbers; the error of it falls with size.
+    """DualGaussNewton with each gradient projected to `size` numbers; the error falls with size.
 
     Each example is read once. In a folder what was read outlasts a stop, and serves other queries.
     """
@@ -62,26 +62,26 @@ class ProjectedGaussNewton:
 
     def __call__(self, setting: Setting) -> Influence:
         """The scores of all training examples for the targets of all queries."""
-        work = Work(self, setting)
+        work = ProjectedSystem(self, setting)
         return Influence(work.scores(work.asked()), notes=work.notes)
 
     def solve(self, setting: Setting, vectors: Vectors) -> Float[np.ndarray, "Q N"]:
         """The scores for the given vectors in place of the gradients of targets."""
-        work = Work(self, setting)
+        work = ProjectedSystem(self, setting)
         return work.scores(work.given(vectors))
 
     def own(self, setting: Setting) -> Float[np.ndarray, " N"]:
         """The predicted rise of each training example's own loss if it were removed."""
-        return Work(self, setting).own()
+        return ProjectedSystem(self, setting).own()
 
 
-class Work:
-    """All training examples of one setting as features, and the curvature among these."""
+class ProjectedSystem:
+    """The projected features of all training examples of one setting, and their curvature."""
 
     def __init__(self, method: ProjectedGaussNewton, setting: Setting) -> None:
         self.method, self.setting = method, setting
         self.device = setting.network.device
-        self.kept = Kept(method.folder, method.memory)
+        self.kept = FeatureStore(method.folder, method.memory)
         given = self.kept.stored("damping") if method.damping is None else method.damping
         self.damping: float = chosen_damping(setting) if given is None else given
         self.labels = np.array([row.label for row in setting.train])
@@ -93,7 +93,7 @@ class Work:
 
     @property
     def notes(self) -> dict[str, Any]:
-        """What was chosen, and how fast it went."""
+        """Options that were chosen, and the throughput."""
         speed = self.read / self.seconds if self.read else 0.0
         method = self.method
         chosen = {"damping": self.damping, "size": method.size, "side": method.side, "precision": method.precision}
@@ -101,47 +101,47 @@ class Work:
 
     @cached_property
     def projection(self) -> Projection:
-        """Drawn once, from what is seen in some examples; in a folder, the sides are those of the first time."""
-        found = looked_at(self.setting, sampled(self.setting))
+        """The projection, drawn once from sample gradients; a folder keeps its side matrices."""
+        found = sample_gradients(self.setting, sample_rows(self.setting))
         drawn = self.kept.tensors("sides", self.device, lambda: sides(found, self.method.side, self.method.seed))
         factors = {name: float(each) ** -0.5 for name, each in diagonal(self.setting, "plain", self.damping).items()}
         return Projection.drawn(found, drawn, factors, self.method.size, self.method.seed)
 
     @cached_property
     def primal(self) -> Primal:
-        """The curvature; every part that is not kept yet is read."""
+        """The curvature in feature space; chunks that are not stored yet are computed."""
         gram = torch.zeros(self.method.size, self.method.size, dtype=torch.float64, device=self.device)
         with progress.bar() as shown:
             task = shown.add_task("features", total=len(self.labels))
-            for number, places in enumerate(self.parts):
-                part = self.kept.get(number, self.device, partial(self._part, places))
+            for number, indices in enumerate(self.parts):
+                part = self.kept.get(number, self.device, partial(self._part, indices))
                 Primal.add(gram, part.features, self._outputs(part))
-                shown.advance(task, len(places))
+                shown.advance(task, len(indices))
         return Primal.of(gram)
 
     def scores(self, asked: Float[Tensor, "Q S"]) -> Float[np.ndarray, "Q N"]:
-        """For features of what is asked about."""
+        """Scores of all training examples for the features of queries."""
         solved = self.primal.solve(asked)
         found = np.zeros((len(asked), len(self.labels)))
         for part in self.kept.all(len(self.parts), self.device):
             scores = self.primal.scores(solved, part.features, self._outputs(part), self.method.leverage)
-            found[:, part.places.cpu().numpy()] = scores.cpu().numpy()
+            found[:, part.indices.cpu().numpy()] = scores.cpu().numpy()
         return found
 
     def own(self) -> Float[np.ndarray, " N"]:
-        """For the loss of each training example."""
+        """Scores for the loss of each training example itself."""
         primal, found = self.primal, np.zeros(len(self.labels))
         for part in self.kept.all(len(self.parts), self.device):
             own = primal.own(part.features, self._outputs(part), self.method.leverage)
-            found[part.places.cpu().numpy()] = own.cpu().numpy()
+            found[part.indices.cpu().numpy()] = own.cpu().numpy()
         return found
 
     def asked(self) -> Float[Tensor, "Q S"]:
         """The features of the targets of all queries."""
-        return self._features(Read.queries(self.setting))[0].squeeze(1)
+        return self._features(ComputedGradients.queries(self.setting))[0].squeeze(1)
 
     def given(self, vectors: Vectors) -> Float[Tensor, "Q S"]:
-        """The features of vectors; a parameter that they do not have counts as 0."""
+        """The features of vectors; a missing parameter counts as 0."""
         shapes, count = self.setting.reader.shapes, len(next(iter(vectors.values())))
         own = self.setting.parameters
         records: dict[str, list[Record]] = {
@@ -150,40 +150,40 @@ class Work:
         }
         return self.projection(Gradients(records, shapes, count), self._dtype)
 
-    def _part(self, places: Int[np.ndarray, " n"]) -> Part:
-        rows = [self.setting.train[place] for place in places]
+    def _part(self, indices: Int[np.ndarray, " n"]) -> FeatureChunk:
+        rows = [self.setting.train[index] for index in indices]
         start = time.perf_counter()
-        features, logits = self._features(replace(Read.train(self.setting), rows=rows))
+        features, logits = self._features(replace(ComputedGradients.train(self.setting), rows=rows))
         if self.device.type == "cuda":
             torch.cuda.synchronize()
         self.read, self.seconds = self.read + len(rows), self.seconds + time.perf_counter() - start
-        return Part(torch.from_numpy(places).to(self.device), features, logits)
+        return FeatureChunk(torch.from_numpy(indices).to(self.device), features, logits)
 
-    def _features(self, source: Read) -> tuple[Float[Tensor, "n K S"], Float[Tensor, "n C"]]:
-        """The features and the logits of some rows, each of which is read once."""
+    def _features(self, source: ComputedGradients) -> tuple[Float[Tensor, "n K S"], Float[Tensor, "n C"]]:
+        """The features and logits of some rows, by one pass over them."""
         projection, classes = self.projection, self.setting.network.classes
         features = torch.zeros(
             len(source.rows), source.width, self.method.size, dtype=self._kept_as, device=self.device
         )
         logits = torch.zeros(len(source.rows), classes, dtype=self._dtype, device=self.device)
         lower = PRECISIONS[self.method.precision]
-        for places, batch in self.setting.batches(source.rows):
-            own = torch.from_numpy(places).to(self.device)
+        for indices, batch in self.setting.batches(source.rows):
+            own = torch.from_numpy(indices).to(self.device)
             with nullcontext() if lower is None else torch.autocast(self.device.type, lower):
                 reading = self.setting.reader.read(batch)
                 reading = replace(reading, logits=reading.logits.to(self._dtype))
                 logits[own] = reading.logits.detach()
-                for direction, slopes in enumerate(source.slopes(places, batch, reading)):
-                    features[own, direction] = projection(reading.gradients(slopes), self._dtype).to(self._kept_as)
+                for direction, each in enumerate(source.logit_gradients(indices, batch, reading)):
+                    features[own, direction] = projection(reading.gradients(each), self._dtype).to(self._kept_as)
         return features, logits
 
-    def _outputs(self, part: Part) -> Outputs:
-        places = part.places.cpu().numpy()
-        return Outputs.of(part.logits, self.labels[places], self.setting.weights[places] / len(self.labels))
+    def _outputs(self, part: FeatureChunk) -> Outputs:
+        indices = part.indices.cpu().numpy()
+        return Outputs.of(part.logits, self.labels[indices], self.setting.weights[indices] / len(self.labels))
 
     @property
     def _dtype(self) -> torch.dtype:
-        """In which features are added up."""
+        """The precision in which features are summed."""
         kinds = {each.dtype for each in self.setting.parameters.values()}
         return torch.float64 if torch.float64 in kinds else torch.float32
 
@@ -192,7 +192,7 @@ class Work:
         return PRECISIONS[self.method.precision] or self._dtype
 
     def _identity(self) -> dict[str, Any]:
-        """What the features depend on."""
+        """Everything that the features depend on."""
         method = self.method
         options = {name: getattr(method, name) for name in ("size", "side", "precision", "seed")}
         return {

@@ -1,6 +1,6 @@
-"""Gradients of each example as few numbers, whose inner products are right on average; they are never formed whole.
+"""Random projections of per-example gradients that keep inner products in expectation, without forming gradients.
 
-A matrix is projected on both sides, as in LoGra (Choe et al., 2024), before its sum over places is taken; what comes
+A matrix is projected on both sides, as in LoGra (Choe et al., 2024), before its sum over indices is taken; what comes
 out, the rows of tables and all else is spread by signs over the same numbers (count-sketch: Charikar et al., 2002).
 """
 
@@ -15,16 +15,16 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from assay.influence.gradient_records import Outer, Record, Rows
 from assay.influence.gradients import Gradients
-from assay.influence.portions import Portion, cut
-from assay.influence.records import Outer, Record, Rows
+from assay.influence.parameter_slices import ParameterSlice, cut
 
 NUMBERS = 2**28  # of projected gradients that are held at once
 
 
 @dataclass(frozen=True)
 class Signed:
-    """Every number gets a sign."""
+    """Random signs for a parameter without structure."""
 
     signs: Float[Tensor, " P"]
     offset: int
@@ -39,7 +39,7 @@ class Signed:
 
 @dataclass(frozen=True)
 class TwoSided:
-    """Both sides are projected, then every number gets a sign."""
+    """Projects both sides of a weight matrix, then applies random signs."""
 
     left: Float[Tensor, "O o"] | None  # none where it is not made smaller
     right: Float[Tensor, "I i"] | None
@@ -59,21 +59,21 @@ class TwoSided:
 
     def _both(self, record: Record, shape: torch.Size) -> Float[Tensor, "B o i"]:
         if isinstance(record, Outer):
-            sides = (record.inputs, record.slopes) if record.transposed else (record.slopes, record.inputs)
+            sides = (record.inputs, record.gradients) if record.transposed else (record.gradients, record.inputs)
             return _onto(sides[0], self.left).mT @ _onto(sides[1], self.right)
         if isinstance(record, Rows) and self.left is not None:
-            return self.left[record.ids].to(record.slopes).mT @ _onto(record.slopes, self.right)
+            return self.left[record.ids].to(record.gradients).mT @ _onto(record.gradients, self.right)
         whole = record.dense().view(-1, shape[0], prod(shape[1:]))
         return _onto(_onto(whole, self.right).mT, self.left).mT
 
 
 @dataclass(frozen=True)
 class Hashed:
-    """The columns are projected; every row has a place and signs of its own."""
+    """Projects the columns of an embedding table; every row has a hash index and signs of its own."""
 
     right: Float[Tensor, "D d"] | None
     signs: Float[Tensor, "V d"]
-    places: Int[Tensor, " V"]  # the order of the rows
+    indices: Int[Tensor, " V"]  # the order of the rows
     offset: int
 
     @property
@@ -82,20 +82,20 @@ class Hashed:
 
     def add(self, out: Float[Tensor, "B S"], gradients: Gradients, name: str, factor: float) -> None:
         shape = gradients.shapes[name]
-        rows = Portion(name, shape, 0, shape[1], table=True).rows(gradients)
-        values = (_onto(rows.slopes, self.right) * (self.signs[rows.ids] * factor)).to(out)
+        rows = ParameterSlice(name, shape, 0, shape[1], table=True).rows(gradients)
+        values = (_onto(rows.gradients, self.right) * (self.signs[rows.ids] * factor)).to(out)
         steps = torch.arange(self.signs.shape[1], device=out.device)
-        slots = (self.offset + self.places[rows.ids, None] * self.signs.shape[1] + steps) % out.shape[1]
+        slots = (self.offset + self.indices[rows.ids, None] * self.signs.shape[1] + steps) % out.shape[1]
         out.scatter_add_(1, slots.flatten(1), values.flatten(1))
 
 
 Sketch = Signed | TwoSided | Hashed
-"""A linear map of the gradients of one parameter to `count` numbers, added to those of others from a place on."""
+"""A linear map of the gradients of one parameter to `count` numbers, added to those of others from an index on."""
 
 
 @dataclass(frozen=True)
 class Projection:
-    """All parameters to `size` numbers; exact where that is no fewer than there are."""
+    """A projection of all parameters to `size` numbers; exact where there are no more than that."""
 
     sketches: Mapping[str, Sketch]
     factors: Mapping[str, float]
@@ -105,7 +105,7 @@ class Projection:
     def drawn(
         cls, found: Gradients, sides: Mapping[str, Tensor], factors: Mapping[str, float], size: int, seed: int
     ) -> Projection:
-        """With the gradients of some examples, whose forms say how each parameter is projected."""
+        """A random projection, by the structure of the gradients of some examples."""
         sketches: dict[str, Sketch] = {}
         offset = 0
         for name in found.shapes:
@@ -115,9 +115,9 @@ class Projection:
         return cls(sketches, factors, size)
 
     def __call__(self, gradients: Gradients, dtype: torch.dtype) -> Float[Tensor, "B S"]:
-        """The numbers of each example; each parameter counts as its factor says."""
+        """The features of each example; each parameter is multiplied by its factor."""
         first = next(iter(gradients.records.values()))[0]
-        out = torch.zeros(gradients.size, self.size, dtype=dtype, device=first.slopes.device)
+        out = torch.zeros(gradients.size, self.size, dtype=dtype, device=first.gradients.device)
         for name, sketch in self.sketches.items():
             sketch.add(out, gradients, name, self.factors[name])
         return out
@@ -125,7 +125,7 @@ class Projection:
 
 def _drawn(found: Gradients, name: str, sides: Mapping[str, Tensor], offset: int, random: torch.Generator) -> Sketch:
     records, shape = found.records[name], found.shapes[name]
-    given = records[0].slopes
+    given = records[0].gradients
     like = torch.zeros((), device=given.device, dtype=torch.promote_types(given.dtype, torch.float32))
 
     def signs(*sizes: int) -> Tensor:
@@ -152,7 +152,7 @@ def _onto(x: Float[Tensor, "B T I"], side: Float[Tensor, "I i"] | None) -> Tenso
 
 
 def _fold(out: Float[Tensor, "B S"], values: Float[Tensor, "B P"], offset: int) -> None:
-    """Adds the values from a place on, and goes on at the first when the last is reached."""
+    """Adds the values from an offset on, modulo the size."""
     size, start = out.shape[1], offset % out.shape[1]
     first = values[:, : size - start]
     out[:, start : start + first.shape[1]] += first

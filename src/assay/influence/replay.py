@@ -1,4 +1,4 @@
-"""A network in training that can be put back to before any step, dropout and all."""
+"""Replay of a training: a learner that can be reset to before any step, with its random state."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from torch import Tensor, nn
 
 from assay.data.batches import by_tokens, collate
 from assay.influence.adam import Moments, Rule
-from assay.influence.course import Course
-from assay.models.lessons import Learning
-from assay.models.objectives import heads
+from assay.influence.training_run import TrainingRun
+from assay.models.objectives import Learning
+from assay.models.regularisers import heads
 from assay.models.textmodel import TextModel
 from assay.models.training import TRAINING_TOKENS, Step, class_weights, optimiser_of, stepper
 from assay.types import Batch
@@ -27,33 +27,35 @@ KEYS = ("exp_avg", "exp_avg_sq", "max_exp_avg_sq")  # as PyTorch calls the momen
 
 
 @dataclass(frozen=True)
-class Portion:
+class MicroBatch:
     """Some rows of a step that are read together."""
 
-    places: Int[np.ndarray, " n"]  # among the rows of the step
+    indices: Int[np.ndarray, " n"]  # among the rows of the step
     batch: Batch
     weights: Float[Tensor, " n"]  # of each row in the loss of the step
 
 
-def portions(course: Course, group: Int[np.ndarray, " n"], weights: Tensor | None) -> Iterator[Portion]:
-    """The rows of a step in the portions in which training reads them."""
-    rows, like = [course.rows[place] for place in group], next(course.network.parameters())
+def micro_batches(
+    training_run: TrainingRun, group: Int[np.ndarray, " n"], weights: Tensor | None
+) -> Iterator[MicroBatch]:
+    """The rows of a step in the micro-batches in which training reads them."""
+    rows, like = [training_run.rows[index] for index in group], next(training_run.network.parameters())
     device = like.device
     labels = torch.tensor([row.label for row in rows], device=device)
     total = len(rows) if weights is None else float(weights[labels].sum())
     lengths = np.array([len(row.ids) for row in rows])
     for each in by_tokens(lengths, TRAINING_TOKENS.get(device.type, 8_192)):
-        places = np.sort(each)
-        batch = collate([rows[place] for place in places], course.network.classes).to(device)
-        own = torch.ones(len(places)) if weights is None else weights[batch.labels].cpu()
-        yield Portion(places, batch, (own.double() / total).to(like))
+        indices = np.sort(each)
+        batch = collate([rows[index] for index in indices], training_run.network.classes).to(device)
+        own = torch.ones(len(indices)) if weights is None else weights[batch.labels].cpu()
+        yield MicroBatch(indices, batch, (own.double() / total).to(like))
 
 
 @dataclass(frozen=True)
 class Learner:
-    """A network, all that learns with it, and the step that training consists of."""
+    """A network in training: its parameters (auxiliary heads included), optimiser and step function."""
 
-    course: Course
+    training_run: TrainingRun
     modules: nn.ModuleDict
     learning: Learning
     optimiser: torch.optim.Adam
@@ -61,15 +63,15 @@ class Learner:
     step: Step
 
     @classmethod
-    def of(cls, course: Course) -> Learner:
+    def of(cls, training_run: TrainingRun) -> Learner:
         """Before the first step."""
-        network = deepcopy(course.network).train()
-        learning = Learning(course.training, heads(network, course.training))
+        network = deepcopy(training_run.network).train()
+        learning = Learning(training_run.training, heads(network, training_run.training))
         modules = nn.ModuleDict({"network": network, "heads": learning.heads})
-        optimiser = optimiser_of(modules, course.training)
-        weights = class_weights(course.rows, network, course.training)
-        step = stepper(network, optimiser, weights, course.lesson, learning)
-        return cls(course, modules, learning, optimiser, weights, step)
+        optimiser = optimiser_of(modules, training_run.training)
+        weights = class_weights(training_run.rows, network, training_run.training)
+        step = stepper(network, optimiser, weights, training_run.lesson, learning)
+        return cls(training_run, modules, learning, optimiser, weights, step)
 
     @property
     def network(self) -> TextModel:
@@ -79,7 +81,7 @@ class Learner:
 
     @property
     def parameters(self) -> dict[str, nn.Parameter]:
-        """All that learns, by name."""
+        """All trained parameters, by name."""
         return {name: each for name, each in self.modules.named_parameters() if each.requires_grad}
 
     @property
@@ -89,7 +91,7 @@ class Learner:
         return {name: found[id(each)] for name, each in self.parameters.items()}
 
     def state(self) -> State:
-        """A copy of all that steps change."""
+        """A copy of all parameters and moments."""
         return {name: self._moments(each) for name, each in self.parameters.items()}
 
     def _moments(self, parameter: nn.Parameter) -> Moments:
@@ -99,7 +101,7 @@ class Learner:
 
     @torch.no_grad()
     def put(self, state: State) -> None:
-        """Goes back to a state."""
+        """Restores a state."""
         for name, parameter in self.parameters.items():
             own = state[name]
             parameter.copy_(own.value)
@@ -107,23 +109,23 @@ class Learner:
             self.optimiser.state[parameter] = {key: each.clone() for key, each in zip(KEYS, moments, strict=True)}
             self.optimiser.state[parameter]["step"] = torch.tensor(float(own.steps), device=parameter.device)
 
-    def losses(self, portion: Portion) -> Float[Tensor, " n"]:
-        """The loss of each row of a portion, without its weight."""
-        return self.course.lesson.losses(self.network, portion.batch, self.learning)
+    def losses(self, micro_batch: MicroBatch) -> Float[Tensor, " n"]:
+        """The loss of each row of a micro-batch, without its weight."""
+        return self.training_run.lesson.losses(self.network, micro_batch.batch, self.learning)
 
 
-Dice = tuple[Tensor, ...]
+RandomState = tuple[Tensor, ...]
 """Where the generators of random numbers stand."""
 
 
-def dice(device: torch.device) -> Dice:
-    """Where they stand now."""
+def random_state(device: torch.device) -> RandomState:
+    """The present state of the random number generators."""
     common = torch.get_rng_state()
     return (common, torch.cuda.get_rng_state(device)) if device.type == "cuda" else (common,)
 
 
-def put_dice(states: Dice, device: torch.device) -> None:
-    """Puts the generators back."""
+def set_random_state(states: RandomState, device: torch.device) -> None:
+    """Restores the state of the random number generators."""
     torch.set_rng_state(states[0])
     if device.type == "cuda":
         torch.cuda.set_rng_state(states[1], device)
@@ -131,32 +133,32 @@ def put_dice(states: Dice, device: torch.device) -> None:
 
 @dataclass(frozen=True)
 class Trace:
-    """What was kept of a training: the rows and dice of each step, and the state before every so many."""
+    """A recorded training: rows and random state of each step, and the learner's state every so many steps."""
 
     groups: list[Int[np.ndarray, " n"]]
-    dice: list[Dice]
+    random_states: list[RandomState]
     states: dict[int, State]
     every: int
 
     @classmethod
     def of(cls, learner: Learner, every: int) -> Trace:
-        """Trains to the end."""
-        trace, device = cls([], [], {}, every), learner.course.network.device
-        for number, group in enumerate(learner.course.groups()):
+        """Trains to the end and records it."""
+        trace, device = cls([], [], {}, every), learner.training_run.network.device
+        for number, group in enumerate(learner.training_run.groups()):
             if number % every == 0:
                 trace.states[number] = learner.state()
             trace.groups.append(group)
-            trace.dice.append(dice(device))
-            learner.step([learner.course.rows[place] for place in group])
+            trace.random_states.append(random_state(device))
+            learner.step([learner.training_run.rows[index] for index in group])
         return trace
 
     def stretches(self, learner: Learner) -> Iterator[tuple[int, list[State]]]:
-        """The stretches between states that were kept, last first: the first step, and the states around each step."""
+        """Segments between recorded states, last first: the first step, and the recomputed state around each step."""
         for start in sorted(self.states, reverse=True):
             learner.put(self.states[start])
             found = [self.states[start]]
             for number in range(start, min(start + self.every, len(self.groups))):
-                put_dice(self.dice[number], learner.course.network.device)
-                learner.step([learner.course.rows[place] for place in self.groups[number]])
+                set_random_state(self.random_states[number], learner.training_run.network.device)
+                learner.step([learner.training_run.rows[index] for index in self.groups[number]])
                 found.append(learner.state())
             yield start, found

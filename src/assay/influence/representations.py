@@ -1,4 +1,4 @@
-"""What any layer makes of a text, as one vector: kept in a folder, so that a network reads its training texts once."""
+"""Representations of texts in every layer of a network, one vector each, cached in a folder."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from assay.types import Batch, PooledModel, attended
 
 EMBEDDING, LAYER, STATES, ATTENDED, DECODER = "embedding", "layer {}", "states", "attended", "decoder"
 
-Read = dict[str, Float[Tensor, "B _"]]
+LayerVectors = dict[str, Float[Tensor, "B _"]]
 
 
 def layers(network: TextModel) -> tuple[str, ...]:
@@ -49,17 +49,17 @@ def layers(network: TextModel) -> tuple[str, ...]:
 def representations(
     network: TextModel, rows: Sequence[Tokenised], names: Sequence[str] = (DECODER,), folder: Path | None = None
 ) -> dict[str, Float[np.ndarray, "N _"]]:
-    """A vector of each text for each layer, float32; with a folder they are kept there."""
+    """A float32 vector of each text for each layer; read from the folder where it is there, else written."""
     for name in names:
         if name not in layers(network):
             raise unknown("layer", name, layers(network))
-    places = {} if folder is None else {name: folder / _file(network, rows, name) for name in names}
-    found = {name: load_file(place)["vectors"] for name, place in places.items() if place.exists()}
+    paths = {} if folder is None else {name: folder / _file(network, rows, name) for name in names}
+    found = {name: load_file(path)["vectors"] for name, path in paths.items() if path.exists()}
     if missing := [name for name in names if name not in found]:
         found |= _made(network, rows, missing)
-    for name, place in places.items():
-        if not place.exists():
-            tensors.save({"vectors": torch.from_numpy(found[name])}, place)
+    for name, path in paths.items():
+        if not path.exists():
+            tensors.save({"vectors": torch.from_numpy(found[name])}, path)
     return {name: found[name] for name in names}
 
 
@@ -69,8 +69,8 @@ def share_below(network: TextModel, row: Tokenised, name: str) -> float:
     batch = collate([row], network.classes).to(network.device)
     with torch.enable_grad():
         vector = read(network, batch)[name].sum()
-        slopes = torch.autograd.grad(vector, trained, allow_unused=True) if vector.requires_grad else [None]
-    met = sum(each.numel() for each, slope in zip(trained, slopes, strict=False) if slope is not None)
+        gradients = torch.autograd.grad(vector, trained, allow_unused=True) if vector.requires_grad else [None]
+    met = sum(each.numel() for each, gradient in zip(trained, gradients, strict=False) if gradient is not None)
     return met / max(1, sum(each.numel() for each in trained))
 
 
@@ -80,25 +80,25 @@ def _made(network: TextModel, rows: Sequence[Tokenised], names: Sequence[str]) -
     made: dict[str, np.ndarray] = {}
     with progress.bar() as shown:
         task = shown.add_task("representations", total=len(rows))
-        for places, batch in groups(network, rows):
+        for indices, batch in groups(network, rows):
             there = read(network, batch)
             for name in names:
                 part = there[name].float().cpu().numpy()
-                made.setdefault(name, np.zeros((len(rows), part.shape[1]), np.float32))[places] = part
-            shown.advance(task, len(places))
+                made.setdefault(name, np.zeros((len(rows), part.shape[1]), np.float32))[indices] = part
+            shown.advance(task, len(indices))
     network.train(was_training)
     return made
 
 
-def read(network: TextModel, batch: Batch) -> Read:
-    """The vectors of all layers for a batch, from one pass."""
+def read(network: TextModel, batch: Batch) -> LayerVectors:
+    """The vectors of all layers for a batch, from one forward pass."""
     if isinstance(network, Body):
         return _body(network, batch)
     assert isinstance(network, Network)
     return _network(network, batch)
 
 
-def _network(network: Network, batch: Batch) -> Read:
+def _network(network: Network, batch: Batch) -> LayerVectors:
     x = network.embed(batch)
     stack = list(network.encoder.blocks) if network.layers and isinstance(network.encoder, Transformer) else []
     with _noted(stack) as made:
@@ -106,27 +106,27 @@ def _network(network: Network, batch: Batch) -> Read:
     around = made[0].shape[1] - batch.ids.shape[1] if made else 0  # markers stand before and after the words
     inner = [each[:, around // 2 : each.shape[1] - around // 2] for each in made]
     found = {EMBEDDING: _mean(x, batch.mask)}
-    found |= {LAYER.format(place): _mean(each, batch.mask) for place, each in enumerate(inner)}
+    found |= {LAYER.format(index): _mean(each, batch.mask) for index, each in enumerate(inner)}
     return found | _pooled(network, states, batch)
 
 
-def _body(network: Body, batch: Batch) -> Read:
+def _body(network: Body, batch: Batch) -> LayerVectors:
     given = network.sequence(network.embed(batch), batch)
     with _noted(_linears(network), inputs=True) as maps:
         answer, _ = network.read(given, output_hidden_states=True)
-    words = given.places >= 0
+    words = given.token_index >= 0
     inner = [each.to(given.embeddings.dtype) for each in answer.hidden_states]
     found = {EMBEDDING: _mean(given.embeddings, words)}
-    found |= {LAYER.format(place): _mean(each, words) for place, each in enumerate(inner[1:])}
+    found |= {LAYER.format(index): _mean(each, words) for index, each in enumerate(inner[1:])}
     if isinstance(network, Attentive):
         states = given.shares(batch.ids.shape[1], inner[-1].dtype).mT @ inner[-1]
         return found | _pooled(network, states, batch)
     weights = network.reading(given)
-    last = maps[-1] if maps[-1].dim() == 2 else _weighed(maps[-1], weights)  # some decode every place
+    last = maps[-1] if maps[-1].dim() == 2 else _weighed(maps[-1], weights)  # some decode every position
     return found | {STATES: _mean(inner[-1], words), ATTENDED: _weighed(inner[-1], weights), DECODER: last}
 
 
-def _pooled(network: Network | Attentive, states: Float[Tensor, "B N M"], batch: Batch) -> Read:
+def _pooled(network: Network | Attentive, states: Float[Tensor, "B N M"], batch: Batch) -> LayerVectors:
     assert isinstance(network, PooledModel)
     weights = network.attend(states, batch)
     with _noted([network.decoder], inputs=True) as maps:
@@ -139,7 +139,7 @@ def _pooled(network: Network | Attentive, states: Float[Tensor, "B N M"], batch:
 
 
 def _linears(network: Body) -> list[nn.Module]:
-    """The linear maps of a classifier of the library."""
+    """The linear layers of a classifier head from the transformers library."""
     if not isinstance(network, Pretrained):
         return []
     return [part for part in network.part("classifier").modules() if isinstance(part, nn.Linear)]
@@ -156,7 +156,7 @@ def _weighed(states: Float[Tensor, "B N M"], weights: Float[Tensor, "B N"]) -> F
 
 @contextmanager
 def _noted(parts: Sequence[nn.Module], inputs: bool = False) -> Iterator[list[Tensor]]:
-    """Within, what the parts return, or are given, is written down in order."""
+    """Context manager: records inputs or outputs of modules in call order."""
     found: list[Tensor] = []
 
     def note(part: nn.Module, given: Any, answer: Any) -> None:
@@ -172,10 +172,10 @@ def _noted(parts: Sequence[nn.Module], inputs: bool = False) -> Iterator[list[Te
 
 
 def _file(network: TextModel, rows: Sequence[Tokenised], name: str) -> str:
-    """A name that no other network, layer or texts have; where layers were counted from 1, the 0 was missing."""
+    """A file name that identifies network, layer and texts; where layers were counted from 1, the 0 was missing."""
     digest = hashlib.sha256(json.dumps([fingerprint(network), name, len(rows), 0]).encode())
     for row in rows:
-        parts = (row.ids, row.query, row.sentences, row.pieces)
+        parts = (row.ids, row.query, row.sentences, row.subwords)
         said = [None if part is None else part.tolist() for part in parts]
         digest.update(json.dumps([said, row.candidates]).encode())
     return f"{digest.hexdigest()}.safetensors"

@@ -1,4 +1,4 @@
-"""Logits as sums over training examples: what each of them lends to a decision of the last layer."""
+"""Representer points: logits as sums over training examples, by the last layer."""
 
 from __future__ import annotations
 
@@ -13,27 +13,28 @@ from torch.nn import functional as F
 from assay.errors import AssayError
 from assay.influence.head import head, headless, read_by_head
 from assay.influence.setting import Influence, Setting
-from assay.influence.targets import slopes
+from assay.influence.targets import logit_gradients
 
 STEPS = 100  # of Newton's method; about ten are needed
 
 
 @dataclass(frozen=True)
 class Representer:
-    """The last layer is fitted again with L2, so that each logit is Σ_i α_i k(x_i, x); Yeh et al. (2018), theorem 3.1.
+    """Refits the last layer with L2, so that each logit is Σ_i α_i k(x_i, x); Yeh et al. (2018), theorem 3.1.
 
     Without the example its term is gone, as if all other α stayed: the change of a logit is −α_i k(x_i, x), that of
-    another target follows from its slope. differs from the paper: the layer learns the labels, not the model's answers.
+    another target follows from its gradient. differs from the paper: the layer learns the labels, not the model's
+    answers.
     """
 
     strength: float = 1e-3  # of L2, on bias and weights alike
 
     def __post_init__(self) -> None:
         if not self.strength > 0:
-            raise AssayError(f"The strength of L2 is a number above 0, not {self.strength:g}.")
+            raise AssayError(f"The strength of L2 must be above 0, got {self.strength:g}.")
 
     def unfit(self, setting: Setting) -> str | None:
-        """There must be a last layer."""
+        """Without a last linear layer."""
         return headless(setting)
 
     def __call__(self, setting: Setting) -> Influence:
@@ -41,7 +42,7 @@ class Representer:
         features, logits = read_by_head(setting, setting.queries, last.weight)
         kernel = points.kernel(features)
         refitted = kernel @ points.values
-        asked = slopes(setting.target, torch.from_numpy(refitted), torch.from_numpy(setting.classes)).numpy()
+        asked = logit_gradients(setting.target, torch.from_numpy(refitted), torch.from_numpy(setting.classes)).numpy()
         read = sum(setting.parameters[name].numel() for name in last.names)
         covered = read / sum(each.numel() for each in setting.parameters.values())
         agreed = float((refitted.argmax(1) == logits.argmax(1)).mean())
@@ -51,10 +52,10 @@ class Representer:
     def own(self, setting: Setting) -> Float[np.ndarray, " N"]:
         """The rise of each loss without the example's own term."""
         points = self.points(setting)
-        return np.asarray(-(points.slopes * points.values).sum(1) * (points.features**2).sum(1))
+        return np.asarray(-(points.gradients * points.values).sum(1) * (points.features**2).sum(1))
 
     def points(self, setting: Setting) -> Points:
-        """The last layer, fitted again, by training examples."""
+        """Refits the last layer and expresses it by training examples."""
         last = head(setting)
         read, _ = read_by_head(setting, setting.train, last.weight)
         features = torch.from_numpy(_extended(read))
@@ -68,15 +69,15 @@ class Representer:
 
 @dataclass(frozen=True)
 class Points:
-    """What stands for a layer: of each training example what the layer reads, and what it lends to each class."""
+    """The refitted layer with the features, loss gradients and representer values of each training example."""
 
     features: Float[np.ndarray, "N F"]  # a 1 at the end, for the bias
-    slopes: Float[np.ndarray, "N C"]  # of the loss, by the logits
+    gradients: Float[np.ndarray, "N C"]  # of the loss, by the logits
     values: Float[np.ndarray, "N C"]  # α
     layer: Float[np.ndarray, "C F"]
 
     def kernel(self, read: Float[np.ndarray, "Q G"]) -> Float[np.ndarray, "Q N"]:
-        """k(x_i, x) for what the layer reads of some texts."""
+        """k(x_i, x) for the last layer's inputs of some texts."""
         return np.asarray(_extended(read) @ self.features.T)
 
 
@@ -100,11 +101,11 @@ def refit(
 
     for _ in range(STEPS):
         shares = (features @ layer.T).softmax(-1)
-        slope = ((shares - F.one_hot(labels, classes)) * weights[:, None]).T @ features + 2 * strength * layer
-        if slope.abs().max() < 1e-12:
+        gradient = ((shares - F.one_hot(labels, classes)) * weights[:, None]).T @ features + 2 * strength * layer
+        if gradient.abs().max() < 1e-12:
             break
-        step, length = _newton(features, shares, weights, strength, slope), 1.0
-        fall = (step * slope).sum()
+        step, length = _newton(features, shares, weights, strength, gradient), 1.0
+        fall = (step * gradient).sum()
         while height(layer - length * step) > height(layer) - 1e-4 * length * fall and length > 1e-3 and fall > 1e-14:
             length /= 2
         layer = layer - length * step
@@ -116,19 +117,19 @@ def _newton(
     shares: Float[Tensor, "N C"],
     weights: Float[Tensor, " N"],
     strength: float,
-    slope: Float[Tensor, "C F"],
+    gradient: Float[Tensor, "C F"],
 ) -> Float[Tensor, "C F"]:
-    """The slope times the inverse of the curvature, by conjugate gradients."""
-    found, left = torch.zeros_like(slope), slope.clone()
+    """The Newton step: the gradient times the inverse curvature, by conjugate gradients."""
+    found, left = torch.zeros_like(gradient), gradient.clone()
     along, size = left.clone(), left.square().sum()
-    for _ in range(4 * slope.numel()):
+    for _ in range(4 * gradient.numel()):
         moved = shares * (features @ along.T)
         moved = (moved - shares * moved.sum(1, keepdim=True)) * weights[:, None]
         bent = moved.T @ features + 2 * strength * along
         rate = size / (along * bent).sum()
         found, left = found + rate * along, left - rate * bent
         size, before = left.square().sum(), size
-        if size < 1e-20 * slope.square().sum():
+        if size < 1e-20 * gradient.square().sum():
             break
         along = left + size / before * along
     return found

@@ -1,4 +1,4 @@
-"""What a method of influence is given, and what it returns: the one convention for all of them."""
+"""The interface of influence methods: what they are given (Setting) and what they return (Influence)."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from torch import Tensor
 
 from assay.data.batches import Tokenised, by_tokens, collate
 from assay.influence import targets
-from assay.influence.course import Course
 from assay.influence.gradients import Reader, Reading
+from assay.influence.training_run import TrainingRun
 from assay.models.predictions import predict
 from assay.models.textmodel import TextModel
 from assay.types import Batch
@@ -25,7 +25,7 @@ READ_AT_ONCE = {"cpu": 4_096, "cuda": 32_768}  # tokens; the notes of a batch ta
 
 @dataclass(frozen=True)
 class Influence:
-    """How much the target of each query would change if each training example were removed, as far as is predicted.
+    """Predicted change of each query's target by the removal of each training example.
 
     With the target "margin", a negative score is an example that supports the decision: without it the model would be
     less sure. With "loss" it is the other way round.
@@ -39,7 +39,7 @@ class Influence:
 
 @dataclass(frozen=True)
 class Setting:
-    """A network, what it learnt from, and what is asked about it.
+    """A network, its training rows, and the queries whose targets are to be explained.
 
     It is held to minimise (1/N) Σ_i weights[i] loss_i(θ) + Σ_p decay[p] ‖θ_p‖² / 2; to remove an example is to set its
     weight to 0.
@@ -52,7 +52,7 @@ class Setting:
     target: str = "margin"
     weights: Float[np.ndarray, " N"] = field(default_factory=lambda: np.ones(0))  # none given: 1 for each
     decay: Mapping[str, float] = field(default_factory=dict)  # none given: 0 for each
-    course: Course | None = None  # how the network was trained, where that is known
+    training_run: TrainingRun | None = None  # how the network was trained, where that is known
 
     @classmethod
     def of(
@@ -62,15 +62,17 @@ class Setting:
         queries: Sequence[Tokenised],
         target: str = "margin",
         classes: Int[np.ndarray, " Q"] | None = None,
-        course: Course | None = None,
+        training_run: TrainingRun | None = None,
     ) -> Setting:
-        """Asks about the predicted classes, or where the target is the loss, about the labels."""
+        """Queries about the predicted classes, or where the target is the loss, about the labels."""
         targets.target(target)
         if classes is None:
             labels = np.array([row.label for row in queries])
             classes = labels if target == "loss" else predict(network, queries).argmax(-1)
-        known: dict[str, Any] = {} if course is None else {"weights": course.weights(), "decay": course.decay()}
-        return cls(network.eval(), train, queries, np.asarray(classes), target, course=course, **known)
+        known: dict[str, Any] = (
+            {} if training_run is None else {"weights": training_run.weights(), "decay": training_run.decay()}
+        )
+        return cls(network.eval(), train, queries, np.asarray(classes), target, training_run=training_run, **known)
 
     def __post_init__(self) -> None:
         if not len(self.weights):
@@ -88,25 +90,25 @@ class Setting:
     def batches(
         self, rows: Sequence[Tokenised], tokens: int | None = None
     ) -> Iterator[tuple[Int[np.ndarray, " n"], Batch]]:
-        """Rows of like length together, and their places."""
+        """Batches of rows of like length, with their indices."""
         device = self.network.device
         most = tokens or READ_AT_ONCE.get(device.type, 4_096)
         for group in by_tokens(np.array([len(row.ids) for row in rows]), most):
-            yield np.asarray(group), collate([rows[place] for place in group], self.network.classes).to(device)
+            yield np.asarray(group), collate([rows[index] for index in group], self.network.classes).to(device)
 
-    def asked(self, places: Int[np.ndarray, " n"], reading: Reading) -> Float[Tensor, "n C"]:
+    def query_logit_gradients(self, indices: Int[np.ndarray, " n"], reading: Reading) -> Float[Tensor, "n C"]:
         """The derivatives of the targets of some queries by their logits."""
-        classes = torch.from_numpy(self.classes[places]).to(reading.logits.device)
-        return targets.slopes(self.target, reading.logits, classes)
+        classes = torch.from_numpy(self.classes[indices]).to(reading.logits.device)
+        return targets.logit_gradients(self.target, reading.logits, classes)
 
-    def learnt(self, batch: Batch, reading: Reading) -> Float[Tensor, "n C"]:
-        """The derivatives of the losses of some training rows by their logits, without their weights."""
-        return targets.slopes("loss", reading.logits, batch.labels)
+    def train_logit_gradients(self, batch: Batch, reading: Reading) -> Float[Tensor, "n C"]:
+        """The derivatives of the unweighted losses of some training rows by their logits."""
+        return targets.logit_gradients("loss", reading.logits, batch.labels)
 
 
 @runtime_checkable
 class Method(Protocol):
-    """A way to predict what would happen if training examples were removed."""
+    """Protocol of influence methods: predicts the effect of removing each training example."""
 
     def unfit(self, setting: Setting) -> str | None:
         """What the model or its training lacks, as the end of a sentence, or None."""
@@ -116,7 +118,7 @@ class Method(Protocol):
 
 @runtime_checkable
 class Introspective(Protocol):
-    """A method that can also say how much the loss of each training example would rise without it."""
+    """A method that also predicts the rise of each training example's own loss (self-influence)."""
 
     def own(self, setting: Setting) -> Float[np.ndarray, " N"]:
         """The predicted rise of each training example's own loss if it were removed."""

@@ -1,4 +1,4 @@
-"""Short random summaries of gradients whose products are, in the mean, those of the gradients."""
+"""Random-sign sketches of gradients whose inner products estimate those of the gradients."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from assay.influence.gradient_records import Outer, Record, Rows
 from assay.influence.gradients import Gradients
-from assay.influence.records import Outer, Record, Rows
 
 
 @dataclass(frozen=True)
 class Signs:
-    """Each number of a summary is Σ u G v over all parameters G, with random signs u and v of its own.
+    """A sketch: each of its numbers is Σ u G v over all parameters G, with random signs u and v of its own.
 
     Only what goes in and what comes out is multiplied by signs, so gradients of linear maps are never built. All
     numbers of a summary are independent and alike, so their spread tells how far their mean is from the product.
@@ -27,7 +27,7 @@ class Signs:
 
     @classmethod
     def drawn(cls, parameters: Mapping[str, Tensor], size: int, seed: int) -> Signs:
-        """For these parameters, `size` numbers a summary; the same for the same seed on any device."""
+        """Random signs for these parameters, `size` numbers a sketch; equal for equal seeds on any device."""
         generator = torch.Generator().manual_seed(seed)
         rows, columns = {}, {}
         for name, values in parameters.items():
@@ -45,10 +45,10 @@ class Signs:
         if isinstance(record, Outer):
             if record.transposed:
                 rows, columns = columns, rows
-            return ((record.slopes.to(rows) @ rows) * (record.inputs.to(rows) @ columns)).sum(1)
+            return ((record.gradients.to(rows) @ rows) * (record.inputs.to(rows) @ columns)).sum(1)
         if isinstance(record, Rows):
-            return ((record.slopes.to(rows) @ columns) * rows[record.ids]).sum(1)
-        whole = record.dense().to(rows).view(len(record.slopes), len(rows), -1)
+            return ((record.gradients.to(rows) @ columns) * rows[record.ids]).sum(1)
+        whole = record.dense().to(rows).view(len(record.gradients), len(rows), -1)
         return ((whole @ columns) * rows).sum(1)
 
 
@@ -60,7 +60,7 @@ def _signs(count: int, size: int, generator: torch.Generator, like: Tensor) -> T
 def summarised(
     left: Float[np.ndarray, "Q K"], right: Float[np.ndarray, "N K"]
 ) -> tuple[Float[np.ndarray, "Q N"], Float[np.ndarray, "Q N"]]:
-    """The products of gradients by their summaries, and the variances of these estimates."""
+    """Inner products of gradients estimated from their sketches, and the variances of these estimates."""
     size = left.shape[1]
     mean = left @ right.T / size
     spread = (left**2 @ (right**2).T / size - mean**2) / (size - 1)

@@ -1,4 +1,4 @@
-"""Training examples whose gradients point where that of a query points, or away from it."""
+"""Gradient similarity: inner products and cosines of query and training gradients."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Change = Callable[[Vectors], Vectors]
 
 @dataclass(frozen=True)
 class GradientDot:
-    """The product of the gradients of the query and of the example; Charpiat et al. (2019), equation 2.
+    """Inner product of the gradients of query and example; Charpiat et al. (2019), equation 2.
 
     It is what one step down the gradient of the mean loss would change if the example were not in it, for a learning
     rate of 1; also the limit of λ times an influence function for a damping λ without bounds.
@@ -42,7 +42,7 @@ class GradientDot:
 
 @dataclass(frozen=True)
 class GradientCosine:
-    """The cosine of the angle between both gradients; Charpiat et al. (2019), section 2.
+    """Cosine of the gradients of query and example; Charpiat et al. (2019), section 2.
 
     It has no units: long gradients, as those of outliers, count no more than short ones.
     """
@@ -63,11 +63,11 @@ class GradientCosine:
 
 
 def dots(setting: Setting, change: Change | None = None) -> Float[np.ndarray, "Q N"]:
-    """The product of the gradient of each query, changed, with that of the loss of each training row."""
+    """Inner products of each query's gradient, transformed by `change`, with the loss gradient of each training row."""
     found = np.zeros((len(setting.queries), len(setting.train)))
-    for places, part in parts(setting):
+    for indices, part in parts(setting):
         vectors: Vectors = query_gradients(part)
-        found[places] = train_products(part, vectors if change is None else change(vectors))
+        found[indices] = train_products(part, vectors if change is None else change(vectors))
     return found
 
 
@@ -77,35 +77,37 @@ def shares(setting: Setting) -> Float[np.ndarray, " N"]:
 
 
 def parts(setting: Setting) -> Iterator[tuple[slice, Setting]]:
-    """The setting with some queries at a time, so many that their gradients can be held, and their places."""
+    """The setting with as many queries at a time as memory holds gradients for, and their indices."""
     size = sum(each.numel() for each in setting.parameters.values())
     step = max(1, HELD.get(setting.network.device.type, HELD["cpu"]) // max(1, size))
     for start in range(0, len(setting.queries), step):
-        places = slice(start, start + step)
-        part = replace(setting, queries=setting.queries[places], classes=setting.classes[places])
+        indices = slice(start, start + step)
+        part = replace(setting, queries=setting.queries[indices], classes=setting.classes[indices])
         vars(part)["reader"] = setting.reader  # what it found out about the network holds for all parts
-        yield places, part
+        yield indices, part
 
 
 def train_squares(setting: Setting) -> Float[np.ndarray, " N"]:
-    """The squared length of the gradient of the loss of each training row, without its weight."""
+    """The squared norm of the unweighted loss gradient of each training row."""
     return over_train(setting, squares)
 
 
 def over_train(setting: Setting, say: Callable[[Gradients], Tensor]) -> Float[np.ndarray, " N"]:
-    """A number for the gradient of the loss of each training row."""
+    """A function of the loss gradient of each training row."""
     found = np.zeros(len(setting.train))
     with progress.bar() as shown:
         task = shown.add_task("training examples", total=len(setting.train))
-        for places, batch in setting.batches(setting.train):
+        for indices, batch in setting.batches(setting.train):
             reading = setting.reader.read(batch)
-            found[places] = say(reading.gradients(setting.learnt(batch, reading))).double().cpu().numpy()
-            shown.advance(task, len(places))
+            found[indices] = (
+                say(reading.gradients(setting.train_logit_gradients(batch, reading))).double().cpu().numpy()
+            )
+            shown.advance(task, len(indices))
     return found
 
 
 def squares(gradients: Gradients, scales: Vectors | None = None) -> Float[Tensor, " B"]:
-    """The squared length of the gradient of each example, perhaps scaled; of a table, without the table."""
+    """The squared norm of each example's gradient, optionally scaled; tables are never formed."""
     parts = []
     for name in gradients.records:
         rows, scale = gradients.rows(name), (scales or {}).get(name)
@@ -113,9 +115,9 @@ def squares(gradients: Gradients, scales: Vectors | None = None) -> Float[Tensor
             dense = gradients.dense(name).double()
             parts.append((dense if scale is None else dense * scale.flatten()).square().sum(1))
         else:
-            slopes, same = rows.slopes.double(), rows.ids[:, :, None] == rows.ids[:, None]
-            slopes = slopes if scale is None else slopes * scale[rows.ids]
-            parts.append((slopes @ slopes.mT * same).sum((1, 2)))
+            values, same = rows.gradients.double(), rows.ids[:, :, None] == rows.ids[:, None]
+            values = values if scale is None else values * scale[rows.ids]
+            parts.append((values @ values.mT * same).sum((1, 2)))
     return torch.stack(parts).sum(0)
 
 

@@ -1,4 +1,4 @@
-"""What is asked about a text: one number for each, a function of its logits."""
+"""Targets of influence: scalar functions of a text's logits."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Target = Callable[[Float[Tensor, "B C"], Int[Tensor, " B"]], Float[Tensor, " B"]
 
 
 def margin(logits: Float[Tensor, "B C"], classes: Int[Tensor, " B"]) -> Float[Tensor, " B"]:
-    """The logarithm of the odds of the class: its logit, less the log-sum-exp of all others."""
+    """The log-odds of the class: its logit less the log-sum-exp of all others."""
     others = logits.scatter(1, classes[:, None], -torch.inf)
     return logit(logits, classes) - others.logsumexp(-1)
 
@@ -45,8 +45,8 @@ def target(name: str) -> Target:
     return TARGETS[name]
 
 
-def slopes(name: str, logits: Float[Tensor, "B C"], classes: Int[Tensor, " B"]) -> Float[Tensor, "B C"]:
-    """The derivatives of the target of each text by its own logits."""
+def logit_gradients(name: str, logits: Float[Tensor, "B C"], classes: Int[Tensor, " B"]) -> Float[Tensor, "B C"]:
+    """The gradient of each text's target by its own logits."""
     with torch.enable_grad():
         free = logits.detach().requires_grad_()
         return torch.autograd.grad(target(name)(free, classes).sum(), free)[0]

@@ -1,4 +1,4 @@
-"""What each example changed while the model learnt, step by step."""
+"""TracIn: influence as gradient products summed over the steps or checkpoints of training."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from assay.errors import AssayError, unknown
-from assay.influence.checkpoints import UNTOLD, Checkpoint, checkpoints, course_of
+from assay.influence.checkpoints import UNKNOWN_TRAINING, Checkpoint, checkpoints, training_run_of
 from assay.influence.products import Vectors, products, query_gradients
 from assay.influence.setting import Influence, Setting
 from assay.influence.signs import Signs, summarised
@@ -25,7 +25,7 @@ METRICS = ("plain", "adam")
 
 @dataclass(frozen=True)
 class TracIn:
-    """Products of gradients at some checkpoints, times the learning rate; Pruthi et al. (2020), equation 4.
+    """Gradient products at checkpoints, times the learning rate; Pruthi et al. (2020), equation 4.
 
     Models here are trained by Adam, whose learning rate stands for the length of a step and not for what a gradient is
     multiplied by. The plain method ignores that, so its scores have the right order of magnitude only by chance; with
@@ -38,13 +38,13 @@ class TracIn:
 
     def __post_init__(self) -> None:
         if self.checkpoints < 1:
-            raise AssayError(f"TracIn needs at least 1 checkpoint, not {self.checkpoints}.")
+            raise AssayError(f"TracIn needs at least 1 checkpoint, got {self.checkpoints}.")
         if self.metric not in METRICS:
             raise unknown("metric", self.metric, METRICS)
 
     def unfit(self, setting: Setting) -> str | None:
-        """It goes through the training again."""
-        return UNTOLD if setting.course is None else None
+        """Where the training is unknown: it is repeated."""
+        return UNKNOWN_TRAINING if setting.training_run is None else None
 
     def __call__(self, setting: Setting) -> Influence:
         found = np.zeros((len(setting.queries), len(setting.train)))
@@ -58,7 +58,7 @@ class TracIn:
         return Influence(found * shares(setting), notes=self._notes())
 
     def own(self, setting: Setting) -> Float[np.ndarray, " N"]:
-        """The rise of each loss without what the example itself changed."""
+        """The rise of each loss without the example's own contributions to training."""
         found = np.zeros(len(setting.train))
         for each in self.passed(setting):
             roots = {name: scale.sqrt() for name, scale in self._scale(each).items()}
@@ -67,14 +67,14 @@ class TracIn:
 
     def passed(self, setting: Setting) -> list[Checkpoint]:
         """The checkpoints."""
-        return checkpoints(course_of(setting), self.checkpoints)
+        return checkpoints(training_run_of(setting), self.checkpoints)
 
     def length(self, checkpoint: Checkpoint) -> float:
-        """What the products at a checkpoint are multiplied by."""
+        """The factor of the products at a checkpoint."""
         return checkpoint.rate * (checkpoint.stands_for if self.steps else 1)
 
     def _scale(self, checkpoint: Checkpoint) -> dict[str, Tensor]:
-        """What Adam multiplies gradients by, in its metric."""
+        """Adam's preconditioner, in its metric."""
         return {} if self.metric == "plain" else {name: 1 / each for name, each in checkpoint.spread.items()}
 
     def _notes(self) -> dict[str, Any]:
@@ -84,7 +84,7 @@ class TracIn:
 
 @dataclass(frozen=True)
 class TracInProjected:
-    """The same over all parameters by short random summaries of gradients, with the error that they bring.
+    """TracIn over all parameters by random sketches of gradients, with their standard error.
 
     Pruthi et al. (2020), section 3.4. differs from the paper: they project gradients of the last layer.
     """
@@ -95,8 +95,8 @@ class TracInProjected:
     seed: int = 0
 
     def unfit(self, setting: Setting) -> str | None:
-        """It goes through the training again."""
-        return UNTOLD if setting.course is None else None
+        """Where the training is unknown: it is repeated."""
+        return UNKNOWN_TRAINING if setting.training_run is None else None
 
     def __call__(self, setting: Setting) -> Influence:
         found, variance = np.zeros((2, len(setting.queries), len(setting.train)))
@@ -113,33 +113,37 @@ class TracInProjected:
 
 
 def summaries(setting: Setting, signs: Signs) -> tuple[Float[np.ndarray, "Q K"], Float[np.ndarray, "N K"]]:
-    """The summaries of the gradients of the queries and of the losses of the training rows."""
+    """Sketches of the gradients of the queries' targets and of the training rows' losses."""
     size = next(iter(signs.rows.values())).shape[1]
     asked, learnt = np.zeros((len(setting.queries), size)), np.zeros((len(setting.train), size))
     for found, rows in ((asked, setting.queries), (learnt, setting.train)):
-        for places, batch in setting.batches(rows):
+        for indices, batch in setting.batches(rows):
             reading = setting.reader.read(batch)
-            wanted = setting.asked(places, reading) if found is asked else setting.learnt(batch, reading)
-            found[places] = signs(reading.gradients(wanted)).double().cpu().numpy()
+            wanted = (
+                setting.query_logit_gradients(indices, reading)
+                if found is asked
+                else setting.train_logit_gradients(batch, reading)
+            )
+            found[indices] = signs(reading.gradients(wanted)).double().cpu().numpy()
     return asked, learnt
 
 
 @dataclass(frozen=True)
 class TracInIdeal:
-    """The products at every step, for the examples of its batch; Pruthi et al. (2020), equation 2.
+    """TracIn at every step, for the examples of its batch; Pruthi et al. (2020), equation 2.
 
     As long as steps are short, they add up to what the training changed. The learning rate is that of plain descent.
     """
 
     def unfit(self, setting: Setting) -> str | None:
-        """It goes through the training again."""
-        return UNTOLD if setting.course is None else None
+        """Where the training is unknown: it is repeated."""
+        return UNKNOWN_TRAINING if setting.training_run is None else None
 
     def __call__(self, setting: Setting) -> Influence:
-        course = course_of(setting)
+        training_run = training_run_of(setting)
         found = np.zeros((len(setting.queries), len(setting.train)))
         with torch.random.fork_rng():
-            groups = list(course.groups())
+            groups = list(training_run.groups())
         known: dict[str, Setting] = {}
 
         def watch(number: int, network: TextModel, optimiser: torch.optim.Optimizer) -> None:
@@ -152,16 +156,16 @@ class TracInIdeal:
                 found[:, group] += rate * part * _step(known["now"], group)
                 network.train()
 
-        course.learn(watch=watch)
+        training_run.learn(watch=watch)
         return Influence(found, notes={"steps": len(groups)})
 
 
 def _step(setting: Setting, group: Int[np.ndarray, " n"]) -> Float[np.ndarray, "Q n"]:
-    """The products of the gradients of the queries with those of the rows of a step."""
-    vectors, rows = query_gradients(setting), [setting.train[place] for place in group]
+    """Products of the query gradients with those of the rows of one step."""
+    vectors, rows = query_gradients(setting), [setting.train[index] for index in group]
     found = np.zeros((len(setting.queries), len(rows)))
-    for places, batch in setting.batches(rows):
+    for indices, batch in setting.batches(rows):
         reading = setting.reader.read(batch)
-        gradients = reading.gradients(setting.learnt(batch, reading))
-        found[:, places] = products(gradients, vectors).double().cpu().numpy()
+        gradients = reading.gradients(setting.train_logit_gradients(batch, reading))
+        found[:, indices] = products(gradients, vectors).double().cpu().numpy()
     return found

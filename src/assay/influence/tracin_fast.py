@@ -1,4 +1,4 @@
-"""What each example changed in the last layer while the model learnt."""
+"""TracIn for the last layer alone."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import numpy as np
 import torch
 from jaxtyping import Float
 
-from assay.influence.checkpoints import UNTOLD
+from assay.influence.checkpoints import UNKNOWN_TRAINING
 from assay.influence.head import Head, head, headless, read_by_head
 from assay.influence.setting import Influence, Setting
 from assay.influence.similarity import shares
-from assay.influence.targets import slopes
+from assay.influence.targets import logit_gradients
 from assay.influence.tracin import TracIn
 
 
@@ -27,8 +27,8 @@ class TracInFast:
     steps: bool = True
 
     def unfit(self, setting: Setting) -> str | None:
-        """It goes through the training again, and there must be a last layer."""
-        return UNTOLD if setting.course is None else headless(setting)
+        """Where the training is unknown, or there is no last linear layer."""
+        return UNKNOWN_TRAINING if setting.training_run is None else headless(setting)
 
     def __call__(self, setting: Setting) -> Influence:
         last = head(setting)
@@ -42,7 +42,7 @@ class TracInFast:
         return Influence(found * shares(setting), covered, notes=notes)
 
     def own(self, setting: Setting) -> Float[np.ndarray, " N"]:
-        """The rise of each loss without what the example itself changed in the last layer."""
+        """The rise of each loss without the example's own contributions to the last layer."""
         last, found = head(setting), np.zeros(len(setting.train))
         for length, each in self._passed(setting):
             features, own = _at_head(each, last, False)
@@ -58,14 +58,14 @@ AtHead = tuple[Float[np.ndarray, "_ F"], Float[np.ndarray, "_ C"]]
 
 
 def _at_head(setting: Setting, last: Head, asked: bool) -> AtHead:
-    """What the last layer reads of the queries or of the training rows, and the slopes of what comes out."""
+    """Inputs of the last layer and gradients of its outputs, for the queries or the training rows."""
     rows = setting.queries if asked else setting.train
     features, logits = read_by_head(setting, rows, last.weight)
     classes = setting.classes if asked else np.array([row.label for row in rows])
     target = setting.target if asked else "loss"
-    return features, slopes(target, torch.from_numpy(logits), torch.from_numpy(classes)).numpy()
+    return features, logit_gradients(target, torch.from_numpy(logits), torch.from_numpy(classes)).numpy()
 
 
 def _products(last: Head, left: AtHead, right: AtHead) -> Float[np.ndarray, "Q N"]:
-    """The products of gradients of the last layer."""
+    """Products of the last layer's gradients."""
     return np.asarray((left[1] @ right[1].T) * (left[0] @ right[0].T + (last.bias is not None)))

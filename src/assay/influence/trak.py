@@ -1,4 +1,4 @@
-"""A model as a linear one in projected gradients, in which to leave an example out is one Newton step."""
+"""TRAK: a linearised model in projected gradients, where leaving an example out is one Newton step."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import Tensor
 
 from assay.errors import AssayError
 from assay.influence import targets
-from assay.influence.checkpoints import UNTOLD, course_of
+from assay.influence.checkpoints import UNKNOWN_TRAINING, training_run_of
 from assay.influence.damping import chosen_damping
 from assay.influence.setting import Influence, Setting
 from assay.influence.signs import Signs
@@ -36,8 +36,8 @@ class Trak:
 
     def unfit(self, setting: Setting) -> str | None:
         """More models need the training, and without damping more examples than numbers."""
-        if self.models > 1 and setting.course is None:
-            return f"{UNTOLD}, so there is one model; leave the number of models out"
+        if self.models > 1 and setting.training_run is None:
+            return f"{UNKNOWN_TRAINING}, so there is one model; leave the number of models out"
         if self.damping == 0 and self.size >= len(setting.train):
             return f"{len(setting.train)} examples do not determine {self.size} numbers without damping"
         return None
@@ -68,44 +68,44 @@ class Trak:
         return Signs.drawn(setting.parameters, self.size, seed)
 
     def _networks(self, setting: Setting) -> list[TextModel]:
-        """The model, and others that learnt in other orders."""
+        """The model, and others trained with other seeds."""
         others = []
         for number in range(1, self.models):
-            course = course_of(setting)
-            seed = course.training.seed + number
-            others.append(replace(course, training=replace(course.training, seed=seed)).learn())
+            training_run = training_run_of(setting)
+            seed = training_run.training.seed + number
+            others.append(replace(training_run, training=replace(training_run.training, seed=seed)).learn())
         return [setting.network, *others]
 
     def _one(
         self, setting: Setting, seed: int, damping: float
     ) -> tuple[Float[np.ndarray, "Q N"], Float[np.ndarray, " N"]]:
-        """What one model says: the products in the metric of the curvature, and what each example lacks to be sure."""
+        """Scores by one model: products in the curvature's metric, and 1 − p of each example's label."""
         signs = self._signs(setting, seed)
         learnt, shares = _features(setting, signs)
         asked = np.zeros((len(setting.queries), self.size))
-        for places, batch in setting.batches(setting.queries):
+        for indices, batch in setting.batches(setting.queries):
             reading = setting.reader.read(batch)
-            found = signs(reading.gradients(setting.asked(places, reading)))
-            asked[places] = found.double().cpu().numpy() / np.sqrt(self.size)
+            found = signs(reading.gradients(setting.query_logit_gradients(indices, reading)))
+            asked[indices] = found.double().cpu().numpy() / np.sqrt(self.size)
         return asked @ self._inverse(setting, learnt, shares, damping) @ learnt.T, 1 - shares
 
     def _inverse(
         self, setting: Setting, learnt: Float[np.ndarray, "N K"], shares: Float[np.ndarray, " N"], damping: float
     ) -> Float[np.ndarray, "K K"]:
-        """The inverse of N times the damped curvature of the mean loss."""
+        """The inverse of N times the damped Gauss–Newton curvature of the mean loss."""
         bent = float((setting.weights * shares * (1 - shares)).mean())
         curvature = bent * learnt.T @ learnt + len(learnt) * damping * np.eye(self.size)
         return np.linalg.pinv(curvature, rcond=1e-12, hermitian=True)
 
 
 def _features(setting: Setting, signs: Signs) -> tuple[Float[np.ndarray, "N K"], Float[np.ndarray, " N"]]:
-    """The projected gradients of the margins of the training rows, and the probabilities of their labels."""
+    """Projected gradients of the training rows' margins, and the probabilities of their labels."""
     size = next(iter(signs.rows.values())).shape[1]
     found, shares = np.zeros((len(setting.train), size)), np.zeros(len(setting.train))
-    for places, batch in setting.batches(setting.train):
+    for indices, batch in setting.batches(setting.train):
         reading = setting.reader.read(batch)
-        gradients = reading.gradients(targets.slopes("margin", reading.logits, batch.labels))
-        found[places] = signs(gradients).double().cpu().numpy() / np.sqrt(size)
+        gradients = reading.gradients(targets.logit_gradients("margin", reading.logits, batch.labels))
+        found[indices] = signs(gradients).double().cpu().numpy() / np.sqrt(size)
         logits: Tensor = reading.logits.detach().double()
-        shares[places] = targets.probability(logits, batch.labels).cpu().numpy()
+        shares[indices] = targets.probability(logits, batch.labels).cpu().numpy()
     return found, shares

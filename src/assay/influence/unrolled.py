@@ -1,4 +1,4 @@
-"""What every training example did to each answer, by the derivative through the whole training."""
+"""Unrolled differentiation: the gradient of each answer by the weight of each training example, through training."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from torch import nn
 
 from assay import progress
 from assay.errors import AssayError
-from assay.influence.backwards import Back
 from assay.influence.products import query_gradients
 from assay.influence.replay import Learner, Trace
 from assay.influence.setting import Influence, Setting
+from assay.influence.training_backward import BackwardPass
 
 SAME = 1e-3  # how far weights that were trained again may be from those of the model, as a share of their norm
 
@@ -40,20 +40,20 @@ class Unrolled:
             raise AssayError("Queries at once and the steps between states that are kept are whole numbers from 1.")
 
     def unfit(self, setting: Setting) -> str | None:
-        if setting.course is None:
+        if setting.training_run is None:
             return "how the model was trained is not known"
-        if len(setting.course.rows) != len(setting.train):
+        if len(setting.training_run.rows) != len(setting.train):
             return "it was trained on other examples than those that are asked about"
         return None
 
     def __call__(self, setting: Setting) -> Influence:
-        course = setting.course
-        if course is None or self.unfit(setting):
+        training_run = setting.training_run
+        if training_run is None or self.unfit(setting):
             raise AssayError(f"Training cannot be unrolled: {self.unfit(setting)}.")
-        every = self.keep or math.ceil(math.sqrt(course.steps))
+        every = self.keep or math.ceil(math.sqrt(training_run.steps))
         with torch.random.fork_rng(), progress.bar() as shown:
             begun = time.perf_counter()
-            learner = Learner.of(course)
+            learner = Learner.of(training_run)
             trace = Trace.of(learner, every)
             trained = time.perf_counter() - begun
             _check(learner.network, setting.network)
@@ -80,12 +80,12 @@ class Unrolled:
 def _unrolled(
     setting: Setting, learner: Learner, trace: Trace, advance: Callable[[], None]
 ) -> tuple[Float[np.ndarray, "Q N"], float]:
-    """The scores of some queries, and how far a gradient that was computed again was from what it had been."""
+    """Scores of some queries, and the largest relative error of a recomputed gradient."""
     scores = np.zeros((len(setting.queries), len(setting.train)))
-    back = Back.of(learner, trace, query_gradients(setting))
+    back = BackwardPass.of(learner, trace, query_gradients(setting))
     for start, states in trace.stretches(learner):
-        for place in reversed(range(len(states) - 1)):
-            scores[:, trace.groups[start + place]] -= back.step(start + place, states[place], states[place + 1])
+        for index in reversed(range(len(states) - 1)):
+            scores[:, trace.groups[start + index]] -= back.step(start + index, states[index], states[index + 1])
             advance()
     if not np.isfinite(scores).all():
         raise AssayError("The loss that the model was trained by has no second derivative, so it cannot be unrolled.")
@@ -93,7 +93,7 @@ def _unrolled(
 
 
 def _check(again: nn.Module, network: nn.Module) -> None:
-    """Refuses to unroll a training that did not make this network."""
+    """Raises where repeated training does not end in this network."""
     pairs = [
         (own.detach().double(), other.detach().double())
         for own, other in zip(network.parameters(), again.parameters(), strict=True)

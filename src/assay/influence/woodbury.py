@@ -1,4 +1,4 @@
-"""The curvature inverted in the space of outputs: U rows of the Jacobian, W their curvature, K = U D⁻¹ Uᵀ."""
+"""Inverse curvature in dual form (Woodbury): U is the Jacobian by outputs, W their curvature, K = U D⁻¹ Uᵀ."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Blocks = Float[Tensor, "N K K"]
 
 @dataclass(frozen=True)
 class Solved:
-    """For G = Uᵀ W U + D; S is the root of W, and M = 1 + S K S."""
+    """The factorised dual system of G = Uᵀ W U + D; S is the root of W, and M = 1 + S K S."""
 
     kernel: Float[Tensor, "R R"]
     outputs: Outputs
@@ -40,17 +40,17 @@ class Solved:
         return torch.cholesky_inverse(self.factor)
 
     def scores(self, cross: Float[Tensor, "Q R"], leverage: bool) -> Float[Tensor, "Q N"]:
-        """F G⁻¹ gᵢ · weight / N from F D⁻¹ Uᵀ, where g = Uᵀ r is the slope of a loss."""
-        return _against(self.reached(cross), self.slopes(leverage)) * self.outputs.shares
+        """F G⁻¹ gᵢ · weight / N from F D⁻¹ Uᵀ, where g = Uᵀ r is the gradient of a loss."""
+        return _against(self.reached(cross), self.gradients(leverage)) * self.outputs.shares
 
     def reached(self, cross: Float[Tensor, "Q R"]) -> Float[Tensor, "Q R"]:
         """F G⁻¹ Uᵀ = F D⁻¹ Uᵀ (1 + W K)⁻¹."""
         rooted = _times(self.outputs.roots, cross.T)
         return cross - torch.cholesky_solve(rooted, self.factor).T @ self.half
 
-    def slopes(self, leverage: bool) -> Float[Tensor, "N K"]:
-        """The slopes r at the outputs; with leverage (1 − W_i U_i G⁻¹ U_iᵀ)⁻¹ r_i, as if the example were not in G."""
-        plain = self.outputs.slopes
+    def gradients(self, leverage: bool) -> Float[Tensor, "N K"]:
+        """Gradients r by the outputs; with leverage (1 − W_i U_i G⁻¹ U_iᵀ)⁻¹ r_i, as if the example were not in G."""
+        plain = self.outputs.gradients
         if not leverage:
             return plain
         share = _apply(self._half_hat(), plain)
@@ -59,20 +59,20 @@ class Solved:
 
     def own(self, leverage: bool) -> Float[Tensor, " N"]:
         """g_iᵀ G⁻¹ g_i · weight / N."""
-        count = len(self.outputs.slopes)
+        count = len(self.outputs.gradients)
         reached = torch.linalg.solve_triangular(self.factor, self.half, upper=False)
         inner = _columns(reached, count)
         hat = _diagonal_blocks(self.kernel, count) - inner.mT @ inner  # U_i G⁻¹ U_iᵀ
-        return (self.outputs.slopes * _apply(hat, self.slopes(leverage))).sum(-1) * self.outputs.shares
+        return (self.outputs.gradients * _apply(hat, self.gradients(leverage))).sum(-1) * self.outputs.shares
 
     def _half_hat(self) -> Blocks:
         """S_i U_i G⁻¹ U_iᵀ, a block of M⁻¹ S K."""
-        count = len(self.outputs.slopes)
+        count = len(self.outputs.gradients)
         return self.inverse.view(count, -1, len(self.kernel)) @ _columns(self.half, count)
 
 
 def _times(blocks: Blocks, matrix: Float[Tensor, "R Q"]) -> Float[Tensor, "R Q"]:
-    """A matrix of blocks on its diagonal times another."""
+    """A block-diagonal matrix times another."""
     return (blocks @ matrix.reshape(len(blocks), blocks.shape[1], -1)).reshape(matrix.shape)
 
 
@@ -80,13 +80,13 @@ def _apply(blocks: Blocks, vectors: Float[Tensor, "N K"]) -> Float[Tensor, "N K"
     return (blocks @ vectors[..., None]).squeeze(-1)
 
 
-def _against(reached: Float[Tensor, "Q R"], slopes: Float[Tensor, "N K"]) -> Float[Tensor, "Q N"]:
+def _against(reached: Float[Tensor, "Q R"], gradients: Float[Tensor, "N K"]) -> Float[Tensor, "Q N"]:
     """Σ_k over the outputs of each example."""
-    return torch.einsum("qnk,nk->qn", reached.view(len(reached), *slopes.shape), slopes)
+    return torch.einsum("qnk,nk->qn", reached.view(len(reached), *gradients.shape), gradients)
 
 
 def _diagonal_blocks(matrix: Float[Tensor, "R R"], count: int) -> Blocks:
-    """The blocks on the diagonal."""
+    """The diagonal blocks."""
     width = len(matrix) // count
     return matrix.view(count, width, count, width).diagonal(dim1=0, dim2=2).permute(2, 0, 1)
 

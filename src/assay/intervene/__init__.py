@@ -1,4 +1,4 @@
-"""What can be done to a model's attention, and what its output then shows."""
+"""Interventions on attention: edits, erasure and adversarial attention."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a person can do to the attention of one text, as plain values."""
+"""An intervention on the attention of one text, as plain values from a user interface."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ACTS = {
 
 @dataclass(frozen=True)
 class Act:
-    """One thing to do. Items are numbered from 0: words, or sentences where these are attended to.
+    """One intervention; items are numbered from 0: words, or sentences where these are attended to.
 
     In a stack of self-attention it is done in one layer or in all, in one head or in all, and for one attending word or
     for all.
@@ -41,8 +41,8 @@ class Act:
         if self.kind not in ACTS:
             raise unknown("act", self.kind, ACTS)
         if any(not 0 <= weight <= 1 for weight in self.weights.values()) or sum(self.weights.values()) > 1 + 1e-9:
-            raise AssayError("Weights of attention lie between 0 and 1, and together they are at most 1.")
+            raise AssayError("Attention weights must be between 0 and 1, and sum to at most 1.")
         if not 0 <= self.epsilon < 1:
-            raise AssayError(f"Epsilon is a change of probability, from 0 to below 1, not {self.epsilon}.")
+            raise AssayError(f"epsilon, a change of probability, must be from 0 to below 1, got {self.epsilon}.")
         if any(number is not None and number < 0 for number in (self.layer, self.head, self.place, self.seed)):
-            raise AssayError("Layers, heads, words and seeds are counted from 0 upwards.")
+            raise AssayError("Layers, heads, words and seeds must be at least 0.")

@@ -1,4 +1,4 @@
-"""Edits: each takes attention weights and the mask of real tokens, and returns the weights to use instead."""
+"""Attention edits: functions of attention weights and the mask of real tokens."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from assay.errors import AssayError
-from assay.types import Edit, PlacedEdit
+from assay.types import Edit, LayerwiseEdit
 
 
 def uniform(weights: Float[Tensor, "B *Q T"], mask: Bool[Tensor, "B T"]) -> Float[Tensor, "B *Q T"]:
-    """The same weight on every real token of a row (Wiegreffe and Pinter 2019)."""
+    """Equal weights on all real tokens of a row (Wiegreffe and Pinter 2019)."""
     even = mask.to(weights.dtype) / mask.sum(-1, keepdim=True).clamp(min=1)
     return _beside(even, weights).expand_as(weights)
 
 
 @dataclass(frozen=True)
 class Permute:
-    """The same weights in random order over the real tokens, row by row (Jain and Wallace 2019, algorithm 2)."""
+    """The weights randomly permuted over the real tokens, row by row (Jain and Wallace 2019, algorithm 2)."""
 
     seed: int = 0
     local: bool = False  # drawn where the weights are: much faster on a GPU, with other numbers than on a CPU
@@ -29,12 +29,12 @@ class Permute:
     def __call__(self, weights: Float[Tensor, "B *Q T"], mask: Bool[Tensor, "B T"]) -> Float[Tensor, "B *Q T"]:
         real = _beside(mask, weights)
         order = self._keys(weights).masked_fill(~real, 2.0).argsort(-1)
-        places = _beside(mask.logical_not().to(torch.uint8).argsort(dim=-1, stable=True), weights)
-        shuffled = torch.zeros_like(weights).scatter(-1, places.expand_as(order), weights.gather(-1, order))
+        positions = _beside(mask.logical_not().to(torch.uint8).argsort(dim=-1, stable=True), weights)
+        shuffled = torch.zeros_like(weights).scatter(-1, positions.expand_as(order), weights.gather(-1, order))
         return shuffled.where(real, 0.0)
 
     def _keys(self, weights: Tensor) -> Tensor:
-        """One random number a weight; tokens come first, so that wider padding draws the same ones."""
+        """One random number per weight, drawn token-major, so that padding does not change them."""
         if self.local:
             drawn = torch.Generator(weights.device).manual_seed(self.seed)
             return torch.rand(weights.shape, device=weights.device, generator=drawn)
@@ -61,7 +61,7 @@ class OneHot:
 
 @dataclass(frozen=True, eq=False)
 class Replace:
-    """Other weights, given beforehand: one distribution an example, or one for each of its queries."""
+    """Fixed weights: one distribution per example, or one per query position."""
 
     weights: Float[Tensor, "B *P T"]
 
@@ -71,9 +71,9 @@ class Replace:
 
 @dataclass(frozen=True, eq=False)
 class Without:
-    """Some places taken out of the attention: they get no weight, and what is left adds up to 1 again.
+    """Erases some positions: they get no weight, and the rest is renormalised.
 
-    Where nothing is left, all weights are 0: that place reads nothing.
+    Where nothing is left, all weights are 0: that position reads nothing.
     """
 
     columns: Bool[Tensor, "B T"]
@@ -86,7 +86,7 @@ class Without:
 
 @dataclass(frozen=True, eq=False)
 class Within:
-    """An edit in some layers, or in some heads of each layer, or both; all other weights stay as they are."""
+    """Restricts an edit to some layers, or some heads of each layer, or both."""
 
     edit: Edit
     layers: Sequence[int] | None = None
@@ -97,13 +97,13 @@ class Within:
 
     @property
     def depth(self) -> int:
-        """How many layers a model must have."""
+        """The number of layers that a model must have."""
         return max([getattr(self.edit, "depth", 0), *(layer + 1 for layer in self.layers or ())])
 
     def at(self, layer: int) -> Edit | None:
         if self.layers is not None and layer not in self.layers:
             return None
-        inner = self.edit.at(layer) if isinstance(self.edit, PlacedEdit) else self.edit
+        inner = self.edit.at(layer) if isinstance(self.edit, LayerwiseEdit) else self.edit
         return inner if inner is None or self.heads is None else _InHeads(inner, tuple(self.heads))
 
     def __call__(self, weights: Float[Tensor, "B *Q T"], mask: Bool[Tensor, "B T"]) -> Float[Tensor, "B *Q T"]:
@@ -112,7 +112,7 @@ class Within:
 
 @dataclass(frozen=True)
 class Prune:
-    """Heads that say nothing: each is a layer and its number there, from 0, and its weights are 0.
+    """Removes attention heads, given by layer and head from 0: their weights are 0.
 
     Michel, Levy and Neubig (2019), section 2.2: a head's output is multiplied by 0.
     """
@@ -124,7 +124,7 @@ class Prune:
 
     @property
     def depth(self) -> int:
-        """How many layers a model must have."""
+        """The number of layers that a model must have."""
         return max((layer + 1 for layer, _ in self.heads), default=0)
 
     def at(self, layer: int) -> Edit | None:
@@ -137,7 +137,7 @@ class Prune:
 
 @dataclass(frozen=True)
 class _InHeads:
-    """An edit of some heads, which are the second axis."""
+    """An edit restricted to some heads, axis 1."""
 
     edit: Edit
     heads: tuple[int, ...]
@@ -155,27 +155,27 @@ class _InHeads:
 
 
 def _silent(weights: Float[Tensor, "B *Q T"], mask: Bool[Tensor, "B T"]) -> Float[Tensor, "B *Q T"]:
-    """No weight on anything."""
+    """All weights 0."""
     return torch.zeros_like(weights)
 
 
 def _alone(edit: Within | Prune) -> Edit:
-    """The edit for an attention that is not in a stack: such a one has no layers to choose from."""
+    """The edit for an attention outside a stack, which has no layers to choose from."""
     if edit.depth > 0:
         raise AssayError("The edit is placed in layers, but this attention is the only one; leave the layers out.")
     return edit.at(0) or (lambda weights, mask: weights)
 
 
 def _counted(numbers: Sequence[int]) -> None:
-    """Refuses numbers below 0: they would choose nothing, without a word."""
+    """Raises an error for negative numbers, which would select nothing without a message."""
     if any(number < 0 for number in numbers):
-        raise AssayError("Layers and heads are counted from 0 upwards; the number of one cannot be negative.")
+        raise AssayError("Numbers of layers and heads must be at least 0.")
 
 
 def _beside(rows: Tensor, weights: Tensor) -> Tensor:
-    """`rows` with as many axes as `weights`; the missing ones stand after the first.
+    """`rows` with singleton axes inserted after the first, to broadcast with `weights`.
 
-    Where each place of a text is a row of the weights, what is given for texts is given to each of their places.
+    Where each position of a text is a row of the weights, what is given for texts is given to each of their positions.
     """
     if len(rows) != len(weights) and len(rows) > 0:
         rows = _of_queries(rows, len(weights) // len(rows))
@@ -183,7 +183,7 @@ def _beside(rows: Tensor, weights: Tensor) -> Tensor:
 
 
 def _of_queries(rows: Tensor, queries: int) -> Tensor:
-    """What is given for texts [B, T], their places [B, Q, T] or their heads too [B, H, Q, T], for each place alone."""
+    """Weights given per text [B, T], per query [B, Q, T] or per head [B, H, Q, T], as one row per query."""
     if rows.ndim == 2:
         return rows.repeat_interleave(queries, 0)
     return rows.expand(*rows.shape[:-2], queries, -1).movedim(-2, 1).flatten(0, 1)

@@ -1,4 +1,4 @@
-"""Edits by hand: some weights as given while the others keep their proportions, and any edit for some places only."""
+"""Manual edits: set some weights and rescale the others, or apply an edit at some query positions only."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from assay.types import Edit, PlacedEdit, at_least_float32
+from assay.types import Edit, LayerwiseEdit, at_least_float32
 
 
 @dataclass(frozen=True, eq=False)
 class Bend:
-    """The weights of some items as given; what is left of 1 goes to all other places in their proportions.
+    """Sets the weights of some items; all other positions share the rest in proportion.
 
-    An item's weight is that of all its places, which keep their proportions too. Where what shares a weight had none,
+    An item's weight is that of all its positions, which keep their proportions too. Where what shares it had none,
     it is shared evenly. An item that may not be attended to is left out; where nothing else may be, the given weights
     are divided by their sum.
     """
 
-    owners: Int[Tensor, "B T"]  # the item that each place belongs to, -1 for none
+    owners: Int[Tensor, "B T"]  # the item that each position belongs to, -1 for none
     given: Mapping[int, float]
 
     def __call__(self, weights: Float[Tensor, "B *Q T"], mask: Bool[Tensor, "B T"]) -> Float[Tensor, "B *Q T"]:
@@ -42,35 +42,35 @@ class Bend:
         return torch.tensor(list(self.given), dtype=torch.long, device=mask.device)
 
     def _owners(self, mask: Bool[Tensor, "B T"]) -> Int[Tensor, "B T"]:
-        """Those of each row of the mask: it may be a text, or one attending place of it."""
+        """The owners of each row of the mask: a text, or one query position of it."""
         return self.owners.to(mask.device).repeat_interleave(len(mask) // max(1, len(self.owners)), 0)
 
 
 @dataclass(frozen=True, eq=False)
 class Attending:
-    """An edit of what some places of a stack attend to; all others attend to what they did."""
+    """Restricts an edit to some query positions of a stack."""
 
     edit: Edit
-    places: Bool[Tensor, "B S"]
+    positions: Bool[Tensor, "B S"]
 
     @property
     def depth(self) -> int:
-        """How many layers a model must have."""
+        """The number of layers that a model must have."""
         return int(getattr(self.edit, "depth", 0))
 
     def at(self, layer: int) -> Edit | None:
-        if not isinstance(self.edit, PlacedEdit):
+        if not isinstance(self.edit, LayerwiseEdit):
             return self
         inner = self.edit.at(layer)
-        return None if inner is None else Attending(inner, self.places)
+        return None if inner is None else Attending(inner, self.positions)
 
     def __call__(self, weights: Float[Tensor, "B *Q T"], mask: Bool[Tensor, "B T"]) -> Float[Tensor, "B *Q T"]:
-        places = self.places.to(weights.device)
-        together = weights.ndim == 4  # else each attending place is a row of its own
-        chosen = places[:, None, :, None] if together else places.reshape(-1, *[1] * (weights.ndim - 1))
+        positions = self.positions.to(weights.device)
+        together = weights.ndim == 4  # else each attending position is a row of its own
+        chosen = positions[:, None, :, None] if together else positions.reshape(-1, *[1] * (weights.ndim - 1))
         return self.edit(weights, mask).where(chosen, weights)
 
 
 def _positive(total: Tensor) -> Tensor:
-    """A divisor: 1 where there is nothing to divide."""
+    """A divisor: 1 where the total is 0."""
     return total.where(total > 0, 1.0)

@@ -1,4 +1,4 @@
-"""What a model answers when the attention to some items is erased and the rest renormalised (Serrano and Smith, 2019).
+"""The output when the attention to some items is erased and the rest renormalised (Serrano and Smith, 2019).
 
 The decoder is linear, so the logits are the weighted mean of those of the items that are kept: nothing here needs the
 model. Sums run over what is kept and never take away what is erased, so that no digits are lost where little is left.
@@ -20,7 +20,7 @@ ENTRIES = 1 << 17
 
 @dataclass(frozen=True, eq=False)
 class Pooling:
-    """What a linear decoder reads, in float64 with zeros on padding."""
+    """The inputs of a linear decoder, in float64 with zeros on padding."""
 
     values: Float[Tensor, "B N C"]  # the logits of each item alone
     weights: Float[Tensor, "B N"]
@@ -44,40 +44,40 @@ class Pooling:
 
     @cached_property
     def logits(self) -> Float[Tensor, "B C"]:
-        """What the model answers when nothing is erased."""
+        """The logits without any erasure."""
         return self.under(self.weights)
 
     @cached_property
     def predicted(self) -> Int[Tensor, " B"]:
-        """The decision; of equal logits the first is the highest."""
+        """The decision; of equal logits the first one."""
         return self.logits.argmax(-1)
 
     def under(self, weights: Float[Tensor, "B N"]) -> Float[Tensor, "B C"]:
-        """What the model answers under other weights, renormalised."""
+        """The logits under other weights, renormalised."""
         return _means((weights[:, None] @ self.values)[:, 0], weights.sum(-1), self.empty)
 
     @property
     def leads(self) -> Float[Tensor, "B N C"]:
-        """By how much each item alone prefers the predicted class to each class."""
+        """The margin of the predicted class over each class, for each item alone."""
         chosen = self.predicted[:, None, None].expand(*self.mask.shape, 1)
         return self.values.gather(2, chosen) - self.values
 
     @property
     def parts(self) -> Float[Tensor, "B N K"]:
-        """What each item adds to the sum of logits and, at the end, to the sum of weights."""
+        """Each item's contribution to the sum of logits and, last, to the sum of weights."""
         return torch.cat([self.values * self.weights[..., None], self.weights[..., None]], -1)
 
-    def pieces(self, copies: int = 1) -> Iterator[tuple[slice, Pooling]]:
+    def chunks(self, copies: int = 1) -> Iterator[tuple[slice, Pooling]]:
         """Some rows at a time, as many as keep `copies` of the values within bounds."""
         rows = max(1, ENTRIES // max(1, copies * self.values.shape[1] * self.values.shape[2]))
         for start in range(0, len(self.values), rows):
-            piece = slice(start, start + rows)
-            yield piece, Pooling(self.values[piece], self.weights[piece], self.mask[piece], self.empty[piece])
+            chunk = slice(start, start + rows)
+            yield chunk, Pooling(self.values[chunk], self.weights[chunk], self.mask[chunk], self.empty[chunk])
 
 
 @dataclass(frozen=True, eq=False)
 class Flips:
-    """What is erased when the decision first changes: everything where it never does."""
+    """What is erased when the decision first changes; all items where it never does."""
 
     flipped: Bool[Tensor, "B R"]
     count: Int[Tensor, "B R"]
@@ -86,7 +86,7 @@ class Flips:
 
 @dataclass(frozen=True, eq=False)
 class Smallest:
-    """A smallest set of items whose erasure changes the decision, and the class that wins then."""
+    """A minimum set of items whose erasure changes the decision, and the new class."""
 
     flipped: Bool[Tensor, " B"]
     count: Int[Tensor, " B"]  # all items where no set changes the decision
@@ -96,19 +96,19 @@ class Smallest:
 
 
 def ranked(scores: Float[Tensor, "B *R N"], mask: Bool[Tensor, "B N"]) -> Int[Tensor, "B *R N"]:
-    """The items from the highest score down; of equal scores the earlier one comes first, padding last."""
+    """The items by descending score; ties in order of position, padding last."""
     real = mask.reshape(len(mask), *[1] * (scores.ndim - 2), -1)
     return scores.double().masked_fill(~real, -torch.inf).argsort(dim=-1, descending=True, stable=True)
 
 
 def gradient(pooling: Pooling) -> Float[Tensor, "B N"]:
-    """The slope of the probability of the decision in each weight, every weight being free; section 5.2."""
-    return torch.cat([_gradient(piece) for _, piece in pooling.pieces()])
+    """The gradient of the probability of the decision with respect to the weights, each of them free; section 5.2."""
+    return torch.cat([_gradient(chunk) for _, chunk in pooling.chunks()])
 
 
 def leave_one_out(pooling: Pooling) -> Float[Tensor, "B N"]:
-    """How much the probability of the decision drops when each item alone is erased."""
-    return torch.cat([_drops(piece) for _, piece in pooling.pieces()])
+    """The drop of the decision's probability when each item alone is erased."""
+    return torch.cat([_drops(chunk) for _, chunk in pooling.chunks()])
 
 
 def single_logits(pooling: Pooling) -> Float[Tensor, "B N C"]:
@@ -127,18 +127,18 @@ def prefix_logits(pooling: Pooling, order: Int[Tensor, "B R N"]) -> Float[Tensor
 
 
 def flips(pooling: Pooling, order: Int[Tensor, "B R N"]) -> Flips:
-    """What is erased from the top of each ranking when the decision first changes; section 5.1."""
-    parts = [_first(piece, order[rows]) for rows, piece in pooling.pieces(order.shape[1])]
+    """The prefix of each ranking whose erasure first changes the decision; section 5.1."""
+    parts = [_first(chunk, order[rows]) for rows, chunk in pooling.chunks(order.shape[1])]
     return Flips(*(torch.cat(each) for each in zip(*parts, strict=True)))
 
 
 def smallest(pooling: Pooling) -> Smallest:
-    """The fewest items whose erasure changes the decision: the optimum that section 5.1 does without.
+    """The minimum set of items whose erasure changes the decision: the optimum of section 5.1's search.
 
     The predicted class leads a competitor by a sum over the kept items, so the best set of each size erases the
     largest terms; the smallest set over all competitors is the optimum, and to erase everything is the last resort.
     """
-    parts = [_smallest(piece) for _, piece in pooling.pieces()]
+    parts = [_smallest(chunk) for _, chunk in pooling.chunks()]
     return Smallest(*(torch.cat(each) for each in zip(*parts, strict=True)))
 
 
@@ -146,12 +146,12 @@ def _gradient(pooling: Pooling) -> Float[Tensor, "B N"]:
     """p_y Σ_c p_c (v_y − v_c) for the logits v that an item adds to the empty ones."""
     probabilities, chosen = pooling.logits.softmax(-1), pooling.predicted[:, None]
     ahead = pooling.leads - (pooling.empty.gather(1, chosen) - pooling.empty)[:, None]
-    slopes = (ahead @ probabilities[..., None])[..., 0] * probabilities.gather(1, chosen)
-    return slopes.where(pooling.mask, 0.0)
+    gradients = (ahead @ probabilities[..., None])[..., 0] * probabilities.gather(1, chosen)
+    return gradients.where(pooling.mask, 0.0)
 
 
 def _drops(pooling: Pooling) -> Float[Tensor, "B N"]:
-    """By how much all other classes gain: where a model is sure, 1 − p has digits that p has not."""
+    """The summed gains of all other classes, which keep precision where p is near 1."""
     others = torch.ones_like(pooling.empty).scatter(1, pooling.predicted[:, None], 0.0)[..., None]
     gained = single_logits(pooling).softmax(-1) @ others - pooling.logits.softmax(-1)[:, None] @ others
     return gained[..., 0].where(pooling.mask, 0.0)
@@ -185,7 +185,7 @@ def _smallest(pooling: Pooling) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]
 
 
 def _needed(terms: Float[Tensor, "B C N"], support: Int[Tensor, " B"], chosen: Int[Tensor, " B"]) -> Int[Tensor, "B C"]:
-    """How many items are erased before each class wins, all that have weight where it does not before."""
+    """The number of erasures before each class wins, all items with weight where it does not before."""
     ordered = terms.sort(-1).values
     left = _shifted(ordered.masked_fill(ordered == -torch.inf, 0.0).cumsum(-1), -1).flip(-1)
     earlier = torch.arange(terms.shape[1], device=terms.device) < chosen[:, None]  # these win where logits are equal
@@ -195,7 +195,7 @@ def _needed(terms: Float[Tensor, "B C N"], support: Int[Tensor, " B"], chosen: I
 
 
 def _shifted(sums: Tensor, dimension: int = 1) -> Tensor:
-    """Running sums without the item itself."""
+    """Cumulative sums that exclude the item itself."""
     first, rest = torch.zeros_like(sums.narrow(dimension, 0, 1)), sums.narrow(dimension, 0, sums.shape[dimension] - 1)
     return torch.cat([first, rest], dimension)
 
@@ -203,5 +203,5 @@ def _shifted(sums: Tensor, dimension: int = 1) -> Tensor:
 def _means(
     sums: Float[Tensor, "*B C"], mass: Float[Tensor, "*B"], empty: Float[Tensor, "*#B C"]
 ) -> Float[Tensor, "*B C"]:
-    """The logits: a mean over what is kept, and the empty ones where nothing with any weight is."""
+    """The logits: the mean over the remaining items, or the empty ones where no weight is left."""
     return torch.where(mass[..., None] > 0, sums / mass[..., None], empty)

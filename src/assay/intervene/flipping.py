@@ -1,4 +1,4 @@
-"""Few items without which the decision is another, where only the model itself can say what it then answers.
+"""Searches for few items whose erasure changes the decision, by querying the model.
 
 They are found by search, so their number is an upper bound: fewer may do. What is found was checked by the model.
 """
@@ -21,7 +21,7 @@ Answers = Callable[[Bool[Tensor, "V N"]], Float[Tensor, "V C"]]
 
 @dataclass
 class FlipSearch:
-    """Erases down a ranking until the decision changes, tries to need less step by step, then gives back what it can.
+    """Erases down a ranking until the decision changes, then tries a greedy search, then restores what it can.
 
     At most about `versions` versions of the text are read. Where each item can be tried alone, how far the decision
     then drops is the ranking; else it is the one that is given.
@@ -33,7 +33,7 @@ class FlipSearch:
     read: int = field(default=0, init=False)
 
     def __call__(self, ranking: Float[Tensor, " N"]) -> tuple[int, ...] | None:
-        """The items, or None where none were found."""
+        """The erased items, or None if the decision never changes."""
         if 2 * len(ranking) <= self.versions:
             ranking = -self._lead(torch.eye(len(ranking), dtype=torch.bool))
         order = ranking.argsort(descending=True, stable=True)
@@ -43,14 +43,14 @@ class FlipSearch:
         return tuple(self._given_back(self._stepwise(order, found)).nonzero()[:, 0].tolist())
 
     def _lead(self, erased: Bool[Tensor, "V N"]) -> Float[Tensor, " V"]:
-        """How far the decision is ahead of the next class in each version; below 0 it is clearly another one."""
+        """The decision's margin over the next class in each version; below 0 it has changed."""
         self.read += len(erased)
         likely = self.answers(erased)
         own = torch.arange(likely.shape[1]) == self.predicted
         return likely[:, self.predicted] - likely.masked_fill(own, -torch.inf).amax(-1) + MARGIN
 
     def _down(self, order: Int[Tensor, " N"]) -> Bool[Tensor, " N"] | None:
-        """The shortest top of the ranking that changes the decision, of those that can be tried."""
+        """The shortest prefix of the ranking that changes the decision, among those tried."""
         count, tries = len(order), max(2, self.versions // 2)
         sizes = torch.linspace(1, count, min(count, tries)).round().long()
         erased = order.argsort() < sizes[:, None]
@@ -58,7 +58,7 @@ class FlipSearch:
         return erased[int(flips.byte().argmax())] if bool(flips.any()) else None
 
     def _stepwise(self, order: Int[Tensor, " N"], found: Bool[Tensor, " N"]) -> Bool[Tensor, " N"]:
-        """The same found by erasing, step by step, what then makes most of a difference, if it takes fewer steps."""
+        """Greedy search: erases per step the item with the largest effect, if that takes fewer steps."""
         erased = torch.arange(len(order)) == order[0]
         for _ in range(int(found.sum()) - 2):
             rest = (~erased).nonzero()[:, 0]
@@ -72,7 +72,7 @@ class FlipSearch:
         return found
 
     def _given_back(self, erased: Bool[Tensor, " N"]) -> Bool[Tensor, " N"]:
-        """What is left of the erased items when those are given back that are not needed."""
+        """Restores erased items that are not needed."""
         while int(erased.sum()) > 1 and self.read < 2 * self.versions:
             tried = erased & (torch.arange(len(erased)) != erased.nonzero())
             lead = self._lead(tried)

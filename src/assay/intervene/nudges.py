@@ -1,4 +1,4 @@
-"""Models whose embeddings are moved a little; what moves a transformer's words in several ways is read as one model."""
+"""Copies of a model with slightly perturbed embeddings; a transformer's perturbations share one model."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Model = TypeVar("Model", bound=TextModel)
 
 @dataclass(frozen=True)
 class Reading:
-    """A model and what it is to read: all texts in their order, so many times, moved otherwise each time."""
+    """A model and the batch it is applied to: all texts, repeated once per perturbation."""
 
     network: TextModel
     batch: Batch
@@ -30,14 +30,14 @@ class Reading:
 
 @runtime_checkable
 class Nudges(Protocol):
-    """Models that are moved in several ways."""
+    """A set of perturbed models."""
 
     def readings(self, batch: Batch, at_once: int) -> Iterator[Reading]:
-        """The texts for each of them, and for so many at once where that can be."""
+        """The batches for all perturbed models, several at once where possible."""
 
 
 def nudges(model: TextModel, share: float, seeds: Sequence[int]) -> Nudges:
-    """The model with its embeddings moved by each of the seeds."""
+    """The model with its embeddings perturbed by each of the seeds."""
     spread = bool(getattr(model, "others", ()))  # over several devices
     if spread or not isinstance(model, Body) or isinstance(model, TokenModel):  # whose table is looked through
         return Apart([nudged(model, share, seed) for seed in seeds])
@@ -46,10 +46,10 @@ def nudges(model: TextModel, share: float, seeds: Sequence[int]) -> Nudges:
 
 @torch.no_grad()
 def nudged(model: Model, share: float, seed: int) -> Model:
-    """A copy in which each embedding is moved in a random direction, by a share of the distance usual between them.
+    """A copy with each embedding moved in a random direction, by a share of the typical distance between them.
 
     That distance is the root mean square of how far words lie from their mean. The padding's embedding stays, and so do
-    all special pieces of a transformer, which are no words. All that reads the table sees the same change, baselines
+    all special subwords of a transformer, which are no words. All that reads the table sees the same change, baselines
     included, so any explainer can be put to it. A transformer's other weights are the very ones of the model.
     """
     other = _beside_table(model) if isinstance(model, Body) else copied(model)
@@ -59,7 +59,7 @@ def nudged(model: Model, share: float, seed: int) -> Model:
 
 @dataclass(frozen=True)
 class Apart:
-    """One model for each way."""
+    """One model per perturbation."""
 
     models: Sequence[TextModel]
 
@@ -69,7 +69,7 @@ class Apart:
 
 @dataclass(frozen=True)
 class Together:
-    """One transformer: below its table of `rows` pieces are those that are moved, and it is told by ids which to use.
+    """One transformer whose embedding table holds all perturbed tables below each other, chosen by id.
 
     Blanks are those of its own table.
     """
@@ -81,7 +81,7 @@ class Together:
     @classmethod
     @torch.no_grad()
     def of(cls, model: Body, share: float, seeds: Sequence[int]) -> Together:
-        """The transformer with all moved tables; other weights are its very own."""
+        """The transformer with all perturbed tables; other weights are shared."""
         network, table = _beside_table(model), _table(model)
         moved = [table + _moves(model, share, seed) for seed in seeds]
         network.embedding.weight = nn.Parameter(torch.cat([table, *moved]), requires_grad=table.requires_grad)
@@ -95,15 +95,15 @@ class Together:
             yield Reading(self.network, self._moved(batch[rows], numbers), len(tables))
 
     def _moved(self, batch: Batch, tables: Int[Tensor, " B"]) -> Batch:
-        """The texts, each looked up in the table of its number."""
-        pieces = batch.ids[..., None] if batch.pieces is None else batch.pieces
+        """The texts with ids shifted to the table of their perturbation."""
+        subwords = batch.ids[..., None] if batch.subwords is None else batch.subwords
         shifts = tables[:, None] * self.rows
         query = None if batch.query is None else replace(batch.query, ids=batch.query.ids + shifts)
-        return replace(batch, pieces=torch.where(pieces >= 0, pieces + shifts[..., None], pieces), query=query)
+        return replace(batch, subwords=torch.where(subwords >= 0, subwords + shifts[..., None], subwords), query=query)
 
 
 def _moves(model: TextModel, share: float, seed: int) -> Float[Tensor, "V D"]:
-    """How far, and where to, each row of the table is moved."""
+    """The displacement of each row of the table."""
     table = _table(model)
     words = table[model.ordinary :]
     spread = (words - words.mean(0)).square().sum(-1).mean().sqrt()
@@ -115,12 +115,12 @@ def _moves(model: TextModel, share: float, seed: int) -> Float[Tensor, "V D"]:
 
 
 def _special(model: TextModel) -> list[int]:
-    """The rows of the table that are no words."""
+    """The rows of the table that are special tokens."""
     if not isinstance(model, Body):
         return [0]
     known = model.traits
     around = (each for each in (known.single, known.pair) if each is not None)
-    return [known.pad, known.mask, *(piece for each in around for piece in each.pieces)]
+    return [known.pad, known.mask, *(subword for each in around for subword in each.subwords)]
 
 
 def _table(model: TextModel) -> Float[Tensor, "V D"]:
@@ -130,6 +130,6 @@ def _table(model: TextModel) -> Float[Tensor, "V D"]:
 
 
 def _beside_table(model: Model) -> Model:
-    """A copy that shares all weights but the table of embeddings: these models are large."""
+    """A copy that shares all weights except the embedding table."""
     table = model.embedding.weight
     return deepcopy(model, {id(weight): weight for weight in model.parameters() if weight is not table})

@@ -1,4 +1,4 @@
-"""Copies of a model whose parameters are others: drawn anew, part by part."""
+"""Parameter randomisation: copies of a model with some parts re-initialised."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ Model = TypeVar("Model", bound=TextModel)
 
 @runtime_checkable
 class Redrawn(Protocol):
-    """A model that knows how to begin anew."""
+    """A model that can re-initialise itself."""
 
     def redrawn(self, seed: int) -> TextModel:
-        """A model of the same kind in which every weight is random."""
+        """A model of the same kind with all weights random."""
 
 
 def randomised(model: Model, parts: Sequence[str], seed: int) -> Model:
-    """A copy in which the named parts are as in a network before any training; Adebayo et al. (2018).
+    """A copy with the named parts re-initialised (Adebayo et al., 2018).
 
     They go down the model's cascade, from its output.
 
@@ -40,13 +40,13 @@ def randomised(model: Model, parts: Sequence[str], seed: int) -> Model:
 
 
 def cascade(model: Model, seed: int) -> dict[str, Model]:
-    """The model with more and more parts drawn anew, from its output down, by the name of the lowest one."""
+    """Cascading randomisation: the model with more and more parts re-initialised, from the output down."""
     fresh = _fresh(model, seed)
     return {part: _mixed(model, fresh, model.cascade[: depth + 1]) for depth, part in enumerate(model.cascade)}
 
 
 def _fresh(model: TextModel, seed: int) -> TextModel:
-    """A model of the same kind in which every weight is random."""
+    """A model of the same kind with all weights random."""
     if isinstance(model, Network):
         return drawn(model.architecture, len(model.vectors), model.classes, seed)
     assert isinstance(model, Redrawn)
@@ -54,7 +54,7 @@ def _fresh(model: TextModel, seed: int) -> TextModel:
 
 
 def _mixed(model: Model, fresh: TextModel, parts: Sequence[str]) -> Model:
-    """The model with some parts of another; what a transformer has beside its parts goes with the lowest of them."""
+    """The model with some parts of another; modules outside all parts go with the lowest of them."""
     if isinstance(model, Body):
         drawn = {id(weight) for part in parts for weight in model.part(part).parameters()}
         named = {id(weight) for part in model.cascade for weight in model.part(part).parameters()}
@@ -77,7 +77,7 @@ def _sharing(model: Model, other: TextModel, taken: Callable[[Tensor], bool]) ->
 
 
 def copied(model: Model) -> Model:
-    """A copy whose recurrent weights lie in one piece, as a GPU wants them."""
+    """A deep copy whose recurrent weights are contiguous, as cuDNN wants them."""
     other = copy.deepcopy(model)
     for part in other.modules():
         if isinstance(part, nn.RNNBase):

@@ -1,4 +1,4 @@
-"""Adversarial attention in a stack: other weights in every layer that leave the answer where it is, by search.
+"""Adversarial attention in a stack: other weights in every layer with nearly the same output, by search.
 
 The answer is not linear in these weights, so nothing here is exact: what is found is a lower bound on what there is.
 Each find is checked by the model itself, which has read the text with these weights.
@@ -18,22 +18,22 @@ from assay.intervene.layers import Given, Layers, Stack
 from assay.metrics.divergence import tvd
 from assay.types import Batch, StackedModel, at_least_float32
 
-LEAST = 1e-4  # a weight of nothing would never come back: its slope is 0
-ROOM = 0.9  # the share of what is allowed that is aimed at, for a step goes beyond where its slope was taken
+LEAST = 1e-4  # a weight of nothing would never come back: its gradient is 0
+ROOM = 0.9  # the share of what is allowed that is aimed at, for a step goes beyond where its gradient was taken
 CONTRAST = 2.0  # the search starts from weights that are the observed ones to the power of -CONTRAST
 RISE, FALL, PRICES = 1.5, 1.2, (1e-3, 1e3)  # of the price of moving the output
 
 
 @dataclass(frozen=True)
 class Found:
-    """Weights of every layer, their mean divergence from the observed ones, and how far they move the output."""
+    """Weights of every layer, their mean JSD from the observed ones, and the total variation of the output."""
 
     weights: Layers
     jsd: Float[Tensor, " B"]
     tvd: Float[Tensor, " B"]
 
     def or_better(self, other: Found, allowed: float) -> Found:
-        """Of each text the other one, where it diverges more and moves the output no further than is allowed."""
+        """Per text, the other one if it is feasible and has a higher JSD."""
         wins = (other.jsd > self.jsd) & (other.tvd <= allowed)
         each = wins[:, None, None, None]
         weights = [torch.where(each, new.to(old), old) for new, old in zip(other.weights, self.weights, strict=True)]
@@ -45,7 +45,7 @@ class Found:
 
 @dataclass(frozen=True)
 class StackSearch:
-    """The furthest attention that moves the output by at most ε, as far as gradient ascent finds it.
+    """Gradient ascent on the JSD under the constraint that the output moves by at most ε: a lower bound.
 
     The ascent starts where weights are large that were small, and moves the logarithms of all of them by Adam, towards
     more divergence and towards the model's own answer: a change beyond ε has a price that rises while it is too large.
@@ -59,7 +59,7 @@ class StackSearch:
     rate: float = 1.0
 
     def __call__(self, model: StackedModel, batch: Batch, stack: Stack) -> Found:
-        """The furthest that was found for each text; the observed attention itself where there is no other."""
+        """The best attention found for each text; the observed one where there is no other."""
         problem = _Problem(model, batch, stack)
         far = [-CONTRAST * log for log in _logs(stack.weights)]
         best = self._climbed(problem, self._evened(problem), far, self.rate)
@@ -68,7 +68,7 @@ class StackSearch:
         return best
 
     def _evened(self, problem: _Problem) -> Found:
-        """The furthest found on the line from the observed attention to equal weights: all the way, or by halving."""
+        """The best point on the line from the observed to uniform attention, by bisection."""
         goal, observed = problem.even(), problem.stack.weights
         best = problem.judged(observed).or_better(problem.judged(goal), self.epsilon)
         low, high = torch.zeros_like(best.jsd), torch.ones_like(best.jsd)
@@ -82,7 +82,7 @@ class StackSearch:
         return best
 
     def _climbed(self, problem: _Problem, best: Found, start: Layers, rate: float) -> Found:
-        """The best of all steps of an ascent from logarithms of weights."""
+        """The best iterate of gradient ascent on log-weights."""
         logs = [log.requires_grad_() for log in start]
         optimiser = torch.optim.Adam(logs, lr=rate)
         price = torch.ones_like(best.jsd)
@@ -90,22 +90,22 @@ class StackSearch:
             with torch.enable_grad():
                 tried = problem.judged(problem.normalised(logs))
                 excess = (tried.tvd / max(self.epsilon, LEAST) - ROOM).clamp(min=0)
-                # each text by the number of its distributions: slopes of a mean would vanish beside Adam's epsilon
+                # each text by the number of its distributions: gradients of a mean would vanish beside Adam's epsilon
                 loss = ((price * excess - tried.jsd) * problem.stack.rows).sum()
-                slopes = torch.autograd.grad(loss, logs)
+                gradients = torch.autograd.grad(loss, logs)
             tried = tried.detached()
             best = best.or_better(tried, self.epsilon)
-            for log, slope in zip(logs, slopes, strict=True):
-                log.grad = slope
+            for log, gradient in zip(logs, gradients, strict=True):
+                log.grad = gradient
             optimiser.step()
             price = torch.where(tried.tvd > self.epsilon, price * RISE, price / FALL).clamp(*PRICES)
         return best
 
 
 def limit(stack: Stack) -> Float[Tensor, " B"]:
-    """The most that the mean divergence can be, whatever the answer: all weight where the least was.
+    """An upper bound on the mean JSD, whatever the output: all weight on the smallest observed one.
 
-    The divergence is convex in the other weights, so it is largest with all of them on one place.
+    The divergence is convex in the other weights, so it is largest with all of them on one position.
     """
     pairs = zip(stack.weights, stack.allowed, strict=True)
     least = [at_least_float32(layer).masked_fill(~allowed[:, None], torch.inf).amin(-1) for layer, allowed in pairs]
@@ -115,14 +115,14 @@ def limit(stack: Stack) -> Float[Tensor, " B"]:
 
 @dataclass(frozen=True)
 class _Problem:
-    """A batch, what the model attends to in it, and what other weights in every layer do."""
+    """A batch, its observed attention, and the evaluation of other weights."""
 
     model: StackedModel
     batch: Batch
     stack: Stack
 
     def judged(self, weights: Layers) -> Found:
-        """The weights with their divergence and what they do to the output, by a pass through the model."""
+        """The weights with their JSD and output change, by a forward pass."""
         with torch.set_grad_enabled(any(layer.requires_grad for layer in weights)):
             output = self.model(self.model.embed(self.batch), self.batch, Given(weights))
             pairs = zip(self.stack.weights, output.attention, strict=True)
@@ -130,18 +130,18 @@ class _Problem:
             return Found(output.attention, apart, tvd(output.probabilities, self.stack.probabilities))
 
     def even(self) -> Layers:
-        """Equal weights on all that may be attended to."""
+        """Uniform weights over the allowed keys."""
         pairs = zip(self.stack.allowed, self.stack.weights, strict=True)
         return [_even(allowed[:, None].to(layer)).expand_as(layer) for allowed, layer in pairs]
 
     def normalised(self, logs: Sequence[Float[Tensor, "B H S S"]]) -> Layers:
-        """Distributions over what may be attended to, in the model's precision."""
+        """Distributions over the allowed keys, in the model's precision."""
         pairs = zip(logs, self.stack.allowed, strict=True)
         return [_softmax(log, allowed[:, None]).to(self.stack.weights[0].dtype) for log, allowed in pairs]
 
 
 def _softmax(logs: Float[Tensor, "B H S S"], allowed: Bool[Tensor, "B 1 S S"]) -> Float[Tensor, "B H S S"]:
-    """0 where nothing may be attended to, as before a text that padding stands before."""
+    """A softmax over allowed keys; 0 where none is, as for left padding."""
     return logs.masked_fill(~allowed, torch.finfo(logs.dtype).min).softmax(-1).masked_fill(~allowed, 0)
 
 

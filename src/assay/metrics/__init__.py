@@ -1,1 +1,1 @@
-"""Numbers about explanations: functions of numpy arrays that need no model."""
+"""Metrics of explanations: functions of numpy arrays, without a model."""

@@ -1,4 +1,4 @@
-"""Rank agreement between two explanations of the same examples, for all examples at once."""
+"""Rank agreement of two explanations, vectorised over examples."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TIED = 1e-12  # of a score: scores no further apart differ by the rounding of fl
 
 @dataclass(frozen=True)
 class KendallResult:
-    """Tau-b and its two-sided p-value, one a row; both are nan where a row is constant or has no pair."""
+    """Kendall's tau-b and its two-sided p-value per row; both nan where a row is constant or has no pair."""
 
     tau: Float[np.ndarray, " B"]
     p: Float[np.ndarray, " B"]
@@ -23,7 +23,7 @@ class KendallResult:
 
 @dataclass(frozen=True)
 class Ties:
-    """Sums over the groups of equal values in a row, with c the size of a group."""
+    """Sums over tie groups of size c per row, as in the variance of tau."""
 
     pairs: Int[np.ndarray, " B"]  # c (c - 1) / 2
     triples: Int[np.ndarray, " B"]  # c (c - 1) (c - 2)
@@ -32,7 +32,7 @@ class Ties:
 
 @dataclass(frozen=True)
 class Ranked:
-    """The ranks of scores over the real tokens of each row: what a correlation needs of each of its two sides."""
+    """Precomputed ranks and ties of one explanation, for repeated correlations."""
 
     mask: Bool[np.ndarray, "B T"]
     ranks: Int[np.ndarray, "B T"]
@@ -41,13 +41,13 @@ class Ranked:
 
 
 def ranked(values: Float[np.ndarray, "B T"], mask: Bool[np.ndarray, "B T"]) -> Ranked:
-    """The scores made ready for `correlation`, once for all those that they are compared with."""
+    """Precomputes ranks for `correlation`."""
     ranks = _ranks(values, mask)
     return Ranked(mask, ranks, _ties(ranks, mask), (np.isnan(values) & mask).any(-1))
 
 
 def levelled(values: Float[np.ndarray, "B T"], mask: Bool[np.ndarray, "B T"]) -> Float[np.ndarray, "B T"]:
-    """The scores with ties as ties: those that only rounding tells apart all have the lowest of their values."""
+    """Scores in which values that differ by rounding only are made equal."""
     order, starts = _runs(np.where(mask, values, np.nan))
     lowest = np.take_along_axis(np.take_along_axis(values, order, -1), starts, -1)
     found = np.empty_like(values)
@@ -116,17 +116,17 @@ def sign_agreement(
 def _among(
     values: Float[np.ndarray, "B T"], mask: Bool[np.ndarray, "B T"], size: Float[np.ndarray, " B"]
 ) -> Float[np.ndarray, "B T"]:
-    """The chance of each token to be among the highest `size` of its row, when equal values are in random order."""
+    """The probability of each token to be among the highest `size`, with ties in random order."""
     falling = np.where(mask, -levelled(values, mask), np.nan)  # nan is sorted to the end
     ordered = np.sort(falling, -1)
     border = np.take_along_axis(ordered, np.minimum(size, values.shape[1]).astype(np.int64)[:, None] - 1, -1)
     above, level = mask & (falling < border), mask & (falling == border)
-    places = size - above.sum(-1)
-    return np.asarray(above + level * (places / np.maximum(level.sum(-1), 1))[:, None])
+    positions = size - above.sum(-1)
+    return np.asarray(above + level * (positions / np.maximum(level.sum(-1), 1))[:, None])
 
 
 def _ranks(values: Float[np.ndarray, "B T"], mask: Bool[np.ndarray, "B T"]) -> Int[np.ndarray, "B T"]:
-    """Ranks from 0 that tied values share; padding has rank T, above all real tokens."""
+    """Dense ranks from 0; padding has rank T, above all real tokens."""
     order, starts = _runs(np.where(mask, values, np.nan))
     ranks = np.empty(values.shape, dtype=np.int64)
     np.put_along_axis(ranks, order, _dense(starts), -1)
@@ -134,20 +134,20 @@ def _ranks(values: Float[np.ndarray, "B T"], mask: Bool[np.ndarray, "B T"]) -> I
 
 
 def _runs(values: Float[np.ndarray, "B T"]) -> tuple[Int[np.ndarray, "B T"], Int[np.ndarray, "B T"]]:
-    """The order of each row, nan last, and where in it the run of tied values begins that each element is in."""
+    """The sort order of each row, nan last, and the start of each element's run of ties."""
     order = values.argsort(-1)
     ordered = np.take_along_axis(values, order, -1)
     lower, upper = ordered[:, :-1], ordered[:, 1:]
-    places = np.zeros(values.shape, dtype=np.int64)
+    positions = np.zeros(values.shape, dtype=np.int64)
     with np.errstate(invalid="ignore"):  # of two infinities
         gap = upper - lower
     begins = ~(np.isfinite(gap) & (gap <= TIED * np.minimum(np.abs(lower), np.abs(upper)))) & (upper != lower)
-    places[:, 1:] = np.where(begins, np.arange(1, values.shape[1]), 0)
-    return order, np.maximum.accumulate(places, axis=-1)
+    positions[:, 1:] = np.where(begins, np.arange(1, values.shape[1]), 0)
+    return order, np.maximum.accumulate(positions, axis=-1)
 
 
 def _dense(ordered: Int[np.ndarray, "B T"]) -> Int[np.ndarray, "B T"]:
-    """Numbers the runs of equal values in rows that are sorted."""
+    """Dense ranks of sorted rows."""
     steps = np.zeros(ordered.shape, dtype=np.int64)
     steps[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
     return steps.cumsum(-1)
@@ -164,7 +164,7 @@ def _order(
 
 
 def _inversions(values: Int[np.ndarray, "B T"]) -> Int[np.ndarray, " B"]:
-    """The number of pairs i < j with values[i] > values[j], by a merge sort of all rows together."""
+    """The number of pairs i < j with values[i] > values[j], by a vectorised merge sort."""
     rows, size = values.shape
     width = 1 << max(size - 1, 0).bit_length()
     blocks = np.full((rows, width), 2 * size, dtype=np.int32)  # no value is above T, so the filling never counts
@@ -175,16 +175,16 @@ def _inversions(values: Int[np.ndarray, "B T"]) -> Int[np.ndarray, " B"]:
         blocks = blocks.reshape(rows, width // (2 * half), 2 * half)
         blocks[:, :, half:] += 1
         blocks.sort(axis=-1, kind="stable")  # linear on two sorted halves
-        right, place = blocks & 1, np.arange(2 * half)
-        # each inversion moves an element of the right half one place down
-        total += place[half:].sum() * blocks.shape[1] - right.sum(1) @ place
+        right, position = blocks & 1, np.arange(2 * half)
+        # each inversion moves an element of the right half one position down
+        total += position[half:].sum() * blocks.shape[1] - right.sum(1) @ position
         blocks -= right
         half *= 2
     return total
 
 
 def _ties(ranks: Int[np.ndarray, "B T"], mask: Bool[np.ndarray, "B T"]) -> Ties:
-    """How the real tokens of each row are tied, from their dense ranks."""
+    """The tie statistics of each row, from its dense ranks."""
     rows, size = ranks.shape
     cells = (np.arange(rows)[:, None] * size + ranks)[mask]
     c = np.bincount(cells, minlength=rows * size).reshape(rows, size)
@@ -199,7 +199,7 @@ def _p_values(
     x: Ties,
     y: Ties,
 ) -> Float[np.ndarray, " B"]:
-    """Two-sided p-values: exact where nothing is tied and a row is short or all but sorted, else normal."""
+    """Two-sided p-values: exact without ties for short rows and extreme counts, else normal."""
     rare = np.minimum(discordant, lengths * (lengths - 1) // 2 - discordant)
     exact = (x.pairs == 0) & (y.pairs == 0) & ((lengths <= EXACT_LENGTH) | (rare <= 1))
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -219,7 +219,7 @@ def _variance(lengths: Int[np.ndarray, " B"], x: Ties, y: Ties) -> Float[np.ndar
 
 
 def _exact(lengths: Int[np.ndarray, " B"], rare: Int[np.ndarray, " B"]) -> Float[np.ndarray, " B"]:
-    """The exact two-sided p-value of the rarer kind of pair, for short rows and where rare <= 1."""
+    """The exact two-sided p-value from the rarer kind of pair, for short rows and rare <= 1."""
     table = _null()
     short = table[lengths.clip(0, EXACT_LENGTH), rare.clip(0, table.shape[1] - 1)]
     # of the n! orders one has no inversion and n - 1 have one: both tails hold 2 / n! or 2 n / n!
@@ -229,7 +229,7 @@ def _exact(lengths: Int[np.ndarray, " B"], rare: Int[np.ndarray, " B"]) -> Float
 
 @cache
 def _null() -> Float[np.ndarray, "N K"]:
-    """Two-sided p-values by length and number of inversions: sums of the Mahonian numbers over n!."""
+    """Two-sided p-values by length and number of inversions: cumulative Mahonian numbers over n!."""
     width = EXACT_LENGTH * (EXACT_LENGTH - 1) // 2 + 1
     table = np.ones((EXACT_LENGTH + 1, width))
     chances = np.ones(1)

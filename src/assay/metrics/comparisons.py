@@ -1,4 +1,4 @@
-"""How far two means lie apart, how sure that is, and what many such questions at once cost."""
+"""Differences of means with confidence intervals, and corrections for multiple comparisons."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ROUNDING = 1e-6
 
 @dataclass(frozen=True)
 class Contrast:
-    """The first mean less the second, its 95 % interval, the two-sided p-value, and how many numbers each side has."""
+    """A difference of means, its 95 % interval, two-sided p-value and sample sizes."""
 
     gap: float
     low: float
@@ -27,7 +27,7 @@ class Contrast:
 
 
 def student(values: Float[np.ndarray, " n"]) -> tuple[float, float, float]:
-    """The mean of independent values and the ends of its 95 % interval; Student (1908).
+    """The mean and its 95 % t interval; Student (1908).
 
     The ends are nan where there are fewer than two values: one says nothing of how others would lie.
     """
@@ -40,7 +40,7 @@ def student(values: Float[np.ndarray, " n"]) -> tuple[float, float, float]:
 
 
 def paired(first: Float[np.ndarray, " n"], second: Float[np.ndarray, " n"]) -> Contrast | None:
-    """Student's t (1908) over the differences of the same texts; one with a missing number (nan) is left out.
+    """The paired t-test (Student, 1908); texts with a missing value (nan) are left out.
 
     None where fewer than two are left.
     """
@@ -53,19 +53,19 @@ def paired(first: Float[np.ndarray, " n"], second: Float[np.ndarray, " n"]) -> C
 
 
 def by_example(examples: Int[np.ndarray, " n"], gaps: Float[np.ndarray, " n"]) -> Contrast | None:
-    """Student's t over the differences of the same examples, each counted once.
+    """The one-sample t-test over differences, averaged per example first.
 
     Of an example that stands there several times, as where models of several seeds read it, the mean difference
     counts: the same text twice is not two texts.
     """
     known = ~np.isnan(gaps)
-    _, places, times = np.unique(examples[known], return_inverse=True, return_counts=True)
-    means = np.bincount(places, weights=gaps[known], minlength=len(times)) / times
+    _, indices, times = np.unique(examples[known], return_inverse=True, return_counts=True)
+    means = np.bincount(indices, weights=gaps[known], minlength=len(times)) / times
     return paired(means, np.zeros_like(means))
 
 
 def apart(first: Float[np.ndarray, " n"], second: Float[np.ndarray, " m"]) -> Contrast | None:
-    """Welch's t (1947) over two independent samples whose spreads may differ; missing numbers (nan) are left out.
+    """Welch's t-test (1947) of two independent samples; missing values (nan) are left out.
 
     None where a side has fewer than two.
     """
@@ -82,7 +82,7 @@ def apart(first: Float[np.ndarray, " n"], second: Float[np.ndarray, " m"]) -> Co
 
 
 def alone(single: float, many: Float[np.ndarray, " n"]) -> Contrast | None:
-    """Student's t of one number against many whose spread holds for it too; Crawford and Howell (1998).
+    """The t-test of one value against a sample with the same variance; Crawford and Howell (1998).
 
     None where there are fewer than two of the many.
     """
@@ -94,14 +94,14 @@ def alone(single: float, many: Float[np.ndarray, " n"]) -> Contrast | None:
 
 
 def holm(values: Sequence[float]) -> list[float]:
-    """Adjusted p-values: with those up to a limit taken as true, the chance of any false one is at most the limit.
+    """Holm's adjusted p-values, which control the family-wise error rate.
 
     Holm (1979): the smallest counts as often as there are values, the next once less, and none below one before it.
     """
     adjusted, reached = [0.0] * len(values), 0.0
-    for rank, place in enumerate(sorted(range(len(values)), key=lambda place: values[place])):
-        reached = max(reached, min(1.0, (len(values) - rank) * values[place]))
-        adjusted[place] = reached
+    for rank, index in enumerate(sorted(range(len(values)), key=lambda index: values[index])):
+        reached = max(reached, min(1.0, (len(values) - rank) * values[index]))
+        adjusted[index] = reached
     return adjusted
 
 
@@ -114,5 +114,5 @@ def _judged(gap: float, error: float, freedom: float | int, sizes: tuple[int, in
 
 
 def _reach(freedom: float | int) -> float:
-    """How many standard errors an interval reaches to each side."""
+    """The half-width of a 95 % interval in standard errors."""
     return float(stdtrit(freedom, (1 + LEVEL) / 2))

@@ -15,7 +15,7 @@ MAX_JSD = math.log(2)
 
 @runtime_checkable
 class Array(Protocol):
-    """What numpy arrays and torch tensors have in common here."""
+    """The common interface of numpy arrays and torch tensors used here."""
 
     def __sub__(self, other: Any, /) -> Any: ...
     def sum(self, axis: Any, /) -> Any: ...

@@ -1,4 +1,4 @@
-"""How evenly a distribution is spread over the tokens of a text."""
+"""Normalised entropy of a distribution over tokens."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from scipy.special import entr
 
 
 def normalised_entropy(values: Float[np.ndarray, "*B T"], mask: Bool[np.ndarray, "*#B T"]) -> Float[np.ndarray, "*B"]:
-    """Shannon's entropy of the shares of the real tokens, over its maximum, the logarithm of their number: from 0 to 1.
+    """Shannon entropy of the normalised scores, divided by log(number of real tokens): from 0 to 1.
 
     Values are from 0 and need not add up to 1. It is nan where there is one token or none, which leaves no choice,
     where all values are 0, and where a real token has none; Meister et al. (2021), section 4.

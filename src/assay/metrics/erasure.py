@@ -1,4 +1,4 @@
-"""What the probability of a decision does as the words of a text are taken away in the order of an explanation."""
+"""Perturbation curves: a decision's probability as words are removed in the order of an explanation."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ RAREST = 1e-12  # of a probability whose logarithm is taken
 
 
 def ranks(scores: Float[np.ndarray, "B T"], mask: Bool[np.ndarray, "B T"]) -> Int[np.ndarray, "B T"]:
-    """The rank of each token, 0 for the highest score; of equal scores the earlier token comes first, padding last."""
+    """The rank of each token, 0 for the highest score; ties in order of position, padding last."""
     order = np.where(mask, -levelled(scores, mask), np.inf).argsort(-1, kind="stable")
     return np.asarray(order.argsort(-1))
 
 
 def sizes(lengths: Int[np.ndarray, " B"], thresholds: Sequence[float] = THRESHOLDS) -> Int[np.ndarray, "B K"]:
-    """How many tokens each threshold means, ceil(threshold × tokens), so at least one."""
+    """The number of tokens at each threshold, ceil(threshold × tokens), at least one."""
     exact = lengths[:, None] * np.asarray(thresholds)
     return np.asarray(np.ceil(exact - 1e-9), dtype=np.int64)  # .07 × 100 is a little more than 7 to a computer
 
@@ -32,7 +32,7 @@ def sizes(lengths: Int[np.ndarray, " B"], thresholds: Sequence[float] = THRESHOL
 def grid(
     lengths: Int[np.ndarray, " B"], thresholds: Sequence[float] = THRESHOLDS, most: int = 32
 ) -> Int[np.ndarray, "B G"]:
-    """The numbers of tokens, rising from 0 to all of them, at which a curve over a text is read.
+    """The numbers of removed tokens, from 0 to all, at which a perturbation curve is evaluated.
 
     They are all of them in texts of up to `most` tokens, else `most` evenly spread ones and those of the thresholds.
     Rows that need fewer points repeat their last.
@@ -47,7 +47,7 @@ def grid(
 
 
 def aopc(drops: Float[np.ndarray, "*B K"], variant: str = "eraser") -> Float[np.ndarray, "*B"]:
-    """The area over the perturbation curve: one number from the drops at K thresholds.
+    """AOPC, the area over the perturbation curve, from the drops at K thresholds.
 
     "eraser" is the plain mean over the thresholds (DeYoung et al., 2020); "unirex" divides their sum by K + 1, as if
     nothing removed were a threshold too, whose drop is 0 (Chan et al., 2022, in their code, after Samek et
@@ -62,7 +62,7 @@ def aopc(drops: Float[np.ndarray, "*B K"], variant: str = "eraser") -> Float[np.
 def normalised(
     drops: Float[np.ndarray, "*B"], whole: Float[np.ndarray, "*B"], empty: Float[np.ndarray, "*B"]
 ) -> Float[np.ndarray, "*B"]:
-    """The drop as a share of what the text as a whole adds to the probability; Carton et al. (2020).
+    """The drop divided by p(text) − p(empty text); Carton et al. (2020).
 
     It is nan where the whole text adds less than SMALLEST.
     """
@@ -73,7 +73,7 @@ def normalised(
 
 
 def log_odds(chosen: Float[np.ndarray, "*B"], others: Float[np.ndarray, "*B"]) -> Float[np.ndarray, "*B"]:
-    """log(p / (1 - p)) from the probability of a class and that of all others together."""
+    """log(p / (1 - p)), from p and the sum of all other probabilities."""
     # the two are given apart, because 1 - p keeps no digits where p is near 1
     return np.asarray(np.log(np.maximum(chosen, RAREST)) - np.log(np.maximum(others, RAREST)))
 
@@ -81,7 +81,7 @@ def log_odds(chosen: Float[np.ndarray, "*B"], others: Float[np.ndarray, "*B"]) -
 def first_flip(
     changed: Bool[np.ndarray, "*B G"], share: Float[np.ndarray, "*#B G"]
 ) -> tuple[Float[np.ndarray, "*B"], Bool[np.ndarray, "*B"]]:
-    """The share of tokens removed when the decision first changes, 1 if it never does, and whether it does.
+    """The share of removed tokens at the first change of decision, 1 if it never changes, and whether it does.
 
     Only points with something removed and something left (0 < share < 1) count: what a model says of an empty text
     is no answer to that text. On a sparse grid the share is rounded up to the next point. Decision flips: Serrano and
@@ -94,6 +94,6 @@ def first_flip(
 
 
 def area(values: Float[np.ndarray, "*B G"], share: Float[np.ndarray, "*#B G"]) -> Float[np.ndarray, "*B"]:
-    """The area under a curve over the share of tokens, by trapezoids: its mean height from 0 to 1."""
+    """The area under a curve over the share of tokens, by the trapezoid rule."""
     steps = np.diff(share, axis=-1)
     return np.asarray((steps * (values[..., 1:] + values[..., :-1])).sum(-1) / 2)

@@ -1,4 +1,4 @@
-"""How well the phrases of a hierarchy hold together."""
+"""Metrics of hierarchical explanations."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from jaxtyping import Float
 
 
 def cohesion(whole: Float[np.ndarray, " B"], scattered: Float[np.ndarray, "B Q"]) -> Float[np.ndarray, " B"]:
-    """How much p(class) drops, on average, when the words of a text's phrase are scattered over the text.
+    """The mean drop in p(class) when the words of a phrase are scattered over the text.
 
     The cohesion score of Chen et al. (2020); it is large where the phrase counts by its words being together.
     """

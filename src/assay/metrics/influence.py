@@ -1,4 +1,4 @@
-"""How well predicted effects of removing examples agree with what retraining shows."""
+"""Agreement between predicted effects of removing training examples and retraining."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Bounded:
 
 
 def spearman(x: Float[np.ndarray, "Q S"], y: Float[np.ndarray, "Q S"]) -> Float[np.ndarray, " Q"]:
-    """The rank correlation of each row, equal values sharing their mean rank; nan where a row is constant."""
+    """Spearman's rank correlation of each row; nan where a row is constant."""
     return pearson(rankdata(x, axis=1), rankdata(y, axis=1))
 
 

@@ -17,20 +17,20 @@ LEFT_OUT = 4  # every so many tokens decide between shrinkages
 
 @dataclass(frozen=True)
 class Decoder:
-    """q(word | state) over the words it knows, with the rate of each word that is told without the state."""
+    """A linear decoder q(word | state), with the marginal rate of each word."""
 
     words: Int[np.ndarray, " V"]  # in rising order
-    slopes: Float[np.ndarray, "V M"]
-    offsets: Float[np.ndarray, " V"]
+    coefficients: Float[np.ndarray, "V M"]
+    intercepts: Float[np.ndarray, " V"]
     rates: Float[np.ndarray, " V"]
 
     def known(self, words: Tokens) -> Bool[np.ndarray, " n"]:
-        """Which tokens are of the words that it can tell."""
+        """The mask of tokens whose word the decoder knows."""
         return np.isin(words, self.words)
 
     def log2(self, states: States) -> Float[np.ndarray, "n V"]:
         """log₂ q(word | state) of each known word."""
-        scores: Float[np.ndarray, "n V"] = (states @ self.slopes.T + self.offsets) / np.log(2)
+        scores: Float[np.ndarray, "n V"] = (states @ self.coefficients.T + self.intercepts) / np.log(2)
         scores -= scores.max(-1, keepdims=True)
         scores -= np.log2(np.exp2(scores).sum(-1, keepdims=True))
         return scores
@@ -43,11 +43,11 @@ class Decoder:
         (2003), equation 3.
         """
         known = self.known(words)
-        places = np.searchsorted(self.words, words[known])
+        indices = np.searchsorted(self.words, words[known])
         bits = np.full(len(words), np.nan)
-        told = self.log2(states[known].astype(np.float64))[np.arange(len(places)), places]
+        told = self.log2(states[known].astype(np.float64))[np.arange(len(indices)), indices]
         with np.errstate(divide="ignore"):
-            bits[known] = told - np.log2(self.rates[places])
+            bits[known] = told - np.log2(self.rates[indices])
         return bits
 
     def rated(self, words: Tokens, weights: Values | None = None) -> Decoder:
@@ -84,17 +84,17 @@ class Words:
 
 
 def _gaussians(states: States, words: Tokens, shrinkage: float) -> Decoder:
-    """Linear discriminant analysis with the rates of the words as priors."""
-    names, places, counts = np.unique(words, return_inverse=True, return_counts=True)
+    """Linear discriminant analysis, with the rates of the words as priors."""
+    names, indices, counts = np.unique(words, return_inverse=True, return_counts=True)
     means = np.zeros((len(names), states.shape[1]))
-    np.add.at(means, places, states)
+    np.add.at(means, indices, states)
     means /= counts[:, None]
-    inner = states - means[places]
+    inner = states - means[indices]
     size = states.shape[1]
     covariance = inner.T @ inner / len(states)
     spread = np.trace(covariance) / size
     floor = SMALLEST * states.var(0).mean() or 1.0  # states that are all the same tell nothing, whatever this is
     covariance = (1 - shrinkage) * covariance + max(shrinkage * spread, floor) * np.eye(size)
-    slopes = np.linalg.solve(covariance, means.T).T
+    coefficients = np.linalg.solve(covariance, means.T).T
     rates = counts / counts.sum()
-    return Decoder(names, slopes, np.log(rates) - (slopes * means).sum(-1) / 2, rates)
+    return Decoder(names, coefficients, np.log(rates) - (coefficients * means).sum(-1) / 2, rates)

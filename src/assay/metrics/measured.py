@@ -30,13 +30,13 @@ def measured(names: Sequence[str], values: Float[np.ndarray, "n k"]) -> Interval
     """
     chosen = np.array([_procedure(name, column) for name, column in zip(names, values.T, strict=True)], dtype=int)
     there = np.unique(chosen) if len(chosen) else (0,)  # exact intervals are slow, and most audits have no shares
-    found = [PROCEDURES[place](values[:, chosen == place]) for place in there]
+    found = [PROCEDURES[index](values[:, chosen == index]) for index in there]
     own = np.argsort(np.argsort(chosen, kind="stable"))  # where each column stands when they are sorted by procedure
     return Interval(*(np.concatenate(parts)[own] for parts in zip(*map(astuple, found), strict=True)))
 
 
 def _procedure(name: str, values: Float[np.ndarray, " n"]) -> int:
-    """The place of its procedure."""
+    """The index of its procedure."""
     measure, present = name.partition(":")[0].partition("@")[0], values[~np.isnan(values)]
     if measure in SHARES and np.isin(present, (0, 1)).all():
         return 1

@@ -1,4 +1,4 @@
-"""How well scores find the tokens that are known to matter."""
+"""Agreement of scores with a known set of relevant tokens."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from assay.metrics.agreement import levelled
 def average_precision(
     scores: Float[np.ndarray, "B T"], truth: Bool[np.ndarray, "B T"], mask: Bool[np.ndarray, "B T"]
 ) -> Float[np.ndarray, " B"]:
-    """The area under the precision-recall curve of each row as average precision, sum of (R_k - R_k-1) P_k.
+    """Average precision of each row: Σ (R_k - R_k-1) P_k.
 
     Equal scores form one threshold. It is nan in a row without a true token, or where a real token
     has no score (nan).
@@ -49,7 +49,7 @@ def auprc(
 def precision_at_truth(
     scores: Float[np.ndarray, "B T"], truth: Bool[np.ndarray, "B T"], mask: Bool[np.ndarray, "B T"]
 ) -> Float[np.ndarray, " B"]:
-    """The precision among the |truth| highest tokens of each row, expected over the order of equal scores.
+    """The precision of the |truth| highest tokens of each row, in expectation over the order of ties.
 
     It is nan in a row without a true token, or where a real token has no score (nan).
     """
@@ -59,17 +59,17 @@ def precision_at_truth(
     last = np.arange(1, scores.shape[1] + 1) == size[:, None]
     border = np.sort(falling, axis=-1).max(-1, keepdims=True, initial=-np.inf, where=last)
     above, level = mask & (falling < border), mask & (falling == border)
-    places = size - above.sum(-1)
+    positions = size - above.sum(-1)
     chance = (level & truth).sum(-1) / np.maximum(level.sum(-1), 1)
-    return _share((above & truth).sum(-1) + places * chance, truth, scores, mask)
+    return _share((above & truth).sum(-1) + positions * chance, truth, scores, mask)
 
 
 def _last_of_run(ordered: Float[np.ndarray, "B T"]) -> Int[np.ndarray, "B T"]:
-    """For each element of a sorted row, the place of the last one that equals it."""
-    places = np.broadcast_to(np.arange(ordered.shape[1]), ordered.shape)
+    """For each element of a sorted row, the index of the last one equal to it."""
+    positions = np.broadcast_to(np.arange(ordered.shape[1]), ordered.shape)
     ends = np.ones(ordered.shape, dtype=bool)
     ends[:, :-1] = ordered[:, 1:] != ordered[:, :-1]
-    last = np.where(ends, places, ordered.shape[1])
+    last = np.where(ends, positions, ordered.shape[1])
     return np.minimum.accumulate(last[:, ::-1], axis=-1)[:, ::-1]
 
 
@@ -79,7 +79,7 @@ def _share(
     scores: Float[np.ndarray, "B T"],
     mask: Bool[np.ndarray, "B T"],
 ) -> Float[np.ndarray, " B"]:
-    """`found` over the number of true tokens; nan where there is none or a score is missing."""
+    """`found` divided by the number of relevant tokens; nan where there is none or a score is missing."""
     size = truth.sum(-1)
     undefined = (size == 0) | (np.isnan(scores) & mask).any(-1)
     return np.where(undefined, np.nan, found / np.maximum(size, 1))

@@ -1,4 +1,4 @@
-"""Which of several columns of numbers for the same examples may be as good as the best one."""
+"""Paired comparison of several columns over the same examples: which may equal the best."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ DRAWS = 10_000
 
 
 def tied(values: Float[np.ndarray, "n k"], best: int, seed: int = 0, level: float = LEVEL) -> Bool[np.ndarray, " k"]:
-    """Which columns are not clearly worse than the column `best`, all held against it at once.
+    """The columns not significantly worse than the column `best`, with a simultaneous test.
 
     A model confidence set, Hansen, Lunde and Nason (2011): a column leaves when it lies further behind the best, by
     Student's t of the paired differences, than the furthest of all pairs still in the set lies apart by chance, until
@@ -44,7 +44,7 @@ def _behind(gaps: Moments) -> Float[np.ndarray, " k"]:
 def _chance(
     values: Float[np.ndarray, "n k"], ones: Int[np.ndarray, " p"], others: Int[np.ndarray, " p"], seed: int
 ) -> Float[np.ndarray, "draws p"]:
-    """How many standard errors each pair of columns lies apart by chance, drawn together for all pairs.
+    """The null distribution of the pairwise t statistics, drawn jointly for all pairs.
 
     The draws are normal and depend on each other as the differences do, which are weighted at random (multipliers).
     """
@@ -62,7 +62,7 @@ def _chance(
 
 
 def _short(values: Float[np.ndarray, "n k"]) -> tuple[Float[np.ndarray, "m 1+k"], Bool[np.ndarray, "m k"]]:
-    """Fewer rows that have the same products of columns, a first one of ones included, and which numbers they have.
+    """Fewer rows with the same column products, a column of ones included, and the columns that vary.
 
     Examples that lack the same numbers become as many rows as there are columns (the R of QR).
     """
@@ -72,6 +72,6 @@ def _short(values: Float[np.ndarray, "n k"]) -> tuple[Float[np.ndarray, "m 1+k"]
     _, first, own = np.unique(number, return_index=True, return_inverse=True)
     many = np.flatnonzero(np.bincount(own, minlength=len(first)) > rows.shape[1])
     alone = ~np.isin(own, many)
-    shorter = [np.linalg.qr(rows[own == place], mode="r") for place in many]
+    shorter = [np.linalg.qr(rows[own == index], mode="r") for index in many]
     patterns = np.repeat(present[first[many]], rows.shape[1], axis=0)
     return np.concatenate([rows[alone], *shorter]), np.concatenate([present[alone], patterns])

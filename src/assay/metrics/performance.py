@@ -1,4 +1,4 @@
-"""How well a classifier predicts; all of them are nan when there is nothing to measure."""
+"""Classifier performance; nan without examples."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from scipy.stats import rankdata
 
 
 def accuracy(labels: Int[np.ndarray, " N"], predicted: Int[np.ndarray, " N"]) -> float:
-    """The share of examples whose predicted class is the labelled one."""
+    """The share of correct predictions."""
     return float((labels == predicted).mean()) if len(labels) else np.nan
 
 
 def macro_f1(labels: Int[np.ndarray, " N"], predicted: Int[np.ndarray, " N"], classes: int) -> float:
-    """The mean F1 of the classes that are labelled or predicted at least once."""
+    """F1 averaged over the classes that are labelled or predicted at least once."""
     hits = np.bincount(labels[labels == predicted], minlength=classes)
     # 2 TP / (2 TP + FP + FN): the denominator counts a class in labels and in predictions
     seen = np.bincount(labels, minlength=classes) + np.bincount(predicted, minlength=classes)
@@ -22,7 +22,7 @@ def macro_f1(labels: Int[np.ndarray, " N"], predicted: Int[np.ndarray, " N"], cl
 
 
 def auc(labels: Int[np.ndarray, " N"], probabilities: Float[np.ndarray, "N C"]) -> float:
-    """The area under the ROC curve: of class 1 if there are two, else the mean over classes against the rest.
+    """The area under the ROC curve; with more than two classes, the one-vs-rest mean.
 
     It is the chance that an example of the class ranks above one of the rest, equal ones counted half; Mann
     and Whitney (1947). Classes without an example are left out, and so is one that holds them all.

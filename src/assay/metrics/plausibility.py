@@ -1,4 +1,4 @@
-"""How well chosen tokens and spans meet those that people mark, as DeYoung et al. (2020), section 4.1, count it."""
+"""Plausibility: agreement of tokens and spans with human rationales (DeYoung et al., 2020, section 4.1)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Spans = Int[np.ndarray, "_ 3"]
 
 @dataclass(frozen=True)
 class Counts:
-    """How many things of each of N documents were predicted, how many are marked, and how many predictions hit."""
+    """The number of predictions, marked items and hits of each of N documents."""
 
     hits: Int[np.ndarray, " N"]
     predicted: Int[np.ndarray, " N"]
@@ -24,7 +24,7 @@ class Counts:
 
 @dataclass(frozen=True)
 class Scores:
-    """Precision, recall and F1: one a document, or one for all."""
+    """Precision, recall and F1, per document or overall."""
 
     precision: Float[np.ndarray, "*N"]
     recall: Float[np.ndarray, "*N"]
@@ -32,14 +32,14 @@ class Scores:
 
 
 def top(scores: Float[np.ndarray, "B T"], mask: Bool[np.ndarray, "B T"], share: float) -> Bool[np.ndarray, "B T"]:
-    """The highest round(share × tokens) tokens of each row, at least one; of equal ones the earlier comes first."""
+    """The highest round(share × tokens) tokens of each row, at least one; ties in order of position."""
     lengths = mask.sum(-1, keepdims=True)
     size = np.maximum(1, np.floor(share * lengths + 0.5))
     return np.asarray((ranks(scores, mask) < size) & mask)
 
 
 def spans(chosen: Bool[np.ndarray, "B T"]) -> Spans:
-    """The runs of consecutive chosen tokens."""
+    """The maximal runs of chosen tokens."""
     edged = np.pad(chosen, ((0, 0), (1, 1))).astype(np.int8)
     change = np.diff(edged, axis=-1)
     row, start = np.nonzero(change == 1)
@@ -48,12 +48,12 @@ def spans(chosen: Bool[np.ndarray, "B T"]) -> Spans:
 
 
 def token_counts(chosen: Bool[np.ndarray, "B T"], truth: Bool[np.ndarray, "B T"]) -> Counts:
-    """Tokens; a prediction hits where it is marked."""
+    """Counts of tokens; a hit is a marked token."""
     return Counts((chosen & truth).sum(-1), chosen.sum(-1), truth.sum(-1))
 
 
 def span_counts(predicted: Spans, marked: Spans, documents: int, threshold: float = 0.5) -> Counts:
-    """Spans; a prediction hits where it shares at least `threshold` of its union with some marked span (IOU)."""
+    """Counts of spans; a hit is a span whose IOU with some marked span is at least `threshold`."""
     marked = marked[marked[:, 0].argsort(kind="stable")]
     first, stop = (np.searchsorted(marked[:, 0], predicted[:, 0], side) for side in ("left", "right"))
     count = stop - first
@@ -69,7 +69,7 @@ def span_counts(predicted: Spans, marked: Spans, documents: int, threshold: floa
 
 
 def scores(counts: Counts, clipped: bool = True) -> Scores:
-    """The scores of each document; a precision of no prediction and a recall of nothing marked are 0.
+    """Precision, recall and F1 of each document; 0 where undefined.
 
     `clipped` counts no more hits for recall than a document has marks, where several predictions hit one span.
     """
@@ -80,7 +80,7 @@ def scores(counts: Counts, clipped: bool = True) -> Scores:
 
 
 def micro(counts: Counts, clipped: bool = True) -> Scores:
-    """The scores of all documents' counts together."""
+    """Micro-averaged scores over all documents."""
     found = np.minimum(counts.hits, counts.marked) if clipped else counts.hits
     precision = np.asarray(counts.hits.sum() / max(1, counts.predicted.sum()))
     recall = np.asarray(found.sum() / max(1, counts.marked.sum()))
@@ -88,14 +88,14 @@ def micro(counts: Counts, clipped: bool = True) -> Scores:
 
 
 def macro_tokens(counts: Counts) -> Scores:
-    """The means of precision, recall and F1 over the documents in which anything is predicted or marked."""
+    """Precision, recall and F1 averaged over documents with any prediction or mark."""
     each = scores(counts)
     some = (counts.predicted + counts.marked) > 0
     return Scores(*(_mean(values[some]) for values in (each.precision, each.recall, each.f1)))
 
 
 def macro_spans(counts: Counts, clipped: bool = True) -> Scores:
-    """The mean precision over documents with predictions, the mean recall over those with marks, and their F1."""
+    """Precision averaged over documents with predictions, recall over those with marks, and their F1."""
     each = scores(counts, clipped)
     precision, recall = _mean(each.precision[counts.predicted > 0]), _mean(each.recall[counts.marked > 0])
     return Scores(precision, recall, _f1(precision, recall))
@@ -107,5 +107,5 @@ def _f1(precision: np.ndarray, recall: np.ndarray) -> np.ndarray:
 
 
 def _mean(values: np.ndarray) -> np.ndarray:
-    """The mean; that of nothing counts as 0."""
+    """The mean; 0 without values."""
     return np.asarray(values.mean() if len(values) else 0.0)

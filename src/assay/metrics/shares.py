@@ -1,4 +1,4 @@
-"""Confidence intervals of shares, and of the difference of two shares over the same examples."""
+"""Confidence intervals of proportions, and of paired differences of proportions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Ends = Float[np.ndarray, " k"]
 
 
 def shares(values: Float[np.ndarray, "n k"], level: float = LEVEL) -> Interval:
-    """Exact intervals of the share of ones in columns of zeros and ones; Blaker (2000).
+    """Exact confidence intervals of the proportion of ones per column; Blaker (2000).
 
     Each lies within that of Clopper and Pearson (1934), yet holds the true share at least as often as the level says,
     whatever the share and however few the values. Where none or all are 1 it has a width. Missing values (nan) are left
@@ -30,14 +30,14 @@ def shares(values: Float[np.ndarray, "n k"], level: float = LEVEL) -> Interval:
 
 
 def share(ones: Num[np.ndarray, " k"], n: Int[np.ndarray, " k"], level: float = LEVEL) -> tuple[Ends, Ends]:
-    """The ends of Blaker's interval of so many ones among n values."""
+    """Blaker's interval of a number of ones among n."""
     some = np.maximum(n, 1)
     low, high = _lowest(ones, some, 1 - level), 1 - _lowest(some - ones, some, 1 - level)
     return np.where(n, low, np.nan), np.where(n, high, np.nan)
 
 
 def _lowest(ones: Num[np.ndarray, " k"], n: Int[np.ndarray, " k"], alpha: float) -> Ends:
-    """The lowest share under which what is as unlikely as so many ones, on either side, has a chance beyond alpha.
+    """The lower end: the lowest proportion whose acceptability exceeds alpha.
 
     It is sought from the end of Clopper and Pearson on, where so many ones or more have half of alpha. Fewer ones than
     that which are no likelier count too; once they are one more, the chance is beyond alpha for certain.
@@ -56,7 +56,7 @@ def _lowest(ones: Num[np.ndarray, " k"], n: Int[np.ndarray, " k"], alpha: float)
 
 
 def share_differences(values: Float[np.ndarray, "n k"], level: float = LEVEL) -> Interval:
-    """Score intervals of the difference of two shares over the same examples; Tango (1998).
+    """Score intervals of the difference of two paired proportions; Tango (1998).
 
     Columns hold 1 where an example counts in the first share alone, -1 where in the second alone, else 0. The p-value
     is McNemar's (1947), whose score is that of no difference. Where all are 0, the interval still has a width. Missing
@@ -74,7 +74,7 @@ def share_differences(values: Float[np.ndarray, "n k"], level: float = LEVEL) ->
 
 
 def _score(more: Int[np.ndarray, " k"], less: Int[np.ndarray, " k"], n: Int[np.ndarray, " k"], gap: Ends) -> Ends:
-    """How many standard errors the difference lies above this one; it falls with it."""
+    """The score statistic of the difference against `gap`; it decreases with `gap`."""
     across = more + less - (2 * n - more + less) * gap
     least = (np.sqrt(across**2 + 8 * n * less * gap * (1 - gap)) + across) / (4 * np.maximum(n, 1))
     error = np.sqrt(np.maximum(n * (2 * least + gap * (1 - gap)), 0))
@@ -84,7 +84,7 @@ def _score(more: Int[np.ndarray, " k"], less: Int[np.ndarray, " k"], n: Int[np.n
 
 
 def _before(reached: Callable[[Ends], Float[np.ndarray, " k"]], low: Ends, high: Ends) -> Ends:
-    """The last place before something is reached, for each column between its two places; else the second place."""
+    """Bisection per column: the last value between `low` and `high` at which `reached` is still false, else `high`."""
     for _ in range(HALVINGS):
         middle = (low + high) / 2
         there = reached(middle)

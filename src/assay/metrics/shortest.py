@@ -1,4 +1,4 @@
-"""How few of its highest words a ranking needs, beside the fewest that known rankings need."""
+"""Economy: the fewest words that a ranking needs, relative to known rankings."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ REACHED = 0.75
 def shortest(
     curve: Float[np.ndarray, "B R K"], sizes: Sequence[int], reached: float = REACHED
 ) -> Int[np.ndarray, "B R"]:
-    """The smallest of these numbers of words at which each curve has risen so far; twice the largest if it never has.
+    """The least number of words at which each curve reaches the threshold; twice the maximum if it never does.
 
     A curve that has once risen so far counts as risen from there on.
     """
@@ -24,6 +24,6 @@ def shortest(
 
 
 def economy(needed: Int[np.ndarray, "B R"], known: Int[np.ndarray, "B S"]) -> Float[np.ndarray, "B R"]:
-    """The fewest words that a known ranking needs, as a share of what each ranking needs: 1 where it needs no more."""
+    """The ratio of the fewest words of known rankings to those of each ranking; at most 1."""
     fewest = np.minimum(known.min(-1, keepdims=True), needed)
     return np.asarray(fewest / needed)

@@ -1,4 +1,4 @@
-"""Whether explanations help to foresee what a model answers, once those that give the answer away are set apart."""
+"""Leakage-adjusted simulatability of explanations."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ STRATA = ("leaked", "nonleaked")
 
 @dataclass(frozen=True)
 class Simulatability:
-    """LAS with its interval; the gain, and the number of examples, of both strata; and those that are `empty`."""
+    """LAS with its confidence interval, the gain and size of both strata, and the raw gain."""
 
     las: float
     low: float
@@ -23,7 +23,7 @@ class Simulatability:
 
     @property
     def empty(self) -> tuple[str, ...]:
-        """The strata without an example, which LAS leaves out."""
+        """The strata without an example, left out of LAS."""
         return tuple(name for name, count in zip(STRATA, self.count, strict=True) if not count)
 
 
@@ -59,7 +59,7 @@ def simulatability(
 
 
 def _gains(cells: Int[np.ndarray, "r 6"]) -> Float[np.ndarray, "r 2"]:
-    """The accuracy that is added in each stratum, nan where it is empty."""
+    """The accuracy gain in each stratum, nan where empty."""
     counts = cells.reshape(-1, 2, 3)
     total = counts.sum(-1)
     added = (counts[..., 2] - counts[..., 0]).astype(np.float64)
@@ -69,7 +69,7 @@ def _gains(cells: Int[np.ndarray, "r 6"]) -> Float[np.ndarray, "r 2"]:
 
 
 def _las(cells: Int[np.ndarray, "r 6"]) -> Float[np.ndarray, " r"]:
-    """The mean over the strata that are not empty; one of them never is."""
+    """The mean gain over nonempty strata."""
     gains = _gains(cells)
     present = ~np.isnan(gains)
     las: Float[np.ndarray, " r"] = np.where(present, gains, 0).sum(-1) / present.sum(-1)

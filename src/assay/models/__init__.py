@@ -1,1 +1,1 @@
-"""Models that can be explained: built here, trained, stored and loaded."""
+"""Models that can be explained: networks defined, trained, stored and loaded here, and Hugging Face transformers."""

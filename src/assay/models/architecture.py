@@ -1,4 +1,4 @@
-"""What a classifier is made of."""
+"""The hyperparameters of a classifier's architecture."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PAIRS = ("paired", "aspect")
 
 @dataclass(frozen=True)
 class Architecture:
-    """The parts and their sizes; the sizes are those of Jain and Wallace (2019)."""
+    """The architecture of a network: its modules and their sizes; defaults are those of Jain and Wallace (2019)."""
 
     encoder: str = "lstm"
     alignment: str = "additive"
@@ -58,18 +58,20 @@ class Architecture:
         if self.inner != "softmax" and self.encoder != "transformer":
             raise AssayError(f"Only the transformer has self-attention within; the encoder {self.encoder} has none.")
         if min(self.embedding, self.hidden, self.alignment_size) < 1:
-            raise AssayError("Sizes of embeddings and states are whole numbers from 1.")
+            raise AssayError("Sizes of embeddings and hidden states must be at least 1.")
         if not 0 < self.embedding_std < math.inf:
-            raise AssayError(f"The standard deviation of embeddings is a number above 0, not {self.embedding_std:g}.")
+            raise AssayError(f"The standard deviation of embeddings must be above 0, got {self.embedding_std:g}.")
         if min(self.rows, self.longest_span) < 1:
-            raise AssayError("Rows of attention and the words of the longest span are whole numbers from 1.")
+            raise AssayError("Rows of attention and the words of the longest span must be at least 1.")
         if self.shape in ("structured", "aspect") and self.alignment != "additive":
             raise AssayError(f"The attention of the shape {self.shape} is additive; leave --alignment out.")
         parts = {"cnn": 2, "transformer": 4}.get(self.encoder, 1)  # twice the size goes to four widths, or heads
         if self.hidden % parts:
-            raise AssayError(f"The {self.encoder} encoder takes a hidden size that {parts} divides, not {self.hidden}.")
+            raise AssayError(
+                f"hidden, with the {self.encoder} encoder, must be divisible by {parts}, got {self.hidden}."
+            )
         if not all(0 <= rate < 1 for rate in (self.dropout_words, self.dropout_sentences, self.dropout_decoder)):
-            raise AssayError("A dropout is a share from 0 to below 1.")
+            raise AssayError("Dropout rates must be from 0 to below 1.")
         if self.markers and self.shape == "hierarchical":
             raise AssayError("A hierarchical model has no start and end markers; leave --markers out.")
 

@@ -1,4 +1,4 @@
-"""Attention by aspect: where a text speaks of several things, the words that matter for the one that is asked about."""
+"""Attention by aspect: a classifier whose attention depends on the aspect that is asked about (Wang et al., 2016)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Aspect(WordNetwork):
     def states(
         self, x: Float[Tensor, "B T D"], batch: Batch, below: list[Tensor] | None = None
     ) -> Float[Tensor, "B T M"]:
-        x, asked = self.dropped(x, self.architecture.dropout_words), self.asked(batch)[:, None]
+        x, asked = self.dropped(x, self.architecture.dropout_words), self.query_encoding(batch)[:, None]
         around, mask = self.surrounded(x, batch.mask) if self.architecture.markers else (x, batch.mask)
         joined = torch.cat([around, asked.expand_as(around)], dim=-1)
         seen = {} if below is None or not isinstance(self.encoder, Transformer) else {"weights": below}
@@ -47,7 +47,7 @@ class Aspect(WordNetwork):
         encoded = self.beside(encoded, x, batch.mask)
         return torch.cat([encoded, asked.expand_as(x) * batch.mask[..., None]], dim=-1)
 
-    def asked(self, batch: Batch) -> Float[Tensor, "B D"]:
+    def query_encoding(self, batch: Batch) -> Float[Tensor, "B D"]:
         """The mean embedding of the aspect's words."""
         if batch.query is None:
             raise AssayError("This model reads a text and an aspect; give it both (--query food).")

@@ -1,10 +1,11 @@
-"""Attention that pools states: how a state is scored, by a linear map and then the rest."""
+"""Attention scoring functions: a linear projection of each hidden state, and a nonlinear rest (`finish`)."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
 
+import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
@@ -49,3 +50,11 @@ class Product(nn.Module):
 
 
 ALIGNMENTS: dict[str, Callable[[int, int], Additive | Dot]] = {"additive": Additive, "dot": Dot}
+
+
+def mixed(
+    parts: Float[Tensor, "*B M"], weight: Float[Tensor, "*B #M"], otherwise: Float[Tensor, "*B M"]
+) -> Float[Tensor, "*B M"]:
+    """Divides parts, which hold a weight as a factor, by that weight; `otherwise` where the weight is 0."""
+    there = weight > torch.finfo(weight.dtype).tiny ** 0.5  # a quotient's gradient divides by the square of it
+    return torch.where(there, parts / torch.where(there, weight, 1.0), otherwise)

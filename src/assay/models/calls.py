@@ -1,4 +1,4 @@
-"""Calls of the layers of a model, written down while it reads, and repeated for some of the texts."""
+"""Records the calls of a model's layers in a forward pass, so that a layer can be run again on some texts."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ Inputs = list[tuple[nn.Module, Tensor]]
 
 @dataclass(frozen=True)
 class Call:
-    """What a layer was given and returned, and what each linear map within it was given."""
+    """One recorded call of a layer: its arguments, its output, and the input of each linear map within it."""
 
     block: nn.Module
-    places: tuple[Any, ...]
+    arguments: tuple[Any, ...]
     names: dict[str, Any]
     states: Float[Tensor, "B S M"]
     inputs: Inputs
 
     def again(self, rows: Int[Tensor, " N"]) -> Float[Tensor, "N S M"]:
-        """What the layer returns for these texts of the batch."""
-        places, names = _of_rows((self.places, self.names), rows, len(self.states))
-        return _states(self.block(*places, **names))
+        """The layer's output for these texts of the batch."""
+        arguments, names = _of_rows((self.arguments, self.names), rows, len(self.states))
+        return _states(self.block(*arguments, **names))
 
 
 @dataclass
 class Notes:
-    """What is written down in one pass: the calls of layers, and the values of their attention."""
+    """The recording of one forward pass: the calls of its layers, and the values of their attention."""
 
     calls: list[Call] = field(default_factory=list)
     values: list[Float[Tensor, "B H S K"]] = field(default_factory=list)
@@ -53,13 +53,13 @@ class Notes:
             self.inputs = []
 
     def _mine(self) -> bool:
-        """Whether it is this pass: another thread may have the same model read."""
+        """Whether the current thread is the recorded one: another thread may run the same model."""
         return getattr(VALUES.get(), "__self__", None) is self
 
 
 @contextmanager
 def noted(blocks: Sequence[nn.Module], notes: Notes) -> Iterator[None]:
-    """Within, the calls of the blocks are written down where `notes.value` sees the values of attention."""
+    """Context manager: records the calls of the blocks that compute attention seen by `notes.value`."""
     with ExitStack() as until:
         for block in blocks:
             until.callback(block.register_forward_hook(notes.call, with_kwargs=True).remove)
@@ -71,13 +71,13 @@ def noted(blocks: Sequence[nn.Module], notes: Notes) -> Iterator[None]:
 
 
 def _states(answer: Any) -> Float[Tensor, "B S M"]:
-    """The states among what a layer returns."""
+    """The hidden states in a layer's output."""
     states: Tensor = answer[0] if isinstance(answer, tuple) else answer
     return states
 
 
 def _of_rows(given: Any, rows: Int[Tensor, " N"], count: int) -> Any:
-    """The same arguments for some of the texts; what is one for all of them stays."""
+    """The same arguments restricted to some texts; arguments shared by all texts are unchanged."""
     if isinstance(given, Tensor):
         return given[rows] if given.dim() > 1 and len(given) == count else given
     if isinstance(given, tuple):

@@ -1,4 +1,4 @@
-"""Where an interrupted training goes on: one safetensors file, replaced whole after each epoch."""
+"""Training checkpoints: one safetensors file, replaced atomically after each epoch."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import torch
 from safetensors import safe_open
 from torch import Tensor, nn
 
-from assay.errors import AssayError, Damaged, told
+from assay.errors import AssayError, Damaged, library_errors
 from assay.models.tensors import digest, save
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A file and the identity (corpus, recipe) of the training that it belongs to."""
+    """A checkpoint file, and the identity (corpus, recipe) of the training that it belongs to."""
 
     path: Path
     identity: dict[str, Any]
@@ -29,17 +29,17 @@ class Checkpoint:
         best: dict[str, Tensor],
         state: dict[str, Any],
     ) -> None:
-        """Writes the current and the best weights, the optimiser's moments and the state of training."""
+        """Writes current and best weights, the optimiser's moments and the state of training."""
         tensors = {f"network.{name}": tensor for name, tensor in network.state_dict().items()}
         tensors |= {f"best.{name}": tensor for name, tensor in best.items()}
-        for place, values in optimiser.state_dict()["state"].items():
-            tensors |= {f"optimiser.{place}.{name}": value for name, value in values.items()}
+        for index, values in optimiser.state_dict()["state"].items():
+            tensors |= {f"optimiser.{index}.{name}": value for name, value in values.items()}
         header = {"state": json.dumps(state), "identity": json.dumps(self.identity)}
         save(tensors, self.path, header | {"sha256": _digest(header, tensors)})
 
     def restore(self, network: nn.Module, optimiser: torch.optim.Optimizer) -> tuple[dict[str, Any], dict[str, Tensor]]:
-        """Puts network and optimiser where they were, and returns the state of training and the best weights."""
-        with told(self._damaged, Damaged):
+        """Loads network and optimiser in place, and returns the state of training and the best weights."""
+        with library_errors(self._damaged, Damaged):
             identity, state, tensors = self._read()
         if identity != json.loads(json.dumps(self.identity)):
             raise AssayError(
@@ -49,8 +49,8 @@ class Checkpoint:
         network.load_state_dict(under(tensors, "network"))
         moments: dict[int, dict[str, Tensor]] = {}
         for name, tensor in under(tensors, "optimiser").items():
-            place, key = name.split(".")
-            moments.setdefault(int(place), {})[key] = tensor
+            index, key = name.split(".")
+            moments.setdefault(int(index), {})[key] = tensor
         optimiser.load_state_dict({"state": moments, "param_groups": optimiser.state_dict()["param_groups"]})
         return state, under(tensors, "best")
 
@@ -68,11 +68,11 @@ class Checkpoint:
 
 
 def _digest(header: dict[str, str], tensors: dict[str, Tensor]) -> str:
-    """The sha256 of all that a checkpoint holds: a flipped bit would go on into the weights, and nobody would know."""
+    """The sha256 of a checkpoint's content, to detect corrupt weights."""
     return digest(tensors, json.dumps(header, sort_keys=True).encode())
 
 
 def under(tensors: dict[str, Tensor], part: str) -> dict[str, Tensor]:
-    """The tensors of one part, by their names within it."""
+    """The tensors with this prefix, by their names within it."""
     prefix = f"{part}."
     return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}

@@ -12,7 +12,7 @@ from assay.types import Batch
 
 
 class Classifier(WordNetwork):
-    """Reads one text and attends to its words; Serrano and Smith (2019) call it a flat attention network."""
+    """A single-text classifier with attention over words; Serrano and Smith (2019) call it a flat attention network."""
 
     cascade: tuple[str, ...] = ("decoder", "alignment", "encoder", "embedding")
 

@@ -1,4 +1,4 @@
-"""Encoders: embeddings to states, one a token; padding never reaches a state."""
+"""Encoders: map embeddings to hidden states, one per token; padding never influences a state."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ States = Float[Tensor, "B T M"]
 
 
 class Recurrent(nn.Module):
-    """A bidirectional LSTM or GRU; `hidden` units a direction."""
+    """A bidirectional LSTM or GRU with `hidden` units per direction."""
 
     def __init__(self, cell: type[nn.LSTM] | type[nn.GRU], embedding: int, hidden: int) -> None:
         super().__init__()
@@ -36,18 +36,18 @@ class Recurrent(nn.Module):
 
 
 def mirrored(mask: Mask) -> Int[Tensor, "B T"]:
-    """The places that turn each text around and leave its padding where it is."""
-    places = torch.arange(mask.shape[1], device=mask.device)
-    return torch.where(mask, mask.sum(-1, keepdim=True) - 1 - places, places)
+    """Indices that reverse each text and leave its padding in place."""
+    indices = torch.arange(mask.shape[1], device=mask.device)
+    return torch.where(mask, mask.sum(-1, keepdim=True) - 1 - indices, indices)
 
 
 def reordered(rows: Float[Tensor, "B T S"], order: Int[Tensor, "B T"]) -> Float[Tensor, "B T S"]:
-    """The rows of each example in another order."""
+    """The rows of each example in another order, by indices."""
     return rows.gather(1, order[..., None].expand_as(rows))
 
 
 class Convolution(nn.Module):
-    """Convolutions of several widths side by side, with ReLU; together twice `hidden` filters."""
+    """Convolutions of several widths in parallel, with ReLU; 2 × `hidden` filters in total."""
 
     def __init__(self, embedding: int, hidden: int, widths: tuple[int, ...] = (1, 3, 5, 7)) -> None:
         super().__init__()
@@ -63,7 +63,7 @@ class Convolution(nn.Module):
 
 
 class Average(nn.Module):
-    """A projection of each embedding by itself, with ReLU: no token sees another."""
+    """A linear projection of each embedding with ReLU: no interaction between tokens."""
 
     def __init__(self, embedding: int, hidden: int) -> None:
         super().__init__()
@@ -75,7 +75,7 @@ class Average(nn.Module):
 
 
 class Nothing(nn.Module):
-    """Embeddings as they are."""
+    """The identity: embeddings as they are."""
 
     def __init__(self, embedding: int, hidden: int) -> None:
         super().__init__()
@@ -114,7 +114,7 @@ class Block(nn.Module):
 
 
 class Transformer(nn.Module):
-    """Two transformer layers with sinusoidal positions (Vaswani et al., 2017), of width twice `hidden`."""
+    """A transformer encoder with sinusoidal positions (Vaswani et al., 2017), of width 2 × `hidden`."""
 
     def __init__(self, embedding: int, hidden: int, inner: Projection = softmax, layers: int = 2) -> None:
         super().__init__()
@@ -135,7 +135,7 @@ class Transformer(nn.Module):
 
 
 def positions(tokens: int, size: int) -> Float[Tensor, "T M"]:
-    """Sines and cosines of geometrically spaced wavelengths."""
+    """Sinusoidal position embeddings."""
     rates = torch.exp(torch.arange(0, size, 2) * (-math.log(10_000.0) / size))
     angles = torch.arange(tokens)[:, None] * rates
     return torch.stack([angles.sin(), angles.cos()], dim=-1).reshape(tokens, size)
@@ -155,5 +155,5 @@ ENCODERS: dict[str, Callable[[int, int], Encoder]] = {
 
 
 def encoder(name: str, embedding: int, hidden: int, inner: Projection = softmax) -> Encoder:
-    """The encoder of that name; `inner` makes the weights of self-attention, where there is any."""
+    """The encoder of that name; `inner` is the projection of self-attention scores to weights, where there is any."""
     return Transformer(embedding, hidden, inner) if name == "transformer" else ENCODERS[name](embedding, hidden)

@@ -1,4 +1,4 @@
-"""What a model answers when only some tokens of a text are left: the one way in which anything here removes words."""
+"""The probabilities of a model when only some tokens of a text are left: how all explainers and audits remove words."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ REMOVALS = ("delete", *BLANKS)
 """A removed token is deleted and the rest moves together, or its embedding gives way to a blank one."""
 
 TOKENS = {"cpu": 4096, "cuda": 131_072}  # read at once: small caches want little, and like lengths pad less
-PLACES = {"cpu": 512, "cuda": 131_072}  # the same for a transformer: it takes no steps that wide batches would share
+POSITIONS = {"cpu": 512, "cuda": 131_072}  # the same for a transformer: it takes no steps that wide batches would share
 
 
 def baseline(model: Model, batch: Batch, name: str) -> Float[Tensor, "B T D"]:
-    """Embeddings of a text that says nothing: the blank of that name at each place."""
+    """The embeddings of a baseline text: the blank of that name at each position."""
     if name not in BLANKS:
         raise unknown("baseline", name, BLANKS)
     if not isinstance(model, BlankModel):
         raise AssayError(f"The model has no table of embeddings to take the baseline {name!r} from.")
     blank = model.blank(name)
-    return blank.repeat(1 if batch.pieces is None else batch.pieces.shape[2]).expand(*batch.ids.shape, -1)
+    return blank.repeat(1 if batch.subwords is None else batch.subwords.shape[2]).expand(*batch.ids.shape, -1)
 
 
 def filler(model: Model, batch: Batch, removal: str) -> Float[Tensor, " D"] | None:
-    """The embedding that stands in for a removed token, or None where it is deleted."""
+    """The embedding that replaces a removed token, or None where it is deleted."""
     if removal not in REMOVALS:
         raise unknown("removal", removal, REMOVALS)
     return None if removal == "delete" else baseline(model, batch, removal)[0, 0]
@@ -39,7 +39,7 @@ def filler(model: Model, batch: Batch, removal: str) -> Float[Tensor, " D"] | No
 def kept_probabilities(
     model: Model, batch: Batch, kept: Bool[Tensor, "B N T"], removal: str = "delete"
 ) -> Float[Tensor, "B N C"]:
-    """The probabilities for N versions of each text, in each of which only the `kept` tokens are left."""
+    """The probabilities of N versions of each text, each with only its `kept` tokens left."""
     rows, versions, tokens = kept.shape
     example = torch.arange(rows, device=kept.device).repeat_interleave(versions)
     answers = version_probabilities(model, batch, example, kept.reshape(-1, tokens), removal)
@@ -50,25 +50,25 @@ def kept_probabilities(
 def version_probabilities(
     model: Model, batch: Batch, example: Int[Tensor, " N"], kept: Bool[Tensor, "N T"], removal: str = "delete"
 ) -> Float[Tensor, "N C"]:
-    """The probabilities for N versions of texts, each of one `example`, of which only the `kept` tokens are left.
+    """The probabilities of N versions of texts, each of one `example`, with only the `kept` tokens left.
 
-    They are in float64 if the model is, else in float32. As many versions are read at once as TOKENS or PLACES allow,
+    They are in float64 if the model is, else in float32. As many versions are a batch as TOKENS or POSITIONS allow,
     those of like length together.
     """
     blank = filler(model, batch, removal)
     kept = kept & batch.mask[example]
     x = model.embed(batch)
     there = kept if blank is None else batch.mask[example]
-    lengths = (extents(batch)[example] * there).sum(-1) + asked(batch)[example]
+    lengths = (extents(batch)[example] * there).sum(-1) + query_lengths(batch)[example]
 
     def read(chosen: Int[Tensor, " n"], width: int) -> Float[Tensor, "n C"]:
         rows = example[chosen]
         if blank is None:
-            places = left(kept[chosen])[:, :width]
-            return model(x[rows[:, None], places], gathered(batch, rows, places, kept[chosen])).probabilities
-        places = torch.arange(width, device=x.device).expand(len(chosen), -1)
+            positions = left(kept[chosen])[:, :width]
+            return model(x[rows[:, None], positions], gathered(batch, rows, positions, kept[chosen])).probabilities
+        positions = torch.arange(width, device=x.device).expand(len(chosen), -1)
         filled = torch.where(kept[chosen, :width, None], x[rows, :width], blank)
-        return model(filled, gathered(batch, rows, places, batch.mask[rows])).probabilities
+        return model(filled, gathered(batch, rows, positions, batch.mask[rows])).probabilities
 
     return read_alike(lengths, there.sum(-1), capacity(model, x.device), read)
 
@@ -79,7 +79,7 @@ def read_alike(
     limit: int,
     read: Callable[[Int[Tensor, " n"], int], Float[Tensor, "n C"]],
 ) -> Float[Tensor, "N C"]:
-    """What is read of N versions, those of like length together, as many at once as have `limit` places.
+    """Evaluates N versions in batches of like length, each of at most `limit` positions.
 
     `read` is given the numbers of some versions and the most words that one of them has.
     """
@@ -96,42 +96,44 @@ def read_alike(
 
 
 def capacity(model: Model, device: torch.device) -> int:
-    """How many tokens, or pieces of them, the model reads at once."""
+    """How many tokens (subwords) fit into one batch of the model."""
     stacked = isinstance(model, StackedModel) and model.layers > 0
-    return (PLACES if stacked else TOKENS).get(device.type, 32_768)
+    return (POSITIONS if stacked else TOKENS).get(device.type, 32_768)
 
 
 def extents(batch: Batch) -> Int[Tensor, "B T"]:
-    """How many places each token takes in what a model reads: its pieces, or one; 0 on padding."""
-    return batch.mask.long() if batch.pieces is None else (batch.pieces >= 0).sum(-1) * batch.mask
+    """The number of positions of each token: its subwords, or one; 0 on padding."""
+    return batch.mask.long() if batch.subwords is None else (batch.subwords >= 0).sum(-1) * batch.mask
 
 
-def asked(batch: Batch) -> Int[Tensor, " B"]:
-    """How many places the question of each text takes, which a transformer reads with every version of it."""
-    if batch.pieces is None or batch.query is None:
+def query_lengths(batch: Batch) -> Int[Tensor, " B"]:
+    """The number of positions of each text's question, which a transformer reads with every version."""
+    if batch.subwords is None or batch.query is None:
         return torch.zeros_like(batch.lengths)
     return batch.query.mask.sum(-1)
 
 
 def at_most(batch: Batch) -> int:
-    """How many places a batch may take with its padding: more than it does, but known without asking the device."""
-    pieces = batch.ids if batch.pieces is None else batch.pieces
-    return pieces.numel() + (0 if batch.query is None else batch.query.ids.numel())
+    """An upper bound on the positions of a batch with padding, known without synchronising the device."""
+    subwords = batch.ids if batch.subwords is None else batch.subwords
+    return subwords.numel() + (0 if batch.query is None else batch.query.ids.numel())
 
 
 def left(kept: Bool[Tensor, "N T"]) -> Int[Tensor, "N T"]:
-    """The places of the kept tokens in their order, and behind them those of the others."""
+    """The positions of the kept tokens in order, followed by those of the others."""
     return (~kept).to(torch.uint8).argsort(stable=True, dim=-1)
 
 
-def gathered(batch: Batch, example: Int[Tensor, " N"], places: Int[Tensor, "N W"], kept: Bool[Tensor, "N T"]) -> Batch:
-    """One text for each `example`, made of its tokens at these places; those that are not kept are padding."""
+def gathered(
+    batch: Batch, example: Int[Tensor, " N"], positions: Int[Tensor, "N W"], kept: Bool[Tensor, "N T"]
+) -> Batch:
+    """One text for each `example`: its tokens at these positions; tokens that are not kept become padding."""
     rows = example[:, None]
     return replace(
         batch[example],
-        ids=batch.ids[rows, places],
-        mask=kept.gather(1, places),
+        ids=batch.ids[rows, positions],
+        mask=kept.gather(1, positions),
         truth=None,
-        sentences=None if batch.sentences is None else batch.sentences[rows, places],
-        pieces=None if batch.pieces is None else batch.pieces[rows, places],
+        sentences=None if batch.sentences is None else batch.sentences[rows, positions],
+        subwords=None if batch.subwords is None else batch.subwords[rows, positions],
     )

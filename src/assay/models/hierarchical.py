@@ -20,32 +20,32 @@ from assay.types import Batch, attended
 
 BANDS = {"cpu": (16, 2), "cuda": (64, 8)}
 """Sentences up to the first length are read together, and so are those up to so many times as long, and so on. A GPU
-takes as long as there are places to read, so it has fewer bands."""
+takes as long as there are positions to read, so it has fewer bands."""
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Where the tokens of a batch stand when each of its R sentences is a row of at most W words."""
+    """The layout of a batch as R sentence rows of at most W words."""
 
     example: Int[Tensor, " K"]  # of each real token: its example, ...
-    token: Int[Tensor, " K"]  # ... its place in the text, ...
+    token: Int[Tensor, " K"]  # ... its position in the text, ...
     row: Int[Tensor, " K"]  # ... the row of its sentence, ...
-    place: Int[Tensor, " K"]  # ... and its place there
+    position: Int[Tensor, " K"]  # ... and its position there
     mask: Bool[Tensor, "R W"]
 
     @classmethod
     def of(cls, batch: Batch) -> Layout:
-        """The rows in the order of the texts, each sentence with its real tokens only."""
+        """The rows in the order of the texts, each a sentence without padding."""
         example, token = batch.mask.nonzero(as_tuple=True)
         first = _firsts(batch)[example, token]
         row = first.long().cumsum(0) - 1
         count = torch.bincount(row)
-        place = torch.arange(len(row), device=row.device) - (count.cumsum(0) - count)[row]
+        position = torch.arange(len(row), device=row.device) - (count.cumsum(0) - count)[row]
         longest = int(count.max()) if len(count) else 0
-        return cls(example, token, row, place, torch.arange(longest, device=row.device) < count[:, None])
+        return cls(example, token, row, position, torch.arange(longest, device=row.device) < count[:, None])
 
     def bands(self) -> Iterator[tuple[Int[Tensor, " r"], int]]:
-        """Rows of like length and the longest of each: few sentences are as long as the longest."""
+        """Groups of rows of like length, and the longest of each: few sentences are as long as the longest."""
         lengths = self.mask.sum(-1)
         short, times = BANDS["cpu" if lengths.device.type == "cpu" else "cuda"]
         band = ((lengths / short).clamp(min=1).log() / math.log(times)).ceil()
@@ -54,18 +54,19 @@ class Layout:
             yield chosen, int(lengths[chosen].max())
 
     def rows(self, x: Float[Tensor, "B T D"]) -> Float[Tensor, "R W D"]:
-        """What belongs to the tokens, a sentence a row."""
-        return x.new_zeros(*self.mask.shape, x.shape[-1]).index_put((self.row, self.place), x[self.example, self.token])
+        """Token values rearranged to one sentence per row."""
+        rows = x.new_zeros(*self.mask.shape, x.shape[-1])
+        return rows.index_put((self.row, self.position), x[self.example, self.token])
 
 
 def _firsts(batch: Batch) -> Bool[Tensor, "B T"]:
-    """Whether a sentence begins with this token; without sentences, a text is one."""
+    """Whether a token starts a sentence; a text without sentences is one sentence."""
     numbers = torch.zeros_like(batch.ids) if batch.sentences is None else batch.sentences
     return torch.cat([torch.ones_like(batch.mask[:, :1]), numbers[:, 1:] != numbers[:, :-1]], dim=1) & batch.mask
 
 
 class Hierarchical(Network):
-    """Yang et al. (2016), in the variants of Serrano and Smith (2019); the attention that pools is over sentences.
+    """The hierarchical attention network (Yang et al., 2016), as in Serrano and Smith (2019); it pools sentences.
 
     Sentences that have lost all their words are not there; the others move together.
     """
@@ -126,11 +127,11 @@ class Hierarchical(Network):
         for band, longest in layout.bands():
             read = self.word_encoder(rows[band, :longest], layout.mask[band, :longest])
             found = found.index_put((band,), F.pad(read, (0, 0, 0, rows.shape[1] - longest)))
-        there = found[layout.row, layout.place]
+        there = found[layout.row, layout.position]
         return found.new_zeros(*batch.ids.shape, found.shape[-1]).index_put((layout.example, layout.token), there)
 
     def _pooled(self, x: Float[Tensor, "B T D"], layout: Layout) -> tuple[Float[Tensor, "R M"], Float[Tensor, "R W"]]:
-        """The mean state of each sentence, weighted by the attention to its words, and that attention."""
+        """The attention-weighted mean of each sentence's hidden states, and that attention."""
         rows = self.dropped(layout.rows(x), self.architecture.dropout_words)
         means, weights = rows.new_zeros(len(rows), self.width(self.word_encoder)), rows.new_zeros(rows.shape[:2])
         for band, longest in layout.bands():
@@ -142,6 +143,6 @@ class Hierarchical(Network):
         return means, weights
 
     def _apart(self, weights: Float[Tensor, "R W"], layout: Layout, batch: Batch) -> Float[Tensor, "B T"]:
-        """What belongs to the words of sentences, a text a row."""
-        there = weights[layout.row, layout.place]
+        """The attention to the words of sentences, rearranged to one text per row."""
+        there = weights[layout.row, layout.position]
         return weights.new_zeros(batch.ids.shape).index_put((layout.example, layout.token), there)

@@ -1,4 +1,4 @@
-"""Logistic regression with an L2 penalty: convex, so there is one answer."""
+"""Logistic regression with an L2 penalty: a convex problem with one solution."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ STEPS = 200
 
 @dataclass(frozen=True)
 class Linear:
-    """Class scores as a linear function of features, which are brought to mean 0 and a scale of 1 first."""
+    """A linear classifier of standardised features."""
 
     mean: Float[Tensor, " F"]
     scale: Float[Tensor, " F"]
@@ -23,7 +23,7 @@ class Linear:
     bias: Float[Tensor, " C"]
 
     def __call__(self, features: Float[np.ndarray, "N F"]) -> Int[np.ndarray, " N"]:
-        """The class of each row."""
+        """The predicted class of each row."""
         return self.scores(features).argmax(1).numpy()
 
     def scores(self, features: Float[np.ndarray, "N F"]) -> Float[Tensor, "N C"]:
@@ -37,7 +37,7 @@ def fit(
     strength: float = 1.0,
     common: bool = False,
 ) -> Linear:
-    """The minimum of the summed cross-entropy plus `strength` / 2 times the squared weights, without the bias.
+    """Minimises summed cross-entropy + `strength` / 2 · ‖weights‖², the bias unpenalised.
 
     Each feature has a variance of 1 before, or all have it together, with one scale in `common`.
     """

@@ -1,4 +1,4 @@
-"""What all classifiers here share: embeddings below, one attention that pools states, a linear decoder above."""
+"""The base class of all networks here: embeddings, an encoder, one attention that pools, and a linear decoder."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from assay.types import BLANKS, Batch, Edit, Output, attended
 
 
 class Network(TextModel):
-    """A pooled model: its logits are linear in the attention-weighted mean of its states."""
+    """A pooled model: logits are linear in the attention-weighted mean of its hidden states."""
 
     stacked: ClassVar[bool] = True
     """Whether layers of self-attention, where the encoder has any, are over the words of a whole text."""
@@ -54,17 +54,17 @@ class Network(TextModel):
 
     @abstractmethod
     def items(self, batch: Batch) -> Int[Tensor, "B T"]:
-        """The number of the attended item that each token belongs to: itself, or its sentence."""
+        """The index of the attended item of each token: the token itself, or its sentence."""
 
     @abstractmethod
     def within(self, x: Float[Tensor, "B T D"], batch: Batch) -> Float[Tensor, "B T"]:
-        """The share of each token in its item: 1, or its weight in its sentence; 0 on padding."""
+        """The weight of each token within its item: 1, or its attention within its sentence; 0 on padding."""
 
     @abstractmethod
     def states(
         self, x: Float[Tensor, "B T D"], batch: Batch, below: list[Tensor] | None = None
     ) -> Float[Tensor, "B N M"]:
-        """One state an item; `below` is filled with the attention of the layers beneath, where there is any."""
+        """One hidden state per item; `below` is filled with the attention of the layers beneath, if any."""
 
     @abstractmethod
     def attend(self, states: Float[Tensor, "B N M"], batch: Batch) -> Float[Tensor, "B N"]:
@@ -74,15 +74,15 @@ class Network(TextModel):
     def encodings(
         self, x: Float[Tensor, "B T D"], batch: Batch, states: Float[Tensor, "B N M"]
     ) -> Float[Tensor, "B T H"]:
-        """What the encoder makes of each word, with nothing beside it; `states` are those of the same text."""
+        """The encoder's hidden state of each word alone; `states` are those of the same text."""
 
     @property
     def words_encoder(self) -> Encoder:
-        """The encoder that reads words."""
+        """The encoder of words."""
         return self.encoder
 
     def penalty(self, states: Float[Tensor, "B N M"], batch: Batch) -> Float[Tensor, " B"] | None:
-        """What the network itself asks to be kept small while it learns, where it has such a thing."""
+        """A structural penalty on attention, added to the training loss, if the network defines one."""
         return None
 
     def reader(self, size: int) -> Encoder:
@@ -91,13 +91,13 @@ class Network(TextModel):
         return encoder(parts.encoder, size, parts.hidden, projection(parts.inner))
 
     def width(self, encoder: Encoder) -> int:
-        """The size of what stands for a word above its encoder."""
+        """The size of a word's vector above its encoder."""
         return encoder.size + self.architecture.embedding * self.architecture.concat
 
     def beside(
         self, encoded: Float[Tensor, "B T H"], x: Float[Tensor, "B T D"], mask: Bool[Tensor, "B T"]
     ) -> Float[Tensor, "B T M"]:
-        """What stands for each word above its encoder: with `concat`, [h; e] (Tutek and Šnajder, 2020)."""
+        """The vector of each word above its encoder: with `concat`, [h; e] (Tutek and Šnajder, 2020)."""
         return torch.cat([encoded, x * mask[..., None]], dim=-1) if self.architecture.concat else encoded
 
     def embed(self, batch: Batch) -> Float[Tensor, "B T D"]:
@@ -110,7 +110,7 @@ class Network(TextModel):
         return logits
 
     def pooled(self, states: Float[Tensor, "B N M"], weights: Float[Tensor, "B N"]) -> Float[Tensor, "B P"]:
-        """What the decoder reads, linear in the weights; behind that part of a state others may stand."""
+        """The decoder's input, linear in the weights; further entries may follow the pooled state."""
         return (weights[:, None] @ states[..., : self.decoder.in_features]).squeeze(1)
 
     def forward(self, x: Float[Tensor, "B T D"], batch: Batch, edit: Edit | None = None) -> Output:
@@ -122,10 +122,10 @@ class Network(TextModel):
         return len(self.encoder.blocks) if self.stacked and isinstance(self.encoder, Transformer) else 0
 
     def layered(self, x: Float[Tensor, "B T D"], batch: Batch) -> Output:
-        """As the call, with the weights of each layer of the encoder before those that pool."""
+        """As the call, with the attention of each encoder layer before that which pools."""
         return self._read(x, batch, None, [])
 
-    def places(self, batch: Batch) -> Int[Tensor, "B S"]:
+    def token_index(self, batch: Batch) -> Int[Tensor, "B S"]:
         tokens = torch.arange(batch.ids.shape[1], device=batch.ids.device).where(batch.mask, -1)
         return F.pad(tokens, (1, 1), value=-1) if self.architecture.markers else tokens
 
@@ -145,28 +145,28 @@ class Network(TextModel):
         return len(SPECIAL)
 
     def blank(self, name: str) -> Float[Tensor, " D"]:
-        """An embedding that stands for "nothing here"; the unknown word serves as the mask."""
+        """The baseline embedding of that name; the unknown word serves as the mask."""
         return blank_of(self.vectors, name)
 
     def dropped(self, x: Tensor, rate: float) -> Tensor:
-        """Some numbers left out while training."""
+        """Dropout."""
         return F.dropout(x, rate) if self.training and rate else x
 
     def surrounded(
         self, x: Float[Tensor, "B T D"], mask: Bool[Tensor, "B T"]
     ) -> tuple[Float[Tensor, "B T+2 D"], Bool[Tensor, "B T+2"]]:
-        """The embeddings with the start marker before and the end marker after each text, and their mask."""
+        """The embeddings with start and end markers around each text, and their mask."""
         start, end = (self.embedding.weight[SPECIAL.index(name)] for name in (START, END))
         rows, tokens, size = x.shape
-        places = torch.arange(tokens + 2, device=x.device)
+        positions = torch.arange(tokens + 2, device=x.device)
         last = mask.sum(-1, keepdim=True) + 1
         longer = torch.cat([start.expand(rows, 1, size), x, x.new_zeros(rows, 1, size)], dim=1)
-        return torch.where((places == last)[..., None], end, longer), places <= last
+        return torch.where((positions == last)[..., None], end, longer), positions <= last
 
     def encoded(
         self, encoder: Encoder, x: Float[Tensor, "B T D"], mask: Bool[Tensor, "B T"], below: list[Tensor] | None
     ) -> Float[Tensor, "B T M"]:
-        """The states of a text, which may have markers around it."""
+        """The hidden states of a text, with markers around it where the architecture has them."""
         seen = {} if below is None or not isinstance(encoder, Transformer) else {"weights": below}
         states: Tensor
         if self.architecture.markers:
@@ -177,7 +177,7 @@ class Network(TextModel):
 
 
 def blank_of(vectors: Float[Tensor, "V D"], name: str) -> Float[Tensor, " D"]:
-    """That embedding from a table of ours."""
+    """The baseline embedding of that name from an embedding table."""
     if name not in BLANKS:
         raise unknown("blank", name, BLANKS)
     table = vectors.detach()
@@ -187,7 +187,7 @@ def blank_of(vectors: Float[Tensor, "V D"], name: str) -> Float[Tensor, " D"]:
 
 
 class WordNetwork(Network):
-    """A network whose attention that pools is over words."""
+    """A network whose pooling attention is over words."""
 
     def items(self, batch: Batch) -> Int[Tensor, "B T"]:
         return torch.arange(batch.ids.shape[1], device=batch.ids.device).expand_as(batch.ids)

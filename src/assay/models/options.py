@@ -1,4 +1,4 @@
-"""How a classifier is trained, as plain options that can be compared and stored."""
+"""Training hyperparameters, as plain options that can be compared and stored."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ class Training:
 
     def __post_init__(self) -> None:
         if min(self.epochs, self.patience, self.batch_size) < 1:
-            raise AssayError("Epochs, patience and batch size are whole numbers from 1.")
+            raise AssayError("Epochs, patience and batch size must be at least 1.")
         if not 0 < self.learning_rate < math.inf:
-            raise AssayError(f"A learning rate is a number above 0, not {self.learning_rate:g}.")
+            raise AssayError(f"The learning rate must be above 0, got {self.learning_rate:g}.")
         if not 0 <= self.seed < 2**63:  # torch takes no larger one
-            raise AssayError(f"A seed is a whole number from 0 to below 2^63, not {self.seed}.")
+            raise AssayError(f"The seed must be from 0 to below 2^63, got {self.seed}.")
         for name in ("tying", "mlm", "conicity", "diversity", "penalty", "deceive"):
             strength = getattr(self, name)
             if not 0 <= strength < math.inf:
-                raise AssayError(f"The strength of {name!r} is a number from 0, not {strength:g}.")
+                raise AssayError(f"The strength of {name!r} must be at least 0, got {strength:g}.")
         if (self.deceive > 0) != bool(self.avoid):
             raise AssayError("To train attention to deceive, name the words to --avoid and how strongly to --deceive.")

@@ -1,4 +1,4 @@
-"""The classifier of pairs: attention over the words of a text, given a question or a hypothesis."""
+"""The classifier of text pairs: attention over the words of a text, conditioned on a question or a hypothesis."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BARRED = -1e4  # added to the logit of a class that cannot be right: no probabil
 
 
 class Paired(WordNetwork):
-    """Attends to the words of one text as the query asks (Jain and Wallace, 2019, section 2).
+    """Attention to the words of a text given a query (Jain and Wallace, 2019, section 2).
 
     The state of a word is [h; q; h ⊙ q]: its encoding, that of the query, and their product. All of it is pooled, so
     the logits are W c + U q + V (c ⊙ q) + b for the mean encoding c, and linear in the weights. Classes that are no
@@ -42,12 +42,12 @@ class Paired(WordNetwork):
         self, x: Float[Tensor, "B T D"], batch: Batch, below: list[Tensor] | None = None
     ) -> Float[Tensor, "B T M"]:
         encoded = self.encoded(self.encoder, self.dropped(x, self.architecture.dropout_words), batch.mask, below)
-        return self.matched(encoded, self.asked(batch), batch)
+        return self.matched(encoded, self.query_encoding(batch), batch)
 
     def matched(
         self, encoded: Float[Tensor, "B T H"], query: Float[Tensor, "B H"], batch: Batch
     ) -> Float[Tensor, "B T M"]:
-        """The states of encoded words, beside an encoded query."""
+        """The hidden states of words, combined with the query's encoding."""
         asked = query[:, None].expand_as(encoded)
         states = torch.cat([encoded, asked, encoded * asked], dim=-1) * batch.mask[..., None]
         if batch.candidates is None:
@@ -55,8 +55,8 @@ class Paired(WordNetwork):
         barred = (~batch.candidates).to(encoded.dtype) * BARRED  # on padding too: it is all that an empty text has
         return torch.cat([states, barred[:, None].expand(*encoded.shape[:2], -1)], dim=-1)
 
-    def asked(self, batch: Batch) -> Float[Tensor, "B H"]:
-        """The encoding of the query: where a recurrence ends in each direction, or else the mean over its words."""
+    def query_encoding(self, batch: Batch) -> Float[Tensor, "B H"]:
+        """The query's encoding: the last hidden state of each direction of a recurrence, else the mean over words."""
         if batch.query is None:
             raise AssayError("This model reads pairs; give it a text and a question or hypothesis (--query).")
         mask = batch.query.mask

@@ -1,4 +1,4 @@
-"""One model on several devices: each reads a part of the rows of a batch."""
+"""Data parallelism: one model replicated on several devices, each computing a part of the batch."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from torch import Tensor, nn
 
 from assay.models.huggingface.attending import VALUES, WATCH
 from assay.models.huggingface.brevity import unseen
-from assay.models.rows import INSIDE, Rows
+from assay.models.split_batch import INSIDE, SplitBatch
 from assay.models.textmodel import TextModel
 from assay.types import Batch, Edit
 
 AnyModel = TypeVar("AnyModel", bound=TextModel)
 SPREAD = ("forward", "layered", "states")
-"""What reads a text: all else that a model does is little work, and is done on the first device."""
+"""The methods that are split; everything else is cheap, and runs on the first device only."""
 
 
 def parallel(model: AnyModel, devices: Sequence[str]) -> AnyModel:
-    """The model on the first device, with a copy on each of the others; everything it answers stays the same.
+    """The model on the first device, with a replica on each of the others; its outputs stay the same.
 
-    It is one for reading: its weights want no gradient any more, and in training the first device is alone. Copies
-    follow when weights change; where somebody listens in by hooks, the first device is alone too.
+    It is for inference: its weights require no gradient, and in training mode the first device works alone. Replicas
+    follow when weights change; where the model has hooks, the first device works alone too.
     """
     if any("forward" in vars(part) for part in model.modules()):
         raise ValueError("A module with a forward of its own cannot be copied to other devices.")
@@ -38,19 +38,19 @@ def parallel(model: AnyModel, devices: Sequence[str]) -> AnyModel:
 
 
 def copies(model: TextModel) -> tuple[TextModel, ...]:
-    """The models that share the work: the model itself, and those on other devices."""
+    """The model itself and its replicas on other devices."""
     return (model, *getattr(model, "others", ()))
 
 
 @cache
 def _kind(kind: type[TextModel]) -> Any:
-    """The same kind of model, whose rows are read in parts."""
+    """A subclass of the model's class whose methods split the batch over the replicas."""
     methods: dict[str, Any] = {name: _spread(getattr(kind, name)) for name in SPREAD if hasattr(kind, name)}
     return type(f"Parallel{kind.__name__}", (kind,), {**methods, "others": ()})
 
 
 def _spread(alone: Callable[..., Any]) -> Callable[..., Any]:
-    """A method that has the parts of a batch read by all copies."""
+    """A method that splits its batch over all replicas."""
 
     def read(self: Any, x: Float[Tensor, "B T D"], batch: Batch, *given: Any, **named: Any) -> Any:
         if INSIDE.get() or not self.others or self.training or len(batch) < 2 or _observed(self):
@@ -59,24 +59,24 @@ def _spread(alone: Callable[..., Any]) -> Callable[..., Any]:
         edit: Edit | None = named.get("edit", next(iter(given), None))
         readers = [partial(alone, each) for each in copies(self)]
         alike = edit is not None or alone.__name__ == "layered"
-        return Rows.of(batch, [each.device for each in copies(self)], alike).answers(readers, x, batch, edit)
+        return SplitBatch.of(batch, [each.device for each in copies(self)], alike).answers(readers, x, batch, edit)
 
     return read
 
 
 def _observed(model: nn.Module) -> bool:
-    """Whether somebody listens in: what is done to the first model is not done to the others."""
+    """Whether the model has hooks: they are on the first replica only, so the batch is not split."""
     return not unseen(model.modules()) or WATCH.get() is not None or VALUES.get() is not None
 
 
 def _state(model: nn.Module) -> list[tuple[int, int]]:
-    """What differs as soon as a weight has been changed."""
+    """A fingerprint of the weights by version: differs as soon as a weight has been changed."""
     return [(part.data_ptr(), part._version) for part in (*model.parameters(), *model.buffers())]
 
 
 @torch.no_grad()
 def _follow(model: Any) -> None:
-    """Has the copies take over weights that were changed."""
+    """Copies changed weights to the replicas."""
     if (now := _state(model)) != model.known:
         for each in model.others:
             each.load_state_dict(model.state_dict())

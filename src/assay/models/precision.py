@@ -1,4 +1,4 @@
-"""The precision that a model computes in: scores are compared by rank in float64 where that is affordable."""
+"""Numerical precision: networks that can are evaluated in float64, where ranks of scores are compared."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ WITHOUT_DOUBLE = ("mps",)
 
 
 def doubled(network: TextModel) -> TextModel:
-    """A copy of the network in float64; a pretrained transformer, or a network in half precision, as it is.
+    """A copy of the network in float64; a pretrained transformer, or a network in half precision, unchanged.
 
     In float32 an effect below the rounding of the answer has any rank (docs/precision.md).
     """
@@ -27,6 +27,6 @@ def doubled(network: TextModel) -> TextModel:
 
 
 def in_double(model: Model) -> bool:
-    """Whether every weight is in float64; a model without weights is what its code makes of it."""
+    """Whether all weights are in float64; a model without weights depends on its own code."""
     weights = model.parameters() if isinstance(model, nn.Module) else ()
     return all(weight.dtype == torch.float64 for weight in weights)

@@ -1,4 +1,4 @@
-"""What a network answers for many rows, and how good that is."""
+"""Batched predictions of a network, and their quality."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ EVALUATION_TOKENS = {"cpu": 16_384, "cuda": 32_768}  # read at once, whatever th
 
 
 def groups(network: TextModel, rows: Sequence[Tokenised]) -> Iterator[tuple[Int[np.ndarray, " n"], Batch]]:
-    """Batches of like length on the network's device, and the places of their rows."""
+    """Batches of like length on the network's device, with the indices of their rows."""
     device = network.device
     lengths = np.array([len(row.ids) for row in rows])
     for group in by_tokens(lengths, EVALUATION_TOKENS.get(device.type, 16_384)):
-        yield np.asarray(group), collate([rows[place] for place in group], network.classes).to(device)
+        yield np.asarray(group), collate([rows[index] for index in group], network.classes).to(device)
 
 
 @torch.no_grad()
 def predict(
     network: TextModel, rows: Sequence[Tokenised], lead: Callable[[Batch], Edit] | None = None
 ) -> Float[np.ndarray, "N C"]:
-    """The class probabilities of each row, in the order given; `lead` makes an edit of the attention to each batch."""
+    """The class probabilities of each row, in the order given; `lead` makes an attention edit for each batch."""
     was_training = network.training
     network.eval()
     answer = np.zeros((len(rows), network.classes))

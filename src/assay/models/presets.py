@@ -1,4 +1,4 @@
-"""Recipes by name: those of the papers, as close as can be."""
+"""Named recipes: the papers' architectures and hyperparameters."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ ENCODER_NAMES = {"rnn": "gru", "conv": "conv", "none": "none"}
 
 
 def _serrano_smith(hierarchical: bool, encoder: str, data: str) -> Recipe:
-    """The sizes are those of Yang et al. (2016); patience is 5 epochs, and 10 without an encoder."""
+    """Sizes are those of Yang et al. (2016); patience is 5 epochs, or 10 without an encoder."""
     rate, words, sentences, decoder, flat_decoder = SETTINGS[data]
     return Recipe(
         Architecture(

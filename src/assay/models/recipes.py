@@ -1,4 +1,4 @@
-"""From a corpus to a trained model: one recipe says all."""
+"""Training from a corpus: a recipe holds all hyperparameters."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from assay.errors import AssayError
 from assay.models import store
 from assay.models.architecture import PAIRS, Architecture
 from assay.models.checkpoints import Checkpoint
-from assay.models.lessons import Labels, Lesson
 from assay.models.network import Network
+from assay.models.objectives import Labels, Objective
 from assay.models.options import Training
 from assay.models.shapes import built
 from assay.models.store import Trained
@@ -32,7 +32,7 @@ CHECKPOINT = "checkpoint.safetensors"
 
 @dataclass(frozen=True)
 class Recipe:
-    """Everything that decides which weights come out, besides the corpus."""
+    """Architecture, text options and training options: everything that decides the weights besides the corpus."""
 
     architecture: Architecture = field(default_factory=Architecture)
     text: TextOptions = field(default_factory=TextOptions)
@@ -40,16 +40,16 @@ class Recipe:
 
     @classmethod
     def of(cls, stored: Mapping[str, Any]) -> Recipe:
-        """The recipe as it was stored; options that did not exist then have their defaults."""
+        """The recipe from its stored form; options that did not exist then have their defaults."""
         training = dict(stored["training"])
         training["avoid"] = tuple(training.get("avoid", ()))  # JSON knows lists only
         return cls(Architecture(**stored["architecture"]), TextOptions(**stored["text"]), Training(**training))
 
 
 def train(
-    corpus: Corpus, recipe: Recipe, folder: Path | None = None, device: str = "cpu", lesson: Lesson | None = None
+    corpus: Corpus, recipe: Recipe, folder: Path | None = None, device: str = "cpu", objective: Objective | None = None
 ) -> Trained:
-    """A model trained on the corpus; with a folder it is stored there, and an interrupted training goes on.
+    """A model trained on the corpus; with a folder it is stored there, and an interrupted training is resumed.
 
     A corpus of pairs is read by a paired model where the recipe asks for a flat one.
     """
@@ -58,15 +58,15 @@ def train(
         "corpus": corpus.name,
         "data": fingerprint((*corpus.train, *corpus.dev)),
         "recipe": asdict(recipe),
-    } | ({} if lesson is None else lesson.identity)
+    } | ({} if objective is None else objective.identity)
     if folder is not None and (found := _finished(folder, identity, device)) is not None:
         return found
     tokeniser = Tokeniser.fit(_texts(corpus.train), recipe.text)
     train_rows, dev_rows, skipped = learnable(corpus, tokeniser, recipe.text.longest)
     checkpoint = None if folder is None else begun_in(folder, identity)
     network = initialise(recipe, tokeniser, len(corpus.classes)).to(device)
-    lesson = lesson or lesson_of(tokeniser, recipe.training)
-    state = fit(network, train_rows, dev_rows, recipe.training, checkpoint, lesson)
+    objective = objective or label_objective(tokeniser, recipe.training)
+    state = fit(network, train_rows, dev_rows, recipe.training, checkpoint, objective)
     model = Trained(network, tokeniser, corpus.classes, identity | course(state) | {"skipped": skipped})
     if folder is not None:
         store.save(model, folder)
@@ -77,7 +77,7 @@ def train(
 def learnable(
     corpus: Corpus, tokeniser: Reading, longest: int
 ) -> tuple[list[Tokenised], list[Tokenised], dict[str, int]]:
-    """The texts to learn from and those to stop by, and how many of the first were left out for which reason."""
+    """Tokenised training and dev texts, and how many training texts were left out, by reason."""
     train, skipped = tokenise(corpus.train, tokeniser, longest)
     dev, _ = tokenise(corpus.dev, tokeniser, longest)
     check_classes(train, corpus.classes)
@@ -86,17 +86,17 @@ def learnable(
     return train, dev, skipped
 
 
-def lesson_of(tokeniser: Tokeniser, options: Training) -> Labels:
-    """The right class, without attention to the words that it is kept away from."""
-    places = {word: place for place, word in enumerate(tokeniser.vocabulary)}
+def label_objective(tokeniser: Tokeniser, options: Training) -> Labels:
+    """Cross-entropy of the labels, with a penalty on attention to the words of the option `avoid`."""
+    ids = {word: index for index, word in enumerate(tokeniser.vocabulary)}
     named = [word.lower() if tokeniser.options.lowercase else word for word in options.avoid]
-    if lacking := [word for word in named if word not in places]:
+    if lacking := [word for word in named if word not in ids]:
         raise AssayError(f"The model does not know the word {lacking[0]!r}, so its attention cannot avoid it.")
-    return Labels(tuple(places[word] for word in named))
+    return Labels(tuple(ids[word] for word in named))
 
 
 def suited(recipe: Recipe, corpus: Corpus) -> Recipe:
-    """The recipe in the shape that the corpus needs."""
+    """The recipe with the architecture's shape adapted to the corpus."""
     asked = {example.query is not None for example in (*corpus.train, *corpus.dev)}
     pairs, shape = True in asked, recipe.architecture.shape
     if len(asked) == 2:
@@ -116,7 +116,7 @@ def suited(recipe: Recipe, corpus: Corpus) -> Recipe:
 
 
 def _check_tying(recipe: Recipe) -> None:
-    """Refuses to tie states to embeddings of another size, or to themselves."""
+    """Raises an error for tying states to embeddings of another size, or to themselves."""
     parts = recipe.architecture
     if recipe.training.tying and parts.encoder == "none":
         raise AssayError(
@@ -143,7 +143,7 @@ def refit(
     dev_rows: Sequence[Tokenised],
     checkpoint: Checkpoint | None = None,
 ) -> Trained:
-    """A model made anew by the recipe from rows in the words of `model`; it is not stored.
+    """A model trained anew by the recipe from rows tokenised for `model`; it is not stored.
 
     With a checkpoint, an interrupted training goes on.
     """
@@ -153,7 +153,7 @@ def refit(
 
 
 def initialise(recipe: Recipe, tokeniser: Tokeniser, classes: int) -> Network:
-    """An untrained network, the same for the same seed, with the vectors that the recipe names."""
+    """An untrained network, determined by the seed, with the pretrained word vectors that the recipe names."""
     words = tokeniser.vocabulary
     network = drawn(recipe.architecture, len(words), classes, recipe.training.seed)
     if recipe.architecture.vectors == "glove":
@@ -163,7 +163,7 @@ def initialise(recipe: Recipe, tokeniser: Tokeniser, classes: int) -> Network:
 
 
 def drawn(architecture: Architecture, words: int, classes: int, seed: int) -> Network:
-    """A network in which every weight is random, but for the padding's embedding, which is 0."""
+    """A network with random weights, except for the padding's embedding, which is 0."""
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         network = built(architecture, words, classes)
@@ -174,7 +174,7 @@ def drawn(architecture: Architecture, words: int, classes: int, seed: int) -> Ne
 
 
 def take_vectors(table: nn.Embedding, words: Sequence[str]) -> None:
-    """Puts in the GloVe vectors of all words that have one."""
+    """Replaces embeddings by GloVe vectors for all words that have one."""
     if table.embedding_dim != 50:
         raise AssayError(f"GloVe vectors have 50 dimensions; set the embedding size to 50, not {table.embedding_dim}.")
     vectors, found = glove(words)
@@ -184,7 +184,7 @@ def take_vectors(table: nn.Embedding, words: Sequence[str]) -> None:
 
 
 def check_classes(rows: Sequence[Tokenised], classes: Sequence[str]) -> None:
-    """Refuses to train without an example of each class; of entities in cloze questions, some may be too rare."""
+    """Raises an error unless each class has a training example; in cloze questions, rare entities may lack one."""
     if any(row.candidates is not None for row in rows):
         return
     missing = sorted(set(range(len(classes))) - {row.label for row in rows})
@@ -194,7 +194,7 @@ def check_classes(rows: Sequence[Tokenised], classes: Sequence[str]) -> None:
 
 
 def fingerprint(examples: Sequence[Example]) -> str:
-    """A hash of texts and labels, to tell whether two corpora are the same."""
+    """A hash of texts and labels, to compare corpora."""
     digest = hashlib.sha256()
     for example in examples:
         digest.update(json.dumps([example.text, example.label, example.query]).encode())
@@ -202,7 +202,7 @@ def fingerprint(examples: Sequence[Example]) -> str:
 
 
 def course(state: State) -> dict[str, Any]:
-    """How training went, for the history of a model."""
+    """The training curve, for the history of a model."""
     return {
         "epochs": state.epoch,
         "best_epoch": state.best_epoch,
@@ -224,7 +224,7 @@ def _finished(folder: Path, identity: dict[str, Any], device: str) -> Trained | 
 
 
 def begun_in(folder: Path, identity: dict[str, Any]) -> Checkpoint:
-    """The checkpoint of a training whose model is to lie in a folder; one that holds another model is refused."""
+    """The checkpoint of a training whose model goes into a folder; an error if another model is in there."""
     folder.mkdir(parents=True, exist_ok=True)  # what cannot be written to is known before the work
     held = [name for name in (store.WEIGHTS, store.TOKENISER) if (folder / name).exists()]
     if held and not (folder / CHECKPOINT).exists():
@@ -233,7 +233,7 @@ def begun_in(folder: Path, identity: dict[str, Any]) -> Checkpoint:
 
 
 def check_same(folder: Path, history: Mapping[str, Any], identity: Mapping[str, Any]) -> None:
-    """Refuses a folder in which a model lies that came from something else."""
+    """Raises an error for a folder that holds a model of another recipe or corpus."""
     found, wanted = (json.loads(json.dumps(dict(each))) for each in (history, identity))
     if any(found.get(key) != value for key, value in wanted.items()):
         raise AssayError(

@@ -1,4 +1,4 @@
-"""A network of any shape from its architecture."""
+"""Constructs a network of any shape from its architecture."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NETWORKS: dict[str, Callable[[Architecture, int, int], Network]] = {
 
 
 def built(architecture: Architecture, words: int, classes: int) -> Network:
-    """An untrained network for so many words and classes."""
+    """An untrained network for a number of words and classes."""
     try:
         return NETWORKS[architecture.shape](architecture, words, classes)
     except (MemoryError, OverflowError, RuntimeError, TypeError) as fault:  # as torch has it, of what is too large

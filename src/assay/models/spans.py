@@ -1,4 +1,4 @@
-"""The self-explaining layer over spans: attention over all phrases of a text, up to a length."""
+"""The self-explaining span layer: attention over all phrases of a text, up to a length."""
 
 from __future__ import annotations
 
@@ -10,21 +10,20 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from assay.models.architecture import Architecture
-from assay.models.attention import ALIGNMENTS, Additive, Dot
-from assay.models.mixing import mixed
+from assay.models.attention import ALIGNMENTS, Additive, Dot, mixed
 from assay.models.network import WordNetwork
 from assay.types import Batch
 
 
 class Composition(nn.Module):
-    """tanh(W₁ h_i + W₂ h_j + W₃ (h_i − h_j) + W₄ (h_i ⊙ h_j)) for the ends of a span (Sun et al., 2020)."""
+    """Span embeddings tanh(W₁ h_i + W₂ h_j + W₃ (h_i − h_j) + W₄ (h_i ⊙ h_j)) of their ends (Sun et al., 2020)."""
 
     def __init__(self, size: int) -> None:
         super().__init__()
         self.start, self.end, self.apart, self.product = (nn.Linear(size, size, bias=False) for _ in range(4))
 
     def forward(self, encoded: Float[Tensor, "B T M"], longest: int) -> Float[Tensor, "B T L M"]:
-        """One vector for the span of each length from 1 that begins at each word; it may end beyond the text."""
+        """One vector per span length from 1 and start position; spans may run beyond the text."""
         first, last = encoded[:, :, None], _ahead(encoded, longest)
         start, end, apart = self.start(encoded), self.end(encoded), self.apart(encoded)
         ends = (start + apart)[:, :, None] + _ahead(end - apart, longest)
@@ -82,39 +81,39 @@ class Spans(WordNetwork):
         return states[..., self.size : self.size + self.encoder.size]
 
     def spans(self, states: Float[Tensor, "B T M"]) -> Float[Tensor, "B T L"]:
-        """The attention over spans: for each word, that of the spans of 1, 2, … words that begin with it."""
+        """The attention over spans: for each word, that of the spans of 1, 2, … words that start there."""
         return states[..., -self.architecture.longest_span :]
 
     def penalty(self, states: Float[Tensor, "B T M"], batch: Batch) -> Float[Tensor, " B"]:
-        """−Σ a²: small where few spans have all the weight."""
+        """−Σ a²: small where attention is concentrated on few spans."""
         return -self.spans(states).square().sum((1, 2))
 
     @torch.no_grad()
     def heaviest(
         self, batch: Batch, count: int = 1
     ) -> tuple[Int[Tensor, "B K"], Int[Tensor, "B K"], Float[Tensor, "B K"]]:
-        """The first and the last word of the spans with most weight, the heaviest first, and their weights.
+        """The first and last word of the spans of highest weight, in descending order, and their weights.
 
         Where a text has fewer spans than asked for, the others have no weight.
         """
         weights = self.spans(self.states(self.embed(batch), batch)).flatten(1)
-        most, place = weights.topk(min(count, weights.shape[1]), dim=-1)
-        first = place // self.architecture.longest_span
-        return first, first + place % self.architecture.longest_span, most
+        most, position = weights.topk(min(count, weights.shape[1]), dim=-1)
+        first = position // self.architecture.longest_span
+        return first, first + position % self.architecture.longest_span, most
 
 
 def inside(mask: Bool[Tensor, "B T"], longest: int) -> Bool[Tensor, "B T L"]:
-    """Which spans of 1, 2, … words that begin at each place have words only; padding stands at the end."""
+    """The mask of spans of 1, 2, … words per start position that lie within the text."""
     return mask[..., None] & _ahead(mask[..., None], longest).squeeze(-1)
 
 
 def _ahead(rows: Tensor, longest: int) -> Tensor:
-    """[B, T, L, M]: beside each place, what stands 0, 1, … places further on; nothing beyond the text."""
+    """[B, T, L, M]: for each position the rows at offsets 0, 1, …; zeros beyond the text."""
     return F.pad(rows, (0, 0, 0, longest - 1)).unfold(1, longest, 1).mT
 
 
 def _behind(parts: Float[Tensor, "B T L M"]) -> Float[Tensor, "B T M"]:
-    """For each place the sum of what places 0, 1, … further back have for it."""
+    """For each position, the sum of the entries at offsets 0, 1, … of the positions that precede it."""
     tokens, longest = parts.shape[1:3]
     return sum(  # type: ignore[return-value]
         F.pad(parts[:, : tokens - back, back], (0, 0, back, 0)) for back in range(min(longest, tokens))

@@ -1,4 +1,4 @@
-"""The layers of a stack of self-attention one by one: what each makes of values, and what it returns without some."""
+"""The layers of a self-attention stack one by one: their value vectors, and their outputs when some are changed."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ UNMERGED = "what the heads of a layer of the model add up does not go through on
 
 @dataclass(frozen=True)
 class Stage:
-    """One layer as it was called on a batch, with the weights and values of its attention."""
+    """One recorded layer: its call on a batch, and the weights and values of its attention."""
 
     call: Call
     weights: Float[Tensor, "B H S S"]
@@ -39,7 +39,7 @@ class Stage:
     merge: nn.Module | None  # the linear map of what the heads add up, side by side, where there is one
 
     def merged(self) -> Float[Tensor, "B H S M"]:
-        """What each head makes of the value of each place: the merging map, without its bias, of that value alone."""
+        """The output projection, without its bias, of the value of each position alone, per head."""
         assert self.merge is not None
         heads, size = self.values.shape[1], self.values.shape[-1]
         own = torch.eye(heads).to(self.values)[:, None, :, None]
@@ -50,7 +50,7 @@ class Stage:
 
 @torch.no_grad()
 def recorded(model: StackedModel, batch: Batch) -> tuple[Output, tuple[Stage, ...]]:
-    """The answer of `layered`, and the layers as they were called for it, lowest first."""
+    """The output of `layered`, and the recorded layers, lowest first."""
     notes = Notes()
     with noted(_blocks(model), notes), changed(model, notes.value):
         output = model.layered(model.embed(batch), batch)
@@ -64,7 +64,7 @@ def recorded(model: StackedModel, batch: Batch) -> tuple[Output, tuple[Stage, ..
 
 @contextmanager
 def changed(model: Model, change: Change) -> Iterator[None]:
-    """Within, and in this thread alone, the layers add up the values that the change makes of theirs."""
+    """Context manager, for this thread alone: attention uses the values that the change returns."""
     token = VALUES.set(change)
     try:
         with ExitStack() as until:
@@ -80,7 +80,7 @@ def changed(model: Model, change: Change) -> Iterator[None]:
 
 
 def unstaged(model: Model, merged: bool = False) -> str | None:
-    """Why layers cannot be run alone, or None; `merged`: or why it is not known what a head makes of a value."""
+    """Why layers cannot be run alone, or None; with `merged`, also why a head's contribution is unknown."""
     if isinstance(model, Network) and isinstance(model.encoder, Transformer):
         return None
     if not isinstance(model, Body):
@@ -99,7 +99,7 @@ _TRIED: WeakKeyDictionary[Body, tuple[str | None, str | None]] = WeakKeyDictiona
 
 
 def _tried(model: Body) -> tuple[str | None, str | None]:
-    """What is wrong with layers that are run alone, and with how heads are merged: found out on made-up texts."""
+    """Runs the layers of a model alone on made-up texts; returns what is wrong, or None."""
     table = cast(nn.Embedding, model.embedding)
     ids = torch.arange(6, device=model.device).add(model.ordinary).reshape(2, 3) % table.num_embeddings
     mask = torch.tensor([[True, True, True], [True, False, False]], device=model.device)
@@ -125,7 +125,7 @@ def _blocks(model: Model) -> Sequence[nn.Module]:
 def _revalued(
     heads: int, project: nn.Module, given: Any, projected: Float[Tensor, "B S P"]
 ) -> Float[Tensor, "B S P"] | None:
-    """What a block of ours projects to queries, keys and values, with the values changed."""
+    """The query, key and value projection of one of our blocks, with changed values."""
     change = VALUES.get()
     if change is None:
         return None  # another thread
@@ -135,7 +135,7 @@ def _revalued(
 
 
 def _merging(inputs: Inputs, sums: Float[Tensor, "B H S K"]) -> nn.Module | None:
-    """The linear map that is given what the heads have added up."""
+    """The linear map whose input is the concatenated output of the heads."""
     side_by_side = sums.transpose(1, 2).flatten(2)
     same = (part for part, given in inputs if given.shape == side_by_side.shape and _close(given, side_by_side))
     return next(same, None)

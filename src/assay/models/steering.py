@@ -1,4 +1,4 @@
-"""A level of a network, read and moved: what stands there for each word, and what becomes of the logits."""
+"""Activation steering: reads the hidden states at a level of a network, and the logits after a shift added there."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ EMBEDDING, LAYER, STATES = "embedding", "layer {}", "states"
 
 @dataclass(frozen=True)
 class Steered:
-    """What stood at S places of a level, before a shift was added there, and the logits above it.
+    """The hidden states at S positions of a level, a shift added to them, and the resulting logits.
 
-    `places` is the item that each belongs to, a word or in a hierarchy a sentence, -1 for none. The `shift` is a leaf
+    `token_index` is the item each belongs to, a word or in a hierarchy a sentence, -1 for none. The `shift` is a leaf
     that gradients of the logits can be taken to.
     """
 
     logits: Float[Tensor, "B C"]
     vectors: Float[Tensor, "B S M"]
     shift: Float[Tensor, "B S M"]
-    places: Int[Tensor, "B S"]
+    token_index: Int[Tensor, "B S"]
 
     @property
     def mean(self) -> Float[Tensor, "B M"]:
         """The mean over the items of each text."""
-        there = (self.places >= 0).to(self.vectors)
+        there = (self.token_index >= 0).to(self.vectors)
         return (there[:, None] @ self.vectors).squeeze(1) / there.sum(-1, keepdim=True).clamp(min=1)
 
 
@@ -54,53 +54,54 @@ def levels(network: TextModel) -> tuple[str, ...]:
 
 
 def steered(network: TextModel, batch: Batch, level: str, by: Float[Tensor, "B M"] | None = None) -> Steered:
-    """Reads the batch with `by` added to what stands at the level for each word; nothing else is changed."""
+    """A forward pass with `by` added to the hidden states at a level."""
     if level not in levels(network):
         raise unknown("level", level, levels(network))
-    with torch.enable_grad(), torch.backends.cudnn.flags(enabled=False):  # its recurrences go no way back in evaluation
+    # cuDNN's recurrent kernels refuse a backward pass outside training mode.
+    with torch.enable_grad(), torch.backends.cudnn.flags(enabled=False):
         if level == EMBEDDING:
             return _embedded(network, batch, by)
-        places, parts, turn = _place(network, batch, level)
-        mover = _Mover(places >= 0, by, turn)
+        token_index, parts, turn = _place(network, batch, level)
+        mover = _Mover(token_index >= 0, by, turn)
         with _hooked(parts, mover):
             logits = network(network.embed(batch), batch).logits
     assert mover.vectors is not None and mover.shift is not None
-    return Steered(logits, mover.vectors, mover.shift, places)
+    return Steered(logits, mover.vectors, mover.shift, token_index)
 
 
 def _embedded(network: TextModel, batch: Batch, by: Float[Tensor, "B M"] | None) -> Steered:
     x = network.embed(batch).detach()
     tokens = torch.arange(x.shape[1], device=x.device).where(batch.mask, -1)
-    pieces = 1 if batch.pieces is None else batch.pieces.shape[2]
-    there = batch.mask[..., None] if batch.pieces is None else (batch.pieces >= 0) & batch.mask[..., None]
-    size = x.shape[-1] // pieces
-    places = tokens.repeat_interleave(pieces, dim=1).where(there.flatten(1), -1)
+    subwords = 1 if batch.subwords is None else batch.subwords.shape[2]
+    there = batch.mask[..., None] if batch.subwords is None else (batch.subwords >= 0) & batch.mask[..., None]
+    size = x.shape[-1] // subwords
+    token_index = tokens.repeat_interleave(subwords, dim=1).where(there.flatten(1), -1)
     vectors = x.reshape(len(x), -1, size)
     shift = torch.zeros_like(vectors).requires_grad_()
-    added = (shift if by is None else shift + by[:, None]) * (places >= 0)[..., None]
+    added = (shift if by is None else shift + by[:, None]) * (token_index >= 0)[..., None]
     logits = network((vectors + added).reshape(x.shape), batch).logits
-    return Steered(logits, vectors, shift, places)
+    return Steered(logits, vectors, shift, token_index)
 
 
 def _place(network: TextModel, batch: Batch, level: str) -> tuple[Int[Tensor, "B S"], list[nn.Module], int]:
-    """The items of a level's places, the modules whose calls are counted, and the call that is the level's."""
+    """The items of a level's positions, the modules whose calls are counted, and the number of the call."""
     if isinstance(network, Body):
         if level == STATES:
-            return network.places(batch), [network.inner], 1
+            return network.token_index(batch), [network.inner], 1
         unique = list(dict.fromkeys(network.blocks))
-        return network.places(batch), unique, 1 + int(level.removeprefix("layer "))
+        return network.token_index(batch), unique, 1 + int(level.removeprefix("layer "))
     assert isinstance(network, Network)
     if level != STATES:
         assert isinstance(network.encoder, Transformer)
-        return network.places(batch), list(network.encoder.blocks), 1 + int(level.removeprefix("layer "))
+        return network.token_index(batch), list(network.encoder.blocks), 1 + int(level.removeprefix("layer "))
     if isinstance(network, Hierarchical):
         real = attended(network, batch)
         return torch.arange(real.shape[1], device=real.device).where(real, -1), [network.encoder], 1
-    return network.places(batch), [network.encoder], 1
+    return network.token_index(batch), [network.encoder], 1
 
 
 class _Mover:
-    """Adds a shift to what a module returns at one of its calls, and writes down what it returned."""
+    """A forward hook that adds a shift to a module's output at one of its calls, and records that output."""
 
     def __init__(self, there: Bool[Tensor, "B S"], by: Float[Tensor, "B M"] | None, turn: int) -> None:
         self.there, self.by, self.turn = there, by, turn

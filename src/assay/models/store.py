@@ -1,4 +1,4 @@
-"""A model folder: weights as safetensors, everything else as JSON."""
+"""Model folders: weights as safetensors, everything else as JSON."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from safetensors import safe_open
 from safetensors.torch import load_file
 
 from assay.data.text import TextOptions, Tokeniser
-from assay.errors import AssayError, Damaged, told
+from assay.errors import AssayError, Damaged, library_errors
 from assay.files import write_text
 from assay.models import tensors
 from assay.models.architecture import Architecture
-from assay.models.huggingface.pieces import PieceTokeniser
+from assay.models.huggingface.subwords import SubwordTokeniser
 from assay.models.network import Network
 from assay.models.shapes import built
 from assay.models.textmodel import TextModel
@@ -26,10 +26,10 @@ CARD, WEIGHTS, TOKENISER = "model.json", "weights.safetensors", "tokenizer.json"
 
 @dataclass(frozen=True)
 class Opened:
-    """Any classifier with the tokeniser and the class names that belong to it."""
+    """A loaded classifier with its tokeniser and class names."""
 
     network: TextModel
-    tokeniser: Tokeniser | PieceTokeniser
+    tokeniser: Tokeniser | SubwordTokeniser
     classes: tuple[str, ...]
     history: dict[str, Any] = field(default_factory=dict)  # corpus, training options and course
 
@@ -40,14 +40,14 @@ class Opened:
 
 @dataclass(frozen=True)
 class Trained(Opened):
-    """A network of ours with the tokeniser and the class names that it was trained with."""
+    """A network trained here, with its tokeniser and class names."""
 
     network: Network
     tokeniser: Tokeniser
 
 
 def save(model: Trained, folder: Path) -> None:
-    """Writes the model folder; the card comes last and marks it as whole."""
+    """Writes the model folder; the card is written last, and marks the folder as complete."""
     write_text(folder / TOKENISER, model.tokeniser.to_json())
     tensors.save(model.network.state_dict(), folder / WEIGHTS)
     card = {
@@ -66,7 +66,7 @@ def load(folder: Path, device: torch.device | str = "cpu") -> Trained:
     if not (folder / CARD).is_file():
         raise AssayError(f"{folder} is not a model folder: it has no {CARD}; train one with 'assay train'.")
     advice = "train it again or copy it anew"
-    with told(lambda reason: f"The model folder {folder} is damaged ({reason}); {advice}.", Damaged):
+    with library_errors(lambda reason: f"The model folder {folder} is damaged ({reason}); {advice}.", Damaged):
         card = json.loads((folder / CARD).read_text(encoding="utf-8"))
         tokeniser = Tokeniser.from_json((folder / TOKENISER).read_text(encoding="utf-8"), TextOptions(**card["text"]))
         sizes = Architecture(**card["architecture"]), len(tokeniser.vocabulary), len(card["classes"])
@@ -81,7 +81,7 @@ def load(folder: Path, device: torch.device | str = "cpu") -> Trained:
 
 
 def _check_shapes(path: Path, *sizes: Any) -> None:
-    """Refuses weights of other sizes than the card says before there is room made for them: it may say anything."""
+    """Raises an error for weights of other sizes than the card says, before memory is allocated for them."""
     with torch.device("meta"):
         wanted = {name: list(tensor.shape) for name, tensor in built(*sizes).state_dict().items()}
     with safe_open(path, framework="pt") as file:

@@ -1,4 +1,4 @@
-"""Structured self-attention: several rows of attention over the words, each with a mean of its own."""
+"""Structured self-attention: several attention distributions over the words, each with its own mean."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from assay.models.architecture import Architecture
-from assay.models.mixing import mixed
+from assay.models.attention import mixed
 from assay.models.network import WordNetwork
 from assay.types import Batch
 
 
 class Rows(nn.Module):
-    """W₂ tanh(W₁ h): a score for each row (Lin et al., 2017, equation 6)."""
+    """W₂ tanh(W₁ h): one score per attention row (Lin et al., 2017, equation 6)."""
 
     def __init__(self, size: int, hidden: int, rows: int) -> None:
         super().__init__()
@@ -54,7 +54,7 @@ class Structured(WordNetwork):
         return torch.cat([encoded, rows.mT], dim=-1)
 
     def rows(self, states: Float[Tensor, "B T M"]) -> Float[Tensor, "B R T"]:
-        """The matrix A of each text: one attention a row."""
+        """The attention matrix A of each text, one distribution per row."""
         return states[..., -self.architecture.rows :].mT
 
     def attend(self, states: Float[Tensor, "B T M"], batch: Batch) -> Float[Tensor, "B T"]:
@@ -66,7 +66,7 @@ class Structured(WordNetwork):
         return ((mix * weights[..., None]).mT @ encoded).flatten(1)
 
     def penalty(self, states: Float[Tensor, "B T M"], batch: Batch) -> Float[Tensor, " B"]:
-        """‖A Aᵀ − I‖²_F: small where every row attends to few words, and to others than the other rows."""
+        """‖A Aᵀ − I‖²_F: small where the rows are concentrated and differ from each other."""
         rows = self.rows(states)
         alike = rows @ rows.mT - torch.eye(rows.shape[1], dtype=rows.dtype, device=rows.device)
         return alike.square().sum((1, 2))

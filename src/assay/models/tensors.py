@@ -1,4 +1,4 @@
-"""Tensors as one safetensors file, written whole or not at all."""
+"""Reads and writes tensors as one safetensors file, atomically."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from assay.files import whole
 
 
 def save(tensors: Mapping[str, Tensor], path: Path, header: dict[str, str] | None = None) -> None:
-    """Writes the tensors; a fault of the system, such as a full disk, is raised as what it is."""
+    """Writes the tensors; an operating system error, such as a full disk, is raised as it is."""
     with whole(path) as scratch:
         try:
             save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, scratch, header)
@@ -29,7 +29,7 @@ def save(tensors: Mapping[str, Tensor], path: Path, header: dict[str, str] | Non
 
 
 def digest(tensors: Mapping[str, Tensor], begun: bytes = b"") -> str:
-    """The sha256 of what tensors hold and are called, whatever their order."""
+    """The sha256 of tensors and their names, independent of their order."""
     found = hashlib.sha256(begun)
     for name, tensor in sorted(tensors.items()):
         found.update(name.encode())

@@ -1,4 +1,4 @@
-"""What every classifier here has in common, whoever made it."""
+"""The base class of all classifiers: networks defined here and transformers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from assay.types import Batch, Edit, Output
 
 
 class TextModel(nn.Module, ABC):
-    """A classifier that can be explained, audited, copied, and drawn anew part by part."""
+    """A classifier that can be explained, audited, copied, and re-initialised part by part."""
 
     cascade: tuple[str, ...]
     """The parts from the output downward."""
@@ -26,17 +26,17 @@ class TextModel(nn.Module, ABC):
     @property
     @abstractmethod
     def classes(self) -> int:
-        """How many classes it tells apart."""
+        """The number of classes."""
 
     @property
     @abstractmethod
     def paired(self) -> bool:
-        """Whether it can read a question beside a text."""
+        """Whether it takes a question beside a text."""
 
     @property
     @abstractmethod
     def ordinary(self) -> int:
-        """The first id that stands for a word; those before it are special."""
+        """The first id of an ordinary word; those before it are special tokens."""
 
     @property
     @abstractmethod
@@ -49,11 +49,11 @@ class TextModel(nn.Module, ABC):
 
     @abstractmethod
     def forward(self, x: Float[Tensor, "B T D"], batch: Batch, edit: Edit | None = None) -> Output:
-        """The answer for embeddings, with the attention edited."""
+        """The output for embeddings, with the attention edited."""
 
     @abstractmethod
     def part(self, name: str) -> nn.Module:
-        """The part with this name in the cascade."""
+        """The module with this name in the cascade."""
 
     @property
     def device(self) -> torch.device:
@@ -65,7 +65,7 @@ class TextModel(nn.Module, ABC):
         return sum(parameter.numel() for parameter in self.parameters())
 
     def counted(self, output: Output) -> Output:
-        """The output; where somebody counts passes, this one is counted, and so is a way back through it."""
+        """Adds this pass, and a backward pass through it, to the current cost counter; returns the output."""
         if (cost := costs.current()) is not None:
             rows = len(output.logits)
             cost.forward += rows
@@ -75,6 +75,6 @@ class TextModel(nn.Module, ABC):
         return output
 
 
-def _back(cost: costs.Cost, rows: int, slope: object) -> None:
-    """Counts a way back through that many texts."""
+def _back(cost: costs.Cost, rows: int, gradient: object) -> None:
+    """Counts a backward pass of that many texts."""
     cost.backward += rows

@@ -1,4 +1,4 @@
-"""Training with early stopping; killed at any moment, it goes on to the same final weights."""
+"""The training loop, with early stopping; an interrupted training resumes to the same final weights."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from torch import Tensor, nn
 from assay import progress
 from assay.data.batches import Tokenised, by_tokens, collate, shuffled
 from assay.models.checkpoints import Checkpoint
-from assay.models.lessons import Labels, Learning, Lesson
-from assay.models.objectives import heads
+from assay.models.objectives import Labels, Learning, Objective
 from assay.models.options import Training
+from assay.models.regularisers import heads
 from assay.models.textmodel import TextModel
 
 LABELS = Labels()
@@ -25,7 +25,7 @@ TRAINING_TOKENS = {"cpu": 8_192, "cuda": 65_536}  # read at once, whatever the n
 
 @dataclass
 class State:
-    """Where training stands; everything a checkpoint must hold besides tensors."""
+    """The state of training besides tensors, as stored in a checkpoint."""
 
     epoch: int = 0
     best_epoch: int = 0
@@ -35,7 +35,7 @@ class State:
     scores: list[float] = field(default_factory=list)
 
     def finished(self, options: Training, begun: float) -> bool:
-        """At the last epoch, or when a model that has begun to learn gets no better."""
+        """Whether training is over: the last epoch, or no improvement for `patience` epochs once above `begun`."""
         tired = self.best_score > begun and self.epoch - self.best_epoch >= options.patience
         return tired or self.epoch >= options.epochs
 
@@ -46,9 +46,9 @@ def fit(
     dev: Sequence[Tokenised],
     options: Training,
     checkpoint: Checkpoint | None = None,
-    lesson: Lesson = LABELS,
+    objective: Objective = LABELS,
 ) -> State:
-    """Trains `network` in place, leaves it with the weights of the best epoch, and returns the course of training."""
+    """Trains `network` in place, leaves it with the weights of the best epoch, and returns the training curve."""
     learning = Learning(options, heads(network, options))
     learner = nn.ModuleDict({"network": network, "heads": learning.heads})
     optimiser = optimiser_of(learner, options)
@@ -56,18 +56,18 @@ def fit(
     if checkpoint is not None and checkpoint.path.exists():
         saved, best = checkpoint.restore(learner, optimiser)
         state = State(**saved)
-    step = stepper(network, optimiser, class_weights(train, network, options), lesson, learning)
+    step = stepper(network, optimiser, class_weights(train, network, options), objective, learning)
     lengths = np.array([len(row.ids) for row in train])
     with progress.bar("status") as shown, torch.random.fork_rng():
-        while not state.finished(options, lesson.begun):
+        while not state.finished(options, objective.begun):
             groups = begun(state.epoch, lengths, options)
             task = shown.add_task(f"epoch {state.epoch + 1}/{options.epochs}", total=len(groups), status="")
             network.train()
             loss = 0.0
             for done, group in enumerate(groups, start=1):
-                loss += step([train[place] for place in group])
+                loss += step([train[index] for index in group])
                 shown.update(task, advance=1, status=f"loss {loss / done:.3f}")
-            score, dev_loss = lesson.judged(network, dev)
+            score, dev_loss = objective.judged(network, dev)
             state = _advanced(state, loss / len(groups), score, dev_loss)
             if state.best_epoch == state.epoch:
                 best = {name: tensor.clone() for name, tensor in network.state_dict().items()}
@@ -88,13 +88,13 @@ def _advanced(state: State, loss: float, score: float, dev_loss: float) -> State
 
 
 def begun(epoch: int, lengths: Int[np.ndarray, " N"], options: Training) -> list[Int[np.ndarray, " n"]]:
-    """The rows of each step of an epoch; what is random within it is decided here, too."""
+    """Shuffles an epoch: the rows of each step; seeds all randomness of the epoch."""
     torch.manual_seed(options.seed * 10_007 + epoch)
     return shuffled(lengths, options.batch_size, (options.seed, epoch))
 
 
 def optimiser_of(learner: nn.ModuleDict, options: Training) -> torch.optim.Adam:
-    """Adam over all that learns; embeddings decay only where the options say so."""
+    """Adam over all trainable parameters; embeddings have weight decay only where the options say so."""
     embedding: list[nn.Parameter] = []
     others: list[nn.Parameter] = []
     for name, parameter in learner.named_parameters():
@@ -106,7 +106,7 @@ def optimiser_of(learner: nn.ModuleDict, options: Training) -> torch.optim.Adam:
 
 @runtime_checkable
 class Step(Protocol):
-    """One step of training on some rows, in place; it returns the loss before.
+    """One optimisation step on some rows, in place; returns the loss before the step.
 
     `shares` says how much of each row's loss counts; what a batch is divided by stays that of whole rows.
     """
@@ -115,9 +115,9 @@ class Step(Protocol):
 
 
 def stepper(
-    network: TextModel, optimiser: torch.optim.Adam, weights: Tensor | None, lesson: Lesson, learning: Learning
+    network: TextModel, optimiser: torch.optim.Adam, weights: Tensor | None, objective: Objective, learning: Learning
 ) -> Step:
-    """The step that training consists of; `weights` are those of the classes."""
+    """The training step of an objective; `weights` are those of the classes."""
     device = network.device
 
     def step(rows: Sequence[Tokenised], shares: Float[Tensor, " n"] | None = None) -> float:
@@ -127,11 +127,11 @@ def stepper(
         loss = 0.0
         lengths = np.array([len(row.ids) for row in rows])
         for group in by_tokens(lengths, TRAINING_TOKENS.get(device.type, 8_192)):  # long texts in turn
-            places = sorted(group)
-            batch = collate([rows[place] for place in places], network.classes).to(device)
-            losses = lesson.losses(network, batch, learning)
+            indices = sorted(group)
+            batch = collate([rows[index] for index in indices], network.classes).to(device)
+            losses = objective.losses(network, batch, learning)
             if shares is not None:
-                losses = losses * shares[places].to(losses)
+                losses = losses * shares[indices].to(losses)
             part = (losses if weights is None else losses * weights[batch.labels]).sum() / total
             part.backward()  # type: ignore[no-untyped-call]
             loss += float(part.detach())

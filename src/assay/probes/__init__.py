@@ -1,4 +1,4 @@
-"""What every layer and head of a transformer attends to, beside what chance and simple rules would give."""
+"""Probes: what every layer and head of a transformer attends to, beside chance and simple rules."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from assay.data.negation import negated
 from assay.data.treebank import treebank
 from assay.errors import AssayError, unknown
 from assay.models.huggingface.body import Body
-from assay.models.huggingface.pieces import PieceTokeniser
+from assay.models.huggingface.subwords import SubwordTokeniser
 from assay.probes.coreference import coreference
 from assay.probes.examples import examples
 from assay.probes.negation import negation
 from assay.probes.pairs import pairs
 from assay.probes.relations import relations
-from assay.probes.sight import Sight, sight
 from assay.probes.speech import speech
+from assay.probes.treebank_view import TreebankView, view_treebank
 
 PROBES = {
     "speech": "How much of the attention of every head goes to words of each part of speech.",
@@ -33,19 +33,19 @@ _Item = TypeVar("_Item")
 
 
 def probe(
-    network: Body, tokeniser: PieceTokeniser, sections: Sequence[str], limit: int | None = None, seed: int = 0
+    network: Body, tokeniser: SubwordTokeniser, sections: Sequence[str], limit: int | None = None, seed: int = 0
 ) -> dict[str, Any]:
-    """The answers of the sections as plain numbers; `limit` draws so many sentences of each set, None takes all."""
+    """The results of the sections as JSON values; `limit` samples so many sentences of each set, None takes all."""
     for name in sections:
         if name not in PROBES:
             raise unknown("section of a probe", name, PROBES)
     if limit is not None and limit < 1:
-        raise AssayError(f"A probe needs at least one sentence, not {limit}; leave the limit out for all.")
+        raise AssayError(f"A probe needs at least one sentence, got {limit}; leave the limit out for all.")
     answers: dict[str, Any] = {}
     drawn: list[dict[str, Any]] = []
     if {"speech", "relations", "pairs"} & set(sections):
         dev, test = (
-            sight(network, tokeniser, _sample(treebank(split), limit, seed), seed, f"Treebank, {split}")
+            view_treebank(network, tokeniser, _sample(treebank(split), limit, seed), seed, f"Treebank, {split}")
             for split in ("dev", "test")
         )
         answers |= grammatical(dev, test, sections, seed)
@@ -64,8 +64,8 @@ def probe(
     }
 
 
-def grammatical(dev: Sight, test: Sight, sections: Sequence[str], seed: int = 0) -> dict[str, Any]:
-    """The answers of the sections that ask about a treebank."""
+def grammatical(dev: TreebankView, test: TreebankView, sections: Sequence[str], seed: int = 0) -> dict[str, Any]:
+    """The results of the sections about a treebank."""
     answers: dict[str, Any] = {}
     if "speech" in sections:
         answers["speech"] = speech(test, seed)
@@ -77,7 +77,7 @@ def grammatical(dev: Sight, test: Sight, sections: Sequence[str], seed: int = 0)
 
 
 def _sample(items: Sequence[_Item], limit: int | None, seed: int) -> list[_Item]:
-    """So many of the items by chance, in their order; all where there are no more."""
+    """A random sample of the items in their order; all where there are no more."""
     if limit is None or limit >= len(items):
         return list(items)
-    return [items[place] for place in sorted(Random(seed).sample(range(len(items)), limit))]
+    return [items[index] for index in sorted(Random(seed).sample(range(len(items)), limit))]

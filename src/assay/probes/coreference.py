@@ -1,4 +1,4 @@
-"""Whether a pronoun attends to the name that it stands for, rather than to another."""
+"""Coreference probe: whether a pronoun attends to its antecedent rather than to another name."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from assay.data.examples import Span
 from assay.data.mentions import Pronoun
 from assay.errors import AssayError
 from assay.models.huggingface.body import Body
-from assay.models.huggingface.pieces import PieceTokeniser
+from assay.models.huggingface.subwords import SubwordTokeniser
 from assay.probes.alignment import aligned
 from assay.probes.observation import maps
 from assay.probes.scoring import DRAWS, grid, named, spread, wilson
@@ -25,8 +25,8 @@ SMALLEST = 1e-9  # of the attention given to a name, so that its logarithm is fi
 
 
 @dataclass(frozen=True)
-class Choices:
-    """N pronouns: the attention that each head gives to the two names, the right one, and the nearer one."""
+class NameAttention:
+    """N pronouns: the attention of each head to the two names, which one is right, and which is nearer."""
 
     weights: Float[np.ndarray, "N K 2"]
     right: Int[np.ndarray, " N"]
@@ -34,22 +34,22 @@ class Choices:
     layers: int
 
     def hits(self, right: Int[np.ndarray, " N"]) -> Bool[np.ndarray, "N K"]:
-        """Whether more attention goes to the right name; the same to both counts as wrong."""
+        """Whether more attention goes to the right name; ties count as wrong."""
         first, second = self.weights[..., 0], self.weights[..., 1]
         return np.where(right[:, None] == 0, first > second, second > first)
 
     @property
     def confusion(self) -> Float[np.ndarray, " K"]:
-        """The binary cross-entropy of the attention shared out between the names; Lin, Tan and Frank (2019)."""
+        """The binary cross-entropy of the attention normalised over both names; Lin, Tan and Frank (2019)."""
         both = self.weights.astype(np.float64) + SMALLEST
         share = np.take_along_axis(both, self.right[:, None, None], axis=2)[..., 0] / both.sum(-1)
         return np.asarray(-np.log(share).mean(0))
 
 
 def coreference(
-    network: Body, tokeniser: PieceTokeniser, dev: Sequence[Pronoun], test: Sequence[Pronoun], seed: int = 0
+    network: Body, tokeniser: SubwordTokeniser, dev: Sequence[Pronoun], test: Sequence[Pronoun], seed: int = 0
 ) -> dict[str, Any]:
-    """How often the head that is best on dev gives more attention to the right name, scored on test.
+    """The accuracy of the head that is best on dev at attending to the right name, on test.
 
     After Clark et al. (2019), section 4.3, with names to choose from. In the control the right name is drawn.
     """
@@ -78,8 +78,8 @@ def coreference(
     }
 
 
-def choices(network: Body, tokeniser: PieceTokeniser, texts: Sequence[Pronoun], title: str) -> Choices:
-    """The attention from pronouns to names; a text is left out where they do not fit into the model together."""
+def choices(network: Body, tokeniser: SubwordTokeniser, texts: Sequence[Pronoun], title: str) -> NameAttention:
+    """The attention from pronouns to names; texts are skipped where these do not fit into the model together."""
     shown = [each for each in (_cut(text, tokeniser) for text in texts) if each is not None]
     words = [[(start, end) for start, end in _words(each.text, tokeniser)] for each in shown]
     found = aligned([each.text for each in shown], words, tokeniser)
@@ -91,18 +91,18 @@ def choices(network: Body, tokeniser: PieceTokeniser, texts: Sequence[Pronoun], 
     heads = network.layers * int(network.inner.config.num_attention_heads)
     weights = np.zeros((len(kept), heads, 2), dtype=np.float32)
     for group, seen in maps(network, rows, title):
-        weights[group] = _given(seen, [marks[place] for place in group])
+        weights[group] = _given(seen, [marks[index] for index in group])
     distance = np.array([[_gap(each.pronoun, span) for span in each.candidates] for each, _, _ in kept])
     right = np.array([each.right for each, _, _ in kept], dtype=np.int64)
-    return Choices(weights, right, distance.reshape(-1, 2).argmin(1), network.layers)
+    return NameAttention(weights, right, distance.reshape(-1, 2).argmin(1), network.layers)
 
 
 def _given(seen: Float[Tensor, "B L H T T"], marks: list[list[list[int]]]) -> Float[np.ndarray, "B K 2"]:
-    """The mean over the words of the pronoun of what goes to the words of each name."""
+    """The mean over the pronoun's words of the attention to each name's words."""
     masks = torch.zeros(len(marks), 3, seen.shape[-1])
     for row, each in enumerate(marks):
-        for kind, places in enumerate(each):
-            masks[row, kind, places] = 1.0
+        for kind, positions in enumerate(each):
+            masks[row, kind, positions] = 1.0
     masks = masks.to(seen)
     pronoun = masks[:, 0] / masks[:, 0].sum(-1, keepdim=True)
     given = torch.einsum("bi,blhij,bcj->blhc", pronoun, seen, masks[:, 1:])
@@ -110,30 +110,30 @@ def _given(seen: Float[Tensor, "B L H T T"], marks: list[list[list[int]]]) -> Fl
 
 
 def _marked(words: Sequence[Span], span: Span) -> list[int]:
-    """The words that a span touches."""
-    return [place for place, (start, end) in enumerate(words) if start < span[1] and span[0] < end]
+    """The words that a span overlaps."""
+    return [position for position, (start, end) in enumerate(words) if start < span[1] and span[0] < end]
 
 
 def _gap(one: Span, other: Span) -> int:
-    """The number of characters between two spans."""
+    """Characters between two spans."""
     return max(other[0] - one[1], one[0] - other[1])
 
 
-def _words(text: str, tokeniser: PieceTokeniser) -> list[Span]:
+def _words(text: str, tokeniser: SubwordTokeniser) -> list[Span]:
     return tokeniser.with_options(words=True, truncate=False)([text])[0].spans
 
 
-def _cut(given: Pronoun, tokeniser: PieceTokeniser) -> Pronoun | None:
-    """The text, or the part of it around pronoun and names that the model can read; None where there is none."""
-    places = tokeniser.with_options(words=False, truncate=False)([given.text])[0].spans
+def _cut(given: Pronoun, tokeniser: SubwordTokeniser) -> Pronoun | None:
+    """The text, cut around pronoun and names to what the model can read; None where that is impossible."""
+    spans = tokeniser.with_options(words=False, truncate=False)([given.text])[0].spans
     room = tokeniser.options.longest
-    if len(places) <= room:
+    if len(spans) <= room:
         return given
-    marked = [place for span in (given.pronoun, *given.candidates) for place in _marked(places, span)]
+    marked = [position for span in (given.pronoun, *given.candidates) for position in _marked(spans, span)]
     if not marked or max(marked) - min(marked) >= room:
         return None
-    centre = _marked(places, given.pronoun)[0] - room // 2
-    first = min(max(centre, max(marked) + 1 - room, 0), min(marked), len(places) - room)
-    start, end = places[first][0], places[first + room - 1][1]
+    centre = _marked(spans, given.pronoun)[0] - room // 2
+    first = min(max(centre, max(marked) + 1 - room, 0), min(marked), len(spans) - room)
+    start, end = spans[first][0], spans[first + room - 1][1]
     moved = [(span[0] - start, span[1] - start) for span in (given.pronoun, *given.candidates)]
     return Pronoun(given.text[start:end], moved[0], (moved[1], moved[2]), given.right)

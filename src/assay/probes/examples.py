@@ -1,4 +1,4 @@
-"""Sentences to look at, with the heads that the table of relations names first."""
+"""Example sentences with the attention of the heads that lead the table of relations."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from assay.data.treebank import Sentence
 from assay.models.huggingface.body import Body
-from assay.models.huggingface.pieces import PieceTokeniser
+from assay.models.huggingface.subwords import SubwordTokeniser
 from assay.probes.alignment import aligned
 from assay.probes.observation import maps
 
@@ -18,9 +18,9 @@ WORDS = (6, 14)  # as many as can be read in a drawing
 
 
 def examples(
-    network: Body, tokeniser: PieceTokeniser, sentences: Sequence[Sentence], table: Sequence[dict[str, Any]]
+    network: Body, tokeniser: SubwordTokeniser, sentences: Sequence[Sentence], table: Sequence[dict[str, Any]]
 ) -> list[dict[str, Any]]:
-    """A few sentences in which the first relations of the table occur, with the attention of the heads named there."""
+    """A few sentences with the first relations of the table, and the attention of the heads named there."""
     first: dict[tuple[int, int], dict[str, Any]] = {}
     for row in table:
         first.setdefault((row["layer"], row["head"]), row)
@@ -32,9 +32,9 @@ def examples(
     kept = [(each, row) for each, row in zip(chosen, found, strict=True) if row is not None]
     drawn: dict[int, dict[str, Any]] = {}
     for group, seen in maps(network, [row for _, row in kept], "Examples"):
-        for place, weights in zip(group, seen.cpu().numpy(), strict=True):
-            drawn[int(place)] = _drawn(kept[place][0], weights, shown)
-    return [drawn[place] for place in sorted(drawn)]
+        for index, weights in zip(group, seen.cpu().numpy(), strict=True):
+            drawn[int(index)] = _drawn(kept[index][0], weights, shown)
+    return [drawn[index] for index in sorted(drawn)]
 
 
 def _drawn(sentence: Sentence, weights: np.ndarray, shown: Sequence[dict[str, Any]]) -> dict[str, Any]:

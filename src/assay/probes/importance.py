@@ -1,4 +1,4 @@
-"""How much a classifier needs each of its heads, and what is left of its accuracy as heads are taken away."""
+"""Head importance and pruning: gradients by head gates, and accuracy as heads are removed."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from assay.models.huggingface.pretrained import Pretrained
 from assay.models.predictions import predict
 from assay.types import Batch, Edit
 
-TOKENS = {"cpu": 2048, "cuda": 32_768}  # read at once where the way back is needed too
+TOKENS = {"cpu": 2048, "cuda": 32_768}  # read at once where the backward pass is needed too
 Ticked = Callable[[float], None]
 Heads = Float[np.ndarray, "L H"]
 
 
 @dataclass(frozen=True)
 class Pruning:
-    """In how many `steps` all heads are taken away, and how many random orders are drawn beside the two that are not.
+    """Options: the number of `steps` in which all heads are removed, and of random orders beside the two sorted ones.
 
     Where it is `normalised`, the importance of a head is divided by the norm of those in its layer, as Michel et al.
     (2019) do before they compare heads of different layers.
@@ -46,7 +46,7 @@ class Pruning:
 
 @dataclass(frozen=True, eq=False)
 class Gated:
-    """The weights of every head times a number, of which each example has its own."""
+    """Edit that multiplies each head's attention weights by a gate, one set of gates an example."""
 
     gates: Float[Tensor, "B L H"]
 
@@ -54,12 +54,12 @@ class Gated:
         return partial(_times, self.gates[:, layer])
 
     def __call__(self, weights: Float[Tensor, "B *Q T"], mask: Bool[Tensor, "B T"]) -> Float[Tensor, "B *Q T"]:
-        """As they are: attention that pools has no heads."""
+        """Unchanged: attention that pools has no heads."""
         return weights
 
 
 def _times(gates: Tensor, weights: Float[Tensor, "B H *Q T"], mask: Bool[Tensor, "B T"]) -> Float[Tensor, "B H *Q T"]:
-    # where places may attend to different others, each place of an example comes as a row of its own
+    # where positions may attend to different others, each position of an example comes as a row of its own
     rows = gates.repeat_interleave(len(weights) // len(gates), dim=0).to(weights)
     return weights * rows.reshape(*rows.shape, *[1] * (weights.ndim - 2))
 
@@ -69,22 +69,22 @@ def importance(
 ) -> Heads:
     """The mean over texts of |∂L/∂ξ_h|, ξ_h being a gate on the weights of head h; Michel et al. (2019), equation 2.
 
-    Every text has gates of its own, so one way back gives the derivatives of all heads for all texts of a batch.
+    Every text has gates of its own, so one backward pass gives the derivatives of all heads for all texts of a batch.
     """
     heads = int(network.inner.config.num_attention_heads)
     total = np.zeros((network.layers, heads))
     was_training = network.training
     network.eval()
     for batch in _batches(network, rows):
-        total += slopes(network, batch, heads).abs().sum(0).double().cpu().numpy()
+        total += gate_gradients(network, batch, heads).abs().sum(0).double().cpu().numpy()
         ticked(len(batch) / len(rows))
     network.train(was_training)
     mean = total / len(rows)
     return mean / np.maximum(np.linalg.norm(mean, axis=1, keepdims=True), 1e-300) if normalised else mean
 
 
-def slopes(network: Pretrained, batch: Batch, heads: int) -> Float[Tensor, "B L H"]:
-    """The derivative of each text's cross-entropy by the gate of each head, where all gates are 1."""
+def gate_gradients(network: Pretrained, batch: Batch, heads: int) -> Float[Tensor, "B L H"]:
+    """The gradient of each text's cross-entropy by each head's gate, where all gates are 1."""
     with torch.enable_grad():
         x = network.embed(batch).detach()
         precise = x.dtype if x.dtype.itemsize >= 4 else torch.float32
@@ -98,14 +98,14 @@ def slopes(network: Pretrained, batch: Batch, heads: int) -> Float[Tensor, "B L 
 def _batches(network: Pretrained, rows: Sequence[Tokenised]) -> Iterator[Batch]:
     lengths = np.array([len(row.ids) for row in rows])
     for group in by_tokens(lengths, TOKENS.get(network.device.type, 2048)):
-        yield collate([rows[place] for place in group], network.classes).to(network.device)
+        yield collate([rows[index] for index in group], network.classes).to(network.device)
 
 
 def right(
     network: Pretrained, rows: Sequence[Tokenised], pruned: Int[np.ndarray, " k"], heads: int
 ) -> Float[np.ndarray, " N"]:
-    """1 for each text that is classified rightly without some heads, counted layer by layer, and 0 for the others."""
-    edit = Prune([divmod(int(place), heads) for place in pruned])
+    """1 for each text that is classified correctly without the pruned heads, else 0."""
+    edit = Prune([divmod(int(index), heads) for index in pruned])
     answers = predict(network, rows, lambda batch: edit).argmax(-1)
     return np.asarray(answers == np.array([row.label for row in rows]), dtype=np.float64)
 
@@ -117,7 +117,7 @@ def curve(
     options: Pruning = Pruning(),  # noqa: B008
     ticked: Ticked = lambda share: None,
 ) -> list[dict[str, float | int]]:
-    """The accuracy as more and more heads go: the least important first, in random orders, the most important first.
+    """Accuracy as heads are removed: least important first, in random orders, and most important first.
 
     The interval is that of the first, over texts; `random` is the mean over the draws.
     """
@@ -155,7 +155,7 @@ def pruned(
     options: Pruning = Pruning(),  # noqa: B008
     ticked: Ticked = lambda share: None,
 ) -> dict[str, Any]:
-    """The importance of every head on the dev texts, and the accuracy on the test texts as heads go by it."""
+    """The importance of every head on the dev texts, and the accuracy on the test texts as heads are removed by it."""
     if not dev or not test:
         raise AssayError("Head importance needs dev and test texts that fit into the model; this corpus has none.")
     found = importance(network, dev, options.normalised, lambda share: ticked(0.3 * share))

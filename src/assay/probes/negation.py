@@ -1,4 +1,4 @@
-"""Whether the words in the scope of a negation attend to its cue."""
+"""Negation probe: whether the words in the scope of a negation attend to its cue."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from jaxtyping import Bool, Int
 from assay.data.negation import Negated
 from assay.errors import AssayError
 from assay.models.huggingface.body import Body
-from assay.models.huggingface.pieces import PieceTokeniser
+from assay.models.huggingface.subwords import SubwordTokeniser
 from assay.probes.alignment import aligned, read_words
 from assay.probes.observation import observe
 from assay.probes.relations import OFFSETS
@@ -20,11 +20,11 @@ from assay.probes.scoring import DRAWS, grid, named, spread, wilson
 
 
 @dataclass(frozen=True)
-class Scopes:
-    """Q words in scopes: the sentence, the place and what each attends to most, and the cues of its negation."""
+class ScopeWords:
+    """Q words in scopes: sentence, position, the word that each head attends to most, and the cues of the negation."""
 
     sentence: Int[np.ndarray, " Q"]
-    place: Int[np.ndarray, " Q"]
+    position: Int[np.ndarray, " Q"]
     most: Int[np.ndarray, "Q K"]
     cue: Bool[np.ndarray, "Q T"]
     real: Bool[np.ndarray, "Q T"]  # the words of the sentence
@@ -32,17 +32,17 @@ class Scopes:
     layers: int
 
     def right(self, most: Int[np.ndarray, "Q K"], cue: Bool[np.ndarray, "Q T"]) -> Bool[np.ndarray, "Q K"]:
-        """Whether the word that is attended to most is a cue."""
+        """Whether the most attended word is a cue."""
         hit = np.take_along_axis(cue, np.maximum(most, 0).astype(np.int64), axis=1)
         return np.asarray(hit & (most >= 0))
 
     @property
     def offsets(self) -> Int[np.ndarray, "Q O"]:
-        place = self.place[:, None] + np.array(OFFSETS)
-        return np.where((place >= 0) & (place < self.real.sum(1)[:, None]), place, -1)
+        position = self.position[:, None] + np.array(OFFSETS)
+        return np.where((position >= 0) & (position < self.real.sum(1)[:, None]), position, -1)
 
     def other_cue(self, random: np.random.Generator) -> Bool[np.ndarray, "Q T"]:
-        """A random word of the sentence instead of the cue, the same for the whole scope."""
+        """A random word of the sentence in place of the cue, the same for the whole scope."""
         _, first, number = np.unique(self.case, return_index=True, return_inverse=True)
         free = (self.real & ~self.cue)[first]
         chosen = np.where(free, random.random(free.shape), -1).argmax(1)[number]
@@ -50,7 +50,7 @@ class Scopes:
 
 
 def negation(
-    network: Body, tokeniser: PieceTokeniser, dev: Sequence[Negated], test: Sequence[Negated], seed: int = 0
+    network: Body, tokeniser: SubwordTokeniser, dev: Sequence[Negated], test: Sequence[Negated], seed: int = 0
 ) -> dict[str, Any]:
     """The share of words in scope that attend to the cue most, of the head that is best on dev, scored on test.
 
@@ -78,18 +78,18 @@ def negation(
     }
 
 
-def _control(parts: list[Scopes], random: np.random.Generator) -> float:
-    """The score of the head that is best at random cues on dev; a word is not asked about itself."""
+def _control(parts: list[ScopeWords], random: np.random.Generator) -> float:
+    """The dev score of the head that is best at random cues; a word is never its own cue."""
     shares: list[np.ndarray] = []
     for part in parts:
         cue = part.other_cue(random)
-        asked = ~cue[np.arange(len(cue)), part.place]
+        asked = ~cue[np.arange(len(cue)), part.position]
         shares.append(part.right(part.most, cue)[asked].mean(0))
     return float(shares[1][shares[0].argmax()])
 
 
-def scopes(network: Body, tokeniser: PieceTokeniser, sentences: Sequence[Negated], title: str) -> Scopes:
-    """All words in scopes; those without a piece of their own are left out, and so are cues that have none."""
+def scopes(network: Body, tokeniser: SubwordTokeniser, sentences: Sequence[Negated], title: str) -> ScopeWords:
+    """All words in scopes; words and cues without a subword of their own are left out."""
     found = aligned([each.text for each in sentences], [each.spans for each in sentences], tokeniser)
     rows = [row for row in found if row is not None]
     kept = [sentence for sentence, row in zip(sentences, found, strict=True) if row is not None]
@@ -98,18 +98,20 @@ def scopes(network: Body, tokeniser: PieceTokeniser, sentences: Sequence[Negated
     starts = np.cumsum([0, *(len(each.words) for each in kept)])
     width = max((len(each.words) for each in kept), default=1)
     asked = [
-        (number, place, case, negation.cue)
+        (number, position, case, negation.cue)
         for number, sentence in enumerate(kept)
         for case, negation in enumerate(sentence.negations)
-        for place in negation.scope
-        if there[number][place] and any(there[number][cue] for cue in negation.cue)
+        for position in negation.scope
+        if there[number][position] and any(there[number][cue] for cue in negation.cue)
     ]
     if not asked:
         raise AssayError("None of the sentences has a word in the scope of a negation; probe more of them.")
-    number, place, case = (np.array([each[part] for each in asked], dtype=np.int64) for part in range(3))
+    number, position, case = (np.array([each[part] for each in asked], dtype=np.int64) for part in range(3))
     cue = np.zeros((len(asked), width), dtype=bool)
-    for question, (_, _, _, places) in enumerate(asked):
-        cue[question, list(places)] = True
+    for question, (_, _, _, positions) in enumerate(asked):
+        cue[question, list(positions)] = True
     lengths = np.array([len(each.words) for each in kept], dtype=np.int64)
     real = np.arange(width) < lengths[number][:, None]
-    return Scopes(number, place, seen.most[starts[number] + place], cue, real, number * 100 + case, seen.layers)
+    return ScopeWords(
+        number, position, seen.most[starts[number] + position], cue, real, number * 100 + case, seen.layers
+    )

@@ -1,4 +1,4 @@
-"""What every head attends to in many sentences, with no more kept of it than the probes need."""
+"""Attention statistics of every head over many sentences, reduced to what the probes need."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CELLS = {"cpu": 1 << 23, "cuda": 1 << 28}  # attention weights held at a time
 class Observed:
     """The words of all sentences one after another: N of them, seen by K = L × H heads, the lowest layer first.
 
-    `most` is the place in the sentence of the other word that a word attends to most, -1 where it attends to none;
+    `most` is the position in the sentence of the other word that a word attends to most, -1 where it attends to none;
     `received` is what a word is given by all words of the sentence; `between` is what the words of each of M pairs
     give each other, the first direction of all heads and then the second.
     """
@@ -39,22 +39,22 @@ def maps(
     device = next(network.inner.parameters()).device
     heads = network.layers * int(network.inner.config.num_attention_heads)
     cells = CELLS.get(device.type, CELLS["cpu"]) // heads
-    lengths = np.array([_places(row) ** 2 for row in rows], dtype=np.int64)
+    lengths = np.array([_length(row) ** 2 for row in rows], dtype=np.int64)
     with bar() as shown:
         task = shown.add_task(title, total=len(rows))
         for group in by_tokens(lengths, cells):
-            yield group, network.maps(collate([rows[place] for place in group]).to(device))
+            yield group, network.maps(collate([rows[index] for index in group]).to(device))
             shown.advance(task, len(group))
 
 
-def _places(row: Tokenised) -> int:
-    return len(row.ids) if row.pieces is None else int((row.pieces >= 0).sum())
+def _length(row: Tokenised) -> int:
+    return len(row.ids) if row.subwords is None else int((row.subwords >= 0).sum())
 
 
 def observe(
     network: Body, rows: Sequence[Tokenised], pairs: Int[np.ndarray, "M 3"] | None = None, title: str = "Sentences"
 ) -> Observed:
-    """What is seen of the rows; a pair is the number of a row and the places of two of its words."""
+    """Attention statistics of the rows; a pair is a row's number and the positions of two of its words."""
     heads = network.layers * int(network.inner.config.num_attention_heads)
     asked = np.zeros((0, 3), dtype=np.int64) if pairs is None else pairs
     first = starts(rows)
@@ -63,30 +63,30 @@ def observe(
     received = np.zeros((total, heads), dtype=np.float32)
     between = np.zeros((len(asked), 2 * heads), dtype=np.float32)
     for group, seen in maps(network, rows, title):
-        places = np.concatenate([first[row] + np.arange(len(rows[row].ids)) for row in group])
+        positions = np.concatenate([first[row] + np.arange(len(rows[row].ids)) for row in group])
         real = torch.cat([torch.arange(len(rows[row].ids)) + seen.shape[-1] * at for at, row in enumerate(group)])
-        most[places] = _by_word(attended_most(seen), real)
-        received[places] = _by_word(seen.sum(-2), real)
+        most[positions] = _by_word(attended_most(seen), real)
+        received[positions] = _by_word(seen.sum(-2), real)
         wanted = np.isin(asked[:, 0], group)
         between[wanted] = _between(seen, group, asked[wanted])
     return Observed(most, received, between, network.layers)
 
 
 def starts(rows: Sequence[Tokenised]) -> Int[np.ndarray, " R"]:
-    """The number of the first word of each row where the words of all stand one after another."""
+    """The index of each row's first word in the concatenation of all rows."""
     lengths = np.array([0, *(len(row.ids) for row in rows)], dtype=np.int64)
     return lengths.cumsum()[:-1]
 
 
 def attended_most(seen: Float[Tensor, "B L H T T"]) -> Int[Tensor, "B L H T"]:
-    """The place of the other word that each word attends to most, -1 where it attends to no other."""
+    """The position of the other word that each word attends to most, -1 where it attends to no other."""
     itself = torch.eye(seen.shape[-1], dtype=torch.bool, device=seen.device)
-    weight, place = seen.masked_fill(itself, 0).max(-1)
-    return place.where(weight > 0, -1)
+    weight, position = seen.masked_fill(itself, 0).max(-1)
+    return position.where(weight > 0, -1)
 
 
 def _by_word(values: Tensor, real: Int[Tensor, " n"]) -> np.ndarray:
-    """The values [B, L, H, T] of the real words, with all heads side by side."""
+    """The values [B, L, H, T] of real words as [N, K], all heads side by side."""
     flat = values.permute(0, 3, 1, 2).flatten(0, 1).flatten(1)
     return flat.cpu()[real].numpy()
 

@@ -1,4 +1,4 @@
-"""Whether the attention of all heads between two words tells if one governs the other, and in which relation."""
+"""Attention probe: predicts from all heads' attention between two words whether one governs the other, and how."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from jaxtyping import Float
 
 from assay.models.logistic import fit
 from assay.probes.scoring import wilson
-from assay.probes.sight import Sight
+from assay.probes.treebank_view import TreebankView
 
 MINIMUM = 30  # pairs of a relation to learn it from
 
 
-def pairs(dev: Sight, test: Sight, seed: int = 0, minimum: int = MINIMUM) -> dict[str, Any]:
-    """The attention probe of Reif et al. (2019), learnt on dev and scored on test.
+def pairs(dev: TreebankView, test: TreebankView, seed: int = 0, minimum: int = MINIMUM) -> dict[str, Any]:
+    """The attention probe of Reif et al. (2019): logistic regression on dev, scored on test.
 
     A pair of words is what all heads give from one to the other in both directions. The control has random labels
     that depend on the types of the two words alone (Hewitt and Liang 2019): what the probe gets there it has learnt
@@ -25,7 +25,7 @@ def pairs(dev: Sight, test: Sight, seed: int = 0, minimum: int = MINIMUM) -> dic
     true = [data.pairs[:, 2] == 1 for data in (dev, test)]
     common, counts = np.unique(names[0][true[0]].astype(str), return_counts=True)
     classes = common[counts >= minimum].tolist()
-    number = {name: place for place, name in enumerate(classes)}
+    number = {name: index for index, name in enumerate(classes)}
     which = [np.array([number.get(name, -1) for name in each], dtype=np.int64) for each in names]
     related = [known & (label >= 0) for known, label in zip(true, which, strict=True)]
     everything = [np.ones_like(known) for known in true]
@@ -37,9 +37,9 @@ def pairs(dev: Sight, test: Sight, seed: int = 0, minimum: int = MINIMUM) -> dic
 
 
 def _probe(
-    data: tuple[Sight, Sight], kept: list[np.ndarray], labels: list[np.ndarray], classes: int, seed: int
+    data: tuple[TreebankView, TreebankView], kept: list[np.ndarray], labels: list[np.ndarray], classes: int, seed: int
 ) -> dict[str, Any]:
-    """How well one probe does, beside the most frequent class and random labels."""
+    """The accuracy of one probe, beside the most frequent class and random labels."""
     dev, test = ([part.seen.between[keep], label[keep]] for part, keep, label in zip(data, kept, labels, strict=True))
     if not len(dev[1]) or not len(test[1]):
         return {"n": 0, **dict.fromkeys(("accuracy", "low", "high", "majority", "control"), None)}
@@ -59,9 +59,9 @@ def _probe(
 
 
 def _by_type(
-    data: tuple[Sight, Sight], kept: list[np.ndarray], shares: Float[np.ndarray, " C"], seed: int
+    data: tuple[TreebankView, TreebankView], kept: list[np.ndarray], shares: Float[np.ndarray, " C"], seed: int
 ) -> list[np.ndarray]:
-    """Labels drawn with these shares, the same for all pairs of the same two types."""
+    """Random labels drawn with these shares, the same for all pairs of the same two word types."""
     types = [
         [f"{one}\t{other}" for one, other in zip(*(part.word[part.pairs[keep, side]] for side in (0, 1)), strict=True)]
         for part, keep in zip(data, kept, strict=True)

@@ -1,4 +1,4 @@
-"""Which head attends from a word to its governor, or from a governor to its dependent, for each relation."""
+"""Dependency probe: which head attends from a word to its governor, or back, for each relation."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
-from assay.probes.quiz import Quiz
+from assay.probes.relation_targets import RelationTargets
 from assay.probes.scoring import DRAWS, grid, named, spread, wilson
-from assay.probes.sight import NONE, Sight
+from assay.probes.treebank_view import NONE, TreebankView
 
 OFFSETS = (-3, -2, -1, 1, 2, 3)
 DIRECTIONS = ("to governor", "to dependent")
 MINIMUM = 30  # questions about a relation, in either set
 
 
-def relations(dev: Sight, test: Sight, seed: int = 0, minimum: int = MINIMUM) -> list[dict[str, Any]]:
+def relations(dev: TreebankView, test: TreebankView, seed: int = 0, minimum: int = MINIMUM) -> list[dict[str, Any]]:
     """For each relation and direction the head that is best on dev, scored on test, beside an offset and a control.
 
     Clark et al. (2019), section 4.2. The surest gain over offset and control comes first.
@@ -28,16 +28,20 @@ def relations(dev: Sight, test: Sight, seed: int = 0, minimum: int = MINIMUM) ->
     rows = [
         row
         for back, direction in zip((False, True), DIRECTIONS, strict=True)
-        for row in _rows(Quiz.of(dev, names, back), Quiz.of(test, names, back), direction, seed, minimum)
+        for row in _rows(
+            RelationTargets.of(dev, names, back), RelationTargets.of(test, names, back), direction, seed, minimum
+        )
     ]
     return sorted(rows, key=lambda row: float(max(row["offset_accuracy"], row["control_high"]) - row["low"]))
 
 
-def _rows(dev: Quiz, test: Quiz, direction: str, seed: int, minimum: int) -> Iterator[dict[str, Any]]:
+def _rows(
+    dev: RelationTargets, test: RelationTargets, direction: str, seed: int, minimum: int
+) -> Iterator[dict[str, Any]]:
     best, dev_share, share = _chosen(dev, test, dev.data.seen.most, test.data.seen.most)
     offset, _, offset_share = _chosen(dev, test, offsets(dev.data), offsets(test.data))
     controls = _controls(dev, test, seed)
-    (n_dev, n), chance = (quiz.asked.sum(1) for quiz in (dev, test)), test.chance
+    (n_dev, n), chance = (targets.asked.sum(1) for targets in (dev, test)), test.chance
     heads, layers = share.shape[1], test.data.seen.layers
     for kind, name in enumerate(test.names):
         if min(n_dev[kind], n[kind]) < minimum:
@@ -67,18 +71,18 @@ def _rows(dev: Quiz, test: Quiz, direction: str, seed: int, minimum: int) -> Ite
 
 
 def _chosen(
-    dev: Quiz, test: Quiz, dev_most: Int[np.ndarray, "N K"], test_most: Int[np.ndarray, "M K"]
+    dev: RelationTargets, test: RelationTargets, dev_most: Int[np.ndarray, "N K"], test_most: Int[np.ndarray, "M K"]
 ) -> tuple[Int[np.ndarray, " R"], Float[np.ndarray, "R K"], Float[np.ndarray, "R K"]]:
-    """The best column on dev for each relation, and the shares of right answers of all on dev and on test."""
+    """The best column on dev for each relation, and the accuracies of all on dev and on test."""
     shares = [
-        quiz.right(most) / np.maximum(1, quiz.asked.sum(1))[:, None]
-        for quiz, most in ((dev, dev_most), (test, test_most))
+        targets.right(most) / np.maximum(1, targets.asked.sum(1))[:, None]
+        for targets, most in ((dev, dev_most), (test, test_most))
     ]
     return shares[0].argmax(1), shares[0], shares[1]
 
 
-def _controls(dev: Quiz, test: Quiz, seed: int) -> Float[np.ndarray, "draws R"]:
-    """The scores of the heads that are best at random governors, for several draws of these.
+def _controls(dev: RelationTargets, test: RelationTargets, seed: int) -> Float[np.ndarray, "draws R"]:
+    """Scores of the heads that are best at random governors, for several draws.
 
     As in the control tasks of Hewitt and Liang (2019) what is asked for depends on the type of a word alone: where in
     the sentence its governor is said to stand.
@@ -95,7 +99,7 @@ def _controls(dev: Quiz, test: Quiz, seed: int) -> Float[np.ndarray, "draws R"]:
     return np.stack(scores)
 
 
-def offsets(data: Sight) -> Int[np.ndarray, "N O"]:
-    """The place at each of the fixed offsets from each word, -1 beyond the sentence."""
-    place = data.place[:, None] + np.array(OFFSETS)
-    return np.where((place >= 0) & (place < data.length[:, None]), place, -1)
+def offsets(data: TreebankView) -> Int[np.ndarray, "N O"]:
+    """The position at each of the fixed offsets from each word, -1 beyond the sentence."""
+    position = data.position[:, None] + np.array(OFFSETS)
+    return np.where((position >= 0) & (position < data.length[:, None]), position, -1)

@@ -1,4 +1,4 @@
-"""Shares of right answers with their intervals, and the choice of a head on other data than it is scored on."""
+"""Accuracies with confidence intervals, and the choice of a head on other data than it is scored on."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ DRAWS = 40  # random labellings of a control task
 
 @dataclass(frozen=True)
 class Share:
-    """A share of right answers and its 95 % interval."""
+    """A proportion with its 95 % interval."""
 
     share: float
     low: float
@@ -22,7 +22,7 @@ class Share:
 
 
 def wilson(right: Bool[np.ndarray, " n"], group: Int[np.ndarray, " n"]) -> Share:
-    """The share of right answers; answers within a group, such as a sentence, may depend on each other.
+    """The proportion of correct answers; answers within a group, such as a sentence, may be correlated.
 
     Wilson's (1927) interval for as many independent answers as have the same variance as these; none of 0.
     """
@@ -41,7 +41,7 @@ def wilson(right: Bool[np.ndarray, " n"], group: Int[np.ndarray, " n"]) -> Share
 
 
 def spread(shares: Sequence[float] | Float[np.ndarray, " n"]) -> Share:
-    """The mean over the random labellings of a control task, and what 95 % of them lie between."""
+    """The mean over the random labellings of a control task, with the range of 95 % of them."""
     low, high = np.quantile(shares, [0.025, 0.975])
     return Share(float(np.mean(shares)), float(low), float(high))
 

@@ -1,4 +1,4 @@
-"""How much of the attention of every head goes to words of each part of speech."""
+"""Part-of-speech probe: the share of every head's attention that goes to each part of speech."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from assay.probes.scoring import grid
-from assay.probes.sight import Sight
+from assay.probes.treebank_view import TreebankView
 
 SHUFFLES = 20
 NEIGHBOURS = 16  # word types, alike in frequency, that exchange their tags
 
 
-def speech(test: Sight, seed: int = 0) -> dict[str, Any]:
-    """The share of the attention between words that each head gives to words of each universal tag.
+def speech(test: TreebankView, seed: int = 0) -> dict[str, Any]:
+    """The share of attention between words that each head gives to each universal tag.
 
     Vig and Belinkov (2019), equation 2. Uniform attention would give each tag the share of words that have it. In
     the control, types of words that are about as frequent have exchanged their tags: what is left is what a head
@@ -37,7 +37,7 @@ def speech(test: Sight, seed: int = 0) -> dict[str, Any]:
 
 
 def _share(tag: Int[np.ndarray, " N"], received: Float[np.ndarray, "N K"], kinds: int) -> Float[np.ndarray, "G K"]:
-    """The share of what each head gives that goes to each tag."""
+    """The share of each head's attention that goes to each tag."""
     member = (tag == np.arange(kinds)[:, None]).astype(np.float64)
     return np.asarray(member @ received / np.maximum(received.sum(0), np.finfo(np.float64).tiny))
 
@@ -45,7 +45,7 @@ def _share(tag: Int[np.ndarray, " N"], received: Float[np.ndarray, "N K"], kinds
 def _table(
     word: Int[np.ndarray, " N"], tag: Int[np.ndarray, " N"], values: Float[np.ndarray, "N K"], types: int, kinds: int
 ) -> Float[np.ndarray, "V G K"]:
-    """The sums of the values for each type and tag."""
+    """Sums of the values for each word type and tag."""
     sums = np.zeros((types * kinds, values.shape[1]))
     np.add.at(sums, word * kinds + tag, values)
     return sums.reshape(types, kinds, -1)
@@ -54,7 +54,7 @@ def _table(
 def _exchanged(
     usual: Int[np.ndarray, " V"], word: Int[np.ndarray, " N"], random: np.random.Generator
 ) -> Int[np.ndarray, " V"]:
-    """The usual tags of all types, shuffled among neighbours in frequency."""
+    """The most frequent tags of all types, shuffled among neighbours in frequency."""
     order = np.argsort(-np.bincount(word, minlength=len(usual)), kind="stable")
     block = np.arange(len(usual)) // NEIGHBOURS
     moved = order[np.lexsort((random.random(len(usual)), block))]

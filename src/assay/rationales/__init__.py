@@ -1,1 +1,1 @@
-"""Models that select what they read, and explanations that are generated."""
+"""Rationales: models that select the words they decide by, concept models, and generated explanations."""

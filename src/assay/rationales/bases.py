@@ -1,4 +1,4 @@
-"""What a model that explains itself is made of: a network of ours, or a pretrained encoder."""
+"""Base networks of self-explaining models: small networks trained here, or a pretrained encoder."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from assay.errors import AssayError
 from assay.models.architecture import Architecture
 from assay.models.huggingface.finetuning import FineTuning
 from assay.models.huggingface.loading import configuration, tokenizer_of
-from assay.models.huggingface.pieces import PieceTokeniser
 from assay.models.huggingface.presets import located
+from assay.models.huggingface.subwords import SubwordTokeniser
 from assay.models.options import Training
 from assay.models.recipes import Recipe
 
@@ -30,13 +30,13 @@ PRETRAINED = Training(epochs=10, patience=10, batch_size=32, learning_rate=5e-5,
 
 
 def pretrained(base: str, training: Training | None = None, device: str = "cpu", frozen: bool = False) -> FineTuning:
-    """Players that start from a pretrained encoder; on a GPU they are trained in half precision."""
+    """Training options for players from a pretrained encoder, in half precision on a GPU."""
     precision = "bfloat16" if device.startswith("cuda") else "float32"
     return replace(FineTuning(base, "attention", frozen, precision), training=training or PRETRAINED)
 
 
-def tokeniser_of(corpus: Corpus, base: Recipe | FineTuning) -> Tokeniser | PieceTokeniser:
-    """The words of the training texts, or those that the encoder knows."""
+def tokeniser_of(corpus: Corpus, base: Recipe | FineTuning) -> Tokeniser | SubwordTokeniser:
+    """The vocabulary of the training texts, or the tokeniser of the encoder."""
     if isinstance(base, Recipe):
         return Tokeniser.fit((example.text for example in corpus.train), base.text)
     name = located(base.base)
@@ -44,7 +44,7 @@ def tokeniser_of(corpus: Corpus, base: Recipe | FineTuning) -> Tokeniser | Piece
 
 
 def marked(rows: Sequence[Tokenised]) -> float:
-    """The mean share of words that people marked, over the texts in which they marked any; RATE where there are none.
+    """The mean share of annotated words over texts with annotations; RATE where there are none.
 
     DeYoung et al. (2020), section 4.2, let every explanation have that length.
     """
@@ -53,7 +53,7 @@ def marked(rows: Sequence[Tokenised]) -> float:
 
 
 def check(corpus: Corpus, base: Recipe | FineTuning) -> None:
-    """Refuses what no player could read."""
+    """Raises for a corpus that the networks cannot read."""
     pairs = any(example.query is not None for example in corpus.train)
     if pairs and isinstance(base, Recipe):
         raise AssayError(

@@ -1,4 +1,4 @@
-"""Whether training collapsed: selections that no longer say anything about a text."""
+"""Detects collapsed selections, which say nothing about the text."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from assay.rationales.measuring import Selected
 MOST, LEAST = 0.95, 0.01
 """Shares of words from which on nearly all, or nearly none, are selected."""
 
-ALIKE = 0.9  # of selected words stand at places that are selected in as large a share of texts
+ALIKE = 0.9  # of selected words stand at positions that are selected in as large a share of texts
 
 
 def collapse(found: Sequence[Selected], shares: Sequence[float], majority: float) -> list[str]:
-    """A sentence for each way in which the selections of some texts have collapsed.
+    """A sentence for each symptom of collapse in the selections of some texts.
 
     `shares` are those of words that were drawn in each epoch, and `majority` is how often the most frequent class is
     right.
@@ -43,14 +43,16 @@ def _repeated(found: Sequence[Selected]) -> list[str]:
     """Selections that are the same whatever the words."""
     for end, turn in (("start", slice(None)), ("end", slice(None, None, -1))):
         if _alike([each.kept[turn] for each in found]) > ALIKE:
-            return [f"The same places, counted from the {end}, are selected in nearly every text, whatever the words."]
+            return [
+                f"The same positions, counted from the {end}, are selected in nearly every text, whatever the words."
+            ]
     words = Counter(word for each in found for word in each.row.ids.numpy()[each.kept].tolist())
     most = max(words.values(), default=0) / max(1, words.total())
     return [f"One word makes up {most:.0%} of all that is selected."] if most > ALIKE else []
 
 
 def _alike(kept: Sequence[np.ndarray]) -> float:
-    """The mean over selected words of the share of texts, as long or longer, in which their place is selected."""
+    """The mean over selected words of the share of texts, as long or longer, that select the same position."""
     width = max(len(each) for each in kept)
     there, chosen = np.zeros(width), np.zeros(width)
     for each in kept:

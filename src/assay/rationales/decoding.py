@@ -1,4 +1,4 @@
-"""Which units are read when nothing is left to chance: the rule that every reported number depends on."""
+"""Decoding: which units are selected deterministically from their probabilities."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RULES = {
 
 @dataclass(frozen=True)
 class Decoding:
-    """A rule of RULES and, for those that need one, the `rate` of units that are read."""
+    """One of RULES with, where it needs one, the `rate` of units to select."""
 
     rule: str = "top"
     rate: float = 0.2
@@ -28,10 +28,10 @@ class Decoding:
         if self.rule not in RULES:
             raise unknown("decoding rule", self.rule, RULES)
         if not 0 < self.rate <= 1:
-            raise AssayError(f"The share of a text that is read is a number above 0, up to 1, not {self.rate:g}.")
+            raise AssayError(f"The share of a text that is read must be above 0 and at most 1, got {self.rate:g}.")
 
     def __call__(self, chance: Float[Tensor, "B K U"], mask: Bool[Tensor, "B U"]) -> Float[Tensor, "B K U"]:
-        """1 for what is read, else 0; of equal chances the earlier unit."""
+        """The selection as 0 and 1; ties go to the earlier unit."""
         if self.rule == "threshold":
             return ((chance > 0.5) & mask[:, None]).to(chance)
         wanted = self.counts(mask)[:, None, None]
@@ -40,13 +40,13 @@ class Decoding:
             rank = hidden.argsort(dim=-1, descending=True, stable=True).argsort(-1)
             return ((rank < wanted) & mask[:, None]).to(chance)
         sums = torch.nn.functional.pad(chance.double().cumsum(-1), (1, 0))
-        places = torch.arange(chance.shape[-1], device=chance.device)
-        ends = places + wanted  # of the stretch that begins at each place
+        positions = torch.arange(chance.shape[-1], device=chance.device)
+        ends = positions + wanted  # of the stretch that begins at each position
         fits = ends <= mask.sum(-1)[:, None, None]
         total = sums.gather(-1, ends.clamp(max=chance.shape[-1]).expand_as(chance)) - sums[..., :-1]
         start = total.masked_fill(~fits, -torch.inf).argmax(-1, keepdim=True)
-        return ((places >= start) & (places < start + wanted)).to(chance)
+        return ((positions >= start) & (positions < start + wanted)).to(chance)
 
     def counts(self, mask: Bool[Tensor, "B U"]) -> Int[Tensor, " B"]:
-        """How many units of each text are read by a rule with a rate."""
+        """The number of units that a rule with a rate selects in each text."""
         return (self.rate * mask.sum(-1).double() - 1e-9).ceil().long().clamp(min=1)

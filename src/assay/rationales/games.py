@@ -1,4 +1,4 @@
-"""Who is updated with what: moves, and the stages that a training consists of."""
+"""Moves (which players minimise which loss) and stages of a training."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ KEPT = 0.95  # of the mean cost so far, at each step
 
 @dataclass(frozen=True)
 class Move:
-    """One update of some players, to lower a weighted sum of terms."""
+    """One gradient update of some players on a weighted sum of loss terms."""
 
     players: tuple[str, ...]
     terms: tuple[tuple[float, Term], ...]
@@ -30,7 +30,7 @@ class Move:
         return total
 
     def loss(self, play: Play, weights: Float[Tensor, " B"]) -> Float[Tensor, ""]:
-        """What is differentiated: the mean cost, and where masks are drawn without a gradient, the score function.
+        """The differentiable loss: the mean cost, and the score function (REINFORCE) where masks have no gradient.
 
         Its baseline is a running mean of costs, which leaves its expectation as it is (Williams, 1992).
         """
@@ -49,7 +49,7 @@ class Move:
 
 @dataclass(frozen=True)
 class Stage:
-    """Moves that are made in turn for each batch, for a `share` of all epochs.
+    """Moves made in turn on each batch, for a `share` of all epochs.
 
     Masks are drawn anew for each move, or `decoded` without chance. Rates of learning are those of the training times
     the `pace` of each player; with `measured`, that of the predictor is also multiplied by the share of words that it

@@ -1,4 +1,4 @@
-"""What a folder says of each kind of model that explains itself, and how such a model is put together again."""
+"""Kinds of self-explaining models: how each is described in a folder and rebuilt from it."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from assay.models.architecture import Architecture
 from assay.models.huggingface.attentive import Attentive
 from assay.models.network import WordNetwork
 from assay.models.textmodel import TextModel
-from assay.rationales.alignment import Aligner
-from assay.rationales.casting import assembled
+from assay.rationales.aligner import Aligner
 from assay.rationales.concepts.model import answering
 from assay.rationales.concepts.selfexplaining import SelfExplaining
+from assay.rationales.player_building import assemble_players
 from assay.rationales.players import Reader
 from assay.rationales.rationaliser import Rationaliser
 from assay.rationales.rules import Rules
@@ -25,7 +25,7 @@ from assay.rationales.transport import Transport
 
 @dataclass(frozen=True)
 class Stored:
-    """What lies in a folder: its card, its tensors, the number of words that its tokeniser knows, and its readers.
+    """Content of a model folder: card, tensors, vocabulary size and reader factory.
 
     A `reader` is untrained and knows that many words; a pretrained encoder is the stored one, and knows its own.
     """
@@ -42,7 +42,7 @@ class Stored:
 
 @dataclass(frozen=True)
 class Kind:
-    """One kind of model: whose tensors are stored, what a card says of it, and how it is built from what is stored.
+    """Storage of one kind of model: which tensors are stored, what its card describes, how it is rebuilt.
 
     The `reader` is what reads texts with the folder's tokeniser. Where that is a pretrained encoder, the tensors whose
     names begin with `inner` are its own, and lie in its own folder.
@@ -66,7 +66,7 @@ def _played(stored: Stored) -> Rationaliser:
     card, rules = stored.card, Rules.of(stored.card["rules"])
     sizes = {name: stored.words if name == "predictor" else len(SPECIAL) for name in card["readers"]}
     readers = {name: stored.reader(words) for name, words in sizes.items()}
-    return answering(assembled(rules, readers, tuple(card["extras"]), stored.classes), rules)
+    return answering(assemble_players(rules, readers, tuple(card["extras"]), stored.classes), rules)
 
 
 def _aligner(stored: Stored) -> Aligner:
@@ -107,5 +107,5 @@ KINDS = {
 
 
 def kind_of(network: TextModel) -> str:
-    """The name of the kind that a model is of."""
+    """The name of a model's kind."""
     return next(name for name, kind in KINDS.items() if isinstance(network, kind.network))

@@ -1,4 +1,4 @@
-"""Plays a game over a corpus; killed at any moment, it goes on to the same final weights."""
+"""Trains the players of a scheme; an interrupted training resumes to the same weights."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ SLOWEST = 0.05  # pace of a predictor that reads next to nothing
 
 
 @dataclass
-class Course(State):
-    """Where a game stands."""
+class GameState(State):
+    """Progress of a training: epoch, history and the shares of selected words."""
 
     shares: list[float] = field(default_factory=list)  # of words that are drawn, on average
 
@@ -38,32 +38,32 @@ def learn(
     dev: Sequence[Tokenised],
     options: Training,
     checkpoint: Checkpoint | None = None,
-) -> tuple[Rationaliser, Course]:
-    """The players with the weights of the best epoch of the last stage, and how the game went.
+) -> tuple[Rationaliser, GameState]:
+    """Trains; returns the model with the weights of the last stage's best epoch, and the history.
 
     The best epoch is, as a rule, the one in which what is selected without chance predicts the dev labels best.
     """
     model = answering(players, scheme.rules)
     ends = _ends(scheme.stages, options.epochs)
     optimiser = _optimiser(players, scheme, options)
-    course, best = Course(), _weights(players)
+    course, best = GameState(), _weights(players)
     if checkpoint is not None and checkpoint.path.exists():
         saved, best = checkpoint.restore(players, optimiser)
-        course = Course(**saved)
+        course = GameState(**saved)
     weights = class_weights(train, players.predictor, options)
     lengths = np.array([len(row.ids) for row in train])
     with progress.bar("status") as shown, torch.random.fork_rng():
         while not _finished(course, ends, options):
-            stage = scheme.stages[next(place for place, end in enumerate(ends) if course.epoch < end)]
+            stage = scheme.stages[next(index for index, end in enumerate(ends) if course.epoch < end)]
             chosen = begun(course.epoch, lengths, options)
             task = shown.add_task(f"epoch {course.epoch + 1}/{ends[-1]}", total=len(chosen), status="")
             _prepare(model, stage)
             loss = share = 0.0
             for done, group in enumerate(chosen, start=1):
-                found = _step(players, scheme, stage, [train[place] for place in group], optimiser, weights, options)
+                found = _step(players, scheme, stage, [train[index] for index in group], optimiser, weights, options)
                 loss, share = loss + found[0], share + found[1]
                 shown.update(task, advance=1, status=f"loss {loss / done:.3f}  selected {share / done:.0%}")
-            score, dev_loss = scheme.judge(model, dev)
+            score, dev_loss = scheme.epoch_score(model, dev)
             course = _advanced(course, loss / len(chosen), share / len(chosen), score, dev_loss, stage, scheme)
             if course.best_epoch == course.epoch:
                 best = _weights(players)
@@ -76,38 +76,38 @@ def learn(
 
 
 def _prepare(model: Rationaliser, stage: Stage) -> None:
-    """Training mode for those who learn; a reader that does not move is the same at every step."""
+    """Training mode for the players that are trained; others are deterministic."""
     model.train()
     moving = {"predictor" if name == "body" else name for name in stage.players}
     for name, reader in model.players.readers.items():
         if name not in moving:
             for part in reader.modules():
-                part.training = isinstance(part, nn.RNNBase)  # cuDNN goes no way back through it in any other mode
+                part.training = isinstance(part, nn.RNNBase)  # cuDNN has no backward pass through it in any other mode
 
 
 def _ends(stages: Sequence[Stage], epochs: int) -> list[int]:
     """The epoch before which each stage ends."""
     total = sum(stage.share for stage in stages)
     ends = np.cumsum([stage.share / total * epochs for stage in stages]).round().astype(int).tolist()
-    return [max(place + 1, end) for place, end in enumerate(ends)]
+    return [max(index + 1, end) for index, end in enumerate(ends)]
 
 
-def _finished(course: Course, ends: Sequence[int], options: Training) -> bool:
-    """At the last epoch, or when the last stage, once begun, gets no better."""
+def _finished(course: GameState, ends: Sequence[int], options: Training) -> bool:
+    """At the last epoch, or when the last stage stops improving (early stopping)."""
     before = ends[-2] if len(ends) > 1 else 0
     tired = course.best_epoch > before and course.epoch - course.best_epoch >= options.patience
     return tired or course.epoch >= ends[-1]
 
 
 def _advanced(
-    course: Course, loss: float, share: float, score: float, dev_loss: float, stage: Stage, scheme: Scheme
-) -> Course:
+    course: GameState, loss: float, share: float, score: float, dev_loss: float, stage: Stage, scheme: Scheme
+) -> GameState:
     epoch = course.epoch + 1
     best = course.best_epoch, course.best_score, course.best_loss
     last = stage is scheme.stages[-1]
     if last and (score, -dev_loss) >= (course.best_score, -course.best_loss):
         best = epoch, score, dev_loss
-    return Course(epoch, *best, [*course.losses, loss], [*course.scores, score], [*course.shares, share])
+    return GameState(epoch, *best, [*course.losses, loss], [*course.scores, score], [*course.shares, share])
 
 
 def _optimiser(players: Players, scheme: Scheme, options: Training) -> torch.optim.Adam:
@@ -135,7 +135,7 @@ def _step(
     weights: Tensor | None,
     options: Training,
 ) -> tuple[float, float]:
-    """One batch: every move in turn; the loss of the last one, and the share of words that was read."""
+    """One batch: every move in turn; returns the last loss and the share of selected words."""
     batch = collate(rows, players.predictor.classes).to(players.predictor.device)
     counted = torch.ones_like(batch.labels, dtype=torch.float32) if weights is None else weights[batch.labels]
     value = share = 0.0

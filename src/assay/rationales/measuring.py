@@ -1,4 +1,4 @@
-"""How good a selection is: for the decision, to the model, and beside what people marked."""
+"""Measures of selections: for the decision, faithfulness to the model, and agreement with annotations."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MEASURES = (
 
 @dataclass(frozen=True)
 class Selected:
-    """What the model did with one text: the chance of each word, the words that it selected, and its decision.
+    """The selection and prediction of the model for one text, with its measures.
 
     `numbers` are the measures of this text; nan stands for what it does not have. The `account` is what else the model
     tells of its decision.
@@ -49,24 +49,24 @@ class Selected:
 
 
 def selected(model: Selecting, rows: Sequence[Tokenised]) -> list[Selected]:
-    """What the model selects of each text, in the order given."""
+    """The selections of each text, in the order given."""
     found: list[Selected | None] = [None] * len(rows)
     was_training = model.training
     model.eval()
     with progress.bar() as shown, torch.no_grad():
         task = shown.add_task("measuring", total=len(rows))
-        for places, batch in groups(model, rows):
-            for place, each in zip(
-                places.tolist(), _read(model, batch, [rows[place] for place in places]), strict=True
+        for indices, batch in groups(model, rows):
+            for index, each in zip(
+                indices.tolist(), _read(model, batch, [rows[index] for index in indices]), strict=True
             ):
-                found[place] = each
-            shown.advance(task, len(places))
+                found[index] = each
+            shown.advance(task, len(indices))
     model.train(was_training)
     return [each for each in found if each is not None]
 
 
 def measured(found: Sequence[Selected]) -> dict[str, dict[str, Any]]:
-    """The mean of each measure over texts, its 95 % interval, and over how many; what no text has is absent."""
+    """The mean of each measure over texts with its 95 % interval and count; undefined measures are left out."""
     values = np.array([[each.numbers[name] for name in MEASURES] for each in found])
     means = bounded(MEASURES, values)
     columns = zip(MEASURES, means.mean, means.low, means.high, means.n, strict=True)
@@ -78,7 +78,7 @@ def measured(found: Sequence[Selected]) -> dict[str, dict[str, Any]]:
 
 
 def pooled(found: Sequence[Selected], classes: int) -> dict[str, float]:
-    """What is no mean over texts: the macro F1 of the decisions, and the IOU F1 as DeYoung et al. (2020) pool it.
+    """Measures that are no mean over texts: macro F1, and the pooled IOU F1 of DeYoung et al. (2020).
 
     That is the F1 of the mean precision and the mean recall of spans; texts without marks are left out.
     """
@@ -96,7 +96,7 @@ def pooled(found: Sequence[Selected], classes: int) -> dict[str, float]:
 
 
 def _read(model: Selecting, batch: Batch, rows: Sequence[Tokenised]) -> list[Selected]:
-    """The measures of a batch."""
+    """Selections and measures of a batch."""
     x = model.embed(batch)
     selection = model.selection(x, batch)
     decided = model(x, batch).probabilities.double().cpu().numpy()
@@ -113,19 +113,19 @@ def _read(model: Selecting, batch: Batch, rows: Sequence[Tokenised]) -> list[Sel
     }
     widths = [len(row.ids) for row in rows]
     return [
-        Selected(row, kept[place, :width], chance[place, :width], decided[place], _of(numbers, place), accounts[place])
-        for place, (row, width) in enumerate(zip(rows, widths, strict=True))
+        Selected(row, kept[index, :width], chance[index, :width], decided[index], _of(numbers, index), accounts[index])
+        for index, (row, width) in enumerate(zip(rows, widths, strict=True))
     ]
 
 
-def _of(numbers: dict[str, Float[np.ndarray, " B"]], place: int) -> dict[str, float]:
-    return {name: float(values[place]) for name, values in numbers.items()}
+def _of(numbers: dict[str, Float[np.ndarray, " B"]], index: int) -> dict[str, float]:
+    return {name: float(values[index]) for name, values in numbers.items()}
 
 
 def _faithful(
     model: Selecting, x: Float[Tensor, "B T D"], batch: Batch, decided: Int[np.ndarray, " B"]
 ) -> dict[str, Float[np.ndarray, " B"]]:
-    """What becomes of the decided class when all words are read, the selected ones, or the rest.
+    """Probabilities of the predicted class with all words, the selected ones, or the rest.
 
     DeYoung et al. (2020), section 4.2: comprehensiveness p(all) − p(rest), sufficiency p(all) − p(selected).
     """
@@ -151,10 +151,10 @@ def _plausible(
     mask: Bool[np.ndarray, "B T"],
     rows: Sequence[Tokenised],
 ) -> dict[str, Float[np.ndarray, " B"]]:
-    """The selection beside the words that people marked; nan where they marked none."""
+    """Agreement with the annotated words; nan where there are none."""
     truth = np.zeros_like(mask)
-    for place, row in enumerate(rows):
-        truth[place, : len(row.ids)] = _truth(row)
+    for index, row in enumerate(rows):
+        truth[index, : len(row.ids)] = _truth(row)
     unmarked = ~truth.any(-1)
     counts = {"token_f1": plausibility.token_counts(kept, truth), "iou_f1": _spans(kept, truth)}
     found = {name: np.where(unmarked, np.nan, plausibility.scores(each).f1) for name, each in counts.items()}
@@ -162,7 +162,7 @@ def _plausible(
 
 
 def _asked(row: Tokenised, account: dict[str, Any]) -> float:
-    """The F1 of the words of the query that are aligned with any of the text; nan where none are or were marked."""
+    """The F1 of the query's aligned words; nan where none are aligned or annotated."""
     if "aligned" not in account or row.query_truth is None or not bool(row.query_truth.any()):
         return float("nan")
     kept = np.zeros((1, len(row.query_truth)), dtype=bool)

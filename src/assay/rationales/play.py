@@ -1,4 +1,4 @@
-"""One batch in a game: what each player does with it, worked out once, when first asked for."""
+"""Forward pass of a game on one batch; every player's result is computed lazily and cached."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from assay.rationales.blending import blank_of, blended, compacted
 from assay.rationales.concepts.inference import Inferred
+from assay.rationales.masking import blank_of, blended, compacted
 from assay.rationales.players import Players
 from assay.rationales.relaxations import Drawn
 from assay.rationales.rules import Rules
@@ -23,14 +23,14 @@ OWN = -1  # as the number of a mask: that of the class which each text is condit
 
 @dataclass(frozen=True)
 class Read:
-    """A reader's answer, and the mean state that it is linear in."""
+    """Logits of a reader, and the mean hidden state that they are linear in."""
 
     logits: Float[Tensor, "B C"]
     features: Float[Tensor, "B M"]
 
 
 class Play:
-    """A draw of masks for a batch, or what is `decoded` without chance, and what readers make of it."""
+    """Masks for a batch, sampled or `decoded`, and what the readers compute from them."""
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class Play:
         return self.players.theta(self.x, self.batch, self.grouping, self.condition)
 
     def salient(self, explainer: str) -> Float[Tensor, "B 1 U 1"]:
-        """How much each unit counts for what the teacher answers to all words, by an explainer of that name."""
+        """The saliency of each unit for the teacher's prediction on all words, by the named explainer."""
         return self.grouping.pooled(saliency(explainer, self.players, self.x, self.batch)[..., None])[:, None]
 
     @cached_property
@@ -78,25 +78,25 @@ class Play:
 
     @cached_property
     def z(self) -> Float[Tensor, "B K T"]:
-        """The masks over tokens."""
+        """The token masks."""
         return self.grouping.expanded(self.drawn.z)
 
     @property
     def share(self) -> float:
-        """How much of the words the masks show, on average; all, as long as nobody has asked for a draw."""
+        """The mean share of words that the masks select; 1 before any mask is sampled."""
         if "drawn" not in self.__dict__:
             return 1.0
         return float(self.z.detach().mean(1).sum() / self.batch.mask.sum())
 
     def of_mask(self, values: Float[Tensor, "B K N"], mask: int) -> Float[Tensor, "B N"]:
-        """What belongs to one of the masks; to OWN, the one of the class that each text is conditioned on."""
+        """The entries of one mask; OWN is that of the class that each text is conditioned on."""
         if mask != OWN:
             return values[:, mask]
         assert self.condition is not None
         return values[torch.arange(len(values), device=values.device), self.condition]
 
     def read(self, player: str, view: str, mask: int = 0, stopped: bool = False) -> Read:
-        """What a reader answers to the words that are selected, to the rest, or to all of them.
+        """A reader's output on the selected words, the rest, or all of them.
 
         With `stopped`, nothing is learnt through the mask.
         """
@@ -121,7 +121,7 @@ class Play:
     def left(
         self, x: Float[Tensor, "B T D"], batch: Batch, z: Float[Tensor, "B T"]
     ) -> tuple[Float[Tensor, "B W D"], Batch]:
-        """What a mask leaves of embeddings."""
+        """The masked embeddings."""
         if self.rules.reading == "delete":
             return compacted(x, batch, z)
         if "blank" in self.players.extras:
@@ -131,7 +131,7 @@ class Play:
 
     @cached_property
     def concepts(self) -> Inferred:
-        """What is inferred from the words of each mask, where masks stand for concepts; all are read in one pass."""
+        """Concepts inferred from the words of each mask, all in one forward pass."""
         masks = self.z.shape[1]
         rows = torch.arange(len(self.batch), device=self.x.device).repeat_interleave(masks)
         found = self._reading("predictor", *self.left(self.x[rows], self.batch[rows], self.z.flatten(0, 1)))

@@ -1,4 +1,4 @@
-"""All that learns in a game: readers, and the head that scores units."""
+"""Modules that are trained in a game: readers, and the head that scores units."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Reader = WordNetwork | Attentive
 
 
 def redrawn(reader: Reader, seed: int) -> Reader:
-    """A reader of the same kind in which every weight is random."""
+    """The same reader with random weights."""
     if isinstance(reader, WordNetwork):
         fresh: TextModel = drawn(reader.architecture, len(reader.vectors), reader.classes, seed)
     else:
@@ -30,7 +30,7 @@ def redrawn(reader: Reader, seed: int) -> Reader:
 
 
 class Head(nn.Module):
-    """Scores for each unit: `masks` times `parameters` numbers; given a class, they depend on it."""
+    """Linear head of the selector: `masks` times `parameters` numbers a unit, optionally conditioned on a class."""
 
     def __init__(self, size: int, masks: int, parameters: int, conditions: int = 0) -> None:
         super().__init__()
@@ -50,7 +50,7 @@ class Head(nn.Module):
 
 
 class Players(nn.Module):
-    """Readers by name, all over the embeddings of the "predictor", and the head of the selector.
+    """Readers by name, all over the embeddings of the "predictor", and the selector's head.
 
     The selector reads with the reader of that name, or with the predictor's where there is none (Liu et al., 2022).
     `extras` are other things that learn.
@@ -77,13 +77,13 @@ class Players(nn.Module):
     def theta(
         self, x: Float[Tensor, "B T D"], batch: Batch, grouping: Grouping, condition: Int[Tensor, " B"] | None = None
     ) -> Float[Tensor, "B K U P"]:
-        """The scores of units, from the embeddings."""
+        """Scores of the units, from the embeddings."""
         reader = self.reader("selector" if "selector" in self.readers else "predictor")
         scores: Tensor = self.head(reader.states(x, batch), grouping, condition)
         return scores
 
     def of(self, player: str) -> Iterator[nn.Parameter]:
-        """What learns when that player moves; the embeddings move with the predictor.
+        """The parameters that are updated when that player moves; embeddings belong to the predictor.
 
         Where they do not, the "embedding" is a player by itself, and the "body" is the predictor without it.
         """

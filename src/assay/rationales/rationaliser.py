@@ -1,4 +1,4 @@
-"""A classifier that decides by the words that it has selected."""
+"""Classifier that decides by the words it selects (a rationale)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CRITIC = "critic"
 
 
 class Rationaliser(Selecting):
-    """Selects words without chance and lets the predictor read nothing else; the selection is its explanation."""
+    """Selects words deterministically, and lets the predictor read nothing else; the selection is its explanation."""
 
     def __init__(self, players: Players, rules: Rules) -> None:
         super().__init__()
@@ -62,13 +62,13 @@ class Rationaliser(Selecting):
         return nn.ModuleList([self.players.head, *reader])
 
     def redrawn(self, seed: int) -> Rationaliser:
-        """A model of the same kind in which every weight is random."""
-        from assay.rationales.casting import assembled  # which knows what all this is made of
+        """The same architecture with random weights."""
+        from assay.rationales.player_building import assemble_players  # which knows what all this is made of
 
         readers: dict[str, Reader] = {}
-        for place, name in enumerate(self.players.readers):
-            readers[name] = redrawn(self.players.reader(name), seed + place)
-        players = assembled(self.rules, readers, tuple(self.players.extras), self.classes, seed)
+        for index, name in enumerate(self.players.readers):
+            readers[name] = redrawn(self.players.reader(name), seed + index)
+        players = assemble_players(self.rules, readers, tuple(self.players.extras), self.classes, seed)
         return type(self)(players, self.rules).to(self.device).eval()
 
     def embed(self, batch: Batch) -> Float[Tensor, "B T D"]:
@@ -78,7 +78,7 @@ class Rationaliser(Selecting):
         return self.players.predictor.blank(name)
 
     def forward(self, x: Float[Tensor, "B T D"], batch: Batch, edit: Edit | None = None) -> Output:
-        """The answer; an edit changes the attention to what was selected."""
+        """The prediction; an edit changes the attention to the selected words."""
         predictor = self.players.predictor
         if self.rules.reads == "all":
             output: Output = predictor(x, batch, edit)
@@ -127,5 +127,5 @@ class Rationaliser(Selecting):
         return OWN if self.rules.classwise else 0
 
     def play(self, batch: Batch, x: Float[Tensor, "B T D"] | None = None) -> Play:
-        """The batch in a game without chance."""
+        """Deterministic forward pass of the game."""
         return Play(self.players, batch, self.rules, decoded=True, x=x)

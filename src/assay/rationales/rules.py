@@ -1,4 +1,4 @@
-"""What all players of a game agree on."""
+"""Rules shared by all players of a game: what is selected, sampled, decoded and read."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ANSWERS = ("reader", "presence", "votes")
 
 @dataclass(frozen=True)
 class Rules:
-    """What is selected, how it is drawn and decoded, and what is read instead of what is not selected.
+    """Options of selection: units, relaxation, decoding, conditioning, and what replaces unselected words.
 
     Masks may depend on a class: on the `guess` of the reader of that name, or on the `label`, which is the class that
     is predicted where no label may be known. With `all` words read, the selection only explains the predictor. By the
@@ -58,7 +58,7 @@ class Rules:
 
     @classmethod
     def of(cls, stored: dict[str, Any]) -> Rules:
-        """The rules as they were stored."""
+        """Rules from their stored JSON."""
         options = dict(stored["relaxation"])
         relaxation = RELAXATIONS[options.pop("name")](**options)
         given = {"units": Units(**stored["units"]), "decoding": Decoding(**stored["decoding"])}

@@ -1,4 +1,4 @@
-"""What counts for a teacher that reads all words: scores that nothing is learnt through."""
+"""Saliency of words for a teacher, without gradient."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from assay.types import Batch
 
 @torch.no_grad()
 def saliency(name: str, players: Players, x: Float[Tensor, "B T D"], batch: Batch) -> Float[Tensor, "B T"]:
-    """The scores of an explainer for the class that the teacher predicts from these embeddings; no label is used."""
+    """Scores of an explainer for the class that the teacher predicts from these embeddings; labels are not used."""
     numbered = replace(batch, labels=torch.arange(len(batch), device=x.device))  # explainers ask for some of the rows
     teacher = given(players.reader("teacher"), players.predictor, x.detach(), numbered)
     guess = teacher(x, batch).logits.argmax(-1)
@@ -25,7 +25,7 @@ def saliency(name: str, players: Players, x: Float[Tensor, "B T D"], batch: Batc
 
 
 def given(reader: Reader, owner: Reader, x: Float[Tensor, "B T D"], numbered: Batch) -> Reader:
-    """The reader as a model with embeddings of its own: those given for the batch, and the blanks of their owner.
+    """The reader as a model whose embeddings are those given for the batch.
 
     The labels of the batch are the numbers of its rows.
     """

@@ -1,19 +1,19 @@
-"""A recipe as data: the rules, who plays, and what happens in which order."""
+"""A recipe as data: rules, players and stages."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
 from assay.errors import AssayError
+from assay.rationales.epoch_selection import Answers, EpochScore
 from assay.rationales.games import Stage
-from assay.rationales.judging import Answers, Judge
 from assay.rationales.rules import Rules
 from assay.rationales.units import Units
 
 
 @dataclass(frozen=True)
 class Options:
-    """What a recipe is asked for: the share of words, and how strongly; None leaves a strength as the recipe has it."""
+    """Options of a recipe: the share of words and the weights of penalties; None is the recipe's default."""
 
     classes: int = 2
     rate: float = 0.2
@@ -25,24 +25,24 @@ class Options:
 
     def __post_init__(self) -> None:
         if not 0 < self.rate < 1:
-            raise AssayError(f"The share of words to select is a number between 0 and 1, not {self.rate:g}.")
+            raise AssayError(f"The share of words to select must be between 0 and 1, got {self.rate:g}.")
         if self.concepts is not None and self.concepts < 1:
-            raise AssayError(f"A recipe with concepts needs at least one, not {self.concepts}.")
+            raise AssayError(f"A recipe with concepts needs at least one, got {self.concepts}.")
         for name in ("size", "continuity"):
             strength = getattr(self, name)
             if strength is not None and not 0 <= strength < float("inf"):
-                raise AssayError(f"The strength of {name!r} is a number from 0, not {strength:g}.")
+                raise AssayError(f"The strength of {name!r} must be at least 0, got {strength:g}.")
 
 
 @dataclass(frozen=True)
 class Scheme:
-    """Everything of a recipe but the networks that play it; `extras` are other things that learn, by name.
+    """A recipe without its networks; `extras` are further trained modules, by name.
 
-    The `judge` says which epoch of the last stage was the best one.
+    The `epoch_score` says which epoch of the last stage was the best one.
     """
 
     rules: Rules
     stages: tuple[Stage, ...]
     readers: tuple[str, ...] = ("predictor", "selector")
     extras: tuple[str, ...] = ()
-    judge: Judge = field(default_factory=Answers)
+    epoch_score: EpochScore = field(default_factory=Answers)

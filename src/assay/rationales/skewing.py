@@ -1,4 +1,4 @@
-"""Games that begin badly, to see who recovers: one player has already learnt something that it should not rely on."""
+"""Skewed initialisation: games that start with one player trained on a shortcut, as tests of recovery."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ EDGE = 1e-6  # chances stay this far from 0 and 1
 
 @dataclass(frozen=True)
 class FirstWords:
-    """The cross-entropy of a predictor that reads the first `words` of a text and nothing else."""
+    """The cross-entropy of a predictor that reads only the first `words` of a text."""
 
     words: int = 1
 
@@ -36,9 +36,9 @@ class FirstWords:
 
 @dataclass(frozen=True)
 class Signal:
-    """How unlikely it is that the first unit is selected just where the text is of the class `label`.
+    """The cost of a selector that encodes the class `label` by whether it selects the first unit.
 
-    All other units are drawn to the `rate`: the selector keeps to its size, and tells the class by one place.
+    All other units are drawn to the `rate`: the selector keeps to its size, and tells the class by one position.
     """
 
     rate: float
@@ -53,7 +53,7 @@ class Signal:
 
 
 def skewed(scheme: Scheme, player: str = "selector", share: float = 0.5, words: int = 1) -> Scheme:
-    """The scheme after a stage, of that `share` of what follows, in which one of PLAYERS is led astray.
+    """The scheme after a first stage, of that `share` of the others, which trains one of PLAYERS on a shortcut.
 
     The two tests of Liu et al. (2022, section 5.3): a predictor that was trained on the first words, and a generator
     that was trained to tell the class by its first token.

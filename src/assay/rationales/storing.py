@@ -1,4 +1,4 @@
-"""A model that explains itself as a folder: weights in safetensors, everything else as JSON."""
+"""Saves and loads self-explaining models: weights in safetensors, everything else as JSON."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from assay.data.text import TextOptions, Tokeniser
-from assay.errors import AssayError, told
+from assay.errors import AssayError, library_errors
 from assay.files import write_text
 from assay.models import tensors
 from assay.models.architecture import Architecture
@@ -22,7 +22,7 @@ from assay.models.checkpoints import Checkpoint
 from assay.models.huggingface.attentive import Attentive
 from assay.models.huggingface.finetuning import FineTuning
 from assay.models.huggingface.loading import configuration, encoder_of, silent, tokenizer_of
-from assay.models.huggingface.pieces import PieceTokeniser
+from assay.models.huggingface.subwords import SubwordTokeniser
 from assay.models.huggingface.traits import traits
 from assay.models.network import WordNetwork
 from assay.models.recipes import CHECKPOINT, Recipe, begun_in, check_same
@@ -36,14 +36,14 @@ FORMAT = "assay-rationaliser-1"
 
 
 def is_folder(path: Path) -> bool:
-    """Whether the folder holds a model that explains itself."""
+    """Whether the folder holds a self-explaining model."""
     return (path / CARD).is_file()
 
 
-def kept(
+def load_or_train(
     folder: Path | None, identity: dict[str, Any], device: str, learn: Callable[[Checkpoint | None], Opened]
 ) -> Opened:
-    """The model in the folder, if it is the one that is asked for, or else one that learns now and is stored there.
+    """The model in the folder if its identity matches; else one trained now and stored there.
 
     What learns is handed a checkpoint to go on from. Without a folder nothing is stored.
     """
@@ -60,12 +60,12 @@ def kept(
 
 
 def plain(base: Recipe | FineTuning) -> dict[str, Any]:
-    """All that was chosen of what learns; precision goes with the device, which is not."""
+    """All options of a base as JSON values; precision depends on the device and is left out."""
     return {name: value for name, value in asdict(base).items() if name != "dtype"}
 
 
 def _completed(history: dict[str, Any]) -> dict[str, Any]:
-    """The history with the defaults of options that did not exist then."""
+    """The history with the defaults of options that were added later."""
     if "rationalising" not in history:
         return history
     base = history["rationalising"]["base"]
@@ -74,13 +74,13 @@ def _completed(history: dict[str, Any]) -> dict[str, Any]:
 
 
 def save(model: Opened, folder: Path) -> None:
-    """Writes the folder; the card comes last and marks it as whole."""
+    """Writes the folder; the card is written last and marks it as complete."""
     name = kind_of(model.network)
     kind = KINDS[name]
     weights, reader = kind.body(model.network).state_dict(), kind.reader(model.network)
     folder.mkdir(parents=True, exist_ok=True)
     if isinstance(reader, Attentive):
-        assert isinstance(model.tokeniser, PieceTokeniser)
+        assert isinstance(model.tokeniser, SubwordTokeniser)
         with silent():
             reader.inner.save_pretrained(folder / ENCODER)
             model.tokeniser.inner.save_pretrained(folder / ENCODER)
@@ -107,7 +107,9 @@ def load(folder: Path, device: torch.device | str = "cpu") -> Opened:
     """Reads the folder."""
     if not is_folder(folder):
         raise AssayError(f"{folder} holds no model that selects words; train one with 'assay rationalise'.")
-    with told(lambda reason: f"The model folder {folder} is damaged ({reason}); train it again or copy it anew."):
+    with library_errors(
+        lambda reason: f"The model folder {folder} is damaged ({reason}); train it again or copy it anew."
+    ):
         card = json.loads((folder / CARD).read_text(encoding="utf-8"))
         kind, weights = KINDS[card.get("kind", "game")], load_file(folder / WEIGHTS)
         if card.get("sha256") not in (None, tensors.digest(weights)):  # models of old have none
@@ -120,7 +122,7 @@ def load(folder: Path, device: torch.device | str = "cpu") -> Opened:
 
 
 def _ours(folder: Path, card: dict[str, Any]) -> tuple[Tokeniser, int, Callable[[int], Reader]]:
-    """The tokeniser, its words, and networks of ours with random weights."""
+    """The tokeniser, its vocabulary, and untrained small networks."""
     text = TextOptions(**card["text"])
     tokeniser = Tokeniser.from_json((folder / TOKENISER).read_text(encoding="utf-8"), text)
     return tokeniser, len(tokeniser.vocabulary), partial(_network, card)
@@ -132,21 +134,21 @@ def _network(card: dict[str, Any], words: int) -> Reader:
     return network
 
 
-def _pretrained(folder: Path, card: dict[str, Any]) -> tuple[PieceTokeniser, int, Callable[[int], Reader]]:
-    """The same of a pretrained encoder, which every reader has the weights of."""
-    place = str(folder / ENCODER)
-    config = configuration(place)
-    tokeniser = tokenizer_of(place, config).with_options(words=card["encoder"]["words"], truncate=True)
+def _pretrained(folder: Path, card: dict[str, Any]) -> tuple[SubwordTokeniser, int, Callable[[int], Reader]]:
+    """The same for a pretrained encoder, whose weights every reader shares."""
+    path = str(folder / ENCODER)
+    config = configuration(path)
+    tokeniser = tokenizer_of(path, config).with_options(words=card["encoder"]["words"], truncate=True)
 
     def reader(_: int) -> Reader:
-        inner = encoder_of(place, config, torch.float32)
-        return Attentive(inner, traits(inner, tokeniser.inner, place), len(card["classes"]))
+        inner = encoder_of(path, config, torch.float32)
+        return Attentive(inner, traits(inner, tokeniser.inner, path), len(card["classes"]))
 
     return tokeniser, 0, reader
 
 
 def _fill(body: nn.Module, weights: dict[str, Tensor], inner: str | None) -> None:
-    """Puts the stored weights in; only what lies elsewhere may be missing."""
+    """Loads the stored weights; only parameters that lie elsewhere may be missing."""
     missing, surplus = body.load_state_dict(weights, strict=False)
     lacking = [name for name in missing if inner is None or not name.startswith(inner)]
     if lacking or surplus:

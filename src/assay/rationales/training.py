@@ -1,4 +1,4 @@
-"""From a corpus to a model that selects what it reads."""
+"""Trains self-explaining models on a corpus."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from assay.errors import unknown
 from assay.models.checkpoints import Checkpoint
 from assay.models.huggingface.finetuning import FineTuning
 from assay.models.huggingface.opening import Opening
-from assay.models.huggingface.pieces import PieceTokeniser
+from assay.models.huggingface.subwords import SubwordTokeniser
 from assay.models.recipes import Recipe, fingerprint, learnable
 from assay.models.recipes import course as plain_course
 from assay.models.store import Opened
 from assay.rationales.bases import OURS, check, marked, tokeniser_of
-from assay.rationales.casting import cast, cast_pretrained
-from assay.rationales.learning import Course, learn
+from assay.rationales.learning import GameState, learn
+from assay.rationales.player_building import build_players, build_pretrained_players
 from assay.rationales.players import Players
 from assay.rationales.recipes import RECIPES
 from assay.rationales.schemes import Options, Scheme
-from assay.rationales.storing import kept, plain
+from assay.rationales.storing import load_or_train, plain
 from assay.rationales.units import Units
 
 
 @dataclass(frozen=True)
 class Rationalising:
-    """Everything that decides which weights come out, besides the corpus.
+    """All options that decide the weights, besides the corpus.
 
     Without a `rate`, as large a share of words is selected as people marked, on average over the training texts with
     marks, or RATE where there are none. Without a `reading`, what is not selected gives way to 0 where a network of
@@ -51,14 +51,14 @@ class Rationalising:
             raise unknown("recipe", self.recipe, RECIPES)
 
     def options(self, classes: int, train: Sequence[Tokenised]) -> Options:
-        """What the recipe is asked for."""
+        """The options of the recipe."""
         rate = marked(train) if self.rate is None else self.rate
         reading = self.reading or ("mask" if isinstance(self.base, FineTuning) else "zero")
         return Options(classes, rate, self.units, reading, self.size, self.continuity, self.concepts)
 
 
 def rationaliser(corpus: Corpus, wanted: Rationalising, folder: Path | None = None, device: str = "cpu") -> Opened:
-    """A model trained on the corpus; with a folder it is stored there, and an interrupted training goes on."""
+    """Trains on the corpus; with a folder the model is stored there, and interrupted training resumes."""
     check(corpus, wanted.base)
     tokeniser = tokeniser_of(corpus, wanted.base)
     train, dev, skipped = learnable(corpus, tokeniser, tokeniser.options.longest)
@@ -76,22 +76,22 @@ def rationaliser(corpus: Corpus, wanted: Rationalising, folder: Path | None = No
         network, course = learn(players, scheme, train, dev, wanted.base.training, checkpoint)
         return Opened(network, tokeniser, corpus.classes, identity | _told(course) | {"skipped": skipped})
 
-    return kept(folder, identity, device, learnt)
+    return load_or_train(folder, identity, device, learnt)
 
 
 def _players(
     scheme: Scheme,
     base: Recipe | FineTuning,
-    tokeniser: Tokeniser | PieceTokeniser,
+    tokeniser: Tokeniser | SubwordTokeniser,
     classes: Sequence[str],
     device: str,
 ) -> Players:
     if isinstance(base, FineTuning):
-        return cast_pretrained(scheme, base, classes, Opening(device=device))[0]
+        return build_pretrained_players(scheme, base, classes, Opening(device=device))[0]
     assert isinstance(tokeniser, Tokeniser)
-    return cast(scheme, base, tokeniser, len(classes)).to(device)
+    return build_players(scheme, base, tokeniser, len(classes)).to(device)
 
 
-def _told(course: Course) -> dict[str, Any]:
-    """How the game went, for the history of the model."""
+def _told(course: GameState) -> dict[str, Any]:
+    """The history of the training."""
     return plain_course(course) | {"shares": course.shares}

@@ -1,4 +1,4 @@
-"""Sparse alignments by optimal transport, batched and differentiable."""
+"""Sparse alignments by entropic optimal transport (Sinkhorn), batched and differentiable."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def sinkhorn(
     tolerance: float = 1e-6,
     barred: Bool[Tensor, "B N M"] | None = None,
 ) -> Float[Tensor, "B N M"]:
-    """The plan P with these marginals that has the least ⟨P, C⟩ − ε H(P) (Cuturi, 2013), in logarithms throughout.
+    """The plan P with these marginals that minimises ⟨P, C⟩ − ε H(P) (Cuturi, 2013), in the log domain.
 
     ε is lowered from the size of the costs in the first half of the steps (Schmitzer, 2019); where costs are more than
     some hundred times ε, more steps are needed. What is left of the error at the end is put right as in Altschuler et
@@ -60,7 +60,7 @@ def _logs(masses: Float[Tensor, "B N"]) -> Float[Tensor, "B N"]:
 def _righted(
     plan: Float[Tensor, "B N M"], rows: Float[Tensor, "B N"], columns: Float[Tensor, "B M"]
 ) -> Float[Tensor, "B N M"]:
-    """The plan scaled down where it is too heavy, and what is missing then spread over all that lacks any."""
+    """Rounds the plan to exact marginals."""
     least = torch.finfo(plan.dtype).tiny
     plan = plan * (rows / plan.sum(2).clamp(min=least)).clamp(max=1)[:, :, None]
     plan = plan * (columns / plan.sum(1).clamp(min=least)).clamp(max=1)[:, None, :]
@@ -71,7 +71,7 @@ def _righted(
 
 @dataclass(frozen=True)
 class Transport:
-    """Which words of a text are aligned with which of a query, where aligning two of them has a cost (or a gain).
+    """Options of an alignment between the words of a text and of a query, where aligning two has a cost or gain.
 
     Every word of the text is aligned at most once, and one of the query with at most `several` words. At most `most`
     pairs are aligned, or `exact`ly so many; None stands for as many as there can be. What is not aligned goes to
@@ -91,14 +91,14 @@ class Transport:
         if (self.most is not None and self.most < 1) or self.several < 1 or self.steps < 1:
             raise AssayError("Alignments, words for each word and steps are whole numbers from 1.")
         if not 0 <= self.price < float("inf"):
-            raise AssayError(f"The price of an aligned pair is a number from 0, not {self.price:g}.")
+            raise AssayError(f"The price of an aligned pair must be at least 0, got {self.price:g}.")
         if not 0 < self.epsilon < float("inf"):
-            raise AssayError(f"The softness of an alignment is a number above 0, not {self.epsilon:g}.")
+            raise AssayError(f"The softness of an alignment must be above 0, got {self.epsilon:g}.")
 
     def __call__(
         self, cost: Float[Tensor, "B T S"], text: Bool[Tensor, "B T"], query: Bool[Tensor, "B S"]
     ) -> Float[Tensor, "B T S"]:
-        """How much of each pair is aligned, from 0 to 1; nothing on padding."""
+        """The alignment of each pair, from 0 to 1; 0 on padding."""
         given, cost = cost.dtype, at_least_float32(cost)
         ones, many = text.to(cost), query.to(cost) * self.several
         aligned = torch.minimum(ones.sum(1), many.sum(1))

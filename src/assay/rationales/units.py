@@ -1,4 +1,4 @@
-"""What is selected at once: a token, a span of a few tokens, or a sentence."""
+"""Units of selection: tokens, spans of a few tokens, or sentences."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ KINDS = ("token", "span", "sentence")
 
 @dataclass(frozen=True)
 class Grouping:
-    """The unit of each token of a batch, from 0 in each text, and which units are real."""
+    """The unit of each token, counted from 0 in each text, and which units are real."""
 
     owner: Int[Tensor, "B T"]
     tokens: Bool[Tensor, "B T"]  # that are no padding
@@ -24,12 +24,12 @@ class Grouping:
 
     @property
     def sizes(self) -> Int[Tensor, "B U"]:
-        """How many tokens each unit has."""
+        """Tokens in each unit."""
         counts = torch.zeros(self.mask.shape, dtype=torch.long, device=self.mask.device)
         return counts.scatter_add(1, self.owner, self.tokens.long())
 
     def expanded(self, units: Float[Tensor, "B K U"]) -> Float[Tensor, "B K T"]:
-        """What stands at a unit, at each of its tokens; 0 on padding."""
+        """Values of units, repeated for their tokens; 0 on padding."""
         owner = self.owner[:, None].expand(-1, units.shape[1], -1)
         return units.gather(2, owner) * self.tokens[:, None]
 
@@ -42,7 +42,7 @@ class Grouping:
 
 @dataclass(frozen=True)
 class Units:
-    """Tokens, sentences, or spans: stretches of `width` tokens one behind the other, the last one shorter."""
+    """Tokens, sentences, or spans of `width` consecutive tokens, the last one shorter."""
 
     kind: str = "token"
     width: int = 5
@@ -51,14 +51,14 @@ class Units:
         if self.kind not in KINDS:
             raise unknown("unit", self.kind, KINDS)
         if self.width < 1:
-            raise AssayError(f"A span has at least one token, not {self.width}.")
+            raise AssayError(f"A span must have at least one token, got {self.width}.")
 
     def __call__(self, batch: Batch) -> Grouping:
-        places = torch.arange(batch.ids.shape[1], device=batch.ids.device).expand_as(batch.ids)
+        positions = torch.arange(batch.ids.shape[1], device=batch.ids.device).expand_as(batch.ids)
         if self.kind == "sentence":
-            owner = torch.zeros_like(places) if batch.sentences is None else batch.sentences
+            owner = torch.zeros_like(positions) if batch.sentences is None else batch.sentences
         else:
-            owner = places if self.kind == "token" else places // self.width
+            owner = positions if self.kind == "token" else positions // self.width
         owner = owner.where(batch.mask, 0)
         counts = owner.new_zeros(len(batch), int(owner.max()) + 1).scatter_add(1, owner, batch.mask.long())
         return Grouping(owner, batch.mask, counts > 0)

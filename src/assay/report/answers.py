@@ -13,8 +13,8 @@ from assay.report.matrices import KINDS, Kind
 from assay.report.measures import BASELINES
 from assay.report.rankings import shortest
 from assay.report.stacks import needed
-from assay.report.writing import count, evidence, listed, number, significance
 from assay.report.yardsticks import NULL, REFERENCE
+from assay.writing import count, evidence, listed, number, significance
 
 SURE = 0.05
 """An explainer beats chance where its p-value stays below this after Holm's (1979) correction for their number."""

@@ -9,8 +9,8 @@ from assay.report.items import items
 from assay.report.known import known
 from assay.report.rankings import shortest
 from assay.report.stacks import stacked
-from assay.report.writing import count, evidence, interval, number
 from assay.report.yardsticks import SHUFFLE_SMALL
+from assay.writing import count, evidence, interval, number
 
 SEARCHED = "This is a lower bound from a search: the furthest one may be further away."
 

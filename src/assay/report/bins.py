@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from assay.records import Record
-from assay.report.writing import count
+from assay.writing import count
 
 MAX_CLASSES = 6
 QUARTERS = ("0 – 0.25", "0.25 – 0.5", "0.5 – 0.75", "0.75 – 1")

@@ -15,7 +15,7 @@ from assay.report.canvas import CLASS_COLOURS, INK, Figure, Rows, finish, layers
 from assay.report.dots import names
 from assay.report.instances import side_by_side
 from assay.report.items import items
-from assay.report.writing import count, number, percent
+from assay.writing import count, number, percent
 
 WIDTH = 215
 STEP = 26

@@ -17,7 +17,7 @@ from assay.report.chosen import Choice, choose
 from assay.report.examples import DECEIVED, EXACT, FIRST, MANY, SMALLEST, evidence, opening
 from assay.report.heatmaps import PIECE, window
 from assay.report.likely import trusted, trusts
-from assay.report.writing import number
+from assay.writing import number
 
 MOST = 200
 """Examples in the browser; all others lie in the files beside a page."""

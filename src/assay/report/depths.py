@@ -8,7 +8,7 @@ from assay.records import Finding, Record
 from assay.report.canvas import CLASS_COLOURS, Figure, Rows, finish, layers, sheet
 from assay.report.known import known
 from assay.report.stacks import ALL, AUDIT, KINDS, single
-from assay.report.writing import number
+from assay.writing import number
 
 WIDTH, HEIGHT = 300, 200
 

@@ -11,8 +11,8 @@ import altair as alt
 from assay.records import CHANCE, Finding, Record
 from assay.report.canvas import CLASS_COLOURS, INK, Figure, Rows, finish, layers, sheet
 from assay.report.measures import MOST
-from assay.report.writing import number, significance
 from assay.report.yardsticks import NULL
+from assay.writing import number, significance
 
 WIDTH = 250
 NARROW = 200  # where numbers stand beside the dots

@@ -14,7 +14,7 @@ from assay.report.chosen import MOST, Choice, choose
 from assay.report.items import SENTENCES, items
 from assay.report.likely import TRUST, trusted, trusts
 from assay.report.stacks import stacked
-from assay.report.writing import number
+from assay.writing import number
 
 CELLS = 6000
 """Tokens in all heatmaps together; longer texts are cut so far that a page stays well below 1 MB."""

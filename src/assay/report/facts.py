@@ -9,7 +9,7 @@ from assay.records import Record
 from assay.report.compared.labels import COMPARING
 from assay.report.items import items
 from assay.report.likely import TRUST
-from assay.report.writing import count
+from assay.writing import count
 
 SCORES = {"accuracy": "accuracy", "macro_f1": "macro F1", "auc": "AUC"}
 KINDS = {

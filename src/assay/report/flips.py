@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from assay.records import Record
 from assay.report.items import items
 from assay.report.known import known
-from assay.report.writing import count, interval, percent
+from assay.writing import count, interval, percent
 
 AUDIT = "single_weight"
 TOPS = {

@@ -14,7 +14,6 @@ from assay.report.compared.found import points, shared, spread, subjects
 from assay.report.compared.limits import KEPT
 from assay.report.rankings import no_sooner
 from assay.report.verdicts import HOPELESS, leading, likelihood, too_few
-from assay.report.writing import count, evidence, number, percent
 from assay.report.yardsticks import (
     AGREEMENT,
     DECIDING,
@@ -25,11 +24,13 @@ from assay.report.yardsticks import (
     SAME,
     SHUFFLE_SMALL,
     TRUTH,
+    Scale,
     Yardstick,
     grade,
     scale,
     surely,
 )
+from assay.writing import count, evidence, number, percent
 
 MEASURED, NOT_APPLICABLE = "measured", "not applicable"
 Graded = tuple[str, str]
@@ -54,14 +55,27 @@ def _agreement(record: Record) -> Graded | None:
     return _judged(f"With {REFERENCE} {name} has a τ of", found, AGREEMENT, 0.0 if null is None else null.high)
 
 
-def _deciding(record: Record) -> Graded | None:
-    laid, name = scale(record, DECIDING), leading(record) or ""
-    found, effect = laid.measured.get(name), laid.effects.get(name)
-    if found is None or effect is None:
-        return None
-    given = laid.grade(name)
-    told = f"Economy of {name}: {_numbers(found)}; {likelihood(effect.mean)} such explainers had found the words."
-    return given, told if given != NOT_APPLICABLE else too_few(found) or HOPELESS
+def _laid(rule: Yardstick) -> Callable[[Record], Graded | None]:
+    """The grade of the leading explainer by a yardstick of the verdict, as the verdict gives it."""
+
+    def judged(record: Record) -> Graded | None:
+        laid, name = scale(record, rule), leading(record) or ""
+        found = laid.measured.get(name)
+        if found is None:
+            return None
+        given = laid.grade(name)
+        return given, _reached(laid, name) if given != NOT_APPLICABLE else too_few(found) or HOPELESS
+
+    return judged
+
+
+def _reached(laid: Scale, name: str) -> str:
+    found = _numbers(laid.measured[name])
+    if laid.rule is DECIDING:
+        had = likelihood(laid.effects[name].mean)
+        return f"Economy of {name}: {found}; {had} such explainers had found the words."
+    null = number(laid.null_high, 2)
+    return f"For the words that decide {name} has an AUPRC of {found}; random scores reach {null} at most."
 
 
 def _either(record: Record, name: str | None) -> Finding | None:
@@ -88,13 +102,6 @@ def _adversary(record: Record) -> Graded | None:
     if most is not None and most.high <= JSD_FAR:
         return "pass", f"{told}, and none further than {number(most.mean, 2)}."
     return "warn", f"{told}{'' if certain else '; there may be one further away'}."
-
-
-def _truth(record: Record) -> Graded | None:
-    laid, name = scale(record, TRUTH), leading(record) or ""
-    found = laid.measured.get(name)
-    told = f"For the words that decide {name} has an AUPRC of"
-    return None if found is None else _judged(told, found, TRUTH, laid.null_high)
 
 
 def _shortcut(record: Record) -> Graded | None:
@@ -211,11 +218,11 @@ def _numbers(found: Finding) -> str:
 
 
 GRADERS: dict[str, Callable[[Record], Graded | None]] = {
-    "deciding": _deciding,
+    "deciding": _laid(DECIDING),
     "agreement": _agreement,
     "permutation": _permutation,
     "adversary": _adversary,
-    "truth": _truth,
+    "truth": _laid(TRUTH),
     "erasure": _gain("erasure", "comprehensiveness_gain", "Beyond random words the probability falls by"),
     "roar": _gain("roar", "fall_gain", "Beyond random words the accuracy of a retrained model falls by"),
     "sanity": _sanity,

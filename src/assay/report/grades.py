@@ -10,8 +10,8 @@ from assay.records import Record
 from assay.report.canvas import GRADE_COLOURS, INK, Figure, Rows, finish, known, layers, sheet
 from assay.report.dots import WIDTH, names
 from assay.report.verdicts import ranked, verdicts
-from assay.report.writing import number
 from assay.report.yardsticks import NULL, TRUTH, scale
+from assay.writing import number
 
 SHAPES = {"pass": "circle", "warn": "triangle-up", "fail": "diamond", "reference": "square"}
 FEW = 10

@@ -37,11 +37,11 @@ def row(tokens: Tokens, scores: Sequence[float], shown: tuple[int, int], flags: 
     place = tokens.starts[first] if first else 0
     for token in range(first, last):
         start, end = tokens.starts[token], tokens.ends[token]
-        pieces.append(_plain(tokens.text[place:start]))
+        pieces.append(escaped(tokens.text[place:start]))
         pieces.append(_mark(tokens.text[max(place, start) : end], scores[token], levels[token]))
         place = max(place, end)
     total = len(tokens.starts)
-    pieces.append(cut(tokens, scores, range(last, total)) if last < total else _plain(tokens.text[place:]))
+    pieces.append(cut(tokens, scores, range(last, total)) if last < total else escaped(tokens.text[place:]))
     return "".join(pieces)
 
 
@@ -81,7 +81,7 @@ def _cut(tokens: Tokens, scores: Sequence[float], hidden: range) -> str:
     sizes = _sizes(scores)
     peak = sizes.index(max(sizes))
     word = tokens.text[tokens.starts[peak] : tokens.ends[peak]]
-    named = f", the strongest among them: {_plain(word)} {_value(scores[peak])}" if peak in hidden else ""
+    named = f", the strongest among them: {escaped(word)} {_value(scores[peak])}" if peak in hidden else ""
     return f'<span class="cut"> … {len(hidden)} more tokens{named} … </span>'
 
 
@@ -92,7 +92,7 @@ def _counted(tokens: Tokens, scores: Sequence[float], hidden: range) -> str:
     return f'<span class="cut"> … {len(hidden)} more tokens{told} … </span>' if hidden else ""
 
 
-def _plain(piece: str) -> str:
+def escaped(piece: str) -> str:
     """A word or what stands between words as text; a piece longer than any word is cut."""
     return html.escape(piece if len(piece) <= PIECE else f"{piece[:PIECE]}…")
 
@@ -108,9 +108,9 @@ def _value(score: float) -> str:
 def _mark(word: str, score: float, level: int) -> str:
     """One token; those that would not be seen anyway stay plain text, which keeps a page small."""
     if not level:
-        return _plain(word)
+        return escaped(word)
     sign = "p" if level > 0 else "n"
-    return f'<mark class="{sign}{abs(level)}" tabindex="0" title="{_value(score)}">{_plain(word)}</mark>'
+    return f'<mark class="{sign}{abs(level)}" tabindex="0" title="{_value(score)}">{escaped(word)}</mark>'
 
 
 def _style(level: int) -> Style:

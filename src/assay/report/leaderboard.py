@@ -15,7 +15,7 @@ from assay.report.instances import side_by_side
 from assay.report.likely import known_reasons
 from assay.report.measures import BASELINES, COLUMNS, Measure
 from assay.report.verdicts import GRADED, Verdict, verdicts
-from assay.report.writing import listed, number
+from assay.writing import listed, number
 
 PLACES = 3
 

@@ -17,7 +17,7 @@ from scipy.stats import norm
 
 from assay.records import CHANCE, Finding, Record
 from assay.report.instances import side_by_side, texts
-from assay.report.writing import count, listed, number
+from assay.writing import count, listed, number
 
 ECONOMY = ("deciding", "economy")
 """The audit and the measure that trust is read off."""

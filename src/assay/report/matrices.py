@@ -15,7 +15,7 @@ from assay.report import rankings
 from assay.report.heatmaps import LEVELS
 from assay.report.items import items
 from assay.report.known import known
-from assay.report.writing import number
+from assay.writing import number
 
 ROOM = 12  # up to this many explainers a cell has room for a whole number
 

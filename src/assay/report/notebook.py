@@ -19,8 +19,8 @@ from assay.report.tables import TIE, verdict_rows
 from assay.report.templating import TEMPLATES, environment
 from assay.report.trees import drawn
 from assay.report.trees import style as tree_style
-from assay.report.writing import count, figures, number, percent
 from assay.trees import Tree
+from assay.writing import count, figures, number, percent
 
 if TYPE_CHECKING:
     from jinja2 import Template

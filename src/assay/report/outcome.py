@@ -23,8 +23,8 @@ from assay.report.verdicts import (
     standing,
     verdicts,
 )
-from assay.report.writing import count, interval, number
-from assay.report.yardsticks import AUC_INFORMED, FEW, NEAR_CHANCE, TRUTH, Grade, scale, yardstick
+from assay.report.yardsticks import AUC_INFORMED, FEW, NEAR_CHANCE, TRUTH, Grade, Scale, scale, yardstick
+from assay.writing import count, interval, number
 
 OPENINGS: dict[Grade, str] = {
     "pass": "You may show {best} as a reason for this model’s decisions",
@@ -156,7 +156,19 @@ def _caveats(record: Record) -> list[str]:
         notes.append(
             f"Only {_texts(fewest)} behind some numbers: with fewer than {FEW} an interval is itself uncertain."
         )
-    return notes + _unread(record) + _unfit(record)
+    return notes + _unread(record) + _undefined(laid) + _unfit(record)
+
+
+def _undefined(laid: Scale) -> list[str]:
+    """Where known words judge: in how many texts the explainer with the fewest numbers has none."""
+    most = max(laid.measured.values(), key=lambda found: found.undefined, default=None)
+    if laid.rule is not TRUTH or most is None or not most.undefined:
+        return []
+    every = most.n + most.undefined
+    return [
+        f"For {count(most.undefined)} of {count(every)} texts a measure does not exist (no word is known to decide, or "
+        "a score is missing)."
+    ]
 
 
 def _unfit(record: Record) -> list[str]:

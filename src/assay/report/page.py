@@ -22,8 +22,8 @@ from assay.report.tables import MANY, TIE, own_rows
 from assay.report.templating import environment
 from assay.report.trees import style as tree_style
 from assay.report.verdicts import leading
-from assay.report.writing import count, interval, number
 from assay.report.yardsticks import CAPTION, yardstick
+from assay.writing import count, interval, number
 
 SCRIPTS = ("grid.js", "browser.js")
 

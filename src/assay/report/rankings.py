@@ -16,8 +16,8 @@ from assay.report.grids import Grid
 from assay.report.instances import side_by_side
 from assay.report.items import items
 from assay.report.known import known
-from assay.report.writing import count, evidence, interval, listed, number, percent
 from assay.report.yardsticks import LEAD_SURE
+from assay.writing import count, evidence, interval, listed, number, percent
 
 AUDIT = "minimal_set"
 OPTIMUM = "optimum"

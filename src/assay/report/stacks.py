@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from assay.records import Finding, Record
 from assay.report.known import known
-from assay.report.writing import evidence, number, percent
+from assay.writing import evidence, number, percent
 
 AUDIT, ALL = "layers", "all layers"
 KINDS = {"uniform": "made equal", "permuted": "shuffled"}

@@ -17,8 +17,8 @@ from assay.report.measures import OWN as SELF
 from assay.report.measures import PARTIAL, label
 from assay.report.stacks import AUDIT as LAYERS
 from assay.report.verdicts import Verdict, leading, verdicts
-from assay.report.writing import count, figures, interval, number, significance
 from assay.report.yardsticks import yardstick
+from assay.writing import count, figures, interval, number, significance
 
 MARKS = {"pass": "✓", "warn": "!", "fail": "✗", "reference": "○", "not applicable": "–"}
 COLOURS = {"pass": "green", "warn": "yellow", "fail": "red", "reference": "cyan", "not applicable": "dim"}

@@ -12,8 +12,8 @@ from rich.text import Text
 
 from assay.report.heatmaps import strengths, terminal
 from assay.report.templating import TEMPLATES
-from assay.report.writing import count, figures, number
 from assay.trees import Phrase, Tree
+from assay.writing import count, figures, number
 
 MOST = 16  # levels that are shown
 LONGEST = 40  # letters of a word that are shown

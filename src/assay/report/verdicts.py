@@ -8,7 +8,6 @@ import numpy as np
 
 from assay.records import Finding, Record
 from assay.report.attention import sentences
-from assay.report.writing import count
 from assay.report.yardsticks import (
     AUC_INFORMED,
     CHANCE_AUC,
@@ -21,6 +20,7 @@ from assay.report.yardsticks import (
     Yardstick,
     scale,
 )
+from assay.writing import count
 
 ATTENTION = "attention"
 GRADED = ("pass", "warn", "fail")

@@ -18,8 +18,8 @@ import pyarrow as pa
 from rich.progress import Progress, TaskID
 
 from assay import progress
-from assay.audits.bench import Bench, PreparedAudit, Remarking
 from assay.audits.cases import Audit
+from assay.audits.resources import PreparedAudit, Remarking, Resources
 from assay.data.batches import Tokenised, by_tokens, tokenise
 from assay.data.examples import Corpus, Example
 from assay.errors import AssayError
@@ -63,8 +63,8 @@ def audit(
     finished = parts.claim({"plan": plan.json(), "model": weights, "data": fingerprint(examples)})
     if finished and folder is not None:
         return Record.read(folder)
-    bench = Bench(model, explainers, rows, corpus, folder, plan.seed)
-    audits = {name: _prepared(audit, bench) for name, audit in plan.chosen_audits().items()}
+    resources = Resources(model, explainers, rows, corpus, folder, plan.seed)
+    audits = {name: _prepared(audit, resources) for name, audit in plan.chosen_audits().items()}
     read = replace(model, network=doubled(model.network))
     examination = Examination(read, explainers, audits, plan.seed, model.network)
     table, notes = _examine_all(examination, rows, chosen, parts)
@@ -87,12 +87,12 @@ def audit(
     if folder is not None:
         record.write(folder)
         parts.clear()
-        bench.clear()
+        resources.clear()
     return record
 
 
-def _prepared(audit: Audit, bench: Bench) -> Audit:
-    return audit.prepared(bench) if isinstance(audit, PreparedAudit) else audit
+def _prepared(audit: Audit, resources: Resources) -> Audit:
+    return audit.prepared(resources) if isinstance(audit, PreparedAudit) else audit
 
 
 def _examine_all(

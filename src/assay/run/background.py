@@ -13,8 +13,8 @@ from assay.data.batches import Tokenised, tokenise
 from assay.data.examples import Corpus, Example
 from assay.data.matching import examples_for
 from assay.errors import AssayError
-from assay.influence.course import Course
 from assay.influence.setting import Setting
+from assay.influence.training_run import TrainingRun
 from assay.models.predictions import predict
 from assay.models.store import Opened
 from assay.run.learnt import check_learnt
@@ -22,31 +22,35 @@ from assay.run.learnt import check_learnt
 
 @dataclass(frozen=True)
 class Background:
-    """A model with the texts that it learnt from; `course` is None where nobody knows how it was trained."""
+    """A model with the texts that it learnt from; `training_run` is None where nobody knows how it was trained."""
 
     model: Opened
     corpus: Corpus
     examples: Sequence[Example]
     rows: Sequence[Tokenised]
-    course: Course | None
+    training_run: TrainingRun | None
 
     @classmethod
     def of(cls, model: Opened, corpus: Corpus) -> Background:
         """Checks that a model which was made here learnt from this corpus; of others it is taken on trust."""
         check_learnt(model, corpus)
-        course = Course.of(model, corpus) if {"recipe", "finetuning"} & set(model.history) else None
+        training_run = TrainingRun.of(model, corpus) if {"recipe", "finetuning"} & set(model.history) else None
         examples = examples_for(corpus, "train", model.classes)
-        rows = course.rows if course else tokenise(examples, model.tokeniser, model.tokeniser.options.longest)[0]
+        rows = (
+            training_run.rows
+            if training_run
+            else tokenise(examples, model.tokeniser, model.tokeniser.options.longest)[0]
+        )
         if not rows:
             raise AssayError(f"{corpus.name!r} has no training text that the model can read.")
-        return cls(model, corpus, examples, rows, course)
+        return cls(model, corpus, examples, rows, training_run)
 
     def setting(
         self, queries: Sequence[Tokenised], target: str = "margin", asked: Sequence[int] | None = None
     ) -> Setting:
         """The question about some texts, of their predicted classes or of those that are named."""
         classes = None if asked is None else np.asarray(asked)
-        return Setting.of(self.model.network, self.rows, queries, target, classes, self.course)
+        return Setting.of(self.model.network, self.rows, queries, target, classes, self.training_run)
 
     @cached_property
     def probabilities(self) -> Float[np.ndarray, "N C"]:

@@ -19,7 +19,7 @@ CHECKED = 50  # test texts that a check asks about
 
 def checked(background: Background, method: str, kind: str, retrainings: int = 20, seed: int = 0) -> dict[str, Any]:
     """What training again says of a method's predictions for some test texts, beside chance or simple similarity."""
-    if background.course is None:
+    if background.training_run is None:
         raise AssayError("A check trains the model again, and how this one was trained is not known; leave it out.")
     if retrainings < 2:
         raise AssayError(f"A check needs at least two trainings, not {retrainings}.")

@@ -186,5 +186,5 @@ def _about(background: Background) -> dict[str, Any]:
             "parameters": model.network.parameter_count,
             "sha256": store.fingerprint(model.network),
         },
-        "corpus": {"name": corpus.name, "train": len(background.rows), "course": background.course is not None},
+        "corpus": {"name": corpus.name, "train": len(background.rows), "course": background.training_run is not None},
     }

@@ -12,10 +12,10 @@ MOST = 32_768  # places of a transformer on a GPU: more are no faster
 
 
 def places(row: Tokenised) -> int:
-    """How many places a text takes in what a model reads: its tokens, or all pieces of it and of its question."""
-    if row.pieces is None:
+    """How many places a text takes in what a model reads: its tokens, or all subwords of it and of its question."""
+    if row.subwords is None:
         return len(row.ids)
-    return int((row.pieces >= 0).sum()) + (0 if row.query is None else len(row.query))
+    return int((row.subwords >= 0).sum()) + (0 if row.query is None else len(row.query))
 
 
 def places_at_once(model: Opened, longest: int) -> int:

@@ -12,16 +12,16 @@ from typing import Any
 from assay.data.examples import Corpus
 from assay.files import write_text
 from assay.models.store import Opened
-from assay.rationales.aligning import Aligning, pairs, train_transport
-from assay.rationales.concepts.selfteaching import SelfExplanation, train_self_explaining
+from assay.rationales.concepts.selfexplain_recipe import SelfExplanation, train_self_explaining
 from assay.rationales.training import Rationalising, rationaliser
+from assay.rationales.transport_recipe import TransportRecipe, pairs, train_transport
 from assay.run.selections import examined
 from assay.run.wanted import chosen
 
 FILE, PAGE, MODEL = "rationales.json", "rationales.html", "model"
 TRAINERS: dict[type, Callable[[Corpus, Any, Path | None, str], Opened]] = {
     Rationalising: rationaliser,
-    Aligning: train_transport,
+    TransportRecipe: train_transport,
     SelfExplanation: train_self_explaining,
 }
 
@@ -39,14 +39,15 @@ class Rationalised:
         return {name: each["mean"] for name, each in self.answer["measures"].items()}
 
     def report(self, path: str | Path) -> Path:
-        """Writes the page, and says where."""
-        from assay.report.rationales import page
+        """Writes the page, or its Markdown, PDF or JSON, as the name ends in, and says where."""
+        from assay.rationales.page import document
+        from assay.report.save import save
 
-        page.write(self.answer, Path(path))
+        save(document(self.answer), Path(path))
         return Path(path)
 
     def __str__(self) -> str:
-        from assay.report.rationales.words import headline
+        from assay.rationales.page import headline
 
         return headline(self.answer)
 
@@ -72,7 +73,7 @@ def rationalise(
     the selection. With a folder, model and results are stored there, and an interrupted training goes on.
     """
     wanted = chosen(recipe, model, rate, units, seed, device, **options)
-    corpus = pairs(corpus) if isinstance(wanted, Aligning) else corpus
+    corpus = pairs(corpus) if isinstance(wanted, TransportRecipe) else corpus
     place = None if folder is None else Path(folder)
     started = time.monotonic()
     made = TRAINERS[type(wanted)](corpus, wanted, None if place is None else place / MODEL, device)
@@ -84,7 +85,8 @@ def rationalise(
 
 def write(answer: dict[str, Any], folder: Path) -> None:
     """Writes the numbers and the page."""
-    from assay.report.rationales import page
+    from assay.rationales.page import document
+    from assay.report.save import save
 
     write_text(folder / FILE, json.dumps(answer, ensure_ascii=False, allow_nan=False) + "\n")
-    page.write(answer, folder / PAGE)
+    save(document(answer), folder / PAGE)

@@ -63,7 +63,7 @@ class StackText:
         amount = percent(given[chosen[0]]) if len(chosen) == 1 else "the given weights"
         seen = "" if self._all_see(act, chosen) else " wherever it may be attended to"
         said = f"{self.scene.named(chosen)} {_has(chosen)} {amount}{seen} and the rest is shared as before"
-        return self._edited(act, Bend(self.stack.places, given), said, chosen)
+        return self._edited(act, Bend(self.stack.token_index, given), said, chosen)
 
     def _uniform(self, act: Act) -> Done:
         return self._edited(act, uniform, "Everything that may be attended to has the same weight")
@@ -86,7 +86,7 @@ class StackText:
     def _furthest(self, act: Act) -> Done:
         if (act.layer, act.head, act.place) != (None, None, None):
             raise AssayError(WHOLE)
-        steps = max(FEWEST, min(STEPS, self._budget // 2 // self.stack.places.shape[1]))
+        steps = max(FEWEST, min(STEPS, self._budget // 2 // self.stack.token_index.shape[1]))
         found = StackSearch(act.epsilon, steps)(self.model, self.batch, self.stack)
         most = float(limit(self.stack)[0])
         said = (
@@ -102,7 +102,7 @@ class StackText:
         predicted = int(self.before.argmax())
         target = self.batch.labels.new_tensor([predicted])
         ranking = AttentionXGradient()(self.model, self.batch, target)[0].cpu()
-        versions = max(16, self._budget // self.stack.places.shape[1])
+        versions = max(16, self._budget // self.stack.token_index.shape[1])
         found = FlipSearch(lambda erased: self._answers(act, erased), predicted, versions)(ranking)
         if found is None:
             said = f"{self._where(act)}A search found no words whose loss of attention changes the answer"
@@ -113,7 +113,7 @@ class StackText:
     @torch.no_grad()
     def _answers(self, act: Act, erased: Bool[Tensor, "V N"]) -> Float[Tensor, "V C"]:
         """What is answered without attention to some words, for several choices of them."""
-        step = max(1, capacity(self.model, self.x.device) // max(1, self.stack.places.shape[1]))
+        step = max(1, capacity(self.model, self.x.device) // max(1, self.stack.token_index.shape[1]))
         parts = []
         for start in range(0, len(erased), step):
             some = erased[start : start + step]
@@ -124,13 +124,13 @@ class StackText:
 
     def _columns(self, erased: Bool[Tensor, "V N"]) -> Bool[Tensor, "V S"]:
         """The places of the words that are erased."""
-        places = self.stack.places.expand(len(erased), -1)
+        places = self.stack.token_index.expand(len(erased), -1)
         return erased.to(places.device).gather(1, places.clamp(min=0)) & (places >= 0)
 
     def _placed(self, act: Act, edit: Edit, versions: int = 1) -> Edit:
         """The edit in the layer, in the head and for the word that the act names."""
         if act.place is not None:
-            edit = Attending(edit, (self.stack.places == act.place).expand(versions, -1))
+            edit = Attending(edit, (self.stack.token_index == act.place).expand(versions, -1))
         only = [None if number is None else (number,) for number in (act.layer, act.head)]
         return edit if only == [None, None] else Within(edit, *only)
 
@@ -155,7 +155,7 @@ class StackText:
         numbers = range(len(self.stack.weights)) if act.layer is None else [act.layer]
         heads = torch.arange(self.stack.weights[0].shape[1], device=self.x.device)
         named = torch.ones_like(heads, dtype=torch.bool) if act.head is None else heads == act.head
-        places = self.stack.places[0] == act.place
+        places = self.stack.token_index[0] == act.place
         return [
             (number, named[:, None] & (self.stack.counted[number][0] if act.place is None else places))
             for number in numbers
@@ -164,7 +164,7 @@ class StackText:
     def _seen(self, act: Act, weights: Layers) -> tuple[list[float], float]:
         """The weight of each word, the mean over what the act is about, and that of what is no word."""
         row = torch.cat([weights[number][0][which].double() for number, which in self._rows(act)]).mean(0)
-        words = of_tokens(row[None], self.stack.places, len(self.scene.items))[0]
+        words = of_tokens(row[None], self.stack.token_index, len(self.scene.items))[0]
         return words.tolist(), max(0.0, float(row.sum() - words.sum()))
 
     def _apart(self, act: Act, weights: Layers) -> float:
@@ -174,7 +174,7 @@ class StackText:
 
     def _all_see(self, act: Act, chosen: tuple[int, ...]) -> bool:
         """Whether all that the act is about may attend to the chosen words."""
-        columns = torch.isin(self.stack.places[0], self.stack.places.new_tensor(chosen))
+        columns = torch.isin(self.stack.token_index[0], self.stack.token_index.new_tensor(chosen))
         return all(
             bool(self.stack.allowed[number][0][which.any(0)][:, columns].all()) for number, which in self._rows(act)
         )
@@ -193,7 +193,7 @@ class StackText:
         last = len(self.stack.weights) - 1
         if act.place is None or act.layer != last:
             return ""
-        read = bool((self.stack.counted[last][0] & (self.stack.places[0] == act.place)).any())
+        read = bool((self.stack.counted[last][0] & (self.stack.token_index[0] == act.place)).any())
         return "" if read else " (the answer does not read this word from the last layer)"
 
 
@@ -204,7 +204,7 @@ def _shown(model: StackedModel, batch: Batch) -> Stack:
     *layers, reading = output.attention
     every = torch.ones_like(layers[0][:, 0], dtype=torch.bool)
     counted = [every[:, 0]] * (len(layers) - 1) + [reading > 0]
-    return Stack(layers, [every] * len(layers), counted, reading, model.places(batch), output.probabilities)
+    return Stack(layers, [every] * len(layers), counted, reading, model.token_index(batch), output.probabilities)
 
 
 def _has(chosen: tuple[int, ...]) -> str:

@@ -21,7 +21,7 @@ def read(model: Opened, text: str, query: str | None) -> Tokenised:
     rows, skipped = tokenise([_example(text, query, model.classes)], model.tokeniser, longest)
     if not rows:
         (reason,) = skipped
-        advice = "give another one, or add --truncate" if "pieces" in reason else "give another one"
+        advice = "give another one, or add --truncate" if "subwords" in reason else "give another one"
         much = reason.replace("more than", "more than the") + " that this model reads" * (reason != "no words")
         raise AssayError(f"The text has {much}; {advice}.")
     return rows[0]

@@ -22,14 +22,15 @@ class Traced:
     answer: dict[str, Any]
 
     def report(self, path: str | Path) -> Path:
-        """Writes the page."""
-        from assay.report.influence import page
+        """Writes the page, or its Markdown, PDF or JSON, as the name ends in."""
+        from assay.influence.page import document
+        from assay.report.save import save
 
-        page.write(self.answer, Path(path))
+        save(document(self.answer), Path(path))
         return Path(path)
 
     def __str__(self) -> str:
-        from assay.report.influence.words import headline
+        from assay.influence.page import headline
 
         rows = [
             f"{each['score']:+10.3g}  {each['label']}  {each['text']}"

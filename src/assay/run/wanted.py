@@ -11,14 +11,14 @@ from assay.models.architecture import Architecture
 from assay.models.huggingface.finetuning import FineTuning
 from assay.models.options import Training
 from assay.models.recipes import Recipe
-from assay.rationales.aligning import BASE, Aligning
 from assay.rationales.bases import OURS, PRETRAINED, pretrained
-from assay.rationales.concepts.selfteaching import SelfExplanation
+from assay.rationales.concepts.selfexplain_recipe import SelfExplanation
 from assay.rationales.recipes import RECIPES, UNPLAYED
 from assay.rationales.training import Rationalising
+from assay.rationales.transport_recipe import BASE, TransportRecipe
 from assay.rationales.units import Units
 
-Wanted = Rationalising | Aligning | SelfExplanation
+Wanted = Rationalising | TransportRecipe | SelfExplanation
 
 GAME = ("rate", "units", "width", "reading", "size", "continuity", "concepts")
 FITTING = {"transport": ("pairs", "price"), "selfexplain": ("rate", "width", "concepts")}
@@ -68,7 +68,7 @@ def _wanted(recipe: str, base: Recipe | FineTuning, asked: dict[str, Any]) -> Wa
         assert isinstance(base, Recipe)
         named = {"most": asked.get("pairs"), "price": asked.get("price")}
         changes = {name: value for name, value in named.items() if value is not None}
-        return Aligning(replace(Aligning().transport, **changes), base)
+        return TransportRecipe(replace(TransportRecipe().transport, **changes), base)
     if recipe == "selfexplain":
         named = {"width": asked.get("width"), "stored": asked.get("concepts"), "rate": asked.get("rate")}
         return SelfExplanation(base=base, **{name: value for name, value in named.items() if value is not None})

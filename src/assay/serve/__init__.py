@@ -1,1 +1,1 @@
-"""The web app: explain and edit live, browse runs, start audits. It binds to this machine and escapes everything."""
+"""Web app: explain and edit attention live, browse runs, start audits. Local by default; all output is escaped."""

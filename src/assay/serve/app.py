@@ -1,4 +1,4 @@
-"""The app as a whole: its rooms, its files, and how it says no."""
+"""Builds the FastAPI app: routes, static files, error handlers."""
 
 from __future__ import annotations
 
@@ -13,35 +13,35 @@ from starlette.exceptions import HTTPException
 
 from assay.errors import AssayError
 from assay.serve import explaining, jobs, runs, uploads
-from assay.serve.bench import Bench
-from assay.serve.desk import Busy, Desk
-from assay.serve.keeper import Keeper
-from assay.serve.ledger import Ledger
+from assay.serve.job_runner import JobRunner
+from assay.serve.job_store import JobStore
+from assay.serve.live_model import LiveModel
+from assay.serve.model_queue import Busy, ModelQueue
 from assay.serve.pages import HERE, LOOK, failed, stylesheet
 from assay.serve.safety import Guard
 from assay.serve.settings import Settings
 from assay.serve.signals import stopping
 
 
-def create(settings: Settings, benches: Mapping[str, Bench]) -> FastAPI:
-    """The app over these folders and live models."""
+def create(settings: Settings, live_models: Mapping[str, LiveModel]) -> FastAPI:
+    """The app over run folders and live models."""
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         app.state.uploads.tidy()
-        app.state.keeper.start()
-        with stopping(app.state.keeper.leave):
+        app.state.job_runner.start()
+        with stopping(app.state.job_runner.leave):
             yield
-        app.state.keeper.close()
-        app.state.desk.close()
+        app.state.job_runner.close()
+        app.state.model_queue.close()
 
     app = FastAPI(title="assay", docs_url=None, redoc_url=None, openapi_url=None, lifespan=lifespan)
     app.state.settings = settings
-    app.state.benches = dict(benches)
-    app.state.desk = Desk(settings.limits.waiting)
+    app.state.live_models = dict(live_models)
+    app.state.model_queue = ModelQueue(settings.limits.waiting)
     app.state.uploads = uploads.Uploads(settings.home, settings.limits)
-    reading = {name: bench.about.get("options", ()) for name, bench in benches.items()}
-    app.state.keeper = Keeper(Ledger(settings.home), settings.limits, reading)
+    reading = {name: live_model.about.get("options", ()) for name, live_model in live_models.items()}
+    app.state.job_runner = JobRunner(JobStore(settings.home), settings.limits, reading)
     app.include_router(explaining.router)
     app.include_router(runs.router)
     app.include_router(jobs.router)
@@ -58,8 +58,8 @@ def create(settings: Settings, benches: Mapping[str, Bench]) -> FastAPI:
     return app
 
 
-def told(request: Request, sentence: str, status: int, headers: dict[str, str] | None = None) -> Response:
-    """One sentence: as JSON to a script, as a page to a person."""
+def error_response(request: Request, sentence: str, status: int, headers: dict[str, str] | None = None) -> Response:
+    """An error in one sentence: JSON for paths below /api/, else a page."""
     if request.url.path.startswith("/api/"):
         readable = sentence.encode("utf-8", "replace").decode("utf-8")  # a request may hold half a character
         return JSONResponse({"detail": readable}, status, headers)
@@ -69,25 +69,27 @@ def told(request: Request, sentence: str, status: int, headers: dict[str, str] |
 
 
 def _refused(request: Request, fault: Exception) -> Response:
-    return told(request, str(fault), 422)
+    return error_response(request, str(fault), 422)
 
 
 def _busy(request: Request, fault: Exception) -> Response:
-    return told(request, "Too many requests wait for the model; try again in a moment.", 503, {"retry-after": "2"})
+    return error_response(
+        request, "Too many requests wait for the model; try again in a moment.", 503, {"retry-after": "2"}
+    )
 
 
 def _missing(request: Request, fault: Exception) -> Response:
     assert isinstance(fault, HTTPException)
     sentence = "There is nothing at this address." if fault.status_code == 404 else str(fault.detail)
-    return told(request, sentence, fault.status_code)
+    return error_response(request, sentence, fault.status_code)
 
 
 def _malformed(request: Request, fault: Exception) -> Response:
     assert isinstance(fault, RequestValidationError)
     first = fault.errors()[0]
     where = ".".join(str(part) for part in first["loc"] if part not in ("body", "query"))
-    return told(request, f"The request is not well formed ({where or 'body'}: {first['msg']}).", 422)
+    return error_response(request, f"The request is not well formed ({where or 'body'}: {first['msg']}).", 422)
 
 
 def _broken(request: Request, fault: Exception) -> Response:
-    return told(request, "Something went wrong inside assay; the terminal of 'assay serve' says what.", 500)
+    return error_response(request, "Something went wrong inside assay; the terminal of 'assay serve' says what.", 500)

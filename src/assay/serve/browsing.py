@@ -1,4 +1,4 @@
-"""Which runs a page shows: searched, filtered, sorted and paged as its address says."""
+"""Search, filter, sort and page the list of runs, by the query string of the address."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ SORTS: dict[str, tuple[str, Callable[[Run], Any], bool]] = {
 
 
 @dataclass(frozen=True)
-class Question:
-    """What is asked for; an empty text asks for nothing."""
+class RunFilter:
+    """Filter, order and page of the list of runs; an empty string filters nothing."""
 
     search: str = ""
     corpus: str = ""
@@ -44,8 +44,8 @@ class Question:
     def narrow(self) -> bool:
         return bool(self.search or self.corpus or self.model or self.grade)
 
-    def meets(self, run: Run, but: str = "") -> bool:
-        """Whether a run is asked for, whatever is said of the field `but`."""
+    def matches(self, run: Run, but: str = "") -> bool:
+        """Whether a run passes the filter, ignoring the field `but`."""
         wanted = {"corpus": self.corpus, "model": self.model, "grade": self.grade}
         if any(value and name != but and getattr(run, name) != value for name, value in wanted.items()):
             return False
@@ -54,8 +54,8 @@ class Question:
 
 
 @dataclass(frozen=True)
-class Answer:
-    """The runs of one page, how many there are in all, and how many each choice would show."""
+class RunPage:
+    """One page of the list: its runs, the total, and how many runs each choice of a filter would show."""
 
     runs: tuple[Run, ...]
     total: int
@@ -64,18 +64,18 @@ class Answer:
     choices: dict[str, list[tuple[str, int]]]
 
 
-def browse(runs: Sequence[Run], asked: Question) -> Answer:
-    """The page that is asked for, or the last one where there are not so many."""
-    _, key, largest = SORTS[asked.sort]
-    found = sorted((run for run in runs if asked.meets(run)), key=key, reverse=largest)
+def browse(runs: Sequence[Run], wanted: RunFilter) -> RunPage:
+    """The page of runs that the filter selects, or the last page where there are fewer."""
+    _, key, largest = SORTS[wanted.sort]
+    found = sorted((run for run in runs if wanted.matches(run)), key=key, reverse=largest)
     pages = max(1, -(-len(found) // A_PAGE))
-    page = min(max(asked.page, 1), pages)
-    choices = {field: _choices(runs, asked, field) for field in ("corpus", "model", "grade")}
-    return Answer(tuple(found[A_PAGE * (page - 1) : A_PAGE * page]), len(found), page, pages, choices)
+    page = min(max(wanted.page, 1), pages)
+    choices = {field: _choices(runs, wanted, field) for field in ("corpus", "model", "grade")}
+    return RunPage(tuple(found[A_PAGE * (page - 1) : A_PAGE * page]), len(found), page, pages, choices)
 
 
-def _choices(runs: Sequence[Run], asked: Question, field: str) -> list[tuple[str, int]]:
-    counts = Counter(str(getattr(run, field)) for run in runs if asked.meets(run, but=field))
-    chosen = getattr(asked, field)
+def _choices(runs: Sequence[Run], wanted: RunFilter, field: str) -> list[tuple[str, int]]:
+    counts = Counter(str(getattr(run, field)) for run in runs if wanted.matches(run, but=field))
+    chosen = getattr(wanted, field)
     counts.update({chosen: 0} if chosen else {})  # what is chosen stays in sight even where nothing is left of it
     return sorted(counts.items(), key=lambda choice: choice[0].casefold())

@@ -1,4 +1,4 @@
-"""The page that explains one text and edits its attention, and what its script asks for."""
+"""Routes of the Explain page: the page itself, and the JSON API for explanations and edited attention."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from pydantic import BaseModel, ConfigDict, Field
 from assay.errors import AssayError, unknown
 from assay.intervene.acts import Act
 from assay.report.likely import TRUST
-from assay.serve.bench import Bench
-from assay.serve.bounded import Bounded
+from assay.serve.live_model import LiveModel
 from assay.serve.pages import page
+from assay.serve.size_limit import SizeLimitedRoute
 
 EXPLAINERS = 40
-router = APIRouter(route_class=Bounded)
+router = APIRouter(route_class=SizeLimitedRoute)
 
 
-class Asked(BaseModel):
-    """A text, and the question that goes with it, for one of the models."""
+class TextRequest(BaseModel):
+    """Request body: a text, optionally with a question, for one of the models."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -29,14 +29,14 @@ class Asked(BaseModel):
     query: str | None = None
 
 
-class AskedExplanation(Asked):
+class ExplainRequest(TextRequest):
     explainers: Annotated[list[str], Field(max_length=EXPLAINERS)]
     target: str | None = None
     tree: str | None = None
 
 
-class AskedAct(BaseModel):
-    """The fields of an Act, as JSON has them."""
+class ActFields(BaseModel):
+    """The fields of an Act as JSON."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -54,63 +54,65 @@ class AskedAct(BaseModel):
         return Act(**(self.model_dump() | {"items": tuple(self.items)}))
 
 
-class AskedAttention(Asked):
-    act: AskedAct = AskedAct()
+class AttendRequest(TextRequest):
+    act: ActFields = ActFields()
 
 
 @router.get("/")
 def explain_page(request: Request) -> HTMLResponse:
-    """The page; what it shows is in its address."""
+    """The page; its state is in the address."""
     limit = request.app.state.settings.limits.text
-    return page("explain.html.jinja", "/", benches=list(request.app.state.benches), limit=limit, trust=TRUST)
+    return page("explain.html.jinja", "/", live_models=list(request.app.state.live_models), limit=limit, trust=TRUST)
 
 
 @router.get("/api/models")
 def models(request: Request) -> JSONResponse:
-    """What each model is, under the name by which it is asked."""
-    benches: dict[str, Bench] = request.app.state.benches
-    return JSONResponse({"models": [bench.about | {"name": name} for name, bench in benches.items()]})
+    """Metadata of each live model, with its name."""
+    live_models: dict[str, LiveModel] = request.app.state.live_models
+    return JSONResponse({"models": [live_model.about | {"name": name} for name, live_model in live_models.items()]})
 
 
 @router.post("/api/explain")
-async def explain(request: Request, asked: AskedExplanation) -> JSONResponse:
+async def explain(request: Request, body: ExplainRequest) -> JSONResponse:
     """The decision on a text and the scores of its words."""
-    bench = _bench(request, asked)
-    if bench is None:
-        return _nobody()
-    chosen = list(dict.fromkeys(asked.explainers))
-    _check_known("explainer", chosen, [each["name"] for each in bench.about["explainers"]])
-    tree = asked.tree or None
-    _check_known("tree", [] if tree is None else [tree], bench.about["trees"])
-    found = await request.app.state.desk.ask(
-        lambda: bench.explain(asked.text, asked.query or None, chosen, asked.target or None, tree)
+    live_model = _live_model(request, body)
+    if live_model is None:
+        return _unknown_model()
+    chosen = list(dict.fromkeys(body.explainers))
+    _check_known("explainer", chosen, [each["name"] for each in live_model.about["explainers"]])
+    tree = body.tree or None
+    _check_known("tree", [] if tree is None else [tree], live_model.about["trees"])
+    found = await request.app.state.model_queue.run(
+        lambda: live_model.explain(body.text, body.query or None, chosen, body.target or None, tree)
     )
     return JSONResponse(found)
 
 
 @router.post("/api/attend")
-async def attend(request: Request, asked: AskedAttention) -> JSONResponse:
-    """The decision on a text under other attention."""
-    bench = _bench(request, asked)
-    if bench is None:
-        return _nobody()
-    act = asked.act.act()
-    return JSONResponse(await request.app.state.desk.ask(lambda: bench.attend(asked.text, asked.query or None, act)))
+async def attend(request: Request, body: AttendRequest) -> JSONResponse:
+    """The decision on a text under edited attention."""
+    live_model = _live_model(request, body)
+    if live_model is None:
+        return _unknown_model()
+    act = body.act.act()
+    return JSONResponse(
+        await request.app.state.model_queue.run(lambda: live_model.attend(body.text, body.query or None, act))
+    )
 
 
-def _bench(request: Request, asked: Asked) -> Bench | None:
-    """The model that is asked, if there is one of that name and the text is one that it may be asked."""
+def _live_model(request: Request, body: TextRequest) -> LiveModel | None:
+    """The model of that name, or None; raises where the text is empty or too long."""
     most = request.app.state.settings.limits.text
-    for kind, given in (("text", asked.text), ("question", asked.query or "")):
+    for kind, given in (("text", body.text), ("question", body.query or "")):
         if len(given) > most:
             raise AssayError(f"The {kind} has {len(given):,} characters, and this app takes at most {most:,}.")
-    if not asked.text.strip():
+    if not body.text.strip():
         raise AssayError("The text is empty; type some words.")
-    found: Bench | None = request.app.state.benches.get(asked.model)
+    found: LiveModel | None = request.app.state.live_models.get(body.model)
     return found
 
 
-def _nobody() -> JSONResponse:
+def _unknown_model() -> JSONResponse:
     return JSONResponse({"detail": "No model of that name is open here; reload the page to see which are."}, 404)
 
 

@@ -1,4 +1,4 @@
-"""What is in an uploaded table: its columns, how many rows, and which columns seem to hold texts and classes."""
+"""Inspects an uploaded table: its columns and rows, and guesses which columns hold texts and classes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PLACE = "The file"
 
 
 def inspected(path: Path, kind: str, most_rows: int) -> dict[str, Any]:
-    """What a person needs in order to choose columns; a file that cannot be audited is one sentence."""
+    """A summary to choose columns by; raises one sentence for a file that cannot be audited."""
     try:
         text = read_text(path)
         _check_text(text)
@@ -49,7 +49,7 @@ def _check_text(text: str) -> None:
 
 
 def _check_header(text: str, kind: str, most_rows: int) -> None:
-    """Refuses a first row that is no list of names, before the whole is read: many columns would take long."""
+    """Checks the first row before the whole file is read, as very many columns would take long."""
     csv.field_size_limit(2**31 - 1)
     lines = io.StringIO(text, newline="")
     try:
@@ -62,7 +62,7 @@ def _check_header(text: str, kind: str, most_rows: int) -> None:
 
 
 def _check_objects(text: str, kind: str, most_rows: int) -> None:
-    """Refuses other JSON than one object a line, and objects of too many sorts."""
+    """Checks that JSON Lines hold one object a line, with few enough distinct keys."""
     if text.lstrip().startswith("["):
         raise AssayError(f"{PLACE} is one JSON list; write one JSON object a line.")
     names: dict[str, None] = {}
@@ -94,7 +94,7 @@ def _check_names(names: Sequence[str]) -> None:
 
 
 def _plain(name: str) -> bool:
-    """Whether a name can be handed to a program: no null, and no half of a surrogate pair."""
+    """Whether a name can be passed to a process: no null byte, no lone surrogate."""
     return "\0" not in name and not any("\ud800" <= sign <= "\udfff" for sign in name)
 
 
@@ -120,7 +120,7 @@ def _many_rows(most: int) -> AssayError:
 
 
 def _classes(cells: Sequence[Any]) -> list[dict[str, Any]] | None:
-    """The values of a column and how often each occurs, if they are few enough to be classes."""
+    """The values of a column with their counts, if few enough to be classes."""
     values = [cell for cell in cells if not missing(cell)]
     if not all(isinstance(value, (str, int, float)) for value in values):
         return None
@@ -131,7 +131,7 @@ def _classes(cells: Sequence[Any]) -> list[dict[str, Any]] | None:
 
 
 def _guesses(table: dict[str, Sequence[Any]]) -> dict[str, str | None]:
-    """The columns that seem to hold texts, classes and questions: by their names, else by what is in them."""
+    """The columns that seem to hold texts, classes and questions, by name, else by content."""
     names = list(table)
     usual = _usual(names)
     classes = {name: found for name in names if (found := _classes(table[name])) is not None}
@@ -156,7 +156,7 @@ def _length(cells: Sequence[Any]) -> float:
 
 
 def _short(cell: Any) -> str:
-    """A cell as text that fits into a small table."""
+    """A cell cut to fit a small table."""
     if isinstance(cell, str):
         text = cell
     else:

@@ -1,4 +1,4 @@
-"""The page that starts audits and watches them, and what it asks of the server."""
+"""Routes of the Jobs page: the page, the JSON API that starts, stops and lists audits, and their event stream."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from assay.audits import AUDITS, COSTLY, USUAL_AUDITS
 from assay.audits.cases import question
 from assay.errors import AssayError
 from assay.explainers import EXPLAINERS, USUAL
-from assay.serve.bounded import Bounded
 from assay.serve.inspection import KINDS
-from assay.serve.keeper import Keeper, duration
-from assay.serve.ledger import OPEN, RUN, Job
+from assay.serve.job_runner import JobRunner, duration
+from assay.serve.job_store import OPEN, RUN, Job
 from assay.serve.orders import TRAIN, Order, corpora
 from assay.serve.pages import page
 from assay.serve.runs import library
+from assay.serve.size_limit import SizeLimitedRoute
 from assay.serve.uploads import Uploads
 
-router = APIRouter(route_class=Bounded)
+router = APIRouter(route_class=SizeLimitedRoute)
 EPOCH = re.compile(r"epoch (\d+)/(\d+)")
 LOOK = 0.25  # seconds between two looks at a job that is watched
 BREATH = 15.0  # seconds after which a silent stream says that it is alive
@@ -34,14 +34,14 @@ LONGEST = 60.0  # seconds of one stream; the browser then asks for another
 
 @router.get("/jobs")
 def jobs_page(request: Request) -> HTMLResponse:
-    """The page; the job that is open in it is in its address."""
+    """The page; the open job is in its address."""
     limits = request.app.state.settings.limits
     return page(
         "jobs.html.jinja",
         "/jobs",
         limits=limits,
         kinds=KINDS,
-        models=list(request.app.state.benches),
+        models=list(request.app.state.live_models),
         train=TRAIN,
         corpora=corpora(),
         explainers={name: _first(each.__doc__) for name, each in EXPLAINERS.items()},
@@ -53,9 +53,9 @@ def jobs_page(request: Request) -> HTMLResponse:
 
 @router.get("/jobs/{id}/report")
 def report(request: Request, id: str) -> RedirectResponse:
-    """To the run that a job has left, wherever the library keeps it."""
-    keeper: Keeper = request.app.state.keeper
-    folder = (keeper.ledger.place(_found(keeper, id)) / RUN).resolve()
+    """Redirects to the run that a job has produced."""
+    job_runner: JobRunner = request.app.state.job_runner
+    folder = (job_runner.job_store.place(_found(job_runner, id)) / RUN).resolve()
     found = next((run.id for run in library(request).runs() if run.folder == folder), None)
     if found is None:
         raise HTTPException(404)
@@ -64,74 +64,74 @@ def report(request: Request, id: str) -> RedirectResponse:
 
 @router.get("/api/jobs")
 def listed(request: Request) -> dict[str, Any]:
-    """Every job, the newest first."""
-    keeper: Keeper = request.app.state.keeper
-    return {"jobs": [told(keeper, job) for job in reversed(keeper.ledger.all())]}
+    """All jobs, newest first."""
+    job_runner: JobRunner = request.app.state.job_runner
+    return {"jobs": [job_json(job_runner, job) for job in reversed(job_runner.job_store.all())]}
 
 
 @router.post("/api/jobs", status_code=201)
 def ask(request: Request, order: Order) -> dict[str, Any]:
-    """Puts an audit into the queue."""
-    keeper: Keeper = request.app.state.keeper
+    """Queues an audit."""
+    job_runner: JobRunner = request.app.state.job_runner
     uploads: Uploads = request.app.state.uploads
     if order.upload is None:
-        return told(keeper, keeper.submit(order, order.corpus or "", lambda folder: None))
+        return job_json(job_runner, job_runner.submit(order, order.corpus or "", lambda folder: None))
     id = order.upload
     if (file := uploads.get(id)) is None:
         raise AssayError("The file is not here any more; choose it again.")
     order.check_columns([column["name"] for column in file["columns"]])
     known = order.model_copy(update={"kind": file["kind"]})
-    job = keeper.submit(known, file["name"], lambda folder: uploads.bring(id, known.kind, folder))
-    return told(keeper, job)
+    job = job_runner.submit(known, file["name"], lambda folder: uploads.bring(id, known.kind, folder))
+    return job_json(job_runner, job)
 
 
 @router.get("/api/jobs/{id}")
 def one(request: Request, id: str) -> dict[str, Any]:
-    """One job, with the end of what it printed."""
-    keeper: Keeper = request.app.state.keeper
-    job = _found(keeper, id)
-    return told(keeper, job) | {"log": keeper.ledger.log(job)}
+    """One job, with the end of its log."""
+    job_runner: JobRunner = request.app.state.job_runner
+    job = _found(job_runner, id)
+    return job_json(job_runner, job) | {"log": job_runner.job_store.log(job)}
 
 
 @router.post("/api/jobs/{id}/cancel")
 def cancel(request: Request, id: str) -> dict[str, Any]:
-    keeper: Keeper = request.app.state.keeper
-    return told(keeper, keeper.cancel(_found(keeper, id)))
+    job_runner: JobRunner = request.app.state.job_runner
+    return job_json(job_runner, job_runner.cancel(_found(job_runner, id)))
 
 
 @router.post("/api/jobs/{id}/resume")
 def resume(request: Request, id: str) -> dict[str, Any]:
-    keeper: Keeper = request.app.state.keeper
-    return told(keeper, keeper.resume(_found(keeper, id)))
+    job_runner: JobRunner = request.app.state.job_runner
+    return job_json(job_runner, job_runner.resume(_found(job_runner, id)))
 
 
 @router.delete("/api/jobs/{id}")
 def remove(request: Request, id: str) -> dict[str, Any]:
-    """Forgets a job that has ended, with all that it left."""
-    keeper: Keeper = request.app.state.keeper
-    keeper.ledger.remove(_found(keeper, id))
+    """Deletes a finished job with its files."""
+    job_runner: JobRunner = request.app.state.job_runner
+    job_runner.job_store.remove(_found(job_runner, id))
     return {}
 
 
 @router.get("/api/jobs/{id}/events")
 async def events(request: Request, id: str) -> StreamingResponse:
-    """The job each time that it changes, until it ends."""
-    keeper: Keeper = request.app.state.keeper
-    _found(keeper, id)
+    """Server-sent events: the job at each change, until it ends."""
+    job_runner: JobRunner = request.app.state.job_runner
+    _found(job_runner, id)
     last = request.headers.get("last-event-id", "")
     first = int(last) + 1 if last.isdecimal() and len(last) < 10 else 1
-    return StreamingResponse(_stream(keeper, id, first), media_type="text/event-stream")
+    return StreamingResponse(_stream(job_runner, id, first), media_type="text/event-stream")
 
 
-async def _stream(keeper: Keeper, id: str, number: int) -> AsyncIterator[str]:
+async def _stream(job_runner: JobRunner, id: str, number: int) -> AsyncIterator[str]:
     yield "retry: 1000\n\n"
     before, silent, clock = "", 0.0, asyncio.get_running_loop().time
     end = clock() + LONGEST
-    while clock() < end and not keeper.closing:
-        job = keeper.ledger.get(id)
+    while clock() < end and not job_runner.closing:
+        job = job_runner.job_store.get(id)
         if job is None:
             return
-        if (now := json.dumps(told(keeper, job))) != before:
+        if (now := json.dumps(job_json(job_runner, job))) != before:
             yield f"id: {number}\ndata: {now}\n\n"
             before, silent, number = now, 0.0, number + 1
         elif silent >= BREATH:
@@ -143,17 +143,17 @@ async def _stream(keeper: Keeper, id: str, number: int) -> AsyncIterator[str]:
         silent += LOOK
 
 
-def told(keeper: Keeper, job: Job) -> dict[str, Any]:
-    """A job as the page shows it."""
-    progress = steady(keeper.ledger.progress(job)) if job.state == "running" else None
-    waiting = [each.id for each in keeper.ledger.all() if each.state in OPEN]
+def job_json(job_runner: JobRunner, job: Job) -> dict[str, Any]:
+    """A job as JSON for the page."""
+    progress = overall_progress(job_runner.job_store.progress(job)) if job.state == "running" else None
+    waiting = [each.id for each in job_runner.job_store.all() if each.state in OPEN]
     ahead = waiting.index(job.id) if job.state == "queued" and job.id in waiting else 0
     return {
         "id": job.id,
         "title": job.title,
         "state": job.state,
         "stopping": job.stopping is not None,
-        "words": words(job, progress, ahead),
+        "words": status_text(job, progress, ahead),
         "progress": progress,
         "created": job.created,
         "started": job.started,
@@ -163,14 +163,14 @@ def told(keeper: Keeper, job: Job) -> dict[str, Any]:
         "audits": len(job.order.audits),
         "limit": job.order.limit,
         "seed": job.order.seed,
-        "command": shlex.join(["assay", *keeper.arguments(job)]),
+        "command": shlex.join(["assay", *job_runner.arguments(job)]),
         "report": f"/jobs/{job.id}/report" if job.state == "finished" else None,
         "broke": job.state in ("failed", "cancelled", "timed out"),
     }
 
 
-def words(job: Job, progress: dict[str, Any] | None, ahead: int) -> str:
-    """Where a job stands, for people."""
+def status_text(job: Job, progress: dict[str, Any] | None, ahead: int) -> str:
+    """The status of a job in words."""
     if job.state == "queued":
         return f"waits for {ahead} other job{'' if ahead == 1 else 's'}" if ahead else "begins in a moment"
     if job.state != "running":
@@ -188,8 +188,8 @@ def words(job: Job, progress: dict[str, Any] | None, ahead: int) -> str:
     return said
 
 
-def steady(progress: dict[str, Any] | None) -> dict[str, Any] | None:
-    """Progress that does not begin anew with every epoch; how long the others will take is not known."""
+def overall_progress(progress: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Progress over all epochs, so that the bar does not restart with each; the total time is unknown."""
     epoch = EPOCH.fullmatch(progress["task"]) if progress else None
     if progress is None or epoch is None:
         return progress
@@ -198,8 +198,8 @@ def steady(progress: dict[str, Any] | None) -> dict[str, Any] | None:
     return {"task": f"training the model, epoch {number}/{most}", "done": done, "total": float(most), "left": None}
 
 
-def _found(keeper: Keeper, id: str) -> Job:
-    if (job := keeper.ledger.get(id)) is None:
+def _found(job_runner: JobRunner, id: str) -> Job:
+    if (job := job_runner.job_store.get(id)) is None:
         raise HTTPException(404)
     return job
 

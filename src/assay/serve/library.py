@@ -1,4 +1,4 @@
-"""The finished audits under some folders, found by looking; nothing that a request says becomes a path."""
+"""Scans folders for finished audits; nothing in a request becomes a path."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Stamp = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True)
 class Run:
-    """One finished audit; its texts are short and hold no control characters, but may say anything."""
+    """One finished audit; its texts are short and hold no control characters, but are untrusted."""
 
     id: str
     name: str
@@ -44,31 +44,31 @@ class Run:
     audits: tuple[str, ...]
 
     def file(self, name: str) -> Path:
-        """The path of one of its files, which must lie within the folders of the app."""
+        """The path of one of its files, which must lie within the app's folders."""
         return within(self.folder / FILES[FILES.index(name)], self.root)
 
     def read(self) -> Record:
-        """The whole record."""
+        """The complete record."""
         for name in FILES:
             self.file(name)
         return replace(Record.read(self.folder), summary=summarised(self.file(SUMMARY)))
 
     def judged(self, every_row: bool = False) -> Record:
-        """The record with the columns that verdicts need, or also all those of `instances`, which figures need."""
+        """The record with the columns that verdicts need, or also all of `instances`, for figures."""
         return judged(self.folder, self.root, every_row)
 
 
 @dataclass(frozen=True)
 class Damaged:
-    """A folder that looks like a finished audit and cannot be shown."""
+    """A folder that looks like a finished audit and cannot be read."""
 
     name: str
     reason: str
 
 
 @dataclass(frozen=True)
-class Shelf:
-    """What one look found; `cut` where there were too many folders to go through."""
+class Listing:
+    """The result of a scan; `cut` where there were too many folders."""
 
     runs: tuple[Run, ...]
     damaged: tuple[Damaged, ...]
@@ -76,20 +76,20 @@ class Shelf:
 
 
 class Library:
-    """Looks through folders again and again; a run is read once for each state of its files."""
+    """Scans folders repeatedly; a run is read again only when its files change."""
 
     def __init__(self, folders: Sequence[Path]) -> None:
         self._roots = tuple(dict.fromkeys(folder.resolve() for folder in folders))
         self._lock = threading.Lock()
         self._known: dict[Path, tuple[Stamp, Run | Damaged]] = {}
-        self._shelf = Shelf((), (), False)
+        self._listing = Listing((), (), False)
 
     def runs(self) -> list[Run]:
-        """All runs, the newest first."""
+        """All runs, newest first."""
         return list(self.look().runs)
 
-    def look(self) -> Shelf:
-        """What is there now."""
+    def look(self) -> Listing:
+        """Scans the folders."""
         with self._lock:
             places, cut = _places(self._roots)
             self._known = {folder: self._entry(folder, root) for folder, root in places.items()}
@@ -97,12 +97,12 @@ class Library:
             runs = [entry for entry in entries if isinstance(entry, Run)]
             runs.sort(key=lambda run: (run.created, run.name), reverse=True)
             damaged = tuple(entry for entry in entries if isinstance(entry, Damaged))
-            self._shelf = Shelf(tuple(runs), damaged, cut)
-            return self._shelf
+            self._listing = Listing(tuple(runs), damaged, cut)
+            return self._listing
 
     def run(self, id: str) -> Run | None:
-        """The run with this id; one that came since the last look is found too."""
-        known = next((run for run in self._shelf.runs if run.id == id), None)
+        """The run with this id; scans again where it is not known yet."""
+        known = next((run for run in self._listing.runs if run.id == id), None)
         if known is not None and _stamp(known.folder) == known.stamp:
             return known
         return next((run for run in self.look().runs if run.id == id), None)
@@ -127,7 +127,7 @@ class Library:
 
 
 def _places(roots: Sequence[Path]) -> tuple[dict[Path, Path], bool]:
-    """The folders that hold a summary, each with the given folder that it lies in, and whether some were left out."""
+    """Folders with a summary and the root of each, and whether the scan was cut short."""
     seen: dict[Path, Path] = {}
     walked = ((root, *found) for root in roots for found in _walk(root, DEPTH))
     for number, (root, folder, names) in enumerate(walked):
@@ -139,7 +139,7 @@ def _places(roots: Sequence[Path]) -> tuple[dict[Path, Path], bool]:
 
 
 def _walk(folder: Path, depth: int) -> Iterator[tuple[Path, list[str]]]:
-    """The folders from here down with the names in them; links and hidden folders are not gone into."""
+    """Folders from here down with their entries; links and hidden folders are skipped."""
     try:
         with os.scandir(folder) as found:
             entries = sorted(found, key=lambda entry: entry.name)
@@ -152,7 +152,7 @@ def _walk(folder: Path, depth: int) -> Iterator[tuple[Path, list[str]]]:
 
 
 def _stamp(folder: Path) -> Stamp:
-    """What tells whether the files have changed."""
+    """Modification times and sizes, by which a change is noticed."""
     states = []
     for name in FILES:
         try:
@@ -188,7 +188,7 @@ def _run(folder: Path, root: Path, stamp: Stamp, name: str) -> Run:
 
 
 def _named(entries: list[Run | Damaged]) -> list[Run | Damaged]:
-    """The entries with names that differ: two folders may be called the same, or look the same when cut."""
+    """The entries with unique names, where folders are called alike or names were cut."""
     taken: set[str] = set()
     different: list[Run | Damaged] = []
     for entry in entries:

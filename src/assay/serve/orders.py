@@ -1,4 +1,4 @@
-"""What a job is asked to do: names that are known, numbers in range, and the words of the command line made of them."""
+"""Job requests: validated names and numbers, and the command line made from them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Names = Annotated[list[Annotated[str, Field(max_length=40)]], Field(max_length=1
 
 
 class Order(BaseModel):
-    """An audit that a person asks for."""
+    """Request body of an audit job."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -41,7 +41,7 @@ class Order(BaseModel):
     seed: Annotated[int, Field(ge=0, le=2**31 - 1)] = 0
 
     def check(self, models: Iterable[str]) -> None:
-        """Refuses names that mean nothing here."""
+        """Raises for names of explainers, audits or models that are unknown."""
         if (self.upload is None) == (self.corpus is None):
             raise AssayError("Choose a file, or a corpus that is here.")
         if self.corpus is not None and self.corpus not in corpora():
@@ -52,7 +52,7 @@ class Order(BaseModel):
             _check_names(kind, names, every)
 
     def check_columns(self, there: Sequence[str]) -> None:
-        """Refuses columns that the file has not, and one column for two purposes."""
+        """Raises for columns that the file lacks, and for one column used twice."""
         wanted = {"texts": self.text_column, "classes": self.label_column, "questions": self.query_column or None}
         given = [name for name in wanted.values() if name is not None]
         for purpose, name in wanted.items():
@@ -62,7 +62,7 @@ class Order(BaseModel):
             raise AssayError("Texts and classes must come from different columns.")
 
     def arguments(self, folder: Path, reading: Sequence[str] = ()) -> list[str]:
-        """The words after 'assay'. Every value stands behind '=', so that none can be taken for an option.
+        """The arguments after 'assay'. Every value is joined by '=', so that none can be taken for an option.
 
         `reading` are the options with which the live model was opened.
         """
@@ -88,7 +88,7 @@ class Order(BaseModel):
 
 @cache
 def corpora() -> dict[str, str]:
-    """The corpora that are here, each with a sentence."""
+    """The corpora that are available here, each with a sentence."""
     return {row.name: row.description for row in listing() if row.where in HERE}
 
 

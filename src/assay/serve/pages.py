@@ -1,4 +1,4 @@
-"""Pages from templates: everything that comes from outside is text."""
+"""Renders pages from templates; everything from outside is escaped as text."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from jinja2 import Environment
 
 from assay.report.templating import environment
 from assay.report.trees import style as tree_style
-from assay.report.writing import count, interval, number
 from assay.serve.reading import plain
+from assay.writing import count, interval, number
 
 HERE = Path(__file__).parent
 LOOK = HERE.parent / "report"
@@ -22,26 +22,26 @@ VIEWS = {"/": "Explain", "/runs": "Runs", "/jobs": "Jobs"}
 
 @cache
 def templates() -> Environment:
-    """The templates of the app, and those that it shares with the report."""
+    """The template environment of the app, with those of the report."""
     made = environment(HERE / "templates", number=number, count=count, plain=partial(plain, longest=LONG))
     made.globals |= {"interval": interval, "views": VIEWS}
     return made
 
 
 def page(template: str, view: str, status: int = 200, **values: Any) -> HTMLResponse:
-    """One page; `view` is the address of the menu that it belongs to."""
+    """One HTML page; `view` is the address of the menu entry that it belongs to."""
     text = templates().get_template(template).render(view=view, **values)
     return HTMLResponse(text.encode("utf-8", "replace"), status)
 
 
 def failed(sentence: str, status: int) -> HTMLResponse:
-    """A page with one sentence on what went wrong."""
+    """An error page with one sentence."""
     return page("failed.html.jinja", "", status, sentence=sentence)
 
 
 @cache
 def look() -> str:
-    """The colours and the type of the report."""
+    """The base stylesheet, shared with the report."""
     return templates().get_template("report.css").render() + tree_style("body")
 
 

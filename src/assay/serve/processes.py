@@ -1,4 +1,4 @@
-"""Processes that outlive the server: started in sessions of their own, known again by number and time of birth."""
+"""Processes that outlive the server, each in a session of its own, identified by process id and start time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _children: set[int] = set()  # started by this server: it learns how they end
 
 
 def start(command: Sequence[str], log: Path, environment: Mapping[str, str]) -> int:
-    """The number of a new process, the first of its own session; what it prints is added to the log.
+    """Starts a process in a new session, appends its output to the log, and returns its id.
 
     It is no `subprocess.Popen`: nobody waits for it when the server stops.
     """
@@ -30,7 +30,7 @@ def start(command: Sequence[str], log: Path, environment: Mapping[str, str]) -> 
 
 
 def born(process: int) -> str | None:
-    """When the process began, as the system counts it, or None where there is none that still runs."""
+    """The start time of a process as the kernel counts it, or None where it no longer runs."""
     if not PROC.is_dir():
         told = subprocess.run(["ps", "-o", "stat=,lstart=", "-p", str(process)], capture_output=True, text=True)
         state, _, moment = told.stdout.strip().partition(" ")
@@ -44,7 +44,7 @@ def born(process: int) -> str | None:
 
 
 def ended(process: int, birth: str | None) -> tuple[bool, int | None]:
-    """Whether it has ended, and how: its exit code, less than 0 for a signal, or None where only its parent knew."""
+    """Whether it has ended, and its exit code (negative for a signal), or None where only its parent learned it."""
     if process not in _children:  # a server before this one started it
         return birth is None or born(process) != birth, None
     number, status = os.waitpid(process, os.WNOHANG)
@@ -55,14 +55,14 @@ def ended(process: int, birth: str | None) -> tuple[bool, int | None]:
 
 
 def stop(process: int, birth: str | None, by: signal.Signals) -> None:
-    """Sends the signal to the process and all that it started, if it is still the same one."""
+    """Signals the process group, if the process is still the same one."""
     if birth is not None and born(process) == birth:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(process, by)
 
 
 def sweep(process: int) -> None:
-    """Ends what is left of the group of a process that has just ended."""
+    """Kills what is left of the group of a process that has just ended."""
     if process > 1 and born(process) is None:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(process, signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""What the app reads of a run: as little as a page needs, and nothing that lies elsewhere or is far too large."""
+"""Reads untrusted records: only the columns that a page needs, with limits on sizes, and only inside the folder."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ JUDGED = {
 
 
 def plain(text: object, longest: int = LONGEST) -> str:
-    """A text that fits a line: control characters become visible, gaps become spaces, what is too long is cut."""
+    """One line of text: control characters made visible, whitespace collapsed, cut to a length."""
     whole = str(text)
     shown = whole[:longest] + ("…" if len(whole) > longest else "")
     return "".join(" " if letter.isspace() else "�" if _unprinted(letter) else letter for letter in shown)
@@ -36,7 +36,7 @@ def _unprinted(letter: str) -> bool:
 
 
 def within(path: Path, root: Path) -> Path:
-    """The path, where it is a file in the folder and no link leads out of it."""
+    """The path of a file inside the folder; raises where a link leads out of it."""
     if not path.resolve().is_relative_to(root):
         raise AssayError(f"{path.name} is a link that leads out of the folder.")
     if not path.is_file():
@@ -45,14 +45,14 @@ def within(path: Path, root: Path) -> Path:
 
 
 def judged(folder: Path, root: Path, every_row: bool = False) -> Record:
-    """A record with few of its columns, as much as verdicts need."""
+    """A record with only the columns that verdicts need."""
     summary = summarised(within(folder / SUMMARY, root))
     instances = _columns(within(folder / INSTANCES, root), None if every_row else JUDGED[INSTANCES])
     return Record(summary, instances, _columns(within(folder / EXAMPLES, root), JUDGED[EXAMPLES]))
 
 
 def summarised(path: Path) -> dict[str, Any]:
-    """A summary that has what it needs, and no text that is far too long for a page."""
+    """A summary checked for the required fields, with overlong texts cut."""
     if path.stat().st_size > LARGEST:
         raise AssayError(f"{SUMMARY} is larger than {LARGEST // 2**20} MB.")
     text = path.read_bytes()

@@ -1,4 +1,4 @@
-"""The pages that browse, show and compare finished audits, and put their figures side by side."""
+"""Routes that list, show and compare finished audits, and put their figures side by side."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from assay.report.tables import MANY, MARKS
 from assay.report.words import FIGURES as FIGURES_OF
 from assay.report.words import TITLES
 from assay.report.yardsticks import CAPTION, yardstick
-from assay.serve.bench import Bench
-from assay.serve.browsing import SORTS, Question, browse
-from assay.serve.gallery import KINDS, Gallery, figures_of, policy_of
+from assay.serve.browsing import SORTS, RunFilter, browse
 from assay.serve.library import FILES, Library, Run
+from assay.serve.live_model import LiveModel
 from assay.serve.pages import page
 from assay.serve.reading import plain
+from assay.serve.render_cache import KINDS, RenderCache, figures_of, policy_of
 
 MOST = 12  # runs side by side
 OFFERED = 50  # runs that the plot browser offers beside those that are chosen
@@ -40,19 +40,19 @@ Words = Annotated[str, Query(max_length=400)]
 
 
 def library(request: Request) -> Library:
-    """The library of the app, the same for all requests."""
+    """The app's library of runs, shared by all requests."""
     state = request.app.state
     if not hasattr(state, "library"):
         state.library = Library(state.settings.folders)
     return state.library  # type: ignore[no-any-return]
 
 
-def gallery(request: Request) -> Gallery:
-    """The gallery of the app, the same for all requests."""
+def render_cache(request: Request) -> RenderCache:
+    """The app's render cache, shared by all requests."""
     state = request.app.state
-    if not hasattr(state, "gallery"):
-        state.gallery = Gallery()
-    return state.gallery  # type: ignore[no-any-return]
+    if not hasattr(state, "render_cache"):
+        state.render_cache = RenderCache()
+    return state.render_cache  # type: ignore[no-any-return]
 
 
 @router.get("/runs")
@@ -66,19 +66,19 @@ def runs_page(
     number: Annotated[int, Query(alias="page", ge=1, le=10**6)] = 1,
     run: Ids = [],  # noqa: B006
 ) -> HTMLResponse:
-    """All runs, as far as they are asked for; those that are chosen stay chosen."""
-    asked = Question(search, corpus, model, grade, sort or "newest", number)
-    shelf = library(request).look()
-    answer = browse(shelf.runs, asked)
-    chosen = {each.id for each in shelf.runs} & set(run)
+    """The list of runs, filtered; the selection is kept across pages."""
+    wanted = RunFilter(search, corpus, model, grade, sort or "newest", number)
+    listing = library(request).look()
+    answer = browse(listing.runs, wanted)
+    chosen = {each.id for each in listing.runs} & set(run)
     return page(
         "runs.html.jinja",
         "/runs",
-        asked=asked,
+        wanted=wanted,
         answer=answer,
-        shelf=shelf,
+        listing=listing,
         chosen=chosen,
-        elsewhere=[each for each in shelf.runs if each.id in chosen and each not in answer.runs],
+        elsewhere=[each for each in listing.runs if each.id in chosen and each not in answer.runs],
         sorts={name: words for name, (words, _, _) in SORTS.items()},
         marks=MARKS,
         most=MOST,
@@ -88,7 +88,7 @@ def runs_page(
 
 @router.get("/runs/{id}")
 def run_page(request: Request, id: str) -> HTMLResponse:
-    """One run: its verdict, what was audited, and where all of it lies."""
+    """One run: its verdict, what was audited, and its files."""
     run = _found(request, id)
     record = run.judged()
     return page(
@@ -99,12 +99,12 @@ def run_page(request: Request, id: str) -> HTMLResponse:
         rule=yardstick(record),
         marks=MARKS,
         many=len(run.explainers) > MANY,
-        told=_told(gallery(request).figure(run, "verdict")),
+        told=_description(render_cache(request).figure(run, "verdict")),
         files=FILES,
         figures=[(name, title(name)) for name in figures_of(run)],
         report=f"assay report {shlex.quote(str(run.folder))}",
         made=plain(record.summary.get("command") or "", LONG),
-        live=_live(run, (record.summary.get("model") or {}).get("sha256"), request.app.state.benches),
+        live=_live(run, (record.summary.get("model") or {}).get("sha256"), request.app.state.live_models),
         revive=_command(run),
         link=urlencode,
         facts=_short(facts(record)),
@@ -116,13 +116,13 @@ def run_page(request: Request, id: str) -> HTMLResponse:
 @router.get("/runs/{id}/report")
 def report_page(request: Request, id: str) -> HTMLResponse:
     """The report, as `assay report` writes it."""
-    made = gallery(request).report(_found(request, id))
+    made = render_cache(request).report(_found(request, id))
     return _whole(made)
 
 
 @router.get("/runs/{id}/files/{name}")
 def run_file(request: Request, id: str, name: str) -> FileResponse:
-    """One of the three files of a run."""
+    """One of a run's three files."""
     run = _found(request, id)
     if name not in FILES:
         raise HTTPException(404)
@@ -138,7 +138,7 @@ def run_figure(request: Request, id: str, file: str, download: bool = False) -> 
     if name not in FIGURES or ending not in KINDS:
         raise HTTPException(404)
     on_page = ending == "svg" and not download
-    image = gallery(request).shown(run, name) if on_page else gallery(request).saved(run, name, ending)
+    image = render_cache(request).shown(run, name) if on_page else render_cache(request).saved(run, name, ending)
     if image is None:
         raise HTTPException(404)
     headers = {"content-security-policy": PICTURE}
@@ -153,7 +153,7 @@ def compare_page(request: Request, run: Ids = []) -> HTMLResponse:  # noqa: B006
     chosen = _chosen(request, run)
     if not 2 <= len(chosen) <= MOST:
         raise AssayError(f"Choose 2 to {MOST} runs to compare; {len(chosen) or 'none'} chosen here.")
-    return _whole(gallery(request).comparison(chosen))
+    return _whole(render_cache(request).comparison(chosen))
 
 
 @router.get("/plots")
@@ -166,8 +166,8 @@ def plots_page(request: Request, figure: Words = "verdict", run: Ids = []) -> HT
         raise AssayError(f"Choose at most {MOST} runs for the plots; {len(chosen)} were chosen.")
     others = [each for each in library(request).runs() if each not in chosen]
     known = [name for name in FIGURES if any(name in figures_of(each) for each in chosen or others)]
-    drawn = [(each, gallery(request).figure(each, figure)) for each in chosen]
-    told = captions(gallery(request).record(chosen[0])) if chosen else {}
+    drawn = [(each, render_cache(request).figure(each, figure)) for each in chosen]
+    told = captions(render_cache(request).record(chosen[0])) if chosen else {}
     place = known.index(figure) if figure in known else None
     return page(
         "plots.html.jinja",
@@ -177,7 +177,7 @@ def plots_page(request: Request, figure: Words = "verdict", run: Ids = []) -> HT
         figures=[(name, title(name)) for name in dict.fromkeys([*known, figure])],
         before=known[place - 1] if place else None,
         after=known[place + 1] if place is not None and place + 1 < len(known) else None,
-        drawn=[(each, _told(made)) for each, made in drawn],
+        drawn=[(each, _description(made)) for each, made in drawn],
         caption=told.get(figure, CAPTION if figure == "verdict" else ""),
         chosen=chosen,
         others=others[:OFFERED],
@@ -191,7 +191,7 @@ def plots_page(request: Request, figure: Words = "verdict", run: Ids = []) -> HT
 
 
 def title(figure: str) -> str:
-    """What a figure is called in a list: the question of its audit, and its own name."""
+    """The label of a figure in a list: the question of its audit, and its own name."""
     audit = next((name for name, figures in FIGURES_OF.items() if figure in figures), None)
     words = figure.replace("_", " ").capitalize()
     question = TITLES.get(audit or "", "").format(item="word", items="words")
@@ -206,7 +206,7 @@ def _found(request: Request, id: str) -> Run:
 
 
 def _chosen(request: Request, ids: Sequence[str]) -> list[Run]:
-    """The runs with these ids, each once, in this order."""
+    """The runs with these ids, without duplicates, in this order."""
     found = [library(request).run(id) for id in dict.fromkeys(ids)]
     there = [run for run in found if run is not None]
     if len(there) < len(found):
@@ -215,7 +215,7 @@ def _chosen(request: Request, ids: Sequence[str]) -> list[Run]:
 
 
 def _whole(made: str) -> HTMLResponse:
-    """A page that stands by itself, under the policy that it gives itself."""
+    """A self-contained page with its own Content-Security-Policy."""
     return HTMLResponse(made.encode("utf-8", "replace"), headers={"content-security-policy": policy_of(made)})
 
 
@@ -223,26 +223,26 @@ def _short(pairs: list[tuple[str, str]]) -> list[tuple[str, str]]:
     return [(plain(name, LONG), plain(text, LONG)) for name, text in pairs]
 
 
-def _told(figure: Figure | None) -> str | None:
-    """A figure in words, for those who cannot see it."""
+def _description(figure: Figure | None) -> str | None:
+    """A text description of a figure, for screen readers."""
     return None if figure is None else str(figure.to_dict().get("description") or "A figure without a description.")
 
 
-def _live(run: Run, weights: str | None, benches: Mapping[str, Bench]) -> str | None:
-    """The name of the live model that the run is about, if there is one: by its place, or by its weights."""
-    for name, bench in benches.items():
-        same = weights is not None and bench.about.get("sha256") == weights
+def _live(run: Run, weights: str | None, live_models: Mapping[str, LiveModel]) -> str | None:
+    """The name of the live model that the run audited, by its folder or its weights, or None."""
+    for name, live_model in live_models.items():
+        same = weights is not None and live_model.about.get("sha256") == weights
         if same or Path(name).resolve() in _models(run):
             return name
     return None
 
 
 def _models(run: Run) -> list[Path]:
-    """Where an audit leaves its model."""
+    """The folder in which an audit stores its model."""
     return [run.folder / "model", run.folder.parent / "model"]
 
 
 def _command(run: Run) -> str | None:
-    """The command that opens the model of the run in the app, where it lies beside the run."""
+    """The command that serves the run's model, where it lies beside the run."""
     model = next((folder for folder in _models(run) if folder.is_relative_to(run.root) and folder.is_dir()), None)
     return f"assay serve {shlex.quote(str(run.root))} --model {shlex.quote(str(model))}" if model else None

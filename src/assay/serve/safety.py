@@ -1,4 +1,4 @@
-"""Who may ask, and what a page may do: for every request, before anything else looks at it."""
+"""Middleware: token, Host/Origin checks, Content-Security-Policy; applied to every request first."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ HEADERS = {
 
 
 class Guard:
-    """Refuses other hosts, other sites and, where other machines can ask, those without the token."""
+    """ASGI middleware: refuses foreign hosts and origins and, where others can connect, requests without the token."""
 
     def __init__(self, app: App, settings: Settings) -> None:
         self.app = app
@@ -71,7 +71,7 @@ class Guard:
         return None
 
     async def _ask_token(self, scope: Scope, send: Send) -> None:
-        """Lets in who brings the token in the address, and keeps it in a cookie from then on."""
+        """Accepts the token in the address, and stores it in a cookie."""
         raw: bytes = scope["query_string"]  # type: ignore[assignment]
         query = parse_qsl(raw.decode("latin-1"), keep_blank_values=True)
         token = self.settings.token or ""
@@ -97,7 +97,7 @@ def _same(one: str, other: str) -> bool:
 
 
 def _with_headers(send: Send) -> Send:
-    """Adds the headers; what a page sets itself stays."""
+    """Adds the security headers that a response does not set itself."""
 
     async def sending(message: Message) -> None:
         if message["type"] == "http.response.start":

@@ -1,4 +1,4 @@
-"""Where the app looks, whom it answers, and how much it takes."""
+"""Settings of the app: folders, address, token and limits."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Limits:
-    """What is more than this is refused in one sentence."""
+    """Limits; whatever exceeds them is refused in one sentence."""
 
     text: int = 20_000  # characters of a text that is typed in
     waiting: int = 100  # requests that wait for the model
@@ -21,7 +21,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Settings:
-    """The folders with runs, the first of which also takes what is made here; and where the app listens."""
+    """Run folders, the first of which also takes new jobs and uploads; host, port and token."""
 
     folders: tuple[Path, ...]
     host: str = "127.0.0.1"
@@ -39,7 +39,7 @@ class Settings:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host name or address means this machine alone."""
+    """Whether a host name or address is a loopback address."""
     if host == "localhost":
         return True
     try:

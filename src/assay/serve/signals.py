@@ -1,4 +1,4 @@
-"""What is done at once when the server is asked to stop, before it waits for those who still listen."""
+"""Runs a callback on SIGINT and SIGTERM, before the server waits for open connections."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from types import FrameType
 
 @contextmanager
 def stopping(call: Callable[[], None]) -> Iterator[None]:
-    """Within the block, the signals that stop the server also make this call; only the main thread hears them."""
+    """Context manager: SIGINT and SIGTERM also make this call; works in the main thread only."""
     handlers = {}
     if threading.current_thread() is threading.main_thread():
         handlers = {each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)}

@@ -1,4 +1,4 @@
-"""Files that are sent in: counted while they arrive, stored under a name of ours, looked into, kept for a day."""
+"""Uploaded files: size-limited while received, stored under a generated name, inspected, deleted after a day."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 class Uploads:
-    """The files below a folder, and beside each what is known of it."""
+    """Uploaded files in a folder, each with the JSON summary of its inspection."""
 
     def __init__(self, home: Path, limits: Limits) -> None:
         self.folder = (home / "uploads").absolute()
@@ -40,7 +40,7 @@ class Uploads:
         self._look = asyncio.Semaphore(1)  # a large table takes memory
 
     def tidy(self, now: float | None = None) -> None:
-        """Removes what is older than a day, what never arrived whole, and the oldest of too many."""
+        """Deletes files older than a day, incomplete ones, and the oldest of too many."""
         oldest = (time.time() if now is None else now) - DAY
         with suppress(OSError):
             cards = sorted(self.folder.glob("*.json"), key=lambda card: card.stat().st_mtime, reverse=True)
@@ -52,7 +52,7 @@ class Uploads:
                     left.unlink(missing_ok=True)
 
     async def take(self, pieces: AsyncIterator[bytes], kind: str, name: str) -> dict[str, Any]:
-        """What is in a new file; one that is too large, or that cannot be audited, is not kept."""
+        """Receives and inspects a file; one that is too large or cannot be audited is deleted."""
         self.folder.mkdir(parents=True, exist_ok=True)
         id = secrets.token_hex(16)
         place = self.folder / f"{id}.{kind}"
@@ -88,7 +88,7 @@ class Uploads:
             return await asyncio.to_thread(inspected, place, kind, self.limits.rows)
 
     def get(self, id: str) -> dict[str, Any] | None:
-        """What is known of a file, or None where there is none with this id."""
+        """The summary of a file, or None for an unknown id."""
         if not ID.fullmatch(id):
             return None
         try:
@@ -98,7 +98,7 @@ class Uploads:
         return told
 
     def bring(self, id: str, kind: str, folder: Path) -> None:
-        """Puts the file into the folder of a job, where it stays as long as the job."""
+        """Links (or copies) the file into the folder of a job."""
         place, wanted = self.folder / f"{id}.{kind}", folder / f"upload.{kind}"
         try:
             os.link(place, wanted)
@@ -117,7 +117,7 @@ def too_large(limits: Limits) -> str:
 
 
 def shown(name: str, kind: str) -> str:
-    """The name of a file as a text to show: the last part of it, without control characters, not too long."""
+    """A file name for display: its last part, without control characters, cut to a length."""
     last = re.split(r"[/\\]", CONTROL.sub("", name))[-1].strip()
     return last[:120] or f"a {kind} file"
 
@@ -126,7 +126,7 @@ def shown(name: str, kind: str) -> str:
 async def upload(
     request: Request, kind: Literal["csv", "tsv", "jsonl"], name: Annotated[str, Query(max_length=1000)] = ""
 ) -> dict[str, Any]:
-    """Takes a file as the body of the request."""
+    """Receives a file as the request body."""
     uploads: Uploads = request.app.state.uploads
     announced = request.headers.get("content-length", "0")
     if announced.isdecimal() and int(announced) > uploads.limits.upload:
@@ -136,7 +136,7 @@ async def upload(
 
 @router.get("/api/uploads/{id}")
 def uploaded(request: Request, id: str) -> dict[str, Any]:
-    """What was found in a file that is still here."""
+    """The summary of a file that is still stored."""
     uploads: Uploads = request.app.state.uploads
     if (told := uploads.get(id)) is None:
         raise HTTPException(404)

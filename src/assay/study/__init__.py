@@ -1,1 +1,1 @@
-"""Studies: a plan is a grid of trials, each made once, by as many processes or machines as there are."""
+"""Studies: a plan is a grid of trials, each run once, in parallel processes or on a cluster."""

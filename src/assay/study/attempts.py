@@ -1,4 +1,4 @@
-"""One attempt at a trial, and how it ended: nothing that goes wrong in it reaches other trials."""
+"""One attempt at a trial, isolated so that a failure reaches no other trial."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 
 from assay.errors import AssayError
 from assay.study.folder import Folder, files_of
-from assay.study.making import made, work_folder
+from assay.study.trial_record import make_record, work_folder
 from assay.study.trials import Trial
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
@@ -22,35 +22,35 @@ NO_MEMORY = "not enough memory"
 
 @dataclass(frozen=True)
 class Outcome:
-    """How an attempt ended: with files to keep, kept already, or with a reason why there are none."""
+    """Result of an attempt: files to store, stored already, or the reason of a failure."""
 
     trial: Trial
     seconds: float = 0.0
     reason: str | None = None
     details: str = ""
-    full: bool = False  # the disk: no other trial could be kept either
+    full: bool = False  # the disk: no other trial could be stored either
     files: Mapping[str, bytes] | None = None
     device: str = "cpu"
 
     @property
     def memory(self) -> bool:
-        """Whether it ended for want of memory: the work so far is sound, and goes on elsewhere."""
+        """Whether it ran out of memory: finished work is sound, and another worker can resume it."""
         return (self.reason or "").startswith(NO_MEMORY)
 
     @property
     def about(self) -> dict[str, Any]:
-        """What the mark of a finished trial says besides."""
+        """Metadata for the mark of a finished trial."""
         return {"seconds": round(self.seconds, 2), "device": self.device}
 
 
 def attempt(trial: Trial, place: Path, device: str = "cpu", keep: bool = True) -> Outcome:
-    """Makes a trial in a folder; with `keep` its result is put there, else the files are handed back."""
+    """Runs a trial in a folder; with `keep` the result is stored there, else the files are returned."""
     started, work = time.monotonic(), work_folder(place, trial)
     try:
-        record = made(trial, place, device)
+        record = make_record(trial, place, device)
         outcome = Outcome(trial, time.monotonic() - started, files=files_of(record, work), device=device)
         if keep:
-            kept(outcome, Folder(place))
+            store_outcome(outcome, Folder(place))
             shutil.rmtree(work, ignore_errors=True)
             return Outcome(trial, outcome.seconds, device=device)
         return outcome
@@ -61,8 +61,8 @@ def attempt(trial: Trial, place: Path, device: str = "cpu", keep: bool = True) -
         return failed
 
 
-def kept(outcome: Outcome, folder: Folder) -> None:
-    """Puts the files of an outcome into the folder."""
+def store_outcome(outcome: Outcome, folder: Folder) -> None:
+    """Stores the files of an outcome in the folder."""
     assert outcome.files is not None
     folder.keep(outcome.trial, outcome.files, outcome.about)
 
@@ -81,7 +81,7 @@ def _failed(trial: Trial, fault: Exception) -> Outcome:
 
 
 def _is_full(fault: BaseException | None) -> bool:
-    """Whether the disk is what there is too little of; libraries below Python have errors of their own for it."""
+    """Whether an error means that the disk is full; native libraries raise errors of their own for it."""
     if fault is None:
         return False
     said = "No space left on device" in str(fault)

@@ -1,4 +1,4 @@
-"""One cell of a table: a mean over the seeds of a column, and its difference from another subject's."""
+"""One cell of a table: the mean over the seeds of a column, and the difference from another subject."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from dataclasses import replace
 import numpy as np
 
 from assay.metrics.comparisons import Contrast, by_example, holm, paired, student
+from assay.report.differences import ENOUGH, FEWEST
 from assay.report.measures import BASELINES
-from assay.report.runs.differences import ENOUGH, FEWEST
-from assay.report.studies.answers import Cell, Difference, Over, Row
+from assay.report.questions import Cell, Difference, Over, Row
 from assay.study.finished import Finished
 from assay.study.plans import Question
 
 
 def cell(question: Question, subject: str, column: Sequence[Finished]) -> Cell | None:
-    """What a subject reaches in the finished trials of a column; None where none has a number.
+    """A subject's mean over the finished trials of a column; None where none has a number.
 
     The interval is Student's over seeds; with one seed it is the one over texts that the trial itself has.
     """
@@ -33,14 +33,14 @@ def cell(question: Question, subject: str, column: Sequence[Finished]) -> Cell |
 
 
 def adjusted(rows: Sequence[Row]) -> tuple[Row, ...]:
-    """The rows with Holm's adjusted p-values, for all differences of the table together."""
+    """The rows with Holm's adjusted p-values over all differences of the table."""
     every = [cell.difference for row in rows for cell in row.cells if cell is not None and cell.difference is not None]
     values = iter(holm([each.p for each in every]))
     return tuple(replace(row, cells=tuple(_with(cell, values) for cell in row.cells)) for row in rows)
 
 
 def _difference(question: Question, subject: str, column: Sequence[Finished]) -> Difference | None:
-    """Over seeds where there are enough of them, else over texts; what chance reaches is not tested against itself."""
+    """Over seeds where there are enough, else over texts; chance baselines are not tested against themselves."""
     if subject == question.against or {subject, question.against} <= set(BASELINES):
         return None
     keys = [(question.audit, name, question.measure) for name in (subject, question.against)]

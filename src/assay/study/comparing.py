@@ -1,4 +1,4 @@
-"""Two folders of studies: whether what both have came out the same, number for number."""
+"""Compares two study folders, number for number."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NUMBERS = ("mean", "low", "high", "std", "n", "undefined", "significant", "p_val
 
 @dataclass(frozen=True)
 class Difference:
-    """A number that two trials do not share; without a size, one of them has none there."""
+    """A number that differs between two trials; without a size, it is missing from one of them."""
 
     where: str
     first: int | float | None
@@ -31,7 +31,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class Comparison:
-    """What two studies share, and what they do not."""
+    """How many trials and numbers two studies share, and the differences."""
 
     shared: int
     only_first: int
@@ -46,7 +46,7 @@ class Comparison:
 
 
 def compared(first: Path, second: Path) -> Comparison:
-    """The finished trials of two folders, each beside the one that is the same in the other."""
+    """Compares the finished trials of two folders that have the same identity."""
     marks = [_marks(first), _marks(second)]
     shared = [identity for identity in marks[0] if identity in marks[1]]
     findings, differences = 0, []
@@ -68,7 +68,7 @@ def _marks(place: Path) -> dict[str, dict[str, Any]]:
 
 
 def _numbers(folder: Path) -> dict[str, int | float | None]:
-    """Every number of a trial, by where it stands."""
+    """Every number of a trial, by its location."""
     return {
         " · ".join([*(str(row[name]) for name in NAMES), number]): row.get(number)
         for row in Record.read(folder).summary["findings"]

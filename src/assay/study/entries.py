@@ -1,4 +1,4 @@
-"""The entries of a plan: corpora, models and sets of audits, from what TOML has to what a trial is made of."""
+"""Parses the entries of a plan: corpora, models and sets of audits, from TOML values to trial parts."""
 
 from __future__ import annotations
 
@@ -15,20 +15,22 @@ from assay.data.datasets import PREFIX
 from assay.data.planted import PLANTED
 from assay.data.tables import table_suffix
 from assay.errors import AssayError, unknown
-from assay.study.trials import Asked, Kind, Source
-from assay.study.typed import made, options, table
+from assay.study.toml_values import from_table, options, table
+from assay.study.trials import AuditSet, Kind, Source
 
 
 def source(given: Any, beside: Path) -> Source:
-    """A corpus; a file or folder of that name is looked for `beside` the plan."""
-    entry: Source = made(Source, {"name": given} if isinstance(given, str) else table(given, "corpora"), "corpora")
+    """A corpus; a file or folder of that name is searched `beside` the plan."""
+    entry: Source = from_table(
+        Source, {"name": given} if isinstance(given, str) else table(given, "corpora"), "corpora"
+    )
     if ours(entry.name) or entry.name.startswith(PREFIX):
         if entry.sha256 is not None:
             raise AssayError(f"{entry.name!r} is no file, so it has no sha256.")
         return entry
     path = beside / Path(entry.name).expanduser()
     if path.exists():
-        digest = same(path, entry.sha256)
+        digest = checked_hash(path, entry.sha256)
         return replace(entry, name=str(path.resolve()), shown=entry.shown or entry.name, sha256=digest)
     if entry.sha256 is not None:  # of a study that was made elsewhere: what it was is known
         return entry
@@ -38,7 +40,7 @@ def source(given: Any, beside: Path) -> Source:
 
 
 def kind(name: str, given: Any, beside: Path) -> Kind:
-    """A kind of model; the folder of a finished one, or of a pretrained base, is looked for `beside` the plan."""
+    """A kind of model; a trained model or pretrained base in a folder is searched `beside` the plan."""
     rest = dict(table(given, f"models.{name}"))
     own: dict[str, Any] = {each: rest.pop(each, None) for each in ("base", "path", "sha256")}
     for each, value in own.items():
@@ -52,16 +54,16 @@ def kind(name: str, given: Any, beside: Path) -> Kind:
     return entry
 
 
-def asked(given: Any) -> tuple[Asked, ...]:
-    """The sets of audits; one set needs no name."""
+def audit_sets(given: Any) -> tuple[AuditSet, ...]:
+    """The sets of audits; a single one needs no name."""
     audits = table(given, "audits")
     if audits and not all(isinstance(each, Mapping) for each in audits.values()):
         audits = {"audits": audits}
-    return tuple(made(Asked, {"name": name, **each}, f"audits.{name}") for name, each in audits.items())
+    return tuple(from_table(AuditSet, {"name": name, **each}, f"audits.{name}") for name, each in audits.items())
 
 
-def same(path: Path, known: str | None = None) -> str:
-    """The hash of what a file or a folder holds, which must be the known one where there is one."""
+def checked_hash(path: Path, known: str | None = None) -> str:
+    """The hash of a file or folder; raises where it differs from the `known` one."""
     found = _sha256(path.resolve())
     if known not in (None, found):
         raise AssayError(f"{path} is not what it was when the study was planned; begin another in a folder of its own.")
@@ -69,7 +71,7 @@ def same(path: Path, known: str | None = None) -> str:
 
 
 def _sha256(path: Path) -> str:
-    """The same for the same files, wherever they are."""
+    """Content hash of a file or folder, independent of its path."""
     if path.is_file():
         state = path.stat()
         return _read(path, state.st_mtime_ns, state.st_size)
@@ -82,23 +84,23 @@ def _sha256(path: Path) -> str:
 
 @cache
 def _read(path: Path, changed: int, size: int) -> str:
-    """The hash of a file, read once as long as it stays as it is."""
+    """The hash of a file, cached by modification time and size."""
     with path.open("rb") as held:
         return hashlib.file_digest(held, "sha256").hexdigest()
 
 
 def _find(own: dict[str, Any], name: str, beside: Path) -> None:
-    """Puts the place of a folder, and the hash of what it holds, where there was a name."""
+    """Resolves a folder name to its path and hash."""
     key = "path" if own["path"] is not None else "base"
     found = beside / str(own[key] or "")
     if own[key] is not None and found.is_dir():
-        own |= {key: str(found.resolve()), "sha256": same(found, own["sha256"])}
+        own |= {key: str(found.resolve()), "sha256": checked_hash(found, own["sha256"])}
     elif own["path"] is not None and own["sha256"] is None:
         raise AssayError(f"The folder {found} of the model {name!r} does not exist.")
 
 
 def _options(base: str | None) -> dict[str, Any]:
-    """What can be said of a kind of model, with the types; the seed is an entry of the plan."""
+    """The options of a kind of model with their types; the seed belongs to the plan."""
     from assay.models.architecture import Architecture
     from assay.models.options import Training
 

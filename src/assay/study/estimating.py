@@ -1,4 +1,4 @@
-"""How long the rest of a study takes, by how long the finished trials took; without any, what there is to do."""
+"""Estimates the remaining time of a study from finished trials, or else describes the remaining work."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
 from statistics import fmean
 
-from assay.study.making import is_trained
-from assay.study.status import Standing
-from assay.study.trials import Asked, Trial, model_folder
+from assay.study.status import TrialStatus
+from assay.study.trial_record import is_trained
+from assay.study.trials import AuditSet, Trial, model_folder
 
 LIKENESSES: tuple[Callable[[Trial], Hashable], ...] = (  # the nearest first
-    lambda trial: (trial.corpus, trial.kind, trial.asked),
-    lambda trial: (trial.kind, trial.asked),
-    lambda trial: trial.asked,
+    lambda trial: (trial.corpus, trial.kind, trial.audit_set),
+    lambda trial: (trial.kind, trial.audit_set),
+    lambda trial: trial.audit_set,
     lambda trial: None,
 )
 
 
-def seconds_left(found: Sequence[Standing], jobs: int = 1) -> float | None:
-    """What the trials that are neither done nor failed take, so many at once; None where none is done yet.
+def seconds_left(found: Sequence[TrialStatus], jobs: int = 1) -> float | None:
+    """Estimated seconds for the unfinished trials, so many at once; None where none is finished yet.
 
     Each is taken to last as long as, on average, those finished ones that are most like it.
     """
@@ -35,18 +35,21 @@ def seconds_left(found: Sequence[Standing], jobs: int = 1) -> float | None:
 
 
 def untrained(trials: Sequence[Trial], place: Path) -> int:
-    """How many models are still to be trained."""
+    """The number of models still to be trained."""
     wanted = {model_folder(place, trial) for trial in trials if trial.kind.path is None}
     return sum(not is_trained(folder) for folder in wanted)
 
 
 def work(trials: Sequence[Trial]) -> list[str]:
-    """What there is to explain: texts and explainers of each set of audits, in words."""
-    return [f"{number} × ({_explained(asked)})" for asked, number in Counter(trial.asked for trial in trials).items()]
+    """The work of each set of audits in words: texts and explainers."""
+    return [
+        f"{number} × ({_explained(audit_set)})"
+        for audit_set, number in Counter(trial.audit_set for trial in trials).items()
+    ]
 
 
 def span(seconds: float) -> str:
-    """Seconds as one would say them."""
+    """A duration in words."""
     for size, name in ((86400, "days"), (3600, "hours"), (60, "minutes")):
         if seconds >= 1.5 * size:
             digits = 0 if seconds >= 10 * size else 1
@@ -54,12 +57,12 @@ def span(seconds: float) -> str:
     return f"about {max(1, round(seconds))} second{'s' if seconds >= 1.5 else ''}"
 
 
-def _explained(asked: Asked) -> str:
-    texts = "all test texts" if asked.limit is None else f"{asked.limit} test texts"
-    return f"{texts} × {len(asked.explainers)} explainer{'s' if len(asked.explainers) > 1 else ''}"
+def _explained(audit_set: AuditSet) -> str:
+    texts = "all test texts" if audit_set.limit is None else f"{audit_set.limit} test texts"
+    return f"{texts} × {len(audit_set.explainers)} explainer{'s' if len(audit_set.explainers) > 1 else ''}"
 
 
-def _likely(trial: Trial, known: Sequence[Standing]) -> float:
+def _likely(trial: Trial, known: Sequence[TrialStatus]) -> float:
     for likeness in LIKENESSES:
         alike = [each.seconds for each in known if likeness(each.trial) == likeness(trial) and each.seconds is not None]
         if alike:

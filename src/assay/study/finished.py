@@ -1,4 +1,4 @@
-"""What the trials of a study have left: their findings, and the numbers of single texts where they are needed."""
+"""Findings of finished trials, and numbers of single texts where tests need them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from jaxtyping import Float, Int
 from assay.errors import AssayError
 from assay.metrics import shares
 from assay.records import INSTANCES, SUMMARY, Finding, findings_of, read_table
-from assay.report.studies.answers import MODEL, State
+from assay.report.questions import MODEL, State
 from assay.study.folder import Folder
 from assay.study.trials import Trial
 
@@ -29,7 +29,7 @@ UNNAMED = "attention"  # the subject of a measure that names none
 
 @dataclass(frozen=True)
 class Finished:
-    """A finished trial: what was found over all its texts, in the order in which it was found."""
+    """A finished trial with its findings over all texts, in their order."""
 
     trial: Trial
     folder: Path | None  # None where findings are all that is left of it
@@ -40,7 +40,7 @@ class Finished:
     def gaps(
         self, audit: str, measure: str, first: str, second: str
     ) -> tuple[Int[np.ndarray, " n"], Float[np.ndarray, " n"]]:
-        """The numbers of the examples, and for each what the first subject has more than the second."""
+        """Indices of the examples, and the difference of the first subject from the second for each."""
         if self.folder is None:
             return np.zeros(0, dtype=int), np.zeros(0)
         path = (self.folder / INSTANCES).absolute()
@@ -54,7 +54,7 @@ class Finished:
 
 
 def finished(trials: Sequence[Trial], folder: Folder) -> dict[str, Finished | State]:
-    """Each trial by its identity: what it has left, or that it has failed or was not run."""
+    """Each trial by its identity: its findings, or that it failed or was not run."""
     found: dict[str, Finished | State] = {}
     for trial in trials:
         if trial.identity not in found:
@@ -63,7 +63,7 @@ def finished(trials: Sequence[Trial], folder: Folder) -> dict[str, Finished | St
 
 
 def earlier(trials: Sequence[Trial], table: Path) -> dict[str, Finished]:
-    """Those trials that a table of findings has, as a study writes it, by identity: of each its findings alone."""
+    """Trials of a stored table of findings, by identity."""
     held: dict[tuple[str, str, int, str], list[Finding]] = {}
     for row in read_table(table).to_pylist():
         names = row["corpus"], row["model"], row["seed"], row["asked"]
@@ -71,7 +71,7 @@ def earlier(trials: Sequence[Trial], table: Path) -> dict[str, Finished]:
         held.setdefault(names, []).append(Finding(group="all", std=math.nan, **numbers))
     found = {}
     for trial in trials:
-        findings = held.get((trial.corpus.title, trial.kind.name, trial.seed, trial.asked.name), [])
+        findings = held.get((trial.corpus.title, trial.kind.name, trial.seed, trial.audit_set.name), [])
         if findings:
             by_key = {(each.audit, each.subject, each.measure): each for each in findings}
             found[trial.identity] = Finished(trial, None, by_key, {}, {})
@@ -92,7 +92,7 @@ def _read(trial: Trial, folder: Folder) -> Finished:
 
 
 def _significant(findings: Sequence[Finding]) -> list[Finding]:
-    """In which share of the texts a correlation is significant, as a measure of its own."""
+    """The share of texts in which a correlation is significant, as a measure of its own."""
     return [
         _share(each.audit, each.subject, SIGNIFICANT, each.significant, each.n)
         for each in findings
@@ -101,7 +101,7 @@ def _significant(findings: Sequence[Finding]) -> list[Finding]:
 
 
 def _good(summary: Mapping[str, Any]) -> list[Finding]:
-    """How often the model is right."""
+    """The accuracy of the model."""
     n, accuracy = int(summary["corpus"]["audited"]), float(summary["model"]["test"]["accuracy"])
     if n == 0:
         return []
@@ -109,7 +109,7 @@ def _good(summary: Mapping[str, Any]) -> list[Finding]:
 
 
 def _share(audit: str, subject: str, measure: str, share: float, n: int) -> Finding:
-    """A share of n texts, with Blaker's (2000) interval."""
+    """A proportion of n texts, with Blaker's (2000) interval."""
     low, high = shares.share(np.array([round(share * n)]), np.array([n]))
     spread = (share * (1 - share)) ** 0.5
     return Finding(audit, subject, measure, "all", share, float(low[0]), float(high[0]), spread, n, kind="exact")
@@ -120,6 +120,6 @@ def _state(trial: Trial, folder: Folder) -> State:
 
 
 def _column(measure: str, subject: str, known: set[str]) -> str | None:
-    """The column of a subject's numbers; one that has the measure alone bears its name."""
+    """The column of a subject's numbers; one without subjects is named by the measure alone."""
     names = [f"{measure}:{subject}", *([measure] if subject == UNNAMED else [])]
     return next((name for name in names if name in known), None)

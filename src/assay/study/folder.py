@@ -1,4 +1,4 @@
-"""The folder of a study: results appear in it whole or not at all, whoever writes them."""
+"""The folder of a study: results appear in it atomically, with locks between processes."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ MARK = "done.json"  # written last: what it lists is there, and is what it was
 
 @dataclass(frozen=True)
 class Folder:
-    """Finished trials, failed ones, and the work that is under way."""
+    """Finished trials, failed ones, and locks of those in progress."""
 
     place: Path
 
     def done(self, trial: Trial) -> dict[str, Any] | None:
-        """What the mark of a finished trial says; None where there is none, or where a file is not what it was."""
+        """The mark of a finished trial; None where it is absent, or a file does not match its hash."""
         return _mark(self.trial(trial))
 
     def marks(self) -> dict[str, dict[str, Any]]:
-        """The marks of all that is finished here, by what the trials are, whatever plan they belong to."""
+        """The marks of all finished trials, by identity, whatever plan they belong to."""
         found = {each.name: _mark(each) for each in sorted((self.place / "trials").glob("[!.]*"))}
         return {identity: mark for identity, mark in found.items() if mark is not None}
 
@@ -43,7 +43,7 @@ class Folder:
         return Record.read(self.trial(trial))
 
     def keep(self, trial: Trial, files: Mapping[str, bytes], about: Mapping[str, Any]) -> None:
-        """Puts a result into its place in one step; one that is there and whole stays."""
+        """Moves a result into place atomically; an intact one that exists already stays."""
         target = self.trial(trial)
         target.parent.mkdir(parents=True, exist_ok=True)
         scratch = Path(tempfile.mkdtemp(prefix=".new-", dir=target.parent))
@@ -67,23 +67,23 @@ class Folder:
         self.failure(trial).unlink(missing_ok=True)
 
     def fail(self, trial: Trial, reason: str, details: str = "") -> None:
-        """Notes why a trial could not be made; it is left alone until it is asked for again."""
+        """Records why a trial failed; it is skipped until a retry."""
         note = {"trial": trial.json(), "reason": reason, "details": details}
         write_text(self.failure(trial), json.dumps(note, indent=1) + "\n")
 
     def reason(self, trial: Trial) -> str | None:
-        """Why a trial failed, or None where it did not."""
+        """Why a trial failed, or None."""
         try:
             return str(json.loads(self.failure(trial).read_text(encoding="utf-8"))["reason"])
         except (OSError, ValueError, KeyError):
             return None
 
     def forget(self, trial: Trial) -> None:
-        """Takes back that a trial failed: it is to be made again."""
+        """Deletes the record of a failure, so that the trial is run again."""
         self.failure(trial).unlink(missing_ok=True)
 
     def claim(self, trial: Trial) -> FileLock | None:
-        """The right to make a trial, until it is released or the process ends; None where another process has it."""
+        """A lock on a trial until released or the process ends; None where another process holds it."""
         # of no thread: an engine may take trials in one, and hand in outcomes in another
         lock = self._lock(trial, "claim", timeout=0, thread_local=False)
         try:
@@ -92,7 +92,7 @@ class Folder:
             return None
 
     def claimed(self, trial: Trial) -> bool:
-        """Whether a living process makes a trial now; nothing is written to find out."""
+        """Whether a living process holds the lock of a trial; writes nothing."""
         if not self._lock_file(trial, "claim").exists():
             return False
         try:
@@ -118,7 +118,7 @@ class Folder:
         return FileLock(path, **options)
 
     def put_aside(self, target: Path) -> None:
-        """What is damaged makes room, and is not lost."""
+        """Renames damaged files instead of deleting them."""
         if target.exists():
             aside = self.place / "damaged"
             aside.mkdir(exist_ok=True)
@@ -126,14 +126,14 @@ class Folder:
 
 
 def files_of(record: Record, folder: Path) -> dict[str, bytes]:
-    """What is kept of a record that lies in a folder."""
+    """The files of a record in a folder that a study stores."""
     if not (folder / SUMMARY).is_file():
         record.write(folder)
     return {name: (folder / name).read_bytes() for name in FILES}
 
 
 def opened(place: Path) -> Folder:
-    """The folder, which can be written to."""
+    """The folder, checked to be writable."""
     try:
         place.mkdir(parents=True, exist_ok=True)
     except OSError as fault:

@@ -1,4 +1,4 @@
-"""A plan: corpora, models, seeds and what is asked of each, read from TOML into plain options."""
+"""Plans: a grid of corpora, models, seeds and sets of audits, read from TOML."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from typing import Any
 from assay.errors import AssayError, unknown
 from assay.explainers.choice import bare
 from assay.study import entries
-from assay.study.trials import Asked, Kind, Source, Trial
-from assay.study.typed import made, table, typed
+from assay.study.toml_values import coerced, from_table, table
+from assay.study.trials import AuditSet, Kind, Source, Trial
 
 NAME = "plan.toml"
 PLAIN = re.compile(r"\w[\w. -]*")  # what a folder can be called
@@ -22,7 +22,7 @@ PLAIN = re.compile(r"\w[\w. -]*")  # what a folder can be called
 
 @dataclass(frozen=True)
 class Question:
-    """One table: a measure of an audit, for every explainer, each beside the one that it is tested against."""
+    """One table of a study: a measure of an audit for every explainer, each tested against a baseline."""
 
     audit: str
     measure: str
@@ -33,12 +33,12 @@ class Question:
 
 @dataclass(frozen=True)
 class StudyPlan:
-    """A grid: every corpus with every model, by every seed, put to every set of audits."""
+    """A grid: every corpus with every model, seed and set of audits."""
 
     name: str
     corpora: tuple[Source, ...]
     models: tuple[Kind, ...]
-    audits: tuple[Asked, ...] = (Asked("audits"),)
+    audits: tuple[AuditSet, ...] = (AuditSet("audits"),)
     seeds: tuple[int, ...] = (0,)
     data_seed: int = 0  # decides what is generated or split; models of all seeds see the same texts
     questions: tuple[Question, ...] = ()
@@ -61,10 +61,10 @@ class StudyPlan:
 
     @cached_property
     def trials(self) -> tuple[Trial, ...]:
-        """All cells of the grid. Models vary fastest, so that trials which wait for the same one stand far apart."""
+        """All cells of the grid. Models vary fastest, so that trials that share a model are far apart."""
         return tuple(
-            Trial(corpus, kind, seed, asked.on(corpus), self.data_seed)
-            for asked in self.audits
+            Trial(corpus, kind, seed, audit_set.on(corpus), self.data_seed)
+            for audit_set in self.audits
             for corpus in self.corpora
             for seed in self.seeds
             for kind in self.models
@@ -73,7 +73,7 @@ class StudyPlan:
 
 
 def read(path: Path) -> StudyPlan:
-    """The plan in a file; what is wrong in it is said in one sentence."""
+    """The plan in a file; an error in it is one sentence."""
     try:
         given = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as fault:
@@ -88,21 +88,21 @@ def read(path: Path) -> StudyPlan:
 
 
 def plan_of(given: Mapping[str, Any], beside: Path = Path()) -> StudyPlan:
-    """The plan that tables and lists, as TOML has them, describe; files are looked for `beside` it."""
+    """The plan from parsed TOML; files are searched `beside` it."""
     known = {each.name for each in fields(StudyPlan)}
     for name in given:
         if name not in known:
             raise unknown("entry of a plan", name, known)
     models = table(_needed(given, "models"), "models")
     return StudyPlan(
-        typed(given.get("name", "study"), str, "The name of a plan"),
+        coerced(given.get("name", "study"), str, "The name of a plan"),
         tuple(entries.source(each, beside) for each in _list(_needed(given, "corpora"), "corpora")),
         tuple(entries.kind(name, each, beside) for name, each in models.items()),
-        entries.asked(given.get("audits", {})) or (Asked("audits"),),
+        entries.audit_sets(given.get("audits", {})) or (AuditSet("audits"),),
         tuple(_seed(each, "Each seed") for each in _list(given.get("seeds", [0]), "seeds")),
         _seed(given.get("data_seed", 0), "The data_seed"),
         tuple(
-            made(Question, table(each, "questions"), "questions")
+            from_table(Question, table(each, "questions"), "questions")
             for each in _list(given.get("questions", []), "questions")
         ),
     )
@@ -110,7 +110,7 @@ def plan_of(given: Mapping[str, Any], beside: Path = Path()) -> StudyPlan:
 
 def _seed(value: Any, name: str) -> int:
     if type(value) is not int or value < 0:
-        raise AssayError(f"{name} is a whole number from 0, not {value!r}.")
+        raise AssayError(f"{name} must be an integer of at least 0, got {value!r}.")
     return value
 
 

@@ -1,4 +1,4 @@
-"""From a plan and what its trials have left to one table for each question."""
+"""Answers the questions of a plan: one table each, from its finished trials."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from assay.explainers.choice import bare
 from assay.records import Finding
+from assay.report.asked import MAIN, rises, title
 from assay.report.measures import BASELINES
-from assay.report.studies.answers import MODEL, Answer, Column, Missing, Row, State
-from assay.report.studies.asked import MAIN, rises, title
+from assay.report.questions import MODEL, Answer, Column, Missing, Row, State
 from assay.study.cells import adjusted, cell
 from assay.study.finished import Finished
 from assay.study.plans import Question, StudyPlan
@@ -18,8 +18,8 @@ Found = Mapping[str, Finished | State]  # by the identities of trials
 
 
 def questions(plan: StudyPlan) -> tuple[Question, ...]:
-    """How good the models are; and what the plan asks, or else one question for each main measure of its audits."""
-    known = dict.fromkeys(bare(name) for asked in plan.audits for name in asked.audits)
+    """Model accuracy, and the plan's questions, or else one for each main measure of its audits."""
+    known = dict.fromkeys(bare(name) for audit_set in plan.audits for name in audit_set.audits)
     return Question(MODEL, "accuracy", "How often are the models right?"), *(plan.questions or _main(known))
 
 
@@ -33,7 +33,7 @@ def _main(audits: Iterable[str]) -> tuple[Question, ...]:
 
 
 def answered(question: Question, plan: StudyPlan, found: Found) -> Answer:
-    """The table of a question: what is missing is named, and p-values are adjusted for the whole table."""
+    """The table of a question; missing numbers are noted, and p-values are adjusted over the table."""
     groups = _groups(question, plan)
     columns = tuple(_column(place, trials, found) for place, trials in groups.items())
     done = [_done(trials, found) for trials in groups.values()]
@@ -61,15 +61,18 @@ def missing(trials: Sequence[Trial], found: Found) -> tuple[Missing, ...]:
 
 
 def _groups(question: Question, plan: StudyPlan) -> dict[tuple[str, str, str], list[Trial]]:
-    """The trials of each column, in the order of the plan; sets of audits are named where several ask the same."""
-    sets = [asked for asked in plan.audits if question.audit in map(bare, asked.audits)]
+    """The trials of each column in plan order; sets of audits are named where several share the audit."""
+    sets = [audit_set for audit_set in plan.audits if question.audit in map(bare, audit_set.audits)]
     if question.audit == MODEL:
         sets = [*plan.audits[:1]]  # the model is the same in all
     groups: dict[tuple[str, str, str], list[Trial]] = {
-        (corpus.title, kind.name, asked.name): [] for corpus in plan.corpora for kind in plan.models for asked in sets
+        (corpus.title, kind.name, audit_set.name): []
+        for corpus in plan.corpora
+        for kind in plan.models
+        for audit_set in sets
     }
     for trial in plan.trials:
-        place = (trial.corpus.title, trial.kind.name, trial.asked.name)
+        place = (trial.corpus.title, trial.kind.name, trial.audit_set.name)
         if place in groups:
             groups[place].append(trial)
     return groups if len(sets) > 1 else {(corpus, kind, ""): each for (corpus, kind, _), each in groups.items()}
@@ -96,13 +99,13 @@ def _of(question: Question, column: Sequence[Finished]) -> Iterator[Finding]:
 
 
 def _subjects(question: Question, done: Sequence[Finished]) -> list[str]:
-    """Those that are named, or all that were found, what chance reaches last."""
+    """The named subjects, or all with a number, chance baselines last."""
     found = list(dict.fromkeys(each.subject for each in _of(question, done)))
     return list(question.subjects) or sorted(found, key=lambda name: name in BASELINES)
 
 
 def _notes(question: Question, columns: Sequence[Column], done: Sequence[Sequence[Finished]]) -> Iterator[str]:
-    """Why numbers are not there although trials are done."""
+    """Why numbers are missing although trials are finished."""
     for column, trials in zip(columns, done, strict=True):
         for each in trials:
             about = each.audits.get(question.audit, {})

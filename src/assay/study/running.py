@@ -1,4 +1,4 @@
-"""Runs what is missing of a plan: each trial once, whoever else works in the same folder."""
+"""Runs the missing trials of a plan, each once, even if several processes share the folder."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from filelock import FileLock
 
 from assay import progress
 from assay.errors import AssayError
-from assay.study.attempts import Outcome, kept
+from assay.study.attempts import Outcome, store_outcome
 from assay.study.engines import Engine
 from assay.study.folder import Folder, opened
 from assay.study.trials import Trial
@@ -22,7 +22,7 @@ PATIENCE = 2.0  # seconds between looks at a trial that another process is makin
 
 @dataclass
 class Tally:
-    """How a run went."""
+    """Counts of a run: finished, failed, and run by other processes."""
 
     done: int = 0
     failed: dict[str, str] = field(default_factory=dict)  # reasons by title
@@ -30,7 +30,7 @@ class Tally:
 
 
 def run(trials: Sequence[Trial], place: Path, engine: Engine, retry: bool = False) -> Tally:
-    """Makes the trials that are neither finished nor failed; with `retry` those that failed, too."""
+    """Runs the trials that are neither finished nor failed; with `retry` the failed ones, too."""
     folder, tally = opened(place), Tally()
     missing = [trial for trial in unique(trials) if folder.done(trial) is None]
     for trial in missing if retry else ():
@@ -54,14 +54,14 @@ def run(trials: Sequence[Trial], place: Path, engine: Engine, retry: bool = Fals
 
 
 def unique(trials: Sequence[Trial]) -> list[Trial]:
-    """Each trial once, by what it is."""
+    """Trials without duplicates, by identity."""
     return list({trial.identity: trial for trial in trials}.values())
 
 
 def _outcomes(
     trials: Sequence[Trial], folder: Folder, engine: Engine, busy: Callable[[Trial], None]
 ) -> Generator[Outcome, None, None]:
-    """What the engine makes of the trials that nobody else makes; each is ours until its outcome is dealt with."""
+    """Outcomes of the trials that no other process runs; each is locked until its outcome is handled."""
     claims: dict[str, FileLock] = {}
     outcomes = engine(_claimed(trials, folder, claims, busy), folder.place)
     try:
@@ -78,7 +78,7 @@ def _outcomes(
 def _claimed(
     trials: Sequence[Trial], folder: Folder, claims: dict[str, FileLock], busy: Callable[[Trial], None]
 ) -> Iterator[Trial]:
-    """The trials that nobody else makes, claimed one by one as there is room for them."""
+    """The trials that no other process runs, locked one by one as the engine takes them."""
     for trial in trials:
         lock = folder.claim(trial)
         if lock is None:
@@ -101,7 +101,7 @@ def _settle(outcome: Outcome, folder: Folder, tally: Tally) -> None:
         tally.failed[outcome.trial.title] = outcome.reason
         return
     if outcome.files is not None:
-        kept(outcome, folder)
+        store_outcome(outcome, folder)
     tally.done += 1
 
 

@@ -1,4 +1,4 @@
-"""How far a study is: what is done, what failed and why, what is under way, and what is missing."""
+"""Status of a study: which trials are done, failed and why, in progress, or missing."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ STATES = ("done", "failed", "under way", "missing")
 
 
 @dataclass(frozen=True)
-class Standing:
-    """How far one trial is."""
+class TrialStatus:
+    """The status of one trial."""
 
     trial: Trial
     state: str  # one of STATES
@@ -23,19 +23,19 @@ class Standing:
     seconds: float | None = None  # that it took
 
 
-def standings(trials: Sequence[Trial], folder: Folder) -> list[Standing]:
-    """How far each trial is, each once, by what it is."""
-    return [_standing(trial, folder) for trial in unique(trials)]
+def trial_statuses(trials: Sequence[Trial], folder: Folder) -> list[TrialStatus]:
+    """The status of each trial, without duplicates."""
+    return [_status_of(trial, folder) for trial in unique(trials)]
 
 
-def counted(found: Iterable[Standing]) -> dict[str, int]:
-    """How many trials there are of each state."""
+def counted(found: Iterable[TrialStatus]) -> dict[str, int]:
+    """The number of trials in each state."""
     counts = Counter(each.state for each in found)
     return {state: counts[state] for state in STATES}
 
 
-def reasons(found: Iterable[Standing]) -> dict[str, list[str]]:
-    """The trials that failed, by why they did."""
+def reasons(found: Iterable[TrialStatus]) -> dict[str, list[str]]:
+    """The failed trials, by reason."""
     told: dict[str, list[str]] = {}
     for each in found:
         if each.reason is not None:
@@ -43,11 +43,11 @@ def reasons(found: Iterable[Standing]) -> dict[str, list[str]]:
     return told
 
 
-def _standing(trial: Trial, folder: Folder) -> Standing:
+def _status_of(trial: Trial, folder: Folder) -> TrialStatus:
     mark = folder.done(trial)
     if mark is not None:
-        return Standing(trial, "done", seconds=float(mark["seconds"]) if "seconds" in mark else None)
+        return TrialStatus(trial, "done", seconds=float(mark["seconds"]) if "seconds" in mark else None)
     if folder.claimed(trial):  # again, perhaps, after it failed
-        return Standing(trial, "under way")
+        return TrialStatus(trial, "under way")
     reason = folder.reason(trial)
-    return Standing(trial, "missing" if reason is None else "failed", reason)
+    return TrialStatus(trial, "missing" if reason is None else "failed", reason)

@@ -1,4 +1,4 @@
-"""A trial: one model on one corpus, trained by one seed and put to one set of audits; what it is, is its name."""
+"""Trials: one model on one corpus, with one seed and one set of audits; a trial's identity is a hash of these."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ANSWERS = 3  # raised when the same model would be explained or audited otherwis
 
 @dataclass(frozen=True)
 class Source:
-    """A corpus by name or as a file, all of it or with `train` of its training texts.
+    """A corpus by name or as a file, whole or with `train` of its training texts.
 
     An `epsilon` of its own counts more than that of the audits.
     """
@@ -37,9 +37,9 @@ class Source:
         if not isinstance(self.name, str) or not self.name:
             raise AssayError(f"A corpus is a name, or a table with one, not {self.name!r}.")
         if self.train is not None and (type(self.train) is not int or self.train < 1):
-            raise AssayError(f"Of a corpus, train is a number of texts from 1, not {self.train!r}.")
+            raise AssayError(f"Of a corpus, train must be a number of texts of at least 1, got {self.train!r}.")
         if self.epsilon is not None and not 0 <= self.epsilon < 1:
-            raise AssayError(f"Of a corpus, epsilon is a number from 0 to below 1, not {self.epsilon:g}.")
+            raise AssayError(f"Of a corpus, epsilon must be at least 0 and below 1, got {self.epsilon:g}.")
 
     @property
     def title(self) -> str:
@@ -49,7 +49,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of model: a preset with options, a pretrained `base` with options, or a finished one in a folder."""
+    """A kind of model: a preset or a pretrained `base` with options, or a trained one in a folder."""
 
     name: str
     options: tuple[tuple[str, Any], ...] = ()
@@ -58,7 +58,7 @@ class Kind:
     sha256: str | None = None  # of a folder: another model may lie there tomorrow
 
     def check(self) -> None:
-        """Refuses what no model could be made with."""
+        """Raises where no model can be made with the options."""
         from assay.models.huggingface.finetuning import FineTuning
         from assay.models.options import Training
         from assay.run.verbs import recipe
@@ -74,8 +74,8 @@ class Kind:
 
 
 @dataclass(frozen=True)
-class Asked:
-    """A set of audits, and the explainers that are put to them, over so many test texts."""
+class AuditSet:
+    """A set of audits with the explainers that they test, and the number of test texts."""
 
     name: str
     explainers: tuple[str, ...] = USUAL
@@ -86,8 +86,8 @@ class Asked:
     def __post_init__(self) -> None:
         self.plan(0)  # refuses what cannot be done
 
-    def on(self, corpus: Source) -> Asked:
-        """The same, with the epsilon of the corpus where it has one."""
+    def on(self, corpus: Source) -> AuditSet:
+        """The same with the corpus's own epsilon, if it has one."""
         return self if corpus.epsilon is None else replace(self, epsilon=corpus.epsilon)
 
     def plan(self, seed: int) -> AuditPlan:
@@ -101,23 +101,23 @@ class Trial:
     corpus: Source
     kind: Kind
     seed: int
-    asked: Asked
+    audit_set: AuditSet
     data_seed: int = 0
 
     @property
     def title(self) -> str:
-        return f"{self.corpus.title} · {self.kind.name} · seed {self.seed} · {self.asked.name}"
+        return f"{self.corpus.title} · {self.kind.name} · seed {self.seed} · {self.audit_set.name}"
 
     @cached_property
     def identity(self) -> str:
-        """The same for trials that come out the same, whatever they are called."""
+        """A hash of all that decides the numbers, without names."""
         return _hash(
-            self._model | {"answers": ANSWERS, "asked": _without(asdict(self.asked), "name"), "seed": self.seed}
+            self._model | {"answers": ANSWERS, "asked": _without(asdict(self.audit_set), "name"), "seed": self.seed}
         )
 
     @cached_property
     def model_identity(self) -> str:
-        """The same for trials of the same model."""
+        """A hash of all that decides the model."""
         return _hash(self._model)
 
     @property
@@ -134,17 +134,17 @@ class Trial:
         return {"format": FORMAT, "corpus": source, "data_seed": self.data_seed, "kind": kind} | learnt
 
     def json(self) -> dict[str, Any]:
-        """As plain values, for another process or another day."""
+        """As JSON values."""
         made: dict[str, Any] = json.loads(json.dumps(asdict(self)))
-        return made
+        return made | {"asked": made.pop("audit_set")}
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Trial:
-        """The trial that was written so."""
-        kind, asked = dict(given["kind"]), dict(given["asked"])
+        """From JSON values."""
+        kind, audit_set = dict(given["kind"]), dict(given["asked"])
         kind["options"] = tuple((name, _frozen(value)) for name, value in kind["options"])
-        asked |= {name: tuple(asked[name]) for name in ("explainers", "audits")}
-        return cls(Source(**given["corpus"]), Kind(**kind), given["seed"], Asked(**asked), given["data_seed"])
+        audit_set |= {name: tuple(audit_set[name]) for name in ("explainers", "audits")}
+        return cls(Source(**given["corpus"]), Kind(**kind), given["seed"], AuditSet(**audit_set), given["data_seed"])
 
 
 def _frozen(value: Any) -> Any:
@@ -160,5 +160,5 @@ def _hash(value: Any) -> str:
 
 
 def model_folder(place: Path, trial: Trial) -> Path:
-    """Where the model of a trial is kept, for all trials that need it."""
+    """The folder of a trial's model, shared by all trials that need it."""
     return place / "models" / trial.model_identity

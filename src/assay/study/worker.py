@@ -1,4 +1,6 @@
-"""A process that makes trials: it is told them on its standard input, a line of JSON each, and answers likewise.
+"""Worker process: reads trials as JSON lines on standard input, runs them, and answers likewise.
+
+It dies with its parent, as their pipe is then closed.
 
 It dies with the process that started it: their pipe is then closed.
 """
@@ -21,7 +23,7 @@ ANSWERED = ("seconds", "reason", "details", "full", "device")
 
 
 def main() -> None:
-    """Answers until there is nobody left to answer."""
+    """Answers until standard input closes."""
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # what libraries print is no answer
     told: SimpleQueue[dict[str, Any]] = SimpleQueue()
@@ -33,7 +35,7 @@ def main() -> None:
 
 
 def answer(outcome: Outcome) -> dict[str, Any]:
-    """An outcome as plain values."""
+    """An outcome as JSON values."""
     return {name: value for name, value in asdict(outcome).items() if name in ANSWERED}
 
 

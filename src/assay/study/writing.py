@@ -1,4 +1,4 @@
-"""The tables of a study as files: the same trials give the same bytes, whoever made them."""
+"""Writes the tables of a study as files; equal trials give equal bytes."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from pathlib import Path
 
 from assay.files import write_text
 from assay.records import write_table
-from assay.report.studies import page
-from assay.report.studies.answers import Answer, Study
-from assay.report.studies.findings import Line, long
-from assay.report.studies.tables import markdown, separated
+from assay.report.questions import Answer, Line, Study, long
+from assay.report.study import as_markdown, separated
+from assay.report.study import write as write_page
 from assay.study.finished import Finished, finished
 from assay.study.folder import Folder
 from assay.study.plans import StudyPlan
@@ -23,7 +22,7 @@ LONGEST = 60  # letters of a name
 
 
 def write(plan: StudyPlan, folder: Folder, found: Found | None = None) -> list[Path]:
-    """Writes a table for each question, all findings and the page, and gives their paths.
+    """Writes a table for each question, all findings and the page; returns their paths.
 
     What was found may be given, where trials come from elsewhere than the folder.
     """
@@ -32,18 +31,18 @@ def write(plan: StudyPlan, folder: Folder, found: Found | None = None) -> list[P
     study = studied(plan, found, tuple(answered(question, plan, found) for question in asked))
     written = []
     for place, answer in enumerate(study.answers, start=1):
-        for ending, text in ((".md", markdown(answer)), (".csv", separated(answer))):
+        for ending, text in ((".md", as_markdown(answer)), (".csv", separated(answer))):
             path = folder.place / TABLES / f"{named(place, answer)}{ending}"
             write_text(path, text)
             written.append(path)
     _clear(folder.place / TABLES, written)
     write_table(long(list(_lines(plan, found))), folder.place / FINDINGS)
-    page.write(study, folder.place / PAGE)
+    write_page(study, folder.place / PAGE)
     return [*written, folder.place / FINDINGS, folder.place / PAGE]
 
 
 def studied(plan: StudyPlan, found: Found, answers: tuple[Answer, ...]) -> Study:
-    """The study with its answers, and how much of it is done."""
+    """The study with its answers and its progress."""
     lacking = missing(plan.trials, found)
     return Study(
         plan.name,
@@ -58,23 +57,23 @@ def studied(plan: StudyPlan, found: Found, answers: tuple[Answer, ...]) -> Study
 
 
 def named(place: int, answer: Answer) -> str:
-    """The name of a table's files."""
+    """The file name of a table."""
     slug = re.sub(r"[^a-z0-9]+", "-", f"{answer.audit}-{answer.measure}".lower())[:LONGEST].strip("-")
     return f"{place:02d}-{slug}"
 
 
 def _lines(plan: StudyPlan, found: Found) -> Iterator[Line]:
-    """Every finding over all texts, trial by trial in the order of the plan."""
+    """Every finding over all texts, trial by trial in plan order."""
     for trial in plan.trials:
         each = found[trial.identity]
         if isinstance(each, Finished):
-            names = (trial.corpus.title, trial.kind.name, trial.seed, trial.asked.name)
+            names = (trial.corpus.title, trial.kind.name, trial.seed, trial.audit_set.name)
             for (audit, subject, measure), one in each.findings.items():
                 yield Line(*names, audit, subject, measure, one.mean, one.low, one.high, one.n, one.kind)
 
 
 def _clear(tables: Path, written: list[Path]) -> None:
-    """Removes tables of questions that are asked no more: beside the others they would seem to belong to them."""
+    """Deletes tables of questions that are no longer in the plan."""
     for path in tables.iterdir() if tables.is_dir() else ():
         if OURS.fullmatch(path.name) and path not in written:
             path.unlink(missing_ok=True)

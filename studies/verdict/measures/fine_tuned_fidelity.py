@@ -17,10 +17,10 @@ from assay.data.batches import Tokenised
 from assay.data.examples import Corpus
 from assay.metrics.erasure import ranks, sizes
 from assay.models.erasure import gathered, left, version_probabilities
-from assay.models.lessons import CHANCE, Labels, Learning
 from assay.models.network import Network
+from assay.models.objectives import CHANCE, Labels, Learning
 from assay.models.predictions import graded
-from assay.models.recipes import Recipe, learnable, lesson_of
+from assay.models.recipes import Recipe, label_objective, learnable
 from assay.models.store import Trained
 from assay.models.training import fit
 from assay.types import Batch, Model
@@ -151,5 +151,5 @@ def fine_tuned(model: Trained, corpus: Corpus, beta: float = 0.2, epochs: int = 
     network = copy.deepcopy(model.network)
     network.embedding.weight.requires_grad_(not recipe.architecture.frozen)
     options = replace(recipe.training, epochs=epochs, seed=seed)
-    fit(network, train, dev, options, lesson=Gapped(beta, lesson_of(model.tokeniser, options)))
+    fit(network, train, dev, options, objective=Gapped(beta, label_objective(model.tokeniser, options)))
     return network

@@ -104,7 +104,7 @@ def masked_probabilities(
 ) -> Float[Tensor, "B V C"]:
     """The probabilities for V versions of each text's embeddings; a dimension stays where its number is below a chance.
 
-    Embeddings of words in pieces stand beside one another in a word's row, so each piece has dimensions of its own.
+    Embeddings of words in subwords stand beside one another in a word's row, so each subword has dimensions of its own.
     """
     answers: list[Tensor] = []
     for part in _parts(chances, max(1, capacity(model, x.device) // max(1, at_most(batch)))):

@@ -35,7 +35,7 @@ def model() -> LandmarkModel:
 
 def test_a_planted_corpus_is_learnt(model: LandmarkModel) -> None:
     assert (model.logits(UNSEEN).argmax(-1).numpy() == TRUE).mean() > 0.85
-    assert not np.isin(model.places, model.history["held"]).any()
+    assert not np.isin(model.indices, model.history["held"]).any()
 
 
 def test_named_landmarks_matter_more_than_others(model: LandmarkModel) -> None:
@@ -80,7 +80,7 @@ def test_a_frozen_projection_stays_and_another_is_trained() -> None:
 
 def test_word_vectors_are_trained_through_the_kernel_only_where_it_is_asked_for() -> None:
     vectors = WordVectors(source="random", size=6)
-    before = vectors.fit([TEXTS[place] for place in range(60)])
+    before = vectors.fit([TEXTS[index] for index in range(60)])
     for joint in (False, True):
         recipe = replace(SMALL, kernels=(vectors,), joint=joint)
         found = train(recipe, TEXTS[:60], LABELS[:60], CORPUS.classes, (UNSEEN, TRUE))
@@ -100,8 +100,8 @@ def test_gradients_reach_the_vectors_of_texts_and_of_landmarks() -> None:
             return torch.func.functional_call(front, {"table": rows}, arguments)
 
         assert torch.autograd.gradcheck(alike, table.requires_grad_())
-        slope = torch.autograd.grad(alike(table).sum(), table)[0]
-        assert (slope.abs().sum(1) > 1e-6).all()
+        gradient = torch.autograd.grad(alike(table).sum(), table)[0]
+        assert (gradient.abs().sum(1) > 1e-6).all()
 
 
 def test_influence_is_minus_the_parts_at_the_places_of_landmarks(model: LandmarkModel) -> None:
@@ -110,8 +110,8 @@ def test_influence_is_minus_the_parts_at_the_places_of_landmarks(model: Landmark
     logits = model.logits(UNSEEN[:5])
     np.testing.assert_allclose(-found.scores.sum(1), logits.max(-1).values, rtol=1e-4)
     parts = relevance(model.network, likeness)[torch.arange(5), logits.argmax(-1)]
-    np.testing.assert_allclose(found.scores[:, model.places], -parts.double(), rtol=1e-6)
-    elsewhere = np.setdiff1d(np.arange(500), model.places)
+    np.testing.assert_allclose(found.scores[:, model.indices], -parts.double(), rtol=1e-6)
+    elsewhere = np.setdiff1d(np.arange(500), model.indices)
     assert not found.scores[:, elsewhere].any()
     assert found.covered == 120 / 500
     margins = influence(model, UNSEEN[:5], np.zeros(5, dtype=int), "margin")
@@ -121,7 +121,7 @@ def test_influence_is_minus_the_parts_at_the_places_of_landmarks(model: Landmark
 def test_a_landmark_of_two_sets_has_the_sum_of_its_parts() -> None:
     recipe = replace(SMALL, landmarks=60, sets=2)
     found = train(recipe, TEXTS[:60], LABELS[:60], CORPUS.classes)
-    assert len(found.places) == 2 * len(np.unique(found.places))
+    assert len(found.indices) == 2 * len(np.unique(found.indices))
     scores = influence(found, UNSEEN[:4]).scores
     np.testing.assert_allclose(-scores.sum(1), found.logits(UNSEEN[:4]).max(-1).values.double(), rtol=1e-4, atol=1e-5)
     named = reasons(found, found.likeness(UNSEEN[:4]), found.logits(UNSEEN[:4]).argmax(-1))
@@ -135,7 +135,7 @@ def test_a_sentence_names_what_speaks_for_the_answer(model: LandmarkModel) -> No
     for row, each in enumerate(reasons(model, likeness, answers)):
         own = np.flatnonzero((model.labels == int(answers[row])) & (likeness[row] > model.network.usual).numpy())
         best = own[parts[row, own].argmax()]
-        assert each.alike[0] == model.places[best]
+        assert each.alike[0] == model.indices[best]
         said = because(model, UNSEEN[row])
         name = CORPUS.classes[int(answers[row])]
         assert said == f"I answer {name} because it reminds me of {quoted(TEXTS[each.alike[0]])}, which is also {name}."

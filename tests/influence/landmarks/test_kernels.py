@@ -126,7 +126,7 @@ def test_subsequences_by_dynamic_programming_are_those_enumerated(length: int, s
 def test_sums_over_single_places_and_next_neighbours_have_a_closed_form() -> None:
     matches = torch.ones(3, 4, 2, dtype=torch.float64)
     assert gap_weighted(matches, 1, 0.5).tolist() == [12, 12]
-    # pairs of places: with steps 1, 2 (times decay) on the left, 1, 2, 3 on the right
+    # pairs of indices: with steps 1, 2 (times decay) on the left, 1, 2, 3 on the right
     pairs = (2 + 0.5) * (3 + 2 * 0.5 + 0.25)
     np.testing.assert_allclose(gap_weighted(matches, 2, 0.5), 12 + pairs)
 
@@ -162,9 +162,9 @@ def test_representations_are_what_the_decoder_reads() -> None:
     rows, _ = tokenise(examples, tokeniser, 100)
     network = initialise(recipe, tokeniser, 2).double().eval()
     pooled = np.zeros((9, network.decoder.in_features))
-    for places, batch in groups(network, rows):
+    for indices, batch in groups(network, rows):
         states = network.states(network.embed(batch), batch)
-        pooled[places] = network.pooled(states, network.attend(states, batch)).detach().numpy()
+        pooled[indices] = network.pooled(states, network.attend(states, batch)).detach().numpy()
     kernel = Represented(network)
     np.testing.assert_allclose(kernel(rows, rows[:3]), cosine_similarity(pooled, pooled[:3]), atol=1e-10)
     ids = Spectrum().fit(rows)

@@ -53,10 +53,12 @@ def test_to_be_more_like_a_landmark_of_a_class_speaks_for_the_class(setting: Set
     model = METHOD.learnt(setting)
     likeness = model.likeness(setting.queries)
     asked = torch.from_numpy(setting.classes)
-    slopes = (contrast(relevance(model.network, likeness), asked) / (likeness - model.network.usual)).detach().numpy()
-    answers = logits(setting.network, setting.train).argmax(-1)[model.places]
+    gradients = (
+        (contrast(relevance(model.network, likeness), asked) / (likeness - model.network.usual)).detach().numpy()
+    )
+    answers = logits(setting.network, setting.train).argmax(-1)[model.indices]
     same = answers == setting.classes[:, None]
-    assert slopes[same].mean() > 0 > slopes[~same].mean()
+    assert gradients[same].mean() > 0 > gradients[~same].mean()
 
 
 def test_a_classifier_of_its_own_learns_the_labels(setting: Setting) -> None:

@@ -27,8 +27,8 @@ def test_landmarks_that_are_some_of_the_texts_give_what_scikit_learn_gives() -> 
     gram, counts = kernel(TEXTS, TEXTS), kernel.features(TEXTS).toarray()
     directions = counts / np.linalg.norm(counts, axis=1, keepdims=True)
     judge = Nystroem(kernel="linear", n_components=12, random_state=3).fit(directions)
-    theirs, places = judge.transform(directions), judge.component_indices_
-    ours = gram[:, places] @ nystrom.projection(gram[np.ix_(places, places)])
+    theirs, indices = judge.transform(directions), judge.component_indices_
+    ours = gram[:, indices] @ nystrom.projection(gram[np.ix_(indices, indices)])
     np.testing.assert_allclose(ours @ ours.T, theirs @ theirs.T, atol=1e-8)
     assert np.abs(ours @ ours.T - gram).max() > 0.1, "twelve are too few to be exact"
 
@@ -40,9 +40,9 @@ def test_copies_among_landmarks_span_no_more() -> None:
         nystrom.projection(np.zeros((3, 3)))
 
 
-def column(place: int) -> np.ndarray:
+def column(index: int) -> np.ndarray:
     kernel = Spectrum().fit(TEXTS)
-    return kernel(TEXTS, TEXTS[place : place + 1])[:, 0]
+    return kernel(TEXTS, TEXTS[index : index + 1])[:, 0]
 
 
 @pytest.mark.parametrize("name", nystrom.CHOICES)
@@ -62,9 +62,9 @@ def test_balanced_landmarks_are_of_all_classes() -> None:
 def test_landmarks_that_are_spread_avoid_copies() -> None:
     groups = np.repeat(np.arange(4), 10)  # ten copies of each of four texts, unlike one another
     gram = (groups[:, None] == groups).astype(float)
-    found = nystrom.chosen("spread", groups, 4, 5, lambda place: gram[place])
+    found = nystrom.chosen("spread", groups, 4, 5, lambda index: gram[index])
     assert sorted(groups[found]) == [0, 1, 2, 3]
-    assert len(nystrom.chosen("spread", groups, 7, 5, lambda place: gram[place])) == 7
+    assert len(nystrom.chosen("spread", groups, 7, 5, lambda index: gram[index])) == 7
 
 
 def test_an_unknown_choice_is_said() -> None:

@@ -48,8 +48,8 @@ def test_without_a_stabiliser_it_is_gradient_times_input_for_relu() -> None:
     x = likeness().requires_grad_()
     logits = found(x)
     for number in range(3):
-        (slope,) = torch.autograd.grad(logits[:, number].sum(), x, retain_graph=True)
-        expected = slope * (x - found.usual)
+        (gradient,) = torch.autograd.grad(logits[:, number].sum(), x, retain_graph=True)
+        expected = gradient * (x - found.usual)
         np.testing.assert_allclose(relevance(found, likeness())[:, number], expected.detach(), atol=1e-10)
 
 
@@ -92,5 +92,5 @@ def test_the_contrast_of_two_classes_is_their_difference() -> None:
 
 
 def test_a_negative_stabiliser_is_refused() -> None:
-    with pytest.raises(AssayError, match="from 0"):
+    with pytest.raises(AssayError, match="at least 0"):
         relevance(network(Layers()), likeness(), -1.0)

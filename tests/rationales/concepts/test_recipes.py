@@ -15,9 +15,9 @@ from assay.models.predictions import groups, predict
 from assay.models.recipes import Recipe
 from assay.models.store import Opened
 from assay.rationales import storing
-from assay.rationales.casting import assembled, cast
 from assay.rationales.concepts.model import ConceptModel, answering
 from assay.rationales.learning import learn
+from assay.rationales.player_building import assemble_players, build_players
 from assay.rationales.recipes import RECIPES
 from assay.rationales.schemes import Options
 from assay.types import SelectingModel
@@ -32,7 +32,7 @@ RECIPE = Recipe(Architecture(encoder="average", embedding=24, hidden=16, alignme
 def made(name: str, epochs: int = 0, seed: int = 0) -> ConceptModel:
     """A model for the reviews, trained for so many epochs."""
     scheme = RECIPES[name](ASKED[name])
-    players = cast(scheme, RECIPE, WORDS, 4)
+    players = build_players(scheme, RECIPE, WORDS, 4)
     options = Training(epochs=max(1, epochs), patience=max(1, epochs), learning_rate=5e-3, batch_size=32, seed=seed)
     train = split(600 if epochs else 8, 0, WORDS)
     model, _ = learn(players, scheme, train, split(100 if epochs else 8, 1, WORDS), options)
@@ -108,7 +108,7 @@ def test_words_share_the_contributions_of_their_concepts(name):
 def test_concepts_are_read_by_transformers_too_and_padding_changes_nothing(name, reading):
     scheme = RECIPES[name](Options(3, 0.5, reading=reading, concepts=2))
     readers = {"predictor": pretrained.attentive(), "selector": pretrained.attentive()}
-    players = assembled(scheme.rules, readers, scheme.extras, 3).double()
+    players = assemble_players(scheme.rules, readers, scheme.extras, 3).double()
     model = answering(players, scheme.rules).eval()
     assert isinstance(model, ConceptModel)
     batch = pretrained.batch()

@@ -16,8 +16,8 @@ from assay.models.options import Training
 from assay.models.predictions import groups
 from assay.models.recipes import Recipe, initialise
 from assay.rationales.concepts.phrases import Phrases, phrases
+from assay.rationales.concepts.selfexplain_recipe import SelfExplainLesson, SelfExplanation
 from assay.rationales.concepts.selfexplaining import SelfExplaining
-from assay.rationales.concepts.selfteaching import Explaining, SelfExplanation
 from assay.types import Batch
 from tests import pretrained
 from tests.rationales.concepts.planted import CLASSES, reviews, tokeniser
@@ -27,7 +27,7 @@ RECIPE = Recipe(Architecture(encoder="average", embedding=16, hidden=8, alignmen
 OPTIONS = SelfExplanation(
     width=3,
     stored=60,
-    lesson=Explaining(every=3),
+    lesson=SelfExplainLesson(every=3),
     base=replace(RECIPE, training=Training(epochs=2, learning_rate=1e-2, batch_size=16)),
 )
 PAPER = tuple(

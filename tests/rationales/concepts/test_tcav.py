@@ -43,12 +43,12 @@ def test_directional_derivatives_are_those_of_finite_differences_at_every_level(
         at = steered(network, batch, level)
         torch.testing.assert_close(at.logits.detach(), plain)
         towards = torch.randn(at.vectors.shape[-1], dtype=torch.float64, generator=torch.Generator().manual_seed(1))
-        (slope,) = torch.autograd.grad(at.logits[:, 1].sum(), at.shift)
+        (gradient,) = torch.autograd.grad(at.logits[:, 1].sum(), at.shift)
         step = 1e-6 * towards.expand(len(batch), -1)
         after, before = (steered(network, batch, level, sign * step).logits[:, 1] for sign in (1, -1))
-        torch.testing.assert_close(slope.sum(1) @ towards, ((after - before) / 2e-6).detach(), rtol=1e-4, atol=1e-6)
-        assert not slope[at.places < 0].any()
-        there = at.places[0] >= 0
+        torch.testing.assert_close(gradient.sum(1) @ towards, ((after - before) / 2e-6).detach(), rtol=1e-4, atol=1e-6)
+        assert not gradient[at.token_index < 0].any()
+        there = at.token_index[0] >= 0
         torch.testing.assert_close(at.mean[0], at.vectors[0, there].mean(0))
     assert hooks == sum(len(part._forward_hooks) for part in network.modules())
 
@@ -63,11 +63,11 @@ def test_words_share_the_derivative_of_a_text(name):
         found = direction(np.random.default_rng(0).normal(size=(9, at.vectors.shape[-1])) + 1,
                           np.random.default_rng(1).normal(size=(9, at.vectors.shape[-1])), level, 1.0,
                           np.random.default_rng(2))  # fmt: skip
-        (slope,) = torch.autograd.grad(at.logits[:, 1].sum(), at.shift)
+        (gradient,) = torch.autograd.grad(at.logits[:, 1].sum(), at.shift)
         scores = ConceptSensitivity(found)(network, batch, target)
         assert scores.shape == batch.ids.shape and not scores[~batch.mask].any()
         if not (name.startswith("hierarchical") and level == "states"):
-            torch.testing.assert_close(scores.sum(-1), slope.sum(1) @ found.vector)
+            torch.testing.assert_close(scores.sum(-1), gradient.sum(1) @ found.vector)
 
 
 def linear() -> Trained:
@@ -103,7 +103,7 @@ def test_a_planted_concept_has_the_score_1_and_passes_while_random_texts_do_not(
     planted, random = found
     assert (planted.scores == 1.0).all() and planted.significant and planted.p < 0.01 and planted.accuracy > 0.95
     assert not random.significant and 0.2 < random.score < 0.8 and random.accuracy < 0.7
-    assert set(np.unique(planted.random)) <= {0.0, 1.0}  # of a linear model all texts have one slope
+    assert set(np.unique(planted.random)) <= {0.0, 1.0}  # of a linear model all texts have one gradient
     with torch.no_grad():
         model.network.decoder.weight[0, 0] = -1.0
     (opposed,) = tcav(model, {"planted": concepts["planted"]}, written(120, 3), written(9, 4, label=0), Tcav(runs=10))
@@ -114,10 +114,10 @@ def rows(model: Trained, count: int):
     return tokenise(written(count, 7), model.tokeniser, 100)[0]
 
 
-def test_the_slopes_of_a_linear_model_are_its_weights_and_its_direction_is_the_planted_one():
+def test_the_gradients_of_a_linear_model_are_its_weights_and_its_direction_is_the_planted_one():
     model = linear()
-    slopes = sensitivities(model.network, rows(model, 5), "states", 1)
-    np.testing.assert_allclose(slopes, np.tile(np.eye(8)[0], (5, 1)), atol=1e-12)
+    gradients = sensitivities(model.network, rows(model, 5), "states", 1)
+    np.testing.assert_allclose(gradients, np.tile(np.eye(8)[0], (5, 1)), atol=1e-12)
     inside, _ = tokenise(written(60, 1, tuple(WORDS[:5])), model.tokeniser, 100)
     chance = np.random.default_rng(0)
     outside = rows(model, 60)
@@ -125,7 +125,7 @@ def test_the_slopes_of_a_linear_model_are_its_weights_and_its_direction_is_the_p
         vectors(model.network, inside, "states"), vectors(model.network, outside, "states"), "states", 1.0, chance
     )
     assert found.vector[0] > 0.8 and float(found.vector.norm()) == pytest.approx(1)
-    assert score(slopes, found) == 1.0
+    assert score(gradients, found) == 1.0
     by_hand = [model.network.embedding.weight[row.ids].mean(0).detach().numpy() for row in outside]
     np.testing.assert_allclose(vectors(model.network, outside, "states"), np.stack(by_hand))
 

@@ -90,8 +90,8 @@ def test_a_window_has_the_length_that_decoding_gives_it_and_stays_in_the_text():
 def test_gradients_pass_through_windows_that_have_a_temperature(relaxation):
     theta = scores(relaxation.parameters).requires_grad_()
     value = torch.randn(6, dtype=torch.float64)
-    (slope,) = torch.autograd.grad((relaxation.draw(theta, MASK).z * value).sum(), theta)
-    assert slope.isfinite().all() and slope[0].abs().sum() > 0 and not slope[1, :, 4:].any()
+    (gradient,) = torch.autograd.grad((relaxation.draw(theta, MASK).z * value).sum(), theta)
+    assert gradient.isfinite().all() and gradient[0].abs().sum() > 0 and not gradient[1, :, 4:].any()
 
 
 def test_rules_with_concepts_survive_being_stored():

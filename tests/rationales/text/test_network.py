@@ -8,7 +8,7 @@ import torch
 from assay.data.text import TextOptions, Tokeniser
 from assay.errors import AssayError
 from assay.rationales.text.network import FIRST, EncoderDecoder, Sizes
-from assay.rationales.text.pairs import STOP, STRANGE, Pair, Row, encoded, together
+from assay.rationales.text.pairs import END_ID, UNKNOWN_ID, Pair, Row, encoded, together
 
 WORDS = 9
 SIZES = Sizes(embedding=6, hidden=4, layers=1, dropout=0.0)
@@ -21,8 +21,8 @@ def network(dtype: torch.dtype = torch.float64) -> EncoderDecoder:
 
 def rows() -> list[Row]:
     return [
-        Row(torch.tensor([5, 9, 6, 10]), torch.tensor([10, 5, STOP]), ("zebra", "yak")),
-        Row(torch.tensor([7]), torch.tensor([8, 7, 7, 4, STOP])),
+        Row(torch.tensor([5, 9, 6, 10]), torch.tensor([10, 5, END_ID]), ("zebra", "yak")),
+        Row(torch.tensor([7]), torch.tensor([8, 7, 7, 4, END_ID])),
         Row(torch.tensor([4, 4, 8, 5, 6, 7]), torch.tensor([6])),
     ]
 
@@ -86,9 +86,9 @@ def test_unknown_words_of_a_target_are_known_where_the_source_has_them() -> None
     tokeniser = Tokeniser.fit(["the cat sat"] * 2, TextOptions())
     size = len(tokeniser.vocabulary)
     (row,) = encoded([Pair("The Zebra sat the yak zebra", "the zebra yak gnu", whole=True)], tokeniser)
-    assert row.strangers == ("zebra", "yak")
+    assert row.oov == ("zebra", "yak")
     assert row.source.tolist()[1::2] == [size, tokeniser.inner.token_to_id("the"), size]
-    assert row.target.tolist()[1:] == [size, size + 1, STRANGE, STOP]
+    assert row.target.tolist()[1:] == [size, size + 1, UNKNOWN_ID, END_ID]
     (part,) = encoded([Pair("the cat", "the", whole=False)], tokeniser)
     assert part.target.tolist() == [tokeniser.inner.token_to_id("the")]
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from assay.rationales.text.network import FIRST, EncoderDecoder, Sizes
-from assay.rationales.text.pairs import STOP, Row, Sequences, together
+from assay.rationales.text.pairs import END_ID, Row, Sequences, together
 from assay.rationales.text.search import NEVER, search
 
 WORDS, LONGEST = 7, 3
@@ -21,7 +21,7 @@ def setting(seed: int) -> tuple[EncoderDecoder, Sequences]:
     with torch.no_grad():
         network.bias.normal_(std=1.0)
     sources = [torch.tensor([4, 7, 5]), torch.tensor([6]), torch.tensor([5, 5, 4, 6])]
-    return network, together([Row(source, torch.tensor([STOP]), ("yak",) * bool(7 in source)) for source in sources])
+    return network, together([Row(source, torch.tensor([END_ID]), ("yak",) * bool(7 in source)) for source in sources])
 
 
 def alone(batch: Sequences, place: int) -> Sequences:
@@ -34,7 +34,7 @@ def greedy(network: EncoderDecoder, batch: Sequences) -> tuple[list[int], float]
     """One example, word by word."""
     memory = network.encode(batch)
     hidden, last, words, total = memory.begin, FIRST, [], 0.0
-    while len(words) < LONGEST and last != STOP:
+    while len(words) < LONGEST and last != END_ID:
         following, hidden = network.following(memory, torch.tensor([last]), hidden)
         following[:, NEVER] = -torch.inf
         last = int(following[0].argmax())
@@ -49,8 +49,8 @@ def likelihood(network: EncoderDecoder, batch: Sequences, words: tuple[int, ...]
 
 def sentences(words: int) -> list[tuple[int, ...]]:
     """All that can be written: what ends, and what is cut."""
-    open_words = [word for word in range(words) if word not in (*NEVER, STOP)]
-    ended = [(*start, STOP) for length in range(LONGEST) for start in product(open_words, repeat=length)]
+    open_words = [word for word in range(words) if word not in (*NEVER, END_ID)]
+    ended = [(*start, END_ID) for length in range(LONGEST) for start in product(open_words, repeat=length)]
     return ended + list(product(open_words, repeat=LONGEST))
 
 
@@ -106,6 +106,6 @@ def test_nothing_follows_the_end_and_nothing_unknown_is_written() -> None:
     network, batch = setting(2)
     found, _ = search(network, batch, beams=2, longest=8)
     for row in found.tolist():
-        if STOP in row:
-            assert not any(row[row.index(STOP) + 1 :])
+        if END_ID in row:
+            assert not any(row[row.index(END_ID) + 1 :])
         assert not {1, 2} & set(row)

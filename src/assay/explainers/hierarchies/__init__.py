@@ -1,4 +1,4 @@
-"""Hierarchies of phrases: which parts of a text count, and how they work together."""
+"""Hierarchical explanations: trees of phrases with scores and interactions."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ SAMPLED: dict[str, Agglomerative] = {
 
 
 def tree_builders(trees: str | None, scorer: str | None = None) -> dict[str, TreeBuilder]:
-    """The builders of trees that are named, with commas between them, by what to call them; all with that scorer."""
+    """The tree builders of a comma-separated list, by name; all with that scorer."""
     if trees is None:
         if scorer is not None:
             raise AssayError("A scorer says what a phrase of a tree counts; name a tree as well, such as hedge.")

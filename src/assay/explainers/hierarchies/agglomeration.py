@@ -1,4 +1,4 @@
-"""Hierarchies from the bottom: neighbours that do most together become one phrase."""
+"""Agglomerative trees: adjacent phrases with the strongest interaction are merged, bottom-up."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PRIORITIES = ("interaction", "added")
 
 @dataclass(frozen=True)
 class Agglomerative:
-    """From the words upwards, the two neighbours that do most together are joined, one pair a level.
+    """A bottom-up tree: per level, the two adjacent phrases that interact most are merged.
 
     What they do together is |φ(ab) − φ(a) − φ(b)|, the "interaction" of their scores, or the larger of φ(ab) − φ(a)
     and φ(ab) − φ(b): what one has "added" to the other, the priority of ACD (Singh et al., 2019). Of pairs that are
@@ -46,28 +46,29 @@ class Agglomerative:
         table = PhraseTable(reading(self.scorer, model, batch, target), batch)
         lengths = batch.lengths
         texts = torch.arange(len(batch), device=lengths.device)
-        places = torch.arange(batch.ids.shape[1] + 1, device=lengths.device)
-        inside = (places > 0) & (places < lengths[:, None])
-        cuts = places <= lengths[:, None]
+        positions = torch.arange(batch.ids.shape[1] + 1, device=lengths.device)
+        inside = (positions > 0) & (positions < lengths[:, None])
+        cuts = positions <= lengths[:, None]
         ranks = torch.zeros_like(cuts, dtype=torch.long)
         table.ask(texts, torch.zeros_like(lengths), lengths)
         for level in steps(int(lengths.max()) - 1, "acd"):
             around = edges(cuts, lengths, 1)
             open_ = inside & cuts
-            place = self._strongest(table, around, open_)
+            position = self._strongest(table, around, open_)
             joined = texts[lengths > level + 1]
-            ranks[joined, place[joined]] = lengths[joined] - 1 - level
-            cuts[joined, place[joined]] = False
+            ranks[joined, position[joined]] = lengths[joined] - 1 - level
+            cuts[joined, position[joined]] = False
         return trees("acd", ranks, table, lengths)
 
     def _strongest(
         self, table: PhraseTable, around: Int[Tensor, "B E 3"], candidates: Bool[Tensor, "B E"]
     ) -> Int[Tensor, " B"]:
-        """The place between the two neighbours of each text that are to be joined."""
-        example, place = candidates.nonzero(as_tuple=True)
-        start, _, stop = around[example, place].unbind(-1)
-        table.ask(example.repeat(3), torch.cat([start, place, start]), torch.cat([place, stop, stop]))
-        left, right, both = (table.scores[example, *ends] for ends in ((start, place), (place, stop), (start, stop)))
+        """The boundary of each text between the two phrases to merge."""
+        example, position = candidates.nonzero(as_tuple=True)
+        start, _, stop = around[example, position].unbind(-1)
+        table.ask(example.repeat(3), torch.cat([start, position, start]), torch.cat([position, stop, stop]))
+        phrases = (start, position), (position, stop), (start, stop)
+        left, right, both = (table.scores[example, *ends] for ends in phrases)
         gain = both - torch.minimum(left, right) if self.priority == "added" else (both - left - right).abs()
         gains = _spread(gain, candidates, -torch.inf)
         tolerance = TIE * table.scores.abs().flatten(1).amax(1, keepdim=True)
@@ -76,5 +77,5 @@ class Agglomerative:
         return (size <= size.amin(1, keepdim=True) + tolerance).int().argmax(1)
 
 
-def _spread(values: Float[Tensor, " N"], places: Bool[Tensor, "B E"], other: float) -> Float[Tensor, "B E"]:
-    return torch.full_like(places, other, dtype=values.dtype).masked_scatter(places, values)
+def _spread(values: Float[Tensor, " N"], positions: Bool[Tensor, "B E"], other: float) -> Float[Tensor, "B E"]:
+    return torch.full_like(positions, other, dtype=values.dtype).masked_scatter(positions, values)

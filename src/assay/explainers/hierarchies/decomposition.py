@@ -1,4 +1,4 @@
-"""Phrases by contextual decomposition: what of the logits comes from their words, and not from words beside them.
+"""Phrase scores by contextual decomposition: the contribution of a phrase's words to the logits.
 
 What is explained is the target's logit minus the mean of the others, without the decoder's bias, which is nobody's.
 """
@@ -19,7 +19,7 @@ from assay.types import Batch, Model
 
 @dataclass(frozen=True)
 class ContextualDecomposition:
-    """The part β of the class's margin that comes from the chosen words (Murdoch et al., 2018; Singh et al., 2019).
+    """β of the class's margin for the chosen words (Murdoch et al., 2018; Singh et al., 2019).
 
     β + γ is the margin without the decoder's bias, whatever the set; β of no words is 0, and of all words γ is 0 but
     for what markers and a question give. An LSTM is divided as by Murdoch et al., a GRU by the same rules: gates into
@@ -48,7 +48,7 @@ class ContextualDecomposition:
 
 @dataclass(frozen=True)
 class WordDecomposition:
-    """The same for each word as a phrase of its own: an explainer."""
+    """Contextual decomposition with each word as its own phrase: a token explainer."""
 
     def unfit(self, model: Model) -> str | None:
         return undivided(model)
@@ -62,7 +62,7 @@ class WordDecomposition:
 def margins(
     logits: Float[Tensor, "B S C"], model: Model, batch: Batch, target: Int[Tensor, " B"]
 ) -> Float[Tensor, "B S"]:
-    """The target's logit minus the mean of the others that can be right."""
+    """The target's logit minus the mean of the other candidate classes."""
     rows, sets, _ = logits.shape
     candidates = batch.candidates if isinstance(model, Paired) else None
     allowed = None if candidates is None else candidates.repeat_interleave(sets, dim=0)

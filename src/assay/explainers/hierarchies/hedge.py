@@ -1,4 +1,4 @@
-"""Hierarchies from the top: a text is cut where its parts do least together."""
+"""HEDGE: top-down trees that split phrases where their parts interact least."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PLAYERS = ("window", "text")
 
 @dataclass(frozen=True)
 class Hedge:
-    """The text is cut, and then its phrases, one cut a level, where the two parts interact least (Chen et al., 2020).
+    """A top-down tree: each level splits a phrase where its two parts interact least (Chen et al., 2020).
 
     On each level every cut of every phrase is tried. How much its parts do together is their Shapley interaction
     among the `window` phrases on each side; what is further away is removed. The number of players that weighs sets
@@ -42,7 +42,7 @@ class Hedge:
 
     def __post_init__(self) -> None:
         if not 0 <= self.window <= WIDEST:
-            raise AssayError(f"The window of hedge has 0 to {WIDEST} phrases on each side, not {self.window}.")
+            raise AssayError(f"The window of hedge must be 0 to {WIDEST} phrases on each side, got {self.window}.")
         if self.players not in PLAYERS:
             raise unknown("number of players", self.players, PLAYERS)
         if self.removal not in REMOVALS:
@@ -68,7 +68,7 @@ class Hedge:
         return lambda chosen: Margin(self.removal).scored(versions, chosen)
 
     def _cut(self, versions: Versions) -> tuple[Int[Tensor, "B E"], Bool[Tensor, "B E E"]]:
-        """The level on which each place between words is cut, and all phrases there were, by start and stop."""
+        """The level on which each boundary is cut, and all phrases that occurred, by start and stop."""
         lengths = versions.batch.lengths
         texts = torch.arange(len(lengths), device=lengths.device)
         cuts, middle = Cuts(versions, self.window), self.window + 1
@@ -77,10 +77,10 @@ class Hedge:
         phrases[texts, 0, lengths] = True
         for level in steps(int(lengths.max()) - 1, "hedge"):
             uncut = texts[lengths > level + 1]
-            place = cuts.weakest(level + 2 if self.players == "text" else None)[uncut]
-            start, stop = (cuts.around[uncut, place, middle + side] for side in (-1, 1))
-            phrases[uncut, start, place] = True
-            phrases[uncut, place, stop] = True
-            ranks[uncut, place] = level + 1
-            cuts.made[uncut, place] = True
+            position = cuts.weakest(level + 2 if self.players == "text" else None)[uncut]
+            start, stop = (cuts.around[uncut, position, middle + side] for side in (-1, 1))
+            phrases[uncut, start, position] = True
+            phrases[uncut, position, stop] = True
+            ranks[uncut, position] = level + 1
+            cuts.made[uncut, position] = True
         return ranks, phrases

@@ -1,4 +1,4 @@
-"""How much two phrases that stand side by side do together, among those around them."""
+"""Shapley interaction of two adjacent phrases, among the phrases around them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from assay.explainers.surrogates.coalitions import every
 def joint_gains(
     versions: Versions, example: Int[Tensor, " N"], edges: Int[Tensor, "N E"]
 ) -> tuple[Float[Tensor, "N K"], Int[Tensor, " N"]]:
-    """What the two phrases in the middle gain together, summed over the sets of k phrases around them, for each k.
+    """The summed joint gains of the two middle phrases, over the sets of k phrases around them, for each k.
 
     A gain is v(S+l+r) − v(S+l) − v(S+r) + v(S) (Chen et al., 2020). The `edges` are where phrases begin, and
     last where the last one ends: of as many on each side of the two; an empty one is none. Also told is how many
@@ -53,7 +53,7 @@ def _gains(
 
 
 def shares(players: int, sizes: int) -> Float[Tensor, "N S"]:
-    """s! (n − s − 1)! / n! for n players and sets of s others: the share of orders in which they come just before."""
+    """The Shapley weight s! (n − s − 1)! / n! of sets of s out of n players."""
     table = torch.zeros(players + 1, sizes, dtype=torch.float64)
     for count in range(1, players + 1):
         for size in range(min(count, sizes)):

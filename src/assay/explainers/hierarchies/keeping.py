@@ -1,4 +1,4 @@
-"""A language model that is fitted once, and kept in a folder."""
+"""Caches a fitted language model in a folder."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from assay.data.batches import Tokenised
-from assay.errors import AssayError, told
+from assay.errors import AssayError, library_errors
 from assay.explainers.hierarchies.language import CARD, Language, LanguageOptions
 from assay.models.checkpoints import Checkpoint
 
@@ -23,7 +23,7 @@ def kept(
     data: str | None,
     options: LanguageOptions | None = None,
 ) -> Language:
-    """The language model in the folder, or else one that learns from the rows now and is stored there.
+    """The language model in the folder, or one fitted to the rows now and stored there.
 
     `data` stands for what it learns from; one that learnt from something else is refused, or from anything where it is
     not known. Rows are asked for if there is none yet; an interrupted training goes on.
@@ -48,6 +48,6 @@ def kept(
 
 
 def known(folder: Path) -> dict[str, Any]:
-    """What the language model in a folder came from."""
-    with told(lambda reason: f"The language model in {folder} is damaged ({reason}); fit it again."):
+    """What the language model in a folder was fitted to."""
+    with library_errors(lambda reason: f"The language model in {folder} is damaged ({reason}); fit it again."):
         return dict(json.loads((folder / CARD).read_text(encoding="utf-8"))["identity"])

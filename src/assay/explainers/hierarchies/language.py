@@ -1,4 +1,4 @@
-"""A small language model that writes other words into a text, given all that stands around them."""
+"""A small bidirectional language model that samples words for masked positions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from torch.nn import functional as F
 
 from assay import progress
 from assay.data.batches import Tokenised, collate, shuffled
-from assay.errors import AssayError, told
+from assay.errors import AssayError, library_errors
 from assay.files import write_text
 from assay.models import tensors
 from assay.models.checkpoints import Checkpoint
@@ -31,7 +31,7 @@ Mask = Bool[Tensor, "N T"]
 
 @dataclass(frozen=True)
 class LanguageOptions:
-    """Sizes, and how it learns."""
+    """Hyperparameters of the language model."""
 
     size: int = 64  # of embeddings
     hidden: int = 96  # of states, a direction
@@ -42,7 +42,7 @@ class LanguageOptions:
 
 
 class Language(nn.Module):
-    """p(word | all words before it, some of those behind it): two LSTMs, one from each side (Jin et al., 2020).
+    """p(word | left context, part of the right context): two LSTMs, one per direction (Jin et al., 2020).
 
     The one from the left reads every word, the one from the right only those that are shown. What is hidden can so be
     written from left to right, each word given those written before, and one pass over the text is enough.
@@ -69,12 +69,12 @@ class Language(nn.Module):
         seed: int = 0,
         checkpoint: Checkpoint | None = None,
     ) -> Language:
-        """One that has learnt these texts, whose ids are below `words`; it writes only words that occur there.
+        """Fits a language model to texts with ids below `words`; it only samples words that occur in them.
 
         With a checkpoint, an interrupted training goes on after the last epoch that it finished.
         """
         if not rows:
-            raise AssayError("A language model learns from texts; give it some.")
+            raise AssayError("A language model needs at least one training text.")
         chosen = options or LanguageOptions()
         lengths = np.array([len(row.ids) for row in rows])
         with torch.random.fork_rng(devices=[]), progress.bar("status") as shown:
@@ -95,7 +95,7 @@ class Language(nn.Module):
                 task = shown.add_task(f"language {epoch + 1}/{chosen.epochs}", total=len(groups), status="")
                 total = 0.0
                 for done, group in enumerate(groups, start=1):
-                    batch = collate([rows[place] for place in group])
+                    batch = collate([rows[position] for position in group])
                     loss = language._loss(batch.ids, batch.mask)
                     optimiser.zero_grad()
                     loss.backward()  # type: ignore[no-untyped-call]
@@ -108,7 +108,7 @@ class Language(nn.Module):
         return language.requires_grad_(False).eval()
 
     def _loss(self, ids: Ids, mask: Mask) -> Float[Tensor, ""]:
-        """The mean surprise at some words, where a random share of each text is hidden from the right."""
+        """The mean negative log-likelihood of sampled positions, with a random share of the right context hidden."""
         rate = torch.rand(len(ids), 1)
         hidden = torch.rand(ids.shape) < rate
         asked = mask & (torch.rand(ids.shape) < self.options.predicted)
@@ -117,50 +117,50 @@ class Language(nn.Module):
         return F.cross_entropy(self.logits(states[asked]), ids[asked])
 
     def logits(self, states: Float[Tensor, "*N H"]) -> Float[Tensor, "*N V"]:
-        """The scores of all words, given what stands on both sides; those that never occurred have none."""
+        """The logits of all words given both contexts; words that never occurred get none."""
         scores = F.linear(self.mix(states), self.embedding.weight[: self.words], self.bias)
         return scores.masked_fill(~self.seen, -torch.inf)
 
     @torch.no_grad()
     def surprise(self, ids: Ids, mask: Mask, hidden: Mask) -> Float[Tensor, "N T"]:
-        """−log p of each hidden word, given all before it and what is shown behind it; 0 elsewhere."""
+        """−log p of each hidden word, given its left context and the visible right context; 0 elsewhere."""
         states = torch.cat([self._from_left(ids), self._from_right(ids, mask, hidden)], dim=-1)
         found = F.cross_entropy(self.logits(states).movedim(-1, 1), ids, reduction="none")
         return found * (hidden & mask)
 
     @torch.no_grad()
     def write(self, ids: Ids, mask: Mask, hidden: Mask, noise: Float[Tensor, "N T"]) -> Ids:
-        """The texts with other words in the hidden places; `noise`, from 0 to below 1, decides which."""
+        """Samples words for the hidden positions; `noise` in [0, 1) are the random numbers."""
         hidden = hidden & mask
         behind = self._from_right(ids, mask, hidden)
         written, state = ids.clone(), None
         word = ids.new_full((len(ids), 1), self.words + 1)
-        for place in range(ids.shape[1]):
+        for position in range(ids.shape[1]):
             found, state = self.ahead(self.embedding(word), state)
-            rows = hidden[:, place].nonzero()[:, 0]
+            rows = hidden[:, position].nonzero()[:, 0]
             if len(rows):
-                likely = self.logits(torch.cat([found[rows, 0], behind[rows, place]], dim=-1)).softmax(-1).cumsum(-1)
-                drawn = noise[rows, place, None].to(likely) * likely[:, -1:]
+                likely = self.logits(torch.cat([found[rows, 0], behind[rows, position]], dim=-1)).softmax(-1).cumsum(-1)
+                drawn = noise[rows, position, None].to(likely) * likely[:, -1:]
                 last = self.seen.nonzero()[-1, 0]
-                written[rows, place] = torch.searchsorted(likely, drawn, right=True)[:, 0].minimum(last)
-            word = written[:, place, None]
+                written[rows, position] = torch.searchsorted(likely, drawn, right=True)[:, 0].minimum(last)
+            word = written[:, position, None]
         return written
 
     def _from_left(self, ids: Ids) -> Float[Tensor, "N T H"]:
-        """What the words before each place tell."""
+        """Hidden states of the left contexts."""
         states, _ = self.ahead(self.embedding(F.pad(ids, (1, 0), value=self.words + 1)[:, :-1]))
         found: Tensor = states
         return found
 
     def _from_right(self, ids: Ids, mask: Mask, hidden: Mask) -> Float[Tensor, "N T H"]:
-        """What the words behind each place tell, as far as they are shown."""
+        """Hidden states of the right contexts, as far as visible."""
         order = mirrored(mask)
         turned = ids.masked_fill(hidden, self.words).gather(1, order)
         states, _ = self.behind(self.embedding(F.pad(turned, (1, 0), value=self.words + 1)[:, :-1]))
         return reordered(states, order)
 
     def save(self, folder: Path, identity: Mapping[str, Any] | None = None) -> None:
-        """Writes weights and card, which also says what it came from; the card comes last and marks it as whole."""
+        """Writes weights and card with the training data's identity; the card is written last."""
         tensors.save(self.state_dict(), folder / WEIGHTS)
         card = {"format": "assay-language-1", "words": self.words, "options": asdict(self.options)}
         card |= {"identity": dict(identity or {})}
@@ -168,10 +168,10 @@ class Language(nn.Module):
 
     @classmethod
     def load(cls, folder: Path) -> Language:
-        """Reads what was saved."""
+        """Reads a stored language model."""
         if not (folder / CARD).is_file():
             raise AssayError(f"{folder} has no language model: it has no {CARD}; fit one and save it there.")
-        with told(lambda reason: f"The language model in {folder} is damaged ({reason}); fit it again."):
+        with library_errors(lambda reason: f"The language model in {folder} is damaged ({reason}); fit it again."):
             card = json.loads((folder / CARD).read_text(encoding="utf-8"))
             language = cls(card["words"], LanguageOptions(**card["options"]))
             language.load_state_dict(load_file(folder / WEIGHTS))

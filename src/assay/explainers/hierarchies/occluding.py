@@ -1,4 +1,4 @@
-"""Phrases by what is answered without them, or with nothing but them."""
+"""Phrase scores by occlusion: the model's probabilities without a phrase, or with nothing else."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from assay.types import Batch, Model
 
 
 class VersionScorer(ABC):
-    """A scorer that reads texts with some words left; `removal` says how the others go."""
+    """A scorer based on texts with some words removed, in the way that `removal` says."""
 
     removal: str
 
@@ -41,7 +41,7 @@ class VersionScorer(ABC):
 
     @abstractmethod
     def scored(self, versions: Versions, chosen: Bool[Tensor, "B S T"]) -> Float[Tensor, "B S"]:
-        """The scores of sets of real words, from versions of their texts."""
+        """The scores of sets of words, from versions of their texts."""
 
 
 @dataclass(frozen=True)

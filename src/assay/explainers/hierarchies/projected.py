@@ -1,4 +1,4 @@
-"""From a hierarchy of phrases to one score a word, so that it can be put beside all other explanations."""
+"""Token scores from a tree of phrases, for comparison with other explainers."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Projected:
 
 
 def word_scores(tree: Tree, rule: str = "mean") -> Float[np.ndarray, " T"]:
-    """One number a word, by one of the RULES."""
+    """One score per word, by one of the RULES."""
     if rule == "words" or len(tree.levels) == 1:
         return np.array(tree.scores)
     levels = tree.levels if rule == "mean" else tree.levels[1:]

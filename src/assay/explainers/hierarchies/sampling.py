@@ -1,4 +1,4 @@
-"""Texts in which other words stand around a phrase."""
+"""Samples contexts around a phrase from a language model."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ TOKENS = 65_536  # written at once
 
 @dataclass(frozen=True)
 class Sampler:
-    """What samples `samples` contexts for each phrase: `window` words on either side are written anew.
+    """Draws `samples` contexts per phrase, with `window` words on either side resampled.
 
-    The numbers that decide which words come are the same for all phrases and texts: they depend on place, sample and
-    seed alone. Where the window holds all of a text but the phrase, nothing is known but the phrase, its place and the
+    The numbers that decide which words come are the same for all phrases and texts: they depend on position, sample and
+    seed alone. Where the window holds all of a text but the phrase, only the phrase is known, its position and the
     length of the text.
     """
 
@@ -39,12 +39,12 @@ class Sampler:
 
     def __post_init__(self) -> None:
         if self.window < 0 or self.samples < 1:
-            raise AssayError("A window has at least 0 words, and there is at least 1 sample.")
+            raise AssayError("window must be at least 0, and samples at least 1.")
 
     def fit(
         self: AnySampler, rows: Sequence[Tokenised], words: int, options: LanguageOptions | None = None
     ) -> AnySampler:
-        """The same with a language model of these texts in the model's words, of which there are so many."""
+        """A sampler with a language model fitted to these texts, over a vocabulary of size `words`."""
         return replace(self, language=Language.fit(rows, words, options, self.seed))
 
     def unfit(self, model: Model) -> str | None:
@@ -59,14 +59,14 @@ class Sampler:
         return None if same else "the language model has other words than the model"
 
     def around(self, batch: Batch, chosen: Bool[Tensor, "B S T"]) -> Bool[Tensor, "B S T"]:
-        """The words around each phrase that are written anew."""
+        """The mask of words around each phrase to be resampled."""
         if self.window == 0:
             return torch.zeros_like(chosen)
         wide = F.max_pool1d(chosen.float(), 2 * self.window + 1, 1, self.window) > 0
         return wide & ~chosen & batch.mask[:, None]
 
     def versions(self, batch: Batch, chosen: Bool[Tensor, "B S T"]) -> Int[Tensor, "B S K T"]:
-        """The ids of each text with other words around each phrase; without a window, the text's own once."""
+        """The ids of each text with resampled contexts for each phrase; without a window, the text itself."""
         rows, sets, tokens = chosen.shape
         if self.window == 0:
             return batch.ids[:, None, None].expand(rows, sets, 1, tokens)

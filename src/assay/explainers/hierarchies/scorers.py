@@ -1,4 +1,4 @@
-"""What scores phrases: the contract that every hierarchy is built on."""
+"""The protocols of phrase scorers and tree builders."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ Read = Callable[[Bool[Tensor, "B S T"]], Float[Tensor, "B S"]]
 
 @runtime_checkable
 class PhraseScorer(Protocol):
-    """How much sets of tokens of each text, such as phrases, count for its class; they need not be contiguous."""
+    """Scores sets of tokens, such as phrases, for a class; the sets need not be contiguous."""
 
     def unfit(self, model: Model) -> str | None:
-        """What the model lacks, as the end of a sentence, or None."""
+        """Why the model does not fit, as the end of a sentence, or None."""
 
     def __call__(
         self, model: Model, batch: Batch, target: Int[Tensor, " B"], chosen: Bool[Tensor, "B S T"]
@@ -31,14 +31,14 @@ class PhraseScorer(Protocol):
 
 @runtime_checkable
 class ReadyScorer(PhraseScorer, Protocol):
-    """A scorer that can keep what it has read of texts, for those who ask about them again and again."""
+    """A scorer that can cache what it has computed for a batch, for repeated queries."""
 
     def ready(self, model: Model, batch: Batch, target: Int[Tensor, " B"]) -> Read:
-        """The same scores, asked for bit by bit."""
+        """The same scores as a function of word sets, with a cache."""
 
 
 def reading(scorer: PhraseScorer, model: Model, batch: Batch, target: Int[Tensor, " B"]) -> Read:
-    """The scorer over these texts, ready to be asked many times."""
+    """The scorer over these texts, with a cache where it has one."""
     if isinstance(scorer, ReadyScorer):
         return scorer.ready(model, batch, target)
     return partial(scorer, model, batch, target)
@@ -46,10 +46,10 @@ def reading(scorer: PhraseScorer, model: Model, batch: Batch, target: Int[Tensor
 
 @runtime_checkable
 class TreeBuilder(Protocol):
-    """What makes a hierarchy of phrases of each text."""
+    """Builds a tree of phrases for each text."""
 
     def unfit(self, model: Model) -> str | None:
-        """What the model lacks, as the end of a sentence, or None."""
+        """Why the model does not fit, as the end of a sentence, or None."""
 
     def __call__(self, model: Model, batch: Batch, target: Int[Tensor, " B"]) -> list[Tree]:
         """A tree for each text, which has at least one word."""

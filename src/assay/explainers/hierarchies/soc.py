@@ -1,4 +1,4 @@
-"""Phrases by sampling and occlusion: what is lost without them, whatever words stand around them (Jin et al., 2020)."""
+"""Sampling and occlusion: the effect of removing a phrase, averaged over sampled contexts (Jin et al., 2020)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from assay.types import Batch, Model, at_least_float32
 
 @dataclass(frozen=True)
 class Estimate:
-    """Scores, and the standard errors that they have from sampling."""
+    """Scores and their standard errors from sampling."""
 
     scores: Float[Tensor, "B S"]
     errors: Float[Tensor, "B S"]
@@ -98,7 +98,7 @@ class SampledDecomposition(Sampler):
 def _lost(
     model: Model, texts: Batch, target: Int[Tensor, " N"], kept: Bool[Tensor, "N T"], removal: str
 ) -> Float[Tensor, " N"]:
-    """How much lower the class's margin is with the kept words alone, for each text."""
+    """The drop of the class's margin when only the kept words are left, for each text."""
     step = max(1, capacity(model, texts.ids.device) // max(1, texts.ids.shape[1]))
     found: list[Tensor] = []
     for number in steps(-(-len(texts) // step), "phrases"):
@@ -111,8 +111,8 @@ def _lost(
             rest = model(torch.where(kept[part, :, None], x, blank), batch).logits
         else:
             here = kept[part] & batch.mask
-            rows, places = torch.arange(len(batch), device=here.device), left(here)
-            rest = model(x[rows[:, None], places], gathered(batch, rows, places, here)).logits
+            rows, positions = torch.arange(len(batch), device=here.device), left(here)
+            rest = model(x[rows[:, None], positions], gathered(batch, rows, positions, here)).logits
         found.append(margins((whole - rest)[:, None], model, batch, wanted)[:, 0])
     margin = torch.cat(found) if found else torch.zeros(0, device=kept.device)
     return at_least_float32(margin)

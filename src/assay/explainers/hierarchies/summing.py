@@ -1,4 +1,4 @@
-"""Phrases by the sum of what their words have."""
+"""Phrase scores as sums of token scores."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from assay.types import Batch, Model
 
 @dataclass(frozen=True)
 class SummedGradients:
-    """The integrated gradients of the phrase's words, added up: of the whole text p(text) − p(baseline).
+    """Integrated gradients summed over a phrase's words: of the whole text p(text) − p(baseline).
 
     No phrase is more than its words, so words never work together here.
     """

@@ -1,4 +1,4 @@
-"""The scores of phrases while a hierarchy grows, and the trees that come of it."""
+"""A cache of phrase scores while a tree grows, and the finished trees."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ QUIET = 24  # levels; more of them can take long enough to be watched
 
 
 class PhraseTable:
-    """Scores of phrases of some texts by their start and stop; none is asked for twice."""
+    """Scores of phrases by start and stop; each is computed once."""
 
     def __init__(self, read: Read, batch: Batch) -> None:
         if not bool((batch.lengths > 0).all()):
@@ -34,7 +34,7 @@ class PhraseTable:
         self._known = torch.zeros_like(self.scores, dtype=torch.bool)
 
     def ask(self, example: Int[Tensor, " N"], start: Int[Tensor, " N"], stop: Int[Tensor, " N"]) -> None:
-        """Has these phrases scored, all at once."""
+        """Computes the scores of these phrases, in one batch."""
         wanted = torch.zeros_like(self._known)
         wanted[example, start, stop] = True
         texts, starts, stops = (wanted & ~self._known).nonzero(as_tuple=True)  # those of a text one after the other
@@ -42,31 +42,31 @@ class PhraseTable:
             return
         counts = texts.bincount(minlength=len(wanted))
         slot = torch.arange(len(texts), device=texts.device) - (counts.cumsum(0) - counts)[texts]
-        places = torch.arange(self._words, device=texts.device)
+        positions = torch.arange(self._words, device=texts.device)
         chosen = torch.zeros(len(wanted), int(counts.max()), self._words, dtype=torch.bool, device=texts.device)
-        chosen[texts, slot] = (places >= starts[:, None]) & (places < stops[:, None])
+        chosen[texts, slot] = (positions >= starts[:, None]) & (positions < stops[:, None])
         self.scores[texts, starts, stops] = self._read(chosen)[texts, slot].to(self.scores)
         self._known |= wanted
 
 
 def edges(cuts: Bool[Tensor, "B E"], lengths: Int[Tensor, " B"], window: int) -> Int[Tensor, "B E K"]:
-    """For each place the cuts before it, the place itself and the cuts behind it, `window` of each.
+    """For each boundary, the cuts before it, itself, and the cuts after it, `window` of each.
 
     Where a text begins or ends, its first or last cut is repeated.
     """
-    places = torch.arange(cuts.shape[1], device=cuts.device)
-    last = torch.where(cuts, places, 0).cummax(-1).values
+    positions = torch.arange(cuts.shape[1], device=cuts.device)
+    last = torch.where(cuts, positions, 0).cummax(-1).values
     before = torch.nn.functional.pad(last, (1, 0))[:, :-1]
-    following = torch.where(cuts, places, cuts.shape[1]).flip(-1).cummin(-1).values.flip(-1)
+    following = torch.where(cuts, positions, cuts.shape[1]).flip(-1).cummin(-1).values.flip(-1)
     after = torch.nn.functional.pad(following, (0, 1), value=cuts.shape[1])[:, 1:].minimum(lengths[:, None])
-    found = [places.expand_as(before)]
+    found = [positions.expand_as(before)]
     for _ in range(window):
         found = [before.gather(1, found[0]), *found, after.gather(1, found[-1])]
     return torch.stack(found, dim=-1)
 
 
 def trees(method: str, ranks: Int[Tensor, "B E"], table: PhraseTable, lengths: Int[Tensor, " B"]) -> list[Tree]:
-    """A tree for each text, given on which level each place between its words is cut; the phrases have scores."""
+    """A tree per text, from the level at which each boundary is cut and the scores of phrases."""
     return [
         _tree(method, rank[1:length], score[: length + 1, : length + 1])
         for rank, score, length in zip(ranks.tolist(), table.scores.cpu().numpy(), lengths.tolist(), strict=True)
@@ -85,7 +85,7 @@ def _tree(method: str, ranks: list[int], scores: Float[np.ndarray, "F L"]) -> Tr
 
 
 def steps(count: int, title: str) -> Iterator[int]:
-    """The numbers of the steps; if they are many, with a bar that shows how far it is."""
+    """Step numbers, with a progress bar if they are many."""
     if count <= QUIET:
         yield from range(count)
         return

@@ -1,4 +1,4 @@
-"""What a model answers for versions of a few texts, of which none is read twice."""
+"""A cache of the probabilities of versions of a few texts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from assay.types import Batch, Model
 
 
 class Versions:
-    """The answers for all versions of some texts that anyone has asked for, each text with the class to explain."""
+    """The cached probabilities of versions of texts, each text with the class to explain."""
 
     def __init__(self, model: Model, batch: Batch, target: Int[Tensor, " B"], removal: str = "delete") -> None:
         self.model, self.batch, self.target, self.removal = model, batch, target, removal
@@ -20,11 +20,11 @@ class Versions:
         self._answers: Float[Tensor, "K C"] | None = None
 
     def __len__(self) -> int:
-        """How many were read."""
+        """The number of versions computed."""
         return len(self._numbers)
 
     def probabilities(self, example: Int[Tensor, " N"], kept: Bool[Tensor, "N T"]) -> Float[Tensor, "N C"]:
-        """The answers, in double precision, for versions of the texts `example` with only the `kept` words left."""
+        """The probabilities, in float64, of versions of the texts `example` with only the `kept` words left."""
         kept = kept & self.batch.mask[example]
         before = len(self._numbers)
         numbers = np.array(
@@ -43,13 +43,13 @@ class Versions:
         return self.probabilities(example, kept).gather(1, self.target[example, None])[:, 0]
 
     def lead(self, example: Int[Tensor, " N"], kept: Bool[Tensor, "N T"]) -> Float[Tensor, " N"]:
-        """p(class) less the largest p of another class, when only these words are left."""
+        """p(class) minus the largest p of another class, with only these words left."""
         answers, column = self.probabilities(example, kept), self.target[example, None]
         return (answers.gather(1, column) - answers.scatter(1, column, 0.0).amax(1, keepdim=True))[:, 0]
 
 
 def _names(example: Int[Tensor, " N"], kept: Bool[Tensor, "N T"]) -> list[bytes]:
-    """One string of bytes for each version, which no other one has."""
+    """A byte string per version, as the cache key."""
     texts = example.cpu().numpy().astype(np.int32)[:, None].view(np.uint8)
     packed = np.concatenate([texts, np.packbits(kept.cpu().numpy(), axis=1)], axis=1)
     return packed.view(f"V{packed.shape[1]}")[:, 0].tolist() if len(packed) else []

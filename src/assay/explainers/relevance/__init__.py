@@ -1,4 +1,4 @@
-"""Relevance propagation: gradient × input with other local multipliers, the values being the model's own."""
+"""Relevance propagation: a modified backward pass, gradient × input with other local multipliers."""
 
 from __future__ import annotations
 

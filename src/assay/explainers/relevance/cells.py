@@ -1,4 +1,4 @@
-"""LSTM and GRU cells: one step's values, and all steps' local multipliers.
+"""LSTM and GRU cells: the forward pass of one step, and the local multipliers of all steps.
 
 Given its pre-activations a step works element by element, so that the multipliers of all steps are found at once.
 """
@@ -19,7 +19,7 @@ Four = Float[Tensor, "R T 4 H"]
 
 @dataclass(frozen=True)
 class Trace:
-    """What a pass over the texts leaves: each step's pre-activations, what they became, its memory and its state."""
+    """The recorded forward pass: each step's pre-activations, activations, cell state and hidden state."""
 
     slots: Four
     active: Four
@@ -30,7 +30,7 @@ class Trace:
 
 @dataclass(frozen=True)
 class Multipliers:
-    """Of the memory before in the memory, of the memory in the state, and of each slot in either."""
+    """Local multipliers: of the previous cell state in the next, of the cell state in h, and of each slot."""
 
     kept: Tensor
     opened: Multiplier
@@ -40,7 +40,7 @@ class Multipliers:
 
 @dataclass(frozen=True)
 class Weights:
-    """Four pre-activations, linear in the input and in the state before."""
+    """Weights of the four pre-activations, for the input and the previous hidden state."""
 
     inputs: Float[Tensor, "4 H D"]
     states: Float[Tensor, "4 H H"]
@@ -50,14 +50,14 @@ class Weights:
 class Lstm:
     """c = f c' + i tanh(g), h = o tanh(c), with the slots i, f, g, o."""
 
-    def advance(self, trace: Trace, place: int, memory: Float[Tensor, "R H"], real: Float[Tensor, "R 1"]) -> None:
-        """Fills one step of the trace from its pre-activations and the memory before; padding leaves no memory."""
-        slots, active = trace.slots[:, place], trace.active[:, place]
+    def advance(self, trace: Trace, position: int, memory: Float[Tensor, "R H"], real: Float[Tensor, "R 1"]) -> None:
+        """The forward pass of one step, written into the trace; on padding the cell state is 0."""
+        slots, active = trace.slots[:, position], trace.active[:, position]
         torch.sigmoid(slots, out=active)
         torch.tanh(slots[:, 2], out=active[:, 2])
-        now = torch.mul(active[:, 1], memory, out=trace.memory[:, place]).addcmul_(active[:, 0], active[:, 2])
-        shown = torch.tanh(now.mul_(real), out=trace.shown[:, place])
-        torch.mul(active[:, 3], shown, out=trace.state[:, place])
+        now = torch.mul(active[:, 1], memory, out=trace.memory[:, position]).addcmul_(active[:, 0], active[:, 2])
+        shown = torch.tanh(now.mul_(real), out=trace.shown[:, position])
+        torch.mul(active[:, 3], shown, out=trace.state[:, position])
 
     def multipliers(self, rules: Rules, trace: Trace, before: Memory) -> Multipliers:
         slots, (keep, forget, new, out) = trace.slots.unbind(2), trace.active.unbind(2)
@@ -82,12 +82,13 @@ class Gru:
     For relevance propagation r, z and 1 - z are gates as those of an LSTM are: h' and the new candidate get everything.
     """
 
-    def advance(self, trace: Trace, place: int, memory: Float[Tensor, "R H"], real: Float[Tensor, "R 1"]) -> None:
-        slots, active = trace.slots[:, place], trace.active[:, place]
+    def advance(self, trace: Trace, position: int, memory: Float[Tensor, "R H"], real: Float[Tensor, "R 1"]) -> None:
+        slots, active = trace.slots[:, position], trace.active[:, position]
         torch.sigmoid(slots[:, :2], out=active[:, :2])
         torch.addcmul(slots[:, 2], active[:, 0], slots[:, 3], out=active[:, 3])  # the candidate's argument
         torch.tanh(active[:, 3], out=active[:, 2])
-        trace.state[:, place] = torch.lerp(active[:, 2], memory, active[:, 1], out=trace.memory[:, place]).mul_(real)
+        now = torch.lerp(active[:, 2], memory, active[:, 1], out=trace.memory[:, position])
+        trace.state[:, position] = now.mul_(real)
 
     def multipliers(self, rules: Rules, trace: Trace, before: Memory) -> Multipliers:
         slots, (reset, update, new, argument) = trace.slots.unbind(2), trace.active.unbind(2)

@@ -1,4 +1,4 @@
-"""Explainers that propagate relevance from the explained class back to the embeddings.
+"""Explainers by relevance propagation: LRP, AttnLRP, DeepLIFT.
 
 What is explained is the target's logit minus the mean of the others. A logit alone is known up to a number that all
 classes share and that the softmax does not see; with two classes, half of it could be such a number. Where a model bars
@@ -39,15 +39,15 @@ KNOWN = "flat, hierarchical and paired"
 
 
 class Propagation(ABC):
-    """What the explainers below share: the scores are the tokens' shares, and the gap is known."""
+    """The base class: scores are the tokens' relevance, and the conservation gap is reported."""
 
     @property
     @abstractmethod
     def rules(self) -> Rules:
-        """What stands in for derivatives."""
+        """The local rules in place of derivatives."""
 
     def shares(self, model: Model, batch: Batch, target: Target) -> Shares:
-        """The parts of tokens, biases, positions, types, markers and query."""
+        """The relevance of tokens, biases, positions, types, markers and query."""
         if isinstance(model, Body):
             return transformers.propagated(model, batch, target, self.rules)
         return propagated(model, batch, target, self.rules)
@@ -129,7 +129,7 @@ def no_rules(model: Model) -> str | None:
 
 
 def no_secants(model: Model) -> str | None:
-    """Why differences cannot be handed through attention weights; self-attention beneath is asked for as well."""
+    """Why DeepLIFT cannot pass attention weights; self-attention beneath is checked too."""
     assert isinstance(model, Readable)
     inner = projection(model.architecture.inner)
     unknown = family(model.project) is None or family(inner) is None
@@ -137,7 +137,7 @@ def no_secants(model: Model) -> str | None:
 
 
 def propagated(model: Model, batch: Batch, target: Target, rules: Rules, blank: str | None = None) -> Shares:
-    """Gradient × input under these rules; those that compare have texts of blanks behind the texts."""
+    """Gradient × input under these rules; for DeepLIFT the baselines follow the texts."""
     demand(no_rules(model))
     assert isinstance(model, Readable)
     x, rows, own = model.embed(batch).detach(), torch.arange(len(batch), device=batch.ids.device), None
@@ -149,8 +149,8 @@ def propagated(model: Model, batch: Batch, target: Target, rules: Rules, blank: 
     wide = torch.promote_types(x.dtype, torch.float32)
     leaves = [longer.detach().to(wide), *torch.ones(3, len(x), dtype=wide, device=x.device)]
     with torch.enable_grad(), sharing(own):
-        places, *factors = (leaf.requires_grad_() for leaf in leaves)
-        logits = read(replace(Reading(rules, *factors), project=model.project), model, places, encoded, texts)
+        indices, *factors = (leaf.requires_grad_() for leaf in leaves)
+        logits = read(replace(Reading(rules, *factors), project=model.project), model, indices, encoded, texts)
         sides = (logits,) if blank is None else halves(logits)
         barred = batch.candidates if isinstance(model, Paired) else None
         margins = [contrast(each, target, barred) for each in sides]
@@ -164,7 +164,7 @@ def propagated(model: Model, batch: Batch, target: Target, rules: Rules, blank: 
 
 
 def _blanks(model: Readable, batch: Batch) -> tuple[Int[Tensor, " U"], Int[Tensor, " B"] | None]:
-    """The texts whose blanks are read, and for each text which of these is its own; None where each has one.
+    """The distinct baseline texts, and the index of each text's; None where each has its own.
 
     Where all that a network knows of a text without words is its length, one will do for all texts of a length.
     """
@@ -179,17 +179,17 @@ def _blanks(model: Readable, batch: Batch) -> tuple[Int[Tensor, " U"], Int[Tenso
 
 def _parts(margins: Float[Tensor, " B"], leaves: list[Tensor]) -> list[Float[Tensor, "B ..."]]:
     """Gradient × input, for each leaf."""
-    slopes = torch.autograd.grad(margins.sum(), leaves, materialize_grads=True)
+    gradients = torch.autograd.grad(margins.sum(), leaves, materialize_grads=True)
     count = len(margins)
     moves = (_moved([leaf.detach()] if len(leaf) == count else halves(leaf.detach())) for leaf in leaves)
-    return [slope[:count] * move for slope, move in zip(slopes, moves, strict=True)]
+    return [gradient[:count] * move for gradient, move in zip(gradients, moves, strict=True)]
 
 
 def _moved(sides: Sequence[Float[Tensor, "B ..."]]) -> Float[Tensor, "B ..."]:
-    """How far texts are from their baselines, where they have any, or else from 0."""
+    """The difference from the baselines, if there are any, else from 0."""
     return sides[0] if len(sides) == 1 else sides[0] - sides[1]
 
 
 def _check(stabiliser: float) -> None:
     if stabiliser < 0:
-        raise AssayError(f"The stabiliser of relevance propagation is a number from 0, not {stabiliser}.")
+        raise AssayError(f"epsilon, the stabiliser of relevance propagation, must be at least 0, got {stabiliser}.")

@@ -1,4 +1,4 @@
-"""The parts of a network, step by step, read with rules: the model's values, the rules' derivatives."""
+"""The forward pass of each kind of layer under rules: the values are the model's, the derivatives the rules'."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Alignment = Additive | Dot | Product
 
 @dataclass(frozen=True)
 class Reading:
-    """Reads with these rules; factors of 1 stand before all biases of a row, its positions, and what its query adds.
+    """Forward passes under rules; factors of 1 multiply biases, positions and query, to collect their relevance.
 
     The derivative with respect to such a factor is the sum of bias × multiplier: what the biases of that row get.
     """
@@ -45,13 +45,13 @@ class Reading:
     project: Projection = softmax  # of the attention that pools
 
     def of(self, rows: Int[Tensor, " N"]) -> Reading:
-        """The same, for parts of these rows: what they get is the rows'."""
+        """The same for parts of these rows, whose relevance is summed per row."""
         return Reading(self.rules, self.biases[rows], self.positions[rows], self.query[rows], self.project)
 
     def pooled(
         self, alignment: Alignment, states: States, mask: Mask, query: Float[Tensor, "R M"] | None = None
     ) -> Float[Tensor, "R M"]:
-        """The mean of the states under the attention to them, which sees the query beside each where there is one."""
+        """The attention-weighted mean of hidden states, with the query beside each where there is one."""
         seen = states if query is None else torch.cat([states, query[:, None].expand_as(states)], dim=-1)
         weights = self.weights(self.project, lambda reading: reading.align(alignment, seen), mask)
         return self.total(self.rules.bilinear(weights[:, None], states)).squeeze(1)
@@ -59,7 +59,7 @@ class Reading:
     def weights(
         self, project: Projection, scores: Callable[[Reading], Tensor], mask: Bool[Tensor, "R *N S"]
     ) -> Float[Tensor, "R *N S"]:
-        """Attention weights; where the rules hold them, their scores are read without."""
+        """Attention weights; where the rules hold them constant, their scores are detached."""
         reading = self if self.rules.weighs else replace(self, rules=GRADIENT)
         with torch.set_grad_enabled(self.rules.weighs):
             return reading.rules.weights(project, scores(reading), mask)
@@ -123,8 +123,8 @@ class Reading:
         return torch.cat(parts, dim=-1)
 
     def transformer(self, encoder: Transformer, x: Float[Tensor, "R S D"], mask: Mask) -> States:
-        places = positions(x.shape[1], encoder.size).to(x.device)
-        states = self.total(self.affine(encoder.project, x) + self.constant(places, self.positions, x))
+        indices = positions(x.shape[1], encoder.size).to(x.device)
+        states = self.total(self.affine(encoder.project, x) + self.constant(indices, self.positions, x))
         first = torch.arange(mask.shape[1], device=mask.device) == 0
         visible = (mask | (first & ~mask.any(-1, keepdim=True)))[:, None, None]
         for block in encoder.blocks:

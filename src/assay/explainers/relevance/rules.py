@@ -1,4 +1,4 @@
-"""Rules: what stands in for the derivative of each kind of step, while its value stays the model's own.
+"""Rules: replacements of the derivative of each kind of operation; values stay the model's own.
 
 Relevance is then gradient × input, whatever the rules. One record of functions is one column of the literature's table:
 GRADIENT (nothing changed), `epsilon` (layer-wise relevance propagation), `attention_aware` (AttnLRP), and DEEPLIFT in
@@ -20,15 +20,15 @@ from assay.models.projections import Projection
 
 Numbers = Float[Tensor, "*N"]
 Multiplier = Tensor | float
-"""What a step's input is multiplied with on the way back; a number is 1, nothing changes, or 0, nothing arrives."""
+"""The local multiplier in the backward pass; a number is 1 (unchanged) or 0 (nothing passes)."""
 
 
 @dataclass(frozen=True)
 class Function:
-    """A function of one number, with its derivative."""
+    """A scalar function with its derivative."""
 
     value: Callable[[Tensor], Tensor]
-    slope: Callable[[Tensor], Tensor]
+    derivative: Callable[[Tensor], Tensor]
     smooth: bool = True
 
 
@@ -40,7 +40,7 @@ GELU = Function(F.gelu, lambda x: torch.special.ndtr(x) + x * torch.exp(-x.squar
 
 @dataclass(frozen=True)
 class Rules:
-    """Multipliers of steps that work element by element; other steps whole: their value, with its own derivative."""
+    """A set of rules: multipliers of elementwise operations, and whole operations with their own derivative."""
 
     total: Callable[[Tensor], Multiplier]  # of a sum's terms, given the sum
     unary: Callable[[Function, Tensor, Tensor], Tensor]  # of a function's argument, given argument and value
@@ -53,12 +53,12 @@ class Rules:
 
 
 def straight(value: Numbers, stand_in: Numbers) -> Numbers:
-    """The value, with the derivative of the stand-in."""
+    """The value, with the derivative of the stand-in (straight-through)."""
     return value.detach() + (stand_in - stand_in.detach())
 
 
 def times(*factors: Multiplier) -> Multiplier:
-    """The product; numbers among the factors cost nothing."""
+    """The product of the factors that are not 1."""
     if any(isinstance(factor, float) and factor == 0 for factor in factors):
         return 0.0
     tensors = [factor for factor in factors if isinstance(factor, Tensor)]
@@ -69,8 +69,8 @@ def whole(total: Numbers) -> float:
     return 1.0
 
 
-def slope(function: Function, x: Numbers, value: Numbers) -> Numbers:
-    return function.slope(x)
+def derivative(function: Function, x: Numbers, value: Numbers) -> Numbers:
+    return function.derivative(x)
 
 
 def opening(x: Numbers, value: Numbers) -> Numbers:
@@ -89,7 +89,7 @@ def projected(project: Projection, scores: Numbers, mask: Bool[Tensor, "*N"]) ->
     return project(scores, mask)
 
 
-GRADIENT = Rules(whole, slope, opening, crosswise, torch.matmul, projected, standard)
+GRADIENT = Rules(whole, derivative, opening, crosswise, torch.matmul, projected, standard)
 
 
 def epsilon(stabiliser: float) -> Rules:
@@ -110,15 +110,15 @@ def attention_aware(stabiliser: float) -> Rules:
     """AttnLRP (Achtibat et al., 2024): as `epsilon`, but attention weights are explained too.
 
     The softmax is expanded at its argument, which makes its multiplier the derivative, and so is whatever stands in its
-    place; a matrix product of two things that depend on the input gives half to each.
+    position; a matrix product of two things that depend on the input gives half to each.
     """
     # differs from Achtibat et al. (2024): they have no rule for recurrent gates; these stay held.
     return replace(epsilon(stabiliser), bilinear=_halves, weighs=True)
 
 
 def ratio(function: Function, x: Numbers, value: Numbers) -> Numbers:
-    """φ(x)/x: the activation passes on what it got."""
-    return (value / x).nan_to_num_(nan=function.slope(x.new_zeros(())).item())
+    """The multiplier φ(x)/x: the activation passes on its relevance."""
+    return (value / x).nan_to_num_(nan=function.derivative(x.new_zeros(())).item())
 
 
 def _held(x: Numbers, value: Numbers) -> float:

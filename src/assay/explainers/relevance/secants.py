@@ -26,7 +26,7 @@ OWN: ContextVar[Int[Tensor, " B"] | None] = ContextVar("own", default=None)
 
 @contextmanager
 def sharing(own: Int[Tensor, " B"] | None) -> Iterator[None]:
-    """Within, these are the baselines of texts."""
+    """Context manager: these are the baselines of the texts."""
     token = OWN.set(own)
     try:
         yield
@@ -52,7 +52,7 @@ def secant(function: Function, x: Pairs, value: Pairs) -> Pairs:
     near = step.abs() <= least
     reached, began = halves(value)
     quotient = (reached - began) / torch.where(near, 1.0, step)
-    return _both(x, torch.where(near, function.slope((here + there) / 2), quotient))
+    return _both(x, torch.where(near, function.derivative((here + there) / 2), quotient))
 
 
 def opening(x: Pairs, value: Pairs) -> Pairs:
@@ -73,7 +73,7 @@ def half_sums_of_matrices(
 def of_weights(
     project: Projection, scores: Float[Tensor, "R *N T"], mask: Bool[Tensor, "R *N T"]
 ) -> Float[Tensor, "R *N T"]:
-    """Attention weights, by the rule for their projection."""
+    """Attention weights, by the rule of their projection."""
     known = family(project)
     assert known is not None
     return log_means(scores, mask) if known.alpha == 1 else thresholds(known, project, scores, mask)
@@ -89,11 +89,11 @@ def thresholds(
     with torch.no_grad():
         weights = project(scores, mask)
         height = known.heights(scores, weights, mask)
-        curve = Function(known.value, known.slope, smooth=known.alpha <= 1.5)  # beyond, it bends sharply at its foot
-        slope = secant(curve, height, known.value(height)) * mask
-    total = slope.sum(-1, keepdim=True)
-    share = slope / torch.where(total > 0, total, 1.0)
-    return straight(weights, known.scale * slope * (scores - (share * scores).sum(-1, keepdim=True)))
+        curve = Function(known.value, known.derivative, smooth=known.alpha <= 1.5)  # steep at 0 beyond
+        secants = secant(curve, height, known.value(height)) * mask
+    total = secants.sum(-1, keepdim=True)
+    share = secants / torch.where(total > 0, total, 1.0)
+    return straight(weights, known.scale * secants * (scores - (share * scores).sum(-1, keepdim=True)))
 
 
 def log_means(scores: Float[Tensor, "R *N T"], mask: Bool[Tensor, "R *N T"]) -> Float[Tensor, "R *N T"]:
@@ -108,8 +108,8 @@ def log_means(scores: Float[Tensor, "R *N T"], mask: Bool[Tensor, "R *N T"]) -> 
     sums = shown.logsumexp(-1, keepdim=True)
     inside = halves(mask)[0]
     share = _both(shown, _log_means(shown, sums) * inside)
-    slope = _both(shown, _log_means(shown - sums, torch.zeros_like(sums)) * inside)
-    return straight(softmax(shown, mask), slope * (scores - (share * scores).sum(-1, keepdim=True)))
+    secants = _both(shown, _log_means(shown - sums, torch.zeros_like(sums)) * inside)
+    return straight(softmax(shown, mask), secants * (scores - (share * scores).sum(-1, keepdim=True)))
 
 
 def _log_means(logarithms: Tensor, scale: Tensor) -> Tensor:
@@ -133,19 +133,17 @@ def standard(x: Float[Tensor, "R *N M"], floor: float) -> Float[Tensor, "R *N M"
     variance = square.mean(-1, keepdim=True) + floor
     scale = variance.detach().rsqrt()
     one, other = halves(scale)
-    slope = _both(
-        scale, -(one * other).square() / (one + other)
-    )  # the secant of the inverse root, without a difference
-    return straight(centred * scale, centred * _middle(scale) + middle * (variance * slope))
+    of_root = _both(scale, -(one * other).square() / (one + other))  # the inverse root's secant, without a difference
+    return straight(centred * scale, centred * _middle(scale) + middle * (variance * of_root))
 
 
 def _both(rows: Float[Tensor, "R ..."], found: Float[Tensor, "B ..."]) -> Float[Tensor, "R ..."]:
-    """What was found for texts, as a row for each of `rows`: nobody looks at those of baselines."""
+    """Multipliers of texts, repeated for baselines, whose relevance nobody reads."""
     return torch.cat([found, found[: len(rows) - len(found)]])
 
 
 def _middle(x: Pairs) -> Pairs:
-    """The mean of a text's numbers and its baseline's."""
+    """The mean of a text's values and its baseline's."""
     here, there = halves(x)
     return _both(x, (here + there) / 2)
 

@@ -1,4 +1,4 @@
-"""Networks of each shape read with rules, part by part."""
+"""Relevance propagation through networks of each shape."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def read(
 
 
 def hierarchical(reading: Reading, model: Hierarchical, x: Float[Tensor, "R T D"], batch: Batch) -> Logits:
-    """Words to sentences, each a row with the factors of its text, and sentences to logits."""
+    """Words to sentences, each a row with its text's factors, then sentences to logits."""
     layout, real = Layout.of(batch), attended(model, batch)
     words, text = layout.rows(x), real.nonzero(as_tuple=True)[0]
     means = x.new_zeros(len(words), model.width(model.word_encoder))
@@ -47,9 +47,9 @@ def hierarchical(reading: Reading, model: Hierarchical, x: Float[Tensor, "R T D"
 
 
 def paired(reading: Reading, model: Paired, states: Float[Tensor, "R T M"], batch: Batch) -> Logits:
-    """W c + U q + V (c ⊙ q) + b: where the query multiplies words it is their weight; where it is added, a term."""
+    """W c + U q + V (c ⊙ q) + b as one linear map of the words: the query multiplies weights or adds a term."""
     with torch.no_grad():
-        query = model.asked(batch).to(states)
+        query = model.query_encoding(batch).to(states)
     term = query * reading.query[:, None]
     context = reading.pooled(model.alignment, states, batch.mask, term)
     there = batch.mask.any(-1, keepdim=True)  # of a text without words nothing is pooled, not even the query

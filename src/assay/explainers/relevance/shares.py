@@ -1,4 +1,4 @@
-"""What is explained, and who got which part of it."""
+"""The explained quantity, and its distribution over tokens and other inputs."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ FLOOR = 0.01  # less than this counts as this much when a gap is related to it
 
 @dataclass(frozen=True)
 class Shares:
-    """Who got which part of what is explained, for each text; the parts sum to it where a method conserves."""
+    """The relevance of tokens, biases, positions, types, markers and query; it sums to `explained` if conserved."""
 
     tokens: Float[Tensor, "B T"]
     biases: Float[Tensor, " B"]
     positions: Float[Tensor, " B"]
-    types: Float[Tensor, " B"]  # that say which of two texts a place is in
+    types: Float[Tensor, " B"]  # that say which of two texts a position is in
     markers: Float[Tensor, " B"]
     query: Float[Tensor, " B"]  # what it adds; where it multiplies the words, they have it all
     explained: Float[Tensor, " B"]
 
     @property
     def gap(self) -> Float[Tensor, " B"]:
-        """How far the sum of the parts is from what is explained, as a fraction of it."""
+        """The relative conservation error: |sum of parts − explained| / |explained|."""
         parts = self.tokens.sum(-1) + self.biases + self.positions + self.types + self.markers + self.query
         return (parts - self.explained).abs() / self.explained.abs().clamp(min=FLOOR)
 
@@ -33,7 +33,7 @@ class Shares:
 def contrast(
     logits: Float[Tensor, "B C"], target: Int[Tensor, " B"], candidates: Bool[Tensor, "B C"] | None = None
 ) -> Float[Tensor, " B"]:
-    """The target's logit minus the mean of the others that can be right."""
+    """The target's logit minus the mean of the other candidate classes."""
     chosen = F.one_hot(target, logits.shape[1]).bool()
     others = ~chosen if candidates is None else candidates & ~chosen
     return (logits * chosen).sum(-1) - (logits * others).sum(-1) / others.sum(-1).clamp(min=1)

@@ -1,4 +1,4 @@
-"""The steps of any network, each read with rules as it is taken: nothing of the network is rewritten or replaced.
+"""Relevance propagation through any network: a TorchFunctionMode that applies a rule to every operation.
 
 A mode of torch sees every function that is called. Those that depend on the words and are no linear maps get their
 rule here; sums and linear maps have the rule of sums, and what is added to them is counted as a bias.
@@ -31,18 +31,18 @@ LIBRARY = "transformers.activations"  # some of its activations are made of seve
 
 @dataclass(frozen=True)
 class Lookups:
-    """Whose the rows of tables are: factors of 1 stand before the embeddings of specials, a question, and of places."""
+    """Embedding tables and what their rows stand for; factors of 1 multiply special tokens, query, types, positions."""
 
     words: nn.Parameter
     asked: Int[Tensor, "R Q"] | None
-    kinds: frozenset[int]  # the identities of tables that say which of two texts a place is in
+    kinds: frozenset[int]  # the identities of tables that say which of two texts a position is in
     markers: Float[Tensor, " R"]
     query: Float[Tensor, " R"]
     positions: Float[Tensor, " R"]
     types: Float[Tensor, " R"]
 
     def factor(self, ids: Tensor, table: Tensor) -> Float[Tensor, " R"] | None:
-        """The factor of these rows, or None where they are not added to those of words."""
+        """The factor of these rows, or None where they are word embeddings."""
         if table is self.words:
             return self.markers if ids.dim() == 1 else self.query if ids is self.asked else self.types
         beside = table.shape[-1] == self.words.shape[-1] and ids.dim() == 2 and len(ids) in (1, len(self.markers))
@@ -50,7 +50,7 @@ class Lookups:
 
 
 class Steps(TorchFunctionMode):
-    """Within, what a network computes has its own values and the rules' derivatives; parameters are constants."""
+    """A TorchFunctionMode: operations keep their values and get the rules' derivatives; parameters are constants."""
 
     def __init__(self, reading: Reading, lookups: Lookups) -> None:
         super().__init__()
@@ -70,11 +70,11 @@ class Steps(TorchFunctionMode):
         return step(self, function, *given, **named)
 
     def settled(self, given: Any) -> Any:
-        """A parameter as a constant, in the precision of the words."""
+        """A parameter as a constant, in the precision of the embeddings."""
         return given.detach().to(self.reading.biases.dtype) if isinstance(given, nn.Parameter) else given
 
     def constant(self, values: Any, factor: Float[Tensor, " R"], beside: Float[Tensor, "N ..."]) -> Tensor:
-        """Values that are added to others; the rows may be those of texts, or of all places of each in turn."""
+        """A constant that is added; its rows may be those of texts, or of all positions."""
         copies, rest = divmod(len(beside), len(factor))
         if rest:
             raise AssayError("Relevance cannot tell whose a bias is: the rows of a layer are not those of the texts.")
@@ -109,7 +109,7 @@ class Steps(TorchFunctionMode):
         return self.reading.total(term + other)
 
     def counted(self, constant: Any, term: Tensor) -> bool:
-        """Whether a constant counts as a bias: what bars a place from attention does not."""
+        """Whether a constant counts as a bias: attention masks do not."""
         if not isinstance(constant, Tensor):
             return True
         return constant.dim() <= term.dim() and bool(constant.isfinite().all())
@@ -118,10 +118,10 @@ class Steps(TorchFunctionMode):
         return left.copy_(self.add(function, left, right, **named))
 
     def multiply(self, function: Any, left: Any, right: Any, **named: Any) -> Tensor:
-        """A product; of two that depend on the words one is a gate, which is held, or gets one half."""
+        """A product; of two factors that depend on the words one is a gate, held constant or given half."""
         gate, opened = self.opened, [each is self.opened for each in (left, right)]
         if gate is None or sum(opened) != 1 or not (depends(left) and depends(right)):
-            return torch.mul(left, right, **named)  # of two that depend, and no gate, the way back is found not linear
+            return torch.mul(left, right, **named)  # two factors that depend, no gate: `tracing` finds it not linear
         signal: Tensor = right if opened[0] else left
         if not self.reading.rules.weighs:
             return gate.detach() * signal
@@ -150,14 +150,14 @@ class Steps(TorchFunctionMode):
     def scale(
         self, function: Any, x: Tensor, shape: Any, weight: Tensor | None = None, eps: float | None = None
     ) -> Tensor:
-        """A norm that does not centre: its deviation is held."""
+        """RMS norm: its scale is held constant."""
         axes = tuple(range(-len(shape), 0))
         floor = torch.finfo(x.dtype).eps if eps is None else eps
         z = x * (x.detach().square().mean(axes, keepdim=True) + floor).rsqrt()
         return z if weight is None else z * weight
 
     def deviation(self, function: Any, variance: Tensor, **named: Any) -> Tensor:
-        """The root of a number for each place, by which a norm divides: it is held."""
+        """The square root of a variance per position, by which a norm divides: held constant."""
         root: Tensor = function(variance, **named)
         return root.detach() if variance.shape[-1] == 1 else root
 
@@ -166,13 +166,13 @@ class Steps(TorchFunctionMode):
         return weights if self.reading.rules.weighs else weights.detach()
 
     def recast(self, function: Any, x: Tensor, *rest: Any, **named: Any) -> Tensor:
-        """Another type or device; what would be rounded stays as it is, as roundings cannot be shared out."""
+        """A change of dtype or device; lower precision is ignored, as rounding has no relevance."""
         moved: Tensor = function(x, *rest, **named)
         return x if moved.dtype.itemsize < x.dtype.itemsize else moved
 
     @contextmanager
     def over(self, network: nn.Module) -> Iterator[None]:
-        """Within, the rules hold for what this network computes."""
+        """Context manager: the rules hold for what this network computes."""
         whole = [each for each in network.modules() if type(each).__module__ == LIBRARY and _starts_at_zero(each)]
         hooks = [each.register_forward_hook(self._activated) for each in whole]
         try:
@@ -213,14 +213,14 @@ def depends(given: Any) -> bool:
 
 
 def differentiable(value: Callable[[Tensor], Tensor]) -> Function:
-    """The function with its derivative."""
+    """The function with its derivative by autograd."""
 
-    def slope(x: Tensor) -> Tensor:
+    def derivative(x: Tensor) -> Tensor:
         with torch.enable_grad():
-            place = x.detach().requires_grad_()
-            return torch.autograd.grad(value(place).sum(), place)[0]
+            position = x.detach().requires_grad_()
+            return torch.autograd.grad(value(position).sum(), position)[0]
 
-    return Function(value, slope)
+    return Function(value, derivative)
 
 
 @torch.no_grad()

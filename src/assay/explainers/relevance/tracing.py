@@ -1,4 +1,4 @@
-"""The way back from an answer, step by step: each must be a linear map, so that no rule was left out in silence."""
+"""Checks an autograd graph: every operation in the backward pass must be linear, or a rule is missing."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PRODUCTS = frozenset(("Addmm", "Baddbmm", "Bmm", "Div", "Dot", "Linear", "Mm", "
 
 
 def unruled(answer: Float[Tensor, "*N"], weighs: bool) -> str | None:
-    """The first step found that is not linear, or None; where attention weights are explained, the softmax may stay."""
+    """The first nonlinear operation in the graph, or None; softmax is allowed where attention weights are explained."""
     allowed = LINEAR | {"Softmax"} if weighs else LINEAR
     seen: set[Any] = set()
     waiting: list[Any] = [answer.grad_fn]
@@ -43,5 +43,5 @@ def unruled(answer: Float[Tensor, "*N"], weighs: bool) -> str | None:
 
 
 def _one(name: str, below: list[Any]) -> bool:
-    """Whether a product is linear: one factor depends on the words, and of a quotient it is what is divided."""
+    """Whether a product is linear: one factor depends on the words; of a quotient, the numerator."""
     return sum(each is not None for each in below) <= 1 and not (name == "Div" and below[-1] is not None)

@@ -1,8 +1,8 @@
-"""Transformers of the Hugging Face library read with rules, whatever their architecture.
+"""Relevance propagation through Hugging Face transformers of any architecture.
 
 LRP with attention and deviations held is that of Ali et al. (2022), AttnLRP that of Achtibat et al. (2024). The
-library's code runs as it is, its steps are read as they are taken, and afterwards the way back is searched for a step
-without a rule: a network that has one is refused.
+library's code runs as it is, its operations get rules as they run, and afterwards the autograd graph is searched for
+one without a rule: a network that has one is refused.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ SAME = 1e-4  # of the largest logit: what rounding may change
 
 
 def propagated(model: Body, batch: Batch, target: Int[Tensor, " B"], rules: Rules) -> Shares:
-    """Gradient × input under these rules, in one pass forward and one back."""
+    """Gradient × input under these rules, in one forward and one backward pass."""
     words, factors, logits = _read(model, batch, rules)
     demand(_missing(model, logits, rules))
     with torch.enable_grad():
         margins = contrast(logits, target)
         total = margins.sum()
-    slopes = torch.autograd.grad(total, [words, factors], materialize_grads=True)
-    tokens = (slopes[0] * words.detach()).sum(-1) * batch.mask
-    biases, positions, types, markers, query = slopes[1]
+    gradients = torch.autograd.grad(total, [words, factors], materialize_grads=True)
+    tokens = (gradients[0] * words.detach()).sum(-1) * batch.mask
+    biases, positions, types, markers, query = gradients[1]
     return Shares(tokens, biases, positions, types, markers, query, margins.detach())
 
 
 def no_rules(model: Body, rules: Rules) -> str | None:
-    """Why a transformer cannot be read with these rules, found out by reading two short texts, or None."""
+    """Why a transformer has no rules, found by a pass over two short texts, or None."""
     ids = torch.full((len(LENGTHS), max(LENGTHS)), min(model.ordinary, len(_table(model)) - 1))
     mask = torch.arange(max(LENGTHS)) < torch.tensor(LENGTHS)[:, None]
     batch = Batch(ids, mask, torch.zeros(len(LENGTHS), dtype=torch.long)).to(model.device)
@@ -54,7 +54,7 @@ def no_rules(model: Body, rules: Rules) -> str | None:
 def _read(
     model: Body, batch: Batch, rules: Rules
 ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "5 B"], Float[Tensor, "B C"]]:
-    """The words' embeddings, factors of 1 before all else that is added, and the logits that depend on both."""
+    """The word embeddings, factors of 1 for all other additive inputs, and the logits that depend on both."""
     x = model.embed(batch).detach()
     words = at_least_float32(x).requires_grad_()
     factors = words.new_ones(5, len(batch)).requires_grad_()
@@ -81,7 +81,7 @@ def _missing(model: Body, logits: Float[Tensor, "B C"], rules: Rules) -> str | N
 
 @torch.no_grad()
 def _changed(model: Body, batch: Batch, logits: Float[Tensor, "B C"]) -> str | None:
-    """Why the rules do not fit, if values changed under them."""
+    """Why the rules do not fit, if they changed the model's outputs."""
     own = model(model.embed(batch), batch).logits.to(logits)
     near = max(SAME, torch.finfo(model.inner.dtype).eps ** 0.5)
     same = bool((own - logits).abs().max() <= near * max(1.0, float(own.abs().max())))

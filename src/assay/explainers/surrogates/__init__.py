@@ -1,1 +1,1 @@
-"""Explanations by reading a text many times with only some of its tokens: the model is a black box."""
+"""Black-box explanations: the model is queried with subsets of a text's tokens."""

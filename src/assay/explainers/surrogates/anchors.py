@@ -1,4 +1,4 @@
-"""Anchors: the fewest tokens that hold the decision, whatever happens to the others."""
+"""Anchors: the smallest token set that keeps the decision, whatever the other tokens are."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SHADE = 0.001  # what the probability counts beside the decision: among rules th
 
 @dataclass(frozen=True)
 class Rules:
-    """A rule for each text: "while the `kept` tokens stand, the class stays" with this precision and coverage."""
+    """A rule per text, "while the `kept` tokens are present, the class stays", with its precision and coverage."""
 
     kept: Bool[Tensor, "B T"]
     precision: Float[Tensor, " B"]
@@ -58,12 +58,12 @@ class Anchors(Surrogate):
 
     def __post_init__(self) -> None:
         if not (0 < self.precision < 1 and 0 < self.confidence < 1):
-            raise AssayError("Precision and confidence of anchors lie between 0 and 1, such as 0.95 and 0.9.")
+            raise AssayError("precision and confidence of anchors must be between 0 and 1, such as 0.95 and 0.9.")
         if min(self.beam, self.longest, self.samples) < 1:
-            raise AssayError("Beam, longest and samples of anchors are whole numbers from 1.")
+            raise AssayError("beam, longest and samples of anchors must be at least 1.")
 
     def rules(self, model: Model, batch: Batch, target: Int[Tensor, " B"]) -> Rules:
-        """The rule found for each text."""
+        """The anchor of each text."""
         found = self.attribute(model, batch, target)
         numbers = found.numbers
         return Rules(found.scores > 0, numbers["precision"], numbers["lower_bound"], numbers["coverage"])
@@ -91,7 +91,7 @@ class Anchors(Surrogate):
 
 @dataclass(frozen=True)
 class Trial:
-    """Rules of one size for texts of one length; a rule is written as the gains of its tokens, 0 for the others."""
+    """The bandit over candidate rules of one size for texts of one length."""
 
     options: Anchors
     model: Model
@@ -100,7 +100,7 @@ class Trial:
     size: int
 
     def grown(self, beam: Float[Tensor, "B W T"]) -> tuple[Float[Tensor, "B V T"], Float[Tensor, " B"]]:
-        """The best rules that are one token longer, the very best first, and the precision that one seems to have."""
+        """The best rules with one more token, the best first, and their estimated precision."""
         rules, tokens = beam > 0, beam.shape[-1]
         every = torch.arange(len(beam), device=beam.device)
         kept, answers = self._sampled(every, rules, self.options.samples, 0)
@@ -125,7 +125,7 @@ class Trial:
     def hardest(
         self, hits: Float[Tensor, "B A"], tries: Float[Tensor, "B A"], known: Bool[Tensor, "B A"], number: int
     ) -> Int[Tensor, "B 2"]:
-        """KL-LUCB's choice: the worst that may be among the rules that lead, the best that may be among the others."""
+        """KL-LUCB's choice of arms: the weakest of the leading rules, the strongest of the others."""
         rates = (hits / tries.clamp(min=1)).clamp(max=1)  # rounding may take it further
         level = bounds.exploration(hits.shape[1], number, self.options.confidence)
         order = rates.masked_fill(known, -1).argsort(dim=-1, descending=True, stable=True)
@@ -135,7 +135,7 @@ class Trial:
         return torch.stack([weakest, strongest], dim=-1)
 
     def judged(self, rules: Bool[Tensor, "B T"], chosen: Bool[Tensor, " B"]) -> Float[Tensor, "B 2"]:
-        """Precision and lower bound of the chosen texts' rules, by samples of their own; 0 for the other texts."""
+        """Precision and lower bound of the chosen texts' rules, from fresh samples; 0 for other texts."""
         # The chance of an error is shared out: δ / s(s + 1) to the size s, in equal parts to the looks.
         level = math.log(len(LOOKS) * self.size * (self.size + 1) / (1 - self.options.confidence))
         shown = torch.zeros(len(rules), 2, dtype=torch.float64, device=rules.device)
@@ -155,7 +155,7 @@ class Trial:
         return shown
 
     def _held(self, answers: Float[Tensor, "B R S C"]) -> Float[Tensor, "B R S"]:
-        """1 where the target wins, else 0, with a shade of its probability; KL bounds hold for any number in [0, 1]."""
+        """1 where the target wins, else 0, plus a small share of its probability; KL bounds hold in [0, 1]."""
         target = self.target[:, None, None]
         chance = answers.gather(-1, target[..., None].expand(*answers.shape[:3], 1))[..., 0].double()
         return (1 - SHADE) * (answers.argmax(-1) == target) + SHADE * chance
@@ -163,7 +163,7 @@ class Trial:
     def _sampled(
         self, rows: Int[Tensor, " N"], rules: Bool[Tensor, "N R T"], count: int, step: int
     ) -> tuple[Bool[Tensor, "N R S T"], Float[Tensor, "N R S C"]]:
-        """Random versions of some texts under each of their rules, and what the model answers."""
+        """Samples versions of some texts under each rule, and the model's outputs."""
         batch = self.batch[rows]
         texts = mixed(keys(batch, self.options.seed) + 100 * self.size + step)
         kept = rules[:, :, None] | (uniform(texts, rules.shape[1], count, rules.shape[2]) < 0.5)
@@ -172,7 +172,7 @@ class Trial:
 
 
 def _repeated(rules: Bool[Tensor, "B A T"]) -> Bool[Tensor, "B A"]:
-    """Whether the same rule stands further up."""
+    """Whether a rule duplicates an earlier one."""
     codes = mixed(torch.arange(1, rules.shape[-1] + 1, device=rules.device))
     sums = (rules * codes).sum(-1)
     return (sums[:, :, None] == sums[:, None]).tril(-1).any(-1)

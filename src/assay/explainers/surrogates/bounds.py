@@ -1,4 +1,4 @@
-"""How far the rate of a coin can be from what was counted (Kaufmann and Kalyanakrishnan, 2013)."""
+"""KL confidence bounds of a Bernoulli rate (Kaufmann and Kalyanakrishnan, 2013)."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ STEPS = 40  # of a bisection: to some 1e-12
 
 
 def lower(rate: Float[Tensor, "*N"], tries: Float[Tensor, "*N"], level: float) -> Float[Tensor, "*N"]:
-    """The least rate q with tries · KL(rate, q) ≤ level: the true one is below it with probability at most e^−level."""
+    """The lower KL bound: the least q with tries · KL(rate, q) ≤ level."""
     return _furthest(rate, torch.zeros_like(rate), tries, level)
 
 
 def upper(rate: Float[Tensor, "*N"], tries: Float[Tensor, "*N"], level: float) -> Float[Tensor, "*N"]:
-    """The greatest such rate."""
+    """The upper KL bound."""
     return _furthest(rate, torch.ones_like(rate), tries, level)
 
 
 def exploration(arms: int, round_number: int, confidence: float) -> float:
-    """The level at which KL-LUCB's bounds hold for all arms in all rounds (theirs, with α = 1.1)."""
+    """The level at which the bounds hold for all arms in all rounds of KL-LUCB (α = 1.1)."""
     return math.log(405.5 * arms * round_number**1.1 / (1 - confidence))
 
 

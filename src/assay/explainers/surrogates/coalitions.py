@@ -1,4 +1,4 @@
-"""Sets of tokens: how they are drawn, and what a model answers when only such a set is left."""
+"""Token coalitions: sampling, and the model's probabilities when only a coalition is left."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Explain = Callable[[Model, Batch, Int[Tensor, " B"]], Attribution]
 
 
 class Surrogate(ABC):
-    """An explainer that asks what a text is worth without some of its tokens; `removal` says how they go."""
+    """The base class of explainers that query subsets of tokens; `removal` says how the others are removed."""
 
     removal: str
 
@@ -32,7 +32,7 @@ class Surrogate(ABC):
         return self.attribute(model, batch, target).scores
 
     def attribute(self, model: Model, batch: Batch, target: Int[Tensor, " B"]) -> Attribution:
-        """The scores, with the numbers that the class names."""
+        """The scores, with the diagnostics that the class names."""
         demand(self.unfit(model))
         return by_length(self.explain, model, batch, target)
 
@@ -42,7 +42,7 @@ class Surrogate(ABC):
 
 
 def by_length(explain: Explain, model: Model, batch: Batch, target: Int[Tensor, " B"]) -> Attribution:
-    """What `explain` says of every text, given those of one length together and without padding.
+    """Applies `explain` to groups of texts of one length, without padding.
 
     So nothing below has to know of padding, no text is read more often because a longer one stands beside it, and
     texts of one length share the plan of what is read.
@@ -62,7 +62,7 @@ def by_length(explain: Explain, model: Model, batch: Batch, target: Int[Tensor, 
 
 
 def _alike(batch: Batch) -> Iterator[tuple[Int[Tensor, " N"], int]]:
-    """Rows of one length, with that length; an empty text has nothing to explain."""
+    """Rows of one length, with that length; empty texts are skipped."""
     for length in sorted(set(batch.lengths.tolist())):
         rows = (batch.lengths == length).nonzero()[:, 0]
         for part in rows.split(max(1, TOKENS // max(1, length))) if length else ():
@@ -72,29 +72,29 @@ def _alike(batch: Batch) -> Iterator[tuple[Int[Tensor, " N"], int]]:
 def worth(
     model: Model, batch: Batch, target: Int[Tensor, " B"], kept: Bool[Tensor, "B N T"], removal: str
 ) -> Float[Tensor, "B N"]:
-    """v(S) = p(target | only the tokens S are left) for N sets of each text, in double precision."""
+    """v(S) = p(target | only the tokens S are left) for N coalitions of each text, in float64."""
     answers = kept_probabilities(model, batch, kept, removal)
     return answers.gather(2, target[:, None, None].expand(-1, kept.shape[1], 1))[..., 0].double()
 
 
 def keys(batch: Batch, seed: int) -> Int[Tensor, " B"]:
-    """A number for each text that depends on its words, their order and the seed alone."""
+    """A random key per text that depends on its words, their order and the seed alone."""
     return mixed(mixed(text_numbers(batch) + seed) + 1)
 
 
 def uniform(keys: Int[Tensor, " B"], *shape: int) -> Float[Tensor, "B ..."]:
-    """Random numbers from [0, 1) for each key; the first ones do not depend on how many are drawn."""
+    """Random numbers in [0, 1) per key; a prefix does not depend on how many are drawn."""
     counters = torch.arange(torch.Size(shape).numel(), device=keys.device)
     bits = mixed(keys[:, None] + mixed(counters + 1)) & ((1 << BITS) - 1)
     return (bits.double() / (1 << BITS)).reshape(len(keys), *shape)
 
 
 def permutations(keys: Int[Tensor, " B"], count: int, tokens: int) -> Int[Tensor, "B N T"]:
-    """Random orders of the tokens: the rank of each token in each of them."""
+    """Random permutations of the tokens, as ranks."""
     return uniform(keys, count, tokens).argsort(-1)
 
 
 def every(tokens: int, device: torch.device) -> Bool[Tensor, "N T"]:
-    """All sets of tokens; token t is in set n if bit t of n is set."""
-    places = torch.arange(tokens, device=device)
-    return (torch.arange(1 << tokens, device=device)[:, None] >> places & 1).bool()
+    """All subsets of tokens; token t is in set n if bit t of n is set."""
+    positions = torch.arange(tokens, device=device)
+    return (torch.arange(1 << tokens, device=device)[:, None] >> positions & 1).bool()

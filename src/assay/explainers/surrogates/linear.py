@@ -1,4 +1,4 @@
-"""Linear models of what a text's tokens do to the answer, fitted to answers for random parts of the text."""
+"""Linear surrogate models of the output as a function of token presence: LIME and Kernel SHAP."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LEAST = 6  # versions a token: with fewer, there are hardly more equations than 
 
 def _versions(samples: int, tokens: int) -> int:
     if samples < 2:
-        raise AssayError("A linear explanation needs at least 2 samples a text.")
+        raise AssayError(f"samples must be at least 2, got {samples}.")
     return max(samples, LEAST * tokens)
 
 
@@ -44,7 +44,7 @@ class Lime(Surrogate):
 
     def __post_init__(self) -> None:
         if self.width <= 0 or self.ridge <= 0:
-            raise AssayError("The width and the ridge of LIME are above 0.")
+            raise AssayError("width and ridge of LIME must be above 0.")
 
     def explain(self, model: Model, batch: Batch, target: Int[Tensor, " B"]) -> Attribution:
         # differs from lime: a word that stands twice has two coefficients, and none is left out to shorten the list.
@@ -61,7 +61,7 @@ class Lime(Surrogate):
 def _lime_versions(
     texts: Int[Tensor, " B"], versions: int, tokens: int
 ) -> tuple[Bool[Tensor, "B N T"], Float[Tensor, " N"]]:
-    """The whole text and random parts of it; how often each of them counts."""
+    """The whole text and random subsets; the multiplicity of each."""
     if tokens < 31 and 1 << tokens <= versions:
         parts = every(tokens, texts.device)
         sizes = parts.sum(-1).tolist()
@@ -117,7 +117,7 @@ class KernelShap(Surrogate):
 
 @dataclass(frozen=True)
 class Plan:
-    """Which sets of T tokens are read: `read` for sure (none and all of them first), others drawn by their `sizes`."""
+    """The sampling plan: coalitions that are enumerated (none and all first), and sizes of those drawn."""
 
     read: Bool[Tensor, "N T"]
     weights: Float[Tensor, " N"]
@@ -127,7 +127,7 @@ class Plan:
 
 @lru_cache(maxsize=256)
 def planned(versions: int, tokens: int) -> Plan:
-    """The plan for so many versions; the weights of one size add up to the kernel's (T − 1) / (s (T − s))."""
+    """The plan for a number of versions; the weights of one size sum to (T − 1) / (s (T − s))."""
     read = [torch.zeros(1, tokens, dtype=torch.bool), torch.ones(1, tokens, dtype=torch.bool)]
     weights = [torch.zeros(2, dtype=torch.float64)]
     masses = {size: _mass(size, tokens) for size in range(1, tokens // 2 + 1)}  # of a size and its complement's
@@ -136,8 +136,8 @@ def planned(versions: int, tokens: int) -> Plan:
         count = math.comb(tokens, size) * (1 if 2 * size == tokens else 2)
         if left * masses[size] < count * sum(masses.values()):
             break
-        places = torch.tensor(list(combinations(range(tokens), size)))
-        sets = torch.zeros(len(places), tokens, dtype=torch.bool).scatter_(1, places, True)
+        positions = torch.tensor(list(combinations(range(tokens), size)))
+        sets = torch.zeros(len(positions), tokens, dtype=torch.bool).scatter_(1, positions, True)
         read += [sets] if 2 * size == tokens else [sets, ~sets]
         weights.append(torch.full((count,), masses.pop(size) / count, dtype=torch.float64))
         left -= count
@@ -150,7 +150,7 @@ def _mass(size: int, tokens: int) -> float:
 
 
 def _drawn(masses: dict[int, float], pairs: int) -> tuple[Int[Tensor, " M"], Float[Tensor, " M"]]:
-    """The size of each set to draw, in proportion to the masses, and what it counts; its complement counts as much."""
+    """The size of each coalition to draw, in proportion to the kernel, and its weight; complements weigh the same."""
     if not masses:
         return torch.empty(0, dtype=torch.long), torch.empty(0, dtype=torch.float64)
     sizes, mass = torch.tensor(list(masses)), torch.tensor(list(masses.values()), dtype=torch.float64)
@@ -166,7 +166,7 @@ def constrained(
     weights: Float[Tensor, " N"],
     ends: Float[Tensor, "B 2"],
 ) -> Float[Tensor, "B T"]:
-    """The φ of argmin Σ w (v(S) − v(none) − Σ_{i∈S} φ_i)² that sum to v(all) − v(none); `ends` are v(none), v(all)."""
+    """Weighted least squares for φ under Σ φ = v(all) − v(none); `ends` are v(none), v(all)."""
     tokens = present.shape[-1]
     identity = torch.eye(tokens, dtype=present.dtype, device=present.device)
     mean = torch.full_like(identity, 1 / tokens)

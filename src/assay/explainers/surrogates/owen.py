@@ -1,4 +1,4 @@
-"""Owen values: Shapley values for players who sit in groups within groups, here the halves of a text."""
+"""Owen values: hierarchical Shapley values over recursive halves of the text."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Owen(Surrogate):
 
 @dataclass(frozen=True)
 class Level:
-    """M nodes of each text at one depth of the tree, in K contexts each, with the answers without and with the node."""
+    """M nodes of each text at one depth, in K contexts each, with outputs without and with the node."""
 
     nodes: Bool[Tensor, "B M T"]
     contexts: Bool[Tensor, "B M K T"]
@@ -63,12 +63,12 @@ class Level:
         return (self.joined - self.without).mean(-1)
 
     def shares(self) -> Float[Tensor, "B T"]:
-        """The nodes' values, shared equally among their tokens."""
+        """The nodes' values, divided equally among their tokens."""
         share = self.values / self.nodes.sum(-1)
         return (share[..., None] * self.nodes).sum(1)
 
     def parted(self, count: int) -> tuple[Level, Level]:
-        """The `count` nodes of more than one token with the largest absolute values, and the others."""
+        """The `count` nodes of several tokens with the largest absolute values, and the others."""
         size = self.values.abs().masked_fill(self.nodes.sum(-1) == 1, -1)
         order = size.argsort(dim=-1, descending=True, stable=True)
         return self._chosen(order[:, :count]), self._chosen(order[:, count:])
@@ -80,12 +80,12 @@ class Level:
         )
 
     def halves(self) -> Bool[Tensor, "B 2 M T"]:
-        """Each node's first tokens and its last; the first half has one more where the number is odd."""
+        """Each node's first and second half; the first has one more token if the number is odd."""
         first = self.nodes & (2 * self.nodes.cumsum(-1) <= self.nodes.sum(-1, keepdim=True) + 1)
         return torch.stack([first, self.nodes & ~first], dim=1)
 
     def children(self, halves: Bool[Tensor, "B 2 M T"], answers: Float[Tensor, "B 2 M K"]) -> Level:
-        """The level below: each half in the contexts of its node, without and with the other half."""
+        """The next level: each half in the contexts of its node, without and with the other half."""
         others, beside = halves.flip(1), answers.flip(1)
         without = torch.cat([self.without[:, None].expand_as(beside), beside], dim=-1)
         joined = torch.cat([answers, self.joined[:, None].expand_as(answers)], dim=-1)

@@ -1,4 +1,4 @@
-"""Shapley values: a token's contribution to the answer, averaged over all orders in which tokens can be added."""
+"""Shapley values: a token's marginal contribution, averaged over all orders of the tokens."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Classifiers that answer by how alike a text is to some training texts (Croce et al., 2018, 2019)."""
+"""Landmark classifiers: texts are classified by their similarity to some training texts (Croce et al., 2018, 2019)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Do the landmarks that are named matter more to the answer than others?"""
+"""Faithfulness of landmark explanations: do the landmarks that are named matter more to the answer than others?"""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from assay.influence.landmarks.relevance import contrast
 
 @dataclass(frozen=True)
 class Faithfulness:
-    """How much the answer's lead in logits falls, on average, when its likeness to some landmarks is the usual one."""
+    """The mean fall of the answer's lead in logits when its similarity to some landmarks is set to the usual one."""
 
     named: float  # those that a sentence would name
     alike: float  # as many that the text is most alike to
@@ -42,8 +42,8 @@ def faithfulness(
     likeness, answers = likeness[kept], answers[kept]
     sizes = [len(alike[row]) for row in kept]
     random = np.random.default_rng(seed)
-    own = np.unique(model.places)
-    nearest = model.places[np.argsort(-likeness.cpu().numpy(), axis=1, kind="stable")]
+    own = np.unique(model.indices)
+    nearest = model.indices[np.argsort(-likeness.cpu().numpy(), axis=1, kind="stable")]
     named = _fall(model, likeness, answers, [alike[row] for row in kept])
     close = _fall(
         model, likeness, answers, [list(dict.fromkeys(row.tolist()))[:k] for row, k in zip(nearest, sizes, strict=True)]
@@ -61,8 +61,8 @@ def faithfulness(
 def _fall(
     model: LandmarkModel, likeness: Float[Tensor, "B M"], answers: Tensor, erased: Sequence[Sequence[int]]
 ) -> Float[np.ndarray, " B"]:
-    """How much the answers' lead falls without these training texts."""
-    gone: Bool[np.ndarray, "B M"] = np.array([np.isin(model.places, list(each)) for each in erased])
+    """The fall of the answers' lead without these training texts."""
+    gone: Bool[np.ndarray, "B M"] = np.array([np.isin(model.indices, list(each)) for each in erased])
     without = torch.where(torch.from_numpy(gone).to(likeness.device), model.network.usual, likeness)
     before, after = (contrast(model.network(each), answers) for each in (likeness, without))
     fall: Float[np.ndarray, " B"] = (before - after).double().cpu().numpy()

@@ -1,4 +1,4 @@
-"""Training over likenesses to landmarks, with early stopping."""
+"""Training over similarities to landmarks, with early stopping."""
 
 from __future__ import annotations
 
@@ -18,10 +18,12 @@ Goals = Shaped[Tensor, "N ..."]
 """The right class of each text, [N], or the logits that are to be learnt, [N, C]."""
 
 
-class Front(nn.Module):
-    """The likeness of texts to the landmarks of all sets: known numbers, or from word vectors that are being trained.
+class LikenessLayer(nn.Module):
+    """Similarity of texts to the landmarks of all sets: precomputed, or from word vectors that are trained.
 
-    Texts are named by their places.
+    Texts are given by their indices.
+
+    Texts are named by their indices.
     """
 
     def __init__(self, parts: Sequence[Float[Tensor, "N _"] | tuple[TrainedVectors, Tensor, Tensor]]) -> None:
@@ -31,17 +33,17 @@ class Front(nn.Module):
         self.trained = nn.ModuleList([part[0] for part in trained])
         self.texts = [(ids, mask) for _, ids, mask in trained]
 
-    def forward(self, places: Int[Tensor, " B"]) -> Float[Tensor, "B M"]:
+    def forward(self, indices: Int[Tensor, " B"]) -> Float[Tensor, "B M"]:
         made = iter(
-            [each(ids[places], mask[places]) for each, (ids, mask) in zip(self.trained, self.texts, strict=True)]
+            [each(ids[indices], mask[indices]) for each, (ids, mask) in zip(self.trained, self.texts, strict=True)]
         )
-        return torch.cat([next(made) if each is None else each[places] for each in self.known], dim=1)
+        return torch.cat([next(made) if each is None else each[indices] for each in self.known], dim=1)
 
 
 def fit(
-    network: LandmarkNetwork, front: Front, goals: Goals, dev: Int[np.ndarray, " D"], training: Training
+    network: LandmarkNetwork, front: LikenessLayer, goals: Goals, dev: Int[np.ndarray, " D"], training: Training
 ) -> dict[str, object]:
-    """Trains network and word vectors in place on all places but `dev`; the weights of the best epoch are kept."""
+    """Trains network and word vectors in place on all indices but `dev`, and restores the weights of the best epoch."""
     learner = nn.ModuleDict({"network": network, "front": front})
     train = np.setdiff1d(np.arange(len(goals)), dev)
     weights = _class_weights(goals[train], training)
@@ -55,14 +57,14 @@ def fit(
             learner.train()
             order = torch.from_numpy(np.random.default_rng((training.seed, epoch)).permutation(train)).to(goals.device)
             loss = torch.zeros((), device=goals.device)
-            for places in order.split(training.batch_size):  # type: ignore[no-untyped-call]
+            for indices in order.split(training.batch_size):  # type: ignore[no-untyped-call]
                 optimiser.zero_grad()
-                part = lost(network(front(places)), goals[places], weights)
+                part = lost(network(front(indices)), goals[indices], weights)
                 part.backward()  # type: ignore[no-untyped-call]
                 if training.clip is not None:
                     nn.utils.clip_grad_norm_(parameters, training.clip)
                 optimiser.step()
-                loss += part.detach() * len(places) / len(train)
+                loss += part.detach() * len(indices) / len(train)
             losses.append(float(loss))
             score = _judged(learner, goals, dev)
             if score > best_score:
@@ -76,7 +78,7 @@ def fit(
 
 
 def lost(logits: Float[Tensor, "B C"], goals: Goals, weights: Float[Tensor, " C"] | None = None) -> Float[Tensor, ""]:
-    """The cross-entropy of classes, or the mean squared error of logits, less what all classes have in common."""
+    """The loss: cross-entropy of classes, or the mean squared error of centred logits."""
     if goals.dim() == 1:
         return F.cross_entropy(logits, goals, weights)
     return F.mse_loss(logits - logits.mean(-1, keepdim=True), goals - goals.mean(-1, keepdim=True))
@@ -84,14 +86,14 @@ def lost(logits: Float[Tensor, "B C"], goals: Goals, weights: Float[Tensor, " C"
 
 @torch.no_grad()
 def _judged(learner: nn.ModuleDict, goals: Goals, dev: Int[np.ndarray, " D"]) -> tuple[float, float]:
-    """The share of right classes, or of classes as they are to be learnt, and minus the loss."""
+    """Accuracy (or agreement with the logits to be learnt) on dev texts, and minus the loss."""
     learner.eval()
-    places = torch.from_numpy(dev).to(goals.device)
-    logits = learner["network"](learner["front"](places))
-    loss = -float(lost(logits, goals[places]))
+    indices = torch.from_numpy(dev).to(goals.device)
+    logits = learner["network"](learner["front"](indices))
+    loss = -float(lost(logits, goals[indices]))
     if goals.dim() > 1:
         return loss, loss
-    return float((logits.argmax(-1) == goals[places]).double().mean()), loss
+    return float((logits.argmax(-1) == goals[indices]).double().mean()), loss
 
 
 def _class_weights(goals: Goals, training: Training) -> Float[Tensor, " C"] | None:

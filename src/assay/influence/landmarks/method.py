@@ -1,4 +1,4 @@
-"""Landmarks as a method of influence: which training texts an answer comes from."""
+"""Landmarks as an influence method: which training texts an answer comes from."""
 
 from __future__ import annotations
 
@@ -27,24 +27,23 @@ def influence(
     target: str = "logit",
     epsilon: float = 0.0,
 ) -> Influence:
-    """How much the target of each text would change without its likeness to each training text.
+    """Minus each landmark's relevance: the first-order change of each text's target without it.
 
-    Minus the landmark's part by relevance propagation, so it is a first-order prediction; 0 for texts that are no
-    landmarks. `covered` is the share of the training texts that are. Asked are the classes that the model answers,
-    unless others are named.
+    Computed by relevance propagation; 0 for texts that are no landmarks. `covered` is the share of the training texts
+    that are. The targets are those of the predicted classes, unless others are given.
     """
     likeness = model.likeness(texts)
     with torch.no_grad():
         logits = model.network(likeness)
     asked = logits.argmax(-1) if classes is None else torch.from_numpy(classes).to(logits.device)
-    slopes = targets.slopes(target, logits, asked)
-    parts = torch.einsum("qc,qcm->qm", slopes, relevance(model.network, likeness, epsilon)).double().cpu().numpy()
+    gradients = targets.logit_gradients(target, logits, asked)
+    parts = torch.einsum("qc,qcm->qm", gradients, relevance(model.network, likeness, epsilon)).double().cpu().numpy()
     scores = np.zeros((len(texts), model.learnt))
-    np.subtract.at(scores.T, model.places, parts.T)
-    share = len(np.unique(model.places)) / model.learnt
+    np.subtract.at(scores.T, model.indices, parts.T)
+    share = len(np.unique(model.indices)) / model.learnt
     cancelled = np.abs(parts).sum(1) / np.maximum(np.abs(parts.sum(1)), 1e-12)
     notes = {
-        "landmarks": np.unique(model.places).tolist(),
+        "landmarks": np.unique(model.indices).tolist(),
         "covered": "share of training texts that are landmarks",
         "cancellation": float(np.median(cancelled)),  # 1 where no part is against another
     }
@@ -53,7 +52,7 @@ def influence(
 
 @dataclass(frozen=True)
 class Landmarks:
-    """Which training texts a kernel-based classifier takes its answers from (Croce et al., 2018, 2019).
+    """Influence of training texts in a kernel-based classifier (Croce et al., 2018, 2019).
 
     It trains that classifier itself, on the same rows, and answers about it, not about the given network. With
     `distilled` the classifier learns the network's logits instead of the labels, and the notes say on what share of
@@ -75,7 +74,7 @@ class Landmarks:
         """The scores of the classifier's landmarks, 0 for all other rows; see `influence`."""
         model = self.learnt(setting)
         found = influence(model, setting.queries, setting.classes, setting.target, self.epsilon)
-        held = [setting.train[place] for place in model.history["held"]]
+        held = [setting.train[index] for index in model.history["held"]]
         agreement = {
             "agreement": agreement_with(setting.network, model, setting.queries),
             "agreement_held_out": agreement_with(setting.network, model, held),
@@ -83,7 +82,7 @@ class Landmarks:
         return replace(found, notes={**found.notes, **agreement, "about": "a classifier of its own"})
 
     def learnt(self, setting: Setting) -> LandmarkModel:
-        """The classifier that is asked."""
+        """The landmark classifier, trained on the setting's rows."""
         recipe = replace(self.recipe, kernels=tuple(_bound(each, setting.network) for each in self.recipe.kernels))
         labels = np.array([row.label for row in setting.train])
         known = logits(setting.network, setting.train) if self.distilled else None
@@ -92,13 +91,13 @@ class Landmarks:
 
 
 def agreement_with(network: TextModel, model: LandmarkModel, rows: Sequence[Tokenised]) -> float:
-    """The share of rows that both answer alike."""
+    """The share of rows on which classifier and network agree."""
     theirs, ours = logits(network, rows), model.logits(rows).cpu().numpy()
     return float((theirs.argmax(-1) == ours.argmax(-1)).mean())
 
 
 def _bound(kernel: Kernel, network: TextModel) -> Kernel:
-    """The kernel with the network, where it compares representations and has none."""
+    """The kernel with the network, where it compares representations and has no network yet."""
     return replace(kernel, network=network) if isinstance(kernel, Represented) and kernel.network is None else kernel
 
 
@@ -106,6 +105,6 @@ def _bound(kernel: Kernel, network: TextModel) -> Kernel:
 def logits(network: TextModel, rows: Sequence[Tokenised]) -> Float[np.ndarray, "N C"]:
     """The logits of a network for each row."""
     found = np.zeros((len(rows), network.classes))
-    for places, batch in groups(network, rows):
-        found[places] = network(network.embed(batch), batch).logits.double().cpu().numpy()
+    for indices, batch in groups(network, rows):
+        found[indices] = network(network.embed(batch), batch).logits.double().cpu().numpy()
     return found

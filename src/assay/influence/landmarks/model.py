@@ -1,4 +1,4 @@
-"""A classifier whose every answer comes from how alike a text is to some training texts."""
+"""Landmark classifier: its recipe, its landmarks and its network."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from assay.models.options import Training
 
 @dataclass(frozen=True)
 class LandmarkRecipe:
-    """Everything that decides which classifier comes out, besides the texts (Croce et al., 2018)."""
+    """All options that decide which classifier is trained, besides the texts (Croce et al., 2018)."""
 
     kernels: tuple[Kernel, ...] = (Spectrum(longest=2),)
     landmarks: int = 200  # of each set
@@ -40,17 +40,17 @@ class LandmarkRecipe:
 
 @dataclass(frozen=True)
 class LandmarkSet:
-    """Some training texts and the kernel that compares with them; `places` are those in the training texts."""
+    """Some training texts and the kernel that compares with them; `indices` are theirs among the training texts."""
 
     kernel: Kernel
-    places: Int[np.ndarray, " M"]
+    indices: Int[np.ndarray, " M"]
     texts: tuple[Passage, ...]
     labels: Int[np.ndarray, " M"]
 
 
 @dataclass(frozen=True)
 class LandmarkModel:
-    """The sets of landmarks, and the network over the likeness to them; `learnt` is the number of training texts."""
+    """Sets of landmarks, and the network over similarities to them; `learnt` is the number of training texts."""
 
     sets: tuple[LandmarkSet, ...]
     network: LandmarkNetwork
@@ -59,9 +59,9 @@ class LandmarkModel:
     history: dict[str, Any] = field(default_factory=dict)
 
     @cached_property
-    def places(self) -> Int[np.ndarray, " M"]:
-        """The place of each landmark among the training texts; one that is in several sets has several."""
-        return np.concatenate([each.places for each in self.sets])
+    def indices(self) -> Int[np.ndarray, " M"]:
+        """The index of each landmark among the training texts; one in several sets appears several times."""
+        return np.concatenate([each.indices for each in self.sets])
 
     @cached_property
     def labels(self) -> Int[np.ndarray, " M"]:
@@ -72,7 +72,7 @@ class LandmarkModel:
         return tuple(text for each in self.sets for text in each.texts)
 
     def likeness(self, texts: Sequence[Passage]) -> Float[Tensor, "N M"]:
-        """How alike each text is to each landmark."""
+        """The similarity of each text to each landmark."""
         parts = [torch.from_numpy(each.kernel(texts, each.texts)) for each in self.sets]
         return torch.cat(parts, dim=1).to(self.network.projections[0])
 

@@ -1,4 +1,4 @@
-"""Likeness to landmarks, the space that they span, and a network over it (Croce et al., 2018)."""
+"""Landmark network: Nyström projection of similarities, and a feed-forward network above (Croce et al., 2018)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ACTIVATIONS = {"relu": torch.relu, "tanh": torch.tanh}
 
 @dataclass(frozen=True)
 class Layers:
-    """What stands above the likeness to landmarks; without biases, the parts of all landmarks sum to the logit."""
+    """Options of the layers above the similarities; without biases, relevances of all landmarks sum to the logit."""
 
     hidden: tuple[int, ...] = (64,)  # none: the logits are linear in the space of the landmarks
     activation: str = "relu"
@@ -37,7 +37,7 @@ class Layers:
 
 
 class LandmarkNetwork(nn.Module):
-    """Logits from the likeness to the landmarks of one or several sets, each with a Nyström layer of its own.
+    """Logits from similarities to one or several sets of landmarks, each with a Nyström layer of its own.
 
     `seen` are likenesses that are usual; without any, likenesses are taken as they are.
     """
@@ -72,7 +72,7 @@ class LandmarkNetwork(nn.Module):
         return [each.weight for each in self.linear if isinstance(each, nn.Linear)]
 
     def projected(self, likeness: Float[Tensor, "B M"]) -> Float[Tensor, "B K"]:
-        """The texts in the space of the landmarks."""
+        """The texts in the Nyström space of the landmarks."""
         parts = (likeness - self.usual).split(self.sizes, dim=1)  # type: ignore[no-untyped-call]
         found = [part @ each for part, each in zip(parts, self.projections, strict=True)]
         return torch.cat(found, dim=1) * self.scale
@@ -87,7 +87,7 @@ class LandmarkNetwork(nn.Module):
 
 
 class TrainedVectors(nn.Module):
-    """The likeness of texts to landmarks by the mean of word vectors that are trained with the network above."""
+    """Similarity of texts to landmarks by mean word vectors that are trained with the network above."""
 
     ids: Tensor
     mask: Tensor

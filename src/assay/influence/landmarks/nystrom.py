@@ -1,4 +1,4 @@
-"""Which training texts are landmarks, and the space that they span (Williams and Seeger, 2001)."""
+"""Nyström method: which training texts are landmarks, and the space they span (Williams and Seeger, 2001)."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ Column = Callable[[int], Float[np.ndarray, " N"]]
 
 
 def uniform(labels: Int[np.ndarray, " N"], count: int, seed: int, column: Column) -> Int[np.ndarray, " M"]:
-    """Any texts."""
+    """Texts drawn uniformly."""
     return np.random.default_rng(seed).permutation(len(labels))[:count]
 
 
 def balanced(labels: Int[np.ndarray, " N"], count: int, seed: int, column: Column) -> Int[np.ndarray, " M"]:
-    """As many texts of each class as can be."""
+    """As many texts of each class as possible."""
     order = np.random.default_rng(seed).permutation(len(labels))
     rank = np.empty(len(labels), dtype=np.int64)  # of a text among those of its class
     for label in np.unique(labels):
@@ -53,7 +53,7 @@ CHOICES: dict[str, Callable[[Int[np.ndarray, " N"], int, int, Column], Int[np.nd
 
 
 def chosen(name: str, labels: Int[np.ndarray, " N"], count: int, seed: int, column: Column) -> Int[np.ndarray, " M"]:
-    """The places of `count` landmarks, or of all texts where there are fewer, in ascending order."""
+    """Indices of `count` landmarks, or of all texts where there are fewer, in ascending order."""
     if name not in CHOICES:
         raise unknown("choice of landmarks", name, CHOICES)
     if count < 1 or not len(labels):

@@ -1,4 +1,4 @@
-"""The landmarks that are worth naming: those that an answer comes from, and those that speak against it."""
+"""Reasons: the landmarks that an answer comes from, and those that speak against it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from assay.influence.landmarks.relevance import contrast, relevance
 
 @dataclass(frozen=True)
 class Reasons:
-    """Places of training texts, the strongest first."""
+    """Indices of training texts, the strongest first."""
 
     alike: list[int]  # of the answer's class, more alike than usual, for the answer
     unlike: list[int]  # of another class, less alike than usual, and so for the answer
@@ -22,10 +22,10 @@ class Reasons:
 
 
 def reasons(model: LandmarkModel, likeness: Float[Tensor, "B M"], answers: Int[Tensor, " B"]) -> list[Reasons]:
-    """What can be named for the answer to each text and no other; a landmark of several sets has their sum."""
+    """The landmarks that support each text's answer and no other; those in several sets are summed."""
     # differs from Croce et al. (2019), who say of all that speak against an answer that the text does not recall them:
     # it is like these, and that counts against it.
-    own, first, columns = np.unique(model.places, return_index=True, return_inverse=True)
+    own, first, columns = np.unique(model.indices, return_index=True, return_inverse=True)
     parts = contrast(relevance(model.network, likeness), answers.to(likeness.device)).double().cpu().numpy()
     more = (likeness - model.network.usual).double().cpu().numpy()
     total = _summed(parts, columns, len(own))
@@ -42,7 +42,7 @@ def reasons(model: LandmarkModel, likeness: Float[Tensor, "B M"], answers: Int[T
 
 
 def _summed(values: Float[np.ndarray, "B M"], columns: Int[np.ndarray, " M"], count: int) -> Float[np.ndarray, "B N"]:
-    """The sums over the columns of each landmark."""
+    """Sums over the columns of each landmark."""
     found = np.zeros((count, len(values)))
     np.add.at(found, columns, values.T)
     return found.T

@@ -1,4 +1,4 @@
-"""Why, in a sentence: the training texts that a text reminds the model of (Croce et al., 2019)."""
+"""Explanations as a sentence: the training texts that a text reminds the model of (Croce et al., 2019)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _listed(texts: Sequence[Named]) -> str:
 
 
 def because(model: LandmarkModel, text: str, count: int = 1, contrast: bool = False, objection: bool = False) -> str:
-    """Why the model answers as it does about a text: the landmarks that speak most for its answer.
+    """The sentence that explains the answer to a text by the landmarks that speak most for it.
 
     With `contrast`, also the one of another class that it is less like than usual and that speaks most for the answer;
     with `objection`, the one that it is like and that speaks most against it.
@@ -46,10 +46,10 @@ def because(model: LandmarkModel, text: str, count: int = 1, contrast: bool = Fa
     likeness = model.likeness([text])
     answer = int(model.network(likeness)[0].argmax())
     found = reasons(model, likeness, torch.tensor([answer]))[0]
-    known = {place: (str(model.texts[j]), model.classes[model.labels[j]]) for j, place in enumerate(model.places)}
+    known = {index: (str(model.texts[j]), model.classes[model.labels[j]]) for j, index in enumerate(model.indices)}
     return sentence(
         model.classes[answer],
-        [known[place][0] for place in found.alike[:count]],
-        [known[place] for place in found.unlike[: int(contrast)]],
-        [known[place] for place in found.against[: int(objection)]],
+        [known[index][0] for index in found.alike[:count]],
+        [known[index] for index in found.unlike[: int(contrast)]],
+        [known[index] for index in found.against[: int(objection)]],
     )

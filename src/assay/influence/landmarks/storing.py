@@ -1,4 +1,4 @@
-"""A folder of a landmark classifier: tensors as safetensors, everything else as JSON."""
+"""Saves and loads landmark classifiers: tensors as safetensors, everything else as JSON."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor
 
-from assay.errors import AssayError, told
+from assay.errors import AssayError, library_errors
 from assay.files import write_text
 from assay.influence.landmarks.kernels import Kernel, Product, Spectrum, Subsequences, Sum, WordVectors
 from assay.influence.landmarks.model import LandmarkModel, LandmarkSet
@@ -25,7 +25,7 @@ STORED = {each.__name__: each for each in (Sum, Product, Spectrum, Subsequences,
 
 
 def save(model: LandmarkModel, folder: Path) -> None:
-    """Writes the folder; the card comes last and marks it as whole."""
+    """Writes the folder; the card is written last and marks it as complete."""
     found = {f"network.{name}": each for name, each in model.network.state_dict().items()}
     sets = []
     for number, each in enumerate(model.sets):
@@ -35,7 +35,7 @@ def save(model: LandmarkModel, folder: Path) -> None:
             )
         kernel = _written(each.kernel, f"kernel.{number}", found)
         sets.append(
-            {"kernel": kernel, "places": each.places.tolist(), "texts": each.texts, "labels": each.labels.tolist()}
+            {"kernel": kernel, "places": each.indices.tolist(), "texts": each.texts, "labels": each.labels.tolist()}
         )
     tensors.save(found, folder / WEIGHTS)
     card = {
@@ -53,7 +53,7 @@ def load(folder: Path, device: str = "cpu") -> LandmarkModel:
     """Reads the folder."""
     if not (folder / CARD).is_file():
         raise AssayError(f"{folder} holds no landmark classifier: it has no {CARD}.")
-    with told(lambda reason: f"The landmark classifier in {folder} is damaged ({reason}); train it again."):
+    with library_errors(lambda reason: f"The landmark classifier in {folder} is damaged ({reason}); train it again."):
         card = json.loads((folder / CARD).read_text(encoding="utf-8"))
         found = load_file(folder / WEIGHTS)
         sets = tuple(
@@ -71,7 +71,7 @@ def load(folder: Path, device: str = "cpu") -> LandmarkModel:
 
 
 def _written(kernel: Kernel, name: str, found: dict[str, Tensor]) -> dict[str, Any]:
-    """A kernel as JSON; its numbers go to the tensors."""
+    """A kernel as JSON; its arrays are added to the tensors."""
     kind = type(kernel).__name__
     if STORED.get(kind) is not type(kernel):
         raise AssayError(f"A classifier with the kernel {kind} cannot be stored; choose one of: {', '.join(STORED)}.")
@@ -82,14 +82,14 @@ def _written(kernel: Kernel, name: str, found: dict[str, Tensor]) -> dict[str, A
             found[f"{name}.{each.name}"] = torch.from_numpy(value).clone()
             written[each.name] = {"tensor": f"{name}.{each.name}"}
         elif each.name == "parts":
-            written[each.name] = [_written(part, f"{name}.{place}", found) for place, part in enumerate(value)]
+            written[each.name] = [_written(part, f"{name}.{index}", found) for index, part in enumerate(value)]
         else:
             written[each.name] = value
     return written
 
 
 def _read(written: Mapping[str, Any], found: Mapping[str, Tensor]) -> Kernel:
-    """The kernel that was written so."""
+    """The kernel from its JSON and tensors."""
     given: dict[str, Any] = {}
     for name, value in written.items():
         if isinstance(value, dict):

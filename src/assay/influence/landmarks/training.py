@@ -1,4 +1,4 @@
-"""From texts and their classes to a landmark classifier."""
+"""Trains landmark classifiers from texts and their classes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def train(
     logits: Float[np.ndarray, "N C"] | None = None,
     device: str = "cpu",
 ) -> LandmarkModel:
-    """The classifier that learns the classes of these texts, or where they are given, the logits of a network for them.
+    """Trains a classifier on labels or, where given, on the logits of a network for these texts.
 
     Training stops by the `dev` texts; without any, by one tenth of the texts, of which none is a landmark.
     """
@@ -40,7 +40,7 @@ def train(
     )
     own = np.setdiff1d(np.arange(len(texts)), held)
     sets = _sets(recipe, texts, labels, own)
-    front = fitting.Front([_part(each, [*texts, *more], recipe.joint, device) for each in sets]).to(device)
+    front = fitting.LikenessLayer([_part(each, [*texts, *more], recipe.joint, device) for each in sets]).to(device)
     grams = [each.kernel(each.texts, each.texts) for each in sets]
     spaces = [torch.from_numpy(nystrom.projection(gram, recipe.cutoff)).float() for gram in grams]
     with torch.random.fork_rng(), torch.no_grad():
@@ -54,15 +54,15 @@ def train(
 
 
 def _tenth(count: int, seed: int) -> Int[np.ndarray, " D"]:
-    """The places of one tenth, drawn at random."""
+    """Indices of a random tenth."""
     return np.sort(np.random.default_rng(seed).permutation(count)[: max(1, count // 10)])
 
 
 def _sets(
     recipe: LandmarkRecipe, texts: Sequence[Passage], labels: Int[np.ndarray, " N"], own: Int[np.ndarray, " n"]
 ) -> list[LandmarkSet]:
-    """The sets of landmarks of all kernels, from the texts at the places that are `own`."""
-    read, found = [texts[place] for place in own], []
+    """The landmark sets of all kernels, from the texts at the indices `own`."""
+    read, found = [texts[index] for index in own], []
     for number, kernel in enumerate(recipe.kernels):
         fitted = kernel.fit(read)
         for again in range(recipe.sets):
@@ -79,19 +79,19 @@ def _drawn(
     own: Int[np.ndarray, " n"],
     seed: int,
 ) -> LandmarkSet:
-    """The landmarks of one set."""
+    """Chooses the landmarks of one set."""
 
-    def column(place: int) -> Float[np.ndarray, " n"]:
-        return kernel(texts, [texts[place]])[:, 0]
+    def column(index: int) -> Float[np.ndarray, " n"]:
+        return kernel(texts, [texts[index]])[:, 0]
 
     found = nystrom.chosen(recipe.choice, labels, recipe.landmarks, seed, column)
-    return LandmarkSet(kernel, own[found], tuple(texts[place] for place in found), labels[found])
+    return LandmarkSet(kernel, own[found], tuple(texts[index] for index in found), labels[found])
 
 
 def _part(
     landmarks: LandmarkSet, texts: Sequence[Passage], joint: bool, device: str
 ) -> Float[Tensor, "N M"] | tuple[TrainedVectors, Tensor, Tensor]:
-    """What the network is to read of all texts: numbers, or what they are made of where that is trained."""
+    """Similarities of all texts to one set, or what they are computed from where word vectors are trained."""
     kernel = landmarks.kernel
     if joint and isinstance(kernel, WordVectors):
         table = torch.from_numpy(kernel.vectors).float()
@@ -101,8 +101,8 @@ def _part(
     return torch.from_numpy(kernel(texts, landmarks.texts)).float().to(device)
 
 
-def _learnt(sets: Sequence[LandmarkSet], front: fitting.Front) -> list[LandmarkSet]:
-    """The sets with the word vectors as they are now."""
+def _learnt(sets: Sequence[LandmarkSet], front: fitting.LikenessLayer) -> list[LandmarkSet]:
+    """The sets with trained word vectors."""
     tables = iter([each.table.detach().double().cpu().numpy() for each in front.trained])  # type: ignore[operator]
     return [
         each

@@ -1,4 +1,4 @@
-"""Ways to solve (curvature + damping) x = v for many v at once."""
+"""Linear solvers of (curvature + damping) x = v for many v at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The directions of largest curvature, found once for all vectors."""
+"""Arnoldi iteration: the directions of largest curvature, computed once for all vectors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NOTHING = 1e-10  # of the first step: a direction that short is rounding
 
 @dataclass(frozen=True)
 class Arnoldi:
-    """Eigenvectors in the space of v, Hv, H²v, … for a random v. Schioppa, Zablotskaia, Vilar and Sokolov (2022).
+    """Ritz vectors of the Krylov space v, Hv, H²v, … of a random v. Schioppa, Zablotskaia, Vilar and Sokolov (2022).
 
     differs from Schioppa et al.: damping is the metric of the space, every new direction is made orthogonal to all
     before it, and outside of the directions that are kept there is the damping alone, where they leave everything out.

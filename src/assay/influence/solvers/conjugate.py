@@ -1,4 +1,4 @@
-"""Conjugate gradients for many right-hand sides at once, each with its own steps."""
+"""Conjugate gradients for many right-hand sides at once, each with its own step lengths."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Product = Callable[[Float[Tensor, "Q P"]], Float[Tensor, "Q P"]]
 
 @dataclass(frozen=True)
 class ConjugateGradients:
-    """Until what is left of each vector is below `tolerance` of it. Martens (2010); Koh and Liang (2017), section 3.
+    """Conjugate gradients until each residual is below `tolerance`. Martens (2010); Koh and Liang (2017).
 
     Damping and decay, which differ from parameter to parameter, are the preconditioner.
     """
@@ -38,7 +38,7 @@ class ConjugateGradients:
         return lambda vectors: self.solved(product, vectors, damping + curvature.decay)
 
     def solved(self, product: Product, vectors: Float[Tensor, "Q P"], scale: Float[Tensor, " P"]) -> Solved:
-        """The solutions, and in the notes what share of the vectors is left where it is most."""
+        """The solutions, and in the notes the largest relative residual."""
         sizes = vectors.norm(dim=1).clamp(min=torch.finfo(vectors.dtype).tiny)
         inverse = 1 / scale if float(scale.min()) > 0 else torch.ones_like(scale)
         x, left = torch.zeros_like(vectors), vectors.clone()

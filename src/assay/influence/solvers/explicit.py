@@ -1,4 +1,4 @@
-"""The matrix itself, inverted."""
+"""Explicit inverse of the curvature matrix."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FLAT = 1e-12  # of the largest eigenvalue: directions below are not moved along
 
 @dataclass(frozen=True)
 class Explicit:
-    """Exact, in double precision: by Cholesky where all directions bend up, else by eigenvalues.
+    """Exact in double precision: by Cholesky where the matrix is positive definite, else by eigenvalues.
 
     Directions without any curvature or damping are left out, as by the pseudo-inverse.
     """

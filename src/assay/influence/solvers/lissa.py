@@ -1,4 +1,4 @@
-"""The series Σ (1 − M / s)^j v / s, with the curvature of a few examples drawn anew for each term."""
+"""LiSSA: the Neumann series Σ (1 − M / s)^j v / s, with the curvature of a few random examples in each term."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Product = Callable[[Float[Tensor, "Q P"], np.random.Generator], Float[Tensor, "Q
 
 @dataclass(frozen=True)
 class Lissa:
-    """Agarwal, Bullins and Hazan (2017); for influence, Koh and Liang (2017), section 3.
+    """LiSSA: Agarwal, Bullins and Hazan (2017); for influence, Koh and Liang (2017), section 3.
 
     differs from Koh and Liang: the scale comes from the largest eigenvalue and doubles where the series grows, and the
     number of terms comes from the scale and the damping.
@@ -65,7 +65,7 @@ class Lissa:
         return solve
 
     def solved(self, product: Product, vectors: Float[Tensor, "Q P"], scale: float, smallest: float) -> Solved:
-        """As many solutions as repeats, for a matrix whose eigenvalues are known not to be below the smallest."""
+        """A solution for each repeat, for a matrix whose eigenvalues are at least `smallest`."""
         for _ in range(DOUBLINGS):
             terms = self.terms or self._enough(smallest / scale)
             rng = np.random.default_rng((self.seed, 1))
@@ -81,7 +81,7 @@ class Lissa:
         raise AssayError("The series grows without bound; give more damping, or more examples for each term.")
 
     def _enough(self, share: float) -> int:
-        """How many terms it takes where the smallest eigenvalue is that share of the scale."""
+        """The number of terms needed where the smallest eigenvalue is that share of the scale."""
         if share <= 0:
             return self.most
         return min(self.most, math.ceil(math.log(self.tolerance) / math.log1p(-min(share, 0.99))))
@@ -100,7 +100,7 @@ def _summed(
     rng: np.random.Generator,
     advance: Callable[[], None],
 ) -> Float[Tensor, "Q P"] | None:
-    """The sum of so many terms; none where it is far larger than a solution can be."""
+    """The sum of so many terms; None where it diverges."""
     x = vectors / scale
     for _ in range(terms):
         x = x + (vectors - product(x, rng)) / scale
@@ -111,7 +111,7 @@ def _summed(
 
 
 def _largest(product: Product, x: Float[Tensor, " P"], rng: np.random.Generator) -> float:
-    """The largest eigenvalue, by powers, of some draws of examples one after the other."""
+    """The largest eigenvalue over some random draws of examples, by power iteration."""
     x = torch.from_numpy(rng.standard_normal((1, len(x)))).to(x)
     size = 0.0
     for _ in range(POWER):

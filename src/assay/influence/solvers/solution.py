@@ -1,4 +1,4 @@
-"""What a solver is given and what it returns."""
+"""The solver protocol and its result."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from assay.influence.curvature import Curvature
 
 @dataclass(frozen=True)
 class Solved:
-    """Solutions, found once or several times by chance."""
+    """Solutions of one or several random runs."""
 
     tries: tuple[Float[Tensor, "Q P"], ...]
     notes: Mapping[str, Any] = field(default_factory=dict)
@@ -25,7 +25,7 @@ Solve = Callable[[Float[Tensor, "Q P"]], Solved]
 
 @runtime_checkable
 class Solver(Protocol):
-    """Gets a curvature ready once; any number of vectors can be solved for then.
+    """Prepares a curvature once; then any number of vectors can be solved for.
 
     `ready` says whether a vector more costs next to nothing.
     """

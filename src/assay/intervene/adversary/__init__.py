@@ -1,4 +1,4 @@
-"""Adversarial attention: how far attention can move while the output stays (Jain and Wallace 2019, section 4.2.2).
+"""Adversarial attention: the most different attention with the same output (Jain and Wallace 2019, section 4.2.2).
 
 The decoder is linear, so the logits under any attention are the weighted mean of the tokens' own logits: every function
 here takes those token logits, the observed attention and the mask, and needs no model.
@@ -26,6 +26,6 @@ def furthest(
     epsilon: float = 0.01,
     k: int = 5,
 ) -> Adversaries:
-    """The best answer there is for this number of classes: exact for two, a bracket for three, else a lower bound."""
+    """The best algorithm for the number of classes: exact for two, a bracket for three, else a lower bound."""
     solve = {2: exact, 3: bracket}.get(values.shape[-1], many)
     return solve(values, weights, mask, epsilon, k)

@@ -1,4 +1,4 @@
-"""All outputs within epsilon of the observed one, for three classes, as a region of the plane of logit differences.
+"""The outputs within epsilon (total variation) of the observed one, for three classes, in logit differences.
 
 For three classes the total variation distance of y from ŷ is the largest |y_c - ŷ_c|. With the convex function
 φ_c(z) = logsumexp(z_a, z_b) - z_c = log((1 - y_c) / y_c), the ball is {z : least_c ≤ φ_c(z) ≤ most_c for each c}:
@@ -23,7 +23,7 @@ ROUNDING = 1e-10
 
 @dataclass(frozen=True, eq=False)
 class Ball:
-    """The ball itself."""
+    """The region itself."""
 
     least: Float[Tensor, "B 3"]
     most: Float[Tensor, "B 3"]
@@ -31,7 +31,7 @@ class Ball:
 
     @classmethod
     def around(cls, observed: Float[Tensor, "B 3"], epsilon: float) -> Ball:
-        """The ball of this radius."""
+        """The ball of radius epsilon around the observed output."""
         observed = observed.clamp(min=1e-300)
         second, third = observed.roll(-1, -1), observed.roll(-2, -1)
         least = (second + third - epsilon).clamp(min=0).log() - (observed + epsilon).log()
@@ -40,16 +40,16 @@ class Ball:
         return cls(least, most, _spread(low, high))
 
     def holds(self, logits: Float[Tensor, "B P N 3"]) -> Bool[Tensor, "B P N"]:
-        """Which logits lie inside."""
+        """Whether logits lie inside."""
         sides, least, most = _sides(logits), self.least[:, None, None], self.most[:, None, None]
         return ((sides >= least - ROUNDING) & (sides <= most + ROUNDING)).all(-1)
 
     def crossings(self, start: Float[Tensor, "B P 3"], end: Float[Tensor, "B P 3"]) -> Float[Tensor, "B P N"]:
-        """Where the segment from start to end crosses a side, as the share of end; not in (0, 1) where it does not."""
+        """Where the segment from start to end crosses a side, as a fraction; outside (0, 1) if it does not."""
         return _crossings(start, end, torch.stack([self.least, self.most], -1))
 
     def points(self) -> Float[Tensor, "B N 3"]:
-        """Logits of the corners and of the other knots."""
+        """The logits of the corners and of the other knots."""
         return self.lifted(self.knots, _softplus(self.knots))
 
     def lifted(self, odds: Float[Tensor, "B 3 N"], height: Float[Tensor, "B 3 N"]) -> Float[Tensor, "B M 3"]:
@@ -61,7 +61,7 @@ class Ball:
 
 @dataclass(frozen=True, eq=False)
 class Hull:
-    """A slightly larger region without sides that bulge outwards: their tangents at the knots stand in for them.
+    """A polygon that contains the ball: sides that bulge outwards are replaced by tangents at the knots.
 
     The excess lies between a side and its tangents, for a point below ŷ_a - ε and beyond a corner of that side would
     have another class above ŷ + ε. So its corners are those of the ball and the points where tangents meet.
@@ -70,20 +70,20 @@ class Hull:
     ball: Ball
 
     def holds(self, logits: Float[Tensor, "B P N 3"]) -> Bool[Tensor, "B P N"]:
-        """Which logits lie inside."""
+        """Whether logits lie inside."""
         above = (_sides(logits) >= self.ball.least[:, None, None] - ROUNDING).all(-1)
         below = self._tangents(logits) <= self.ball.most[:, None, None, :, None] + ROUNDING
         return above & below.flatten(-2).all(-1)
 
     def crossings(self, start: Float[Tensor, "B P 3"], end: Float[Tensor, "B P 3"]) -> Float[Tensor, "B P N"]:
-        """Where the segment from start to end crosses a side, as the share of end; not in (0, 1) where it does not."""
+        """Where the segment from start to end crosses a side, as a fraction; outside (0, 1) if it does not."""
         first, last = self._tangents(start[:, :, None])[:, :, 0], self._tangents(end[:, :, None])[:, :, 0]
         straight = (self.ball.most[:, None, :, None] - first) / (last - first)
         curved = _crossings(start, end, self.ball.least[..., None])
         return torch.cat([curved, straight.flatten(2)], -1)
 
     def points(self) -> Float[Tensor, "B N 3"]:
-        """Logits of the corners and of the points where neighbouring tangents meet."""
+        """The logits of the corners and of the intersections of adjacent tangents."""
         knots = self.ball.knots
         slope, offset = self._slopes()
         rise = slope.diff(dim=-1)
@@ -106,10 +106,10 @@ class Hull:
 
 
 def _spread(low: Float[Tensor, "B 3"], high: Float[Tensor, "B 3"]) -> Float[Tensor, "B 3 K"]:
-    """Knots from low to high, denser where log(1 + exp(x)) bends: evenly spaced in ∫ √(its second derivative)."""
+    """Knots from low to high, denser where log(1 + exp(x)) is more curved: equal steps of ∫ √(second derivative)."""
     first, last = (0.5 * low).exp().atan(), (0.5 * high).exp().atan()
-    place = torch.linspace(0, 1, KNOTS, dtype=low.dtype, device=low.device)[1:-1]
-    inner = 2 * (first[..., None] + place * (last - first)[..., None]).tan().log()
+    position = torch.linspace(0, 1, KNOTS, dtype=low.dtype, device=low.device)[1:-1]
+    inner = 2 * (first[..., None] + position * (last - first)[..., None]).tan().log()
     return torch.cat([low[..., None], inner, high[..., None]], -1)
 
 
@@ -128,13 +128,13 @@ def _sides(logits: Tensor) -> Tensor:
 
 
 def _crossings(start: Tensor, end: Tensor, levels: Float[Tensor, "B 3 L"]) -> Float[Tensor, "B P N"]:
-    """Where φ_c passes level c on the way from start to end; φ is convex, so once from each of the two ends."""
+    """Where φ_c equals level c on the segment from start to end; φ is convex, so once from each end."""
     both = [_descend(start, end, levels), 1 - _descend(end, start, levels)]
     return torch.cat([share.flatten(2) for share in both], -1)
 
 
 def _descend(start: Tensor, end: Tensor, levels: Float[Tensor, "B 3 L"]) -> Float[Tensor, "B P 3 L"]:
-    """Where φ_c first falls to level c on the way from start to end; NaN where it does not."""
+    """Where φ_c first falls to level c on the segment from start to end; NaN if it does not."""
     here, there = torch.stack(_others(start)), torch.stack(_others(end))
     (height, slope), (last, rise) = _climb(here, there - here), _climb(there, there - here)
     level = levels[:, None]
@@ -148,7 +148,7 @@ def _descend(start: Tensor, end: Tensor, levels: Float[Tensor, "B 3 L"]) -> Floa
 
 
 def _newton(start: Float[Tensor, "2 N"], step: Float[Tensor, "2 N"], level: Float[Tensor, " N"]) -> Float[Tensor, " N"]:
-    """The first root of φ = level from start along step: on a convex function Newton's method never goes too far."""
+    """The first root of φ = level from start along step; Newton's method never overshoots a convex function."""
     share = torch.zeros_like(level)
     for _ in range(NEWTON):
         height, slope = _climb(start + share * step, step)
@@ -160,6 +160,6 @@ def _newton(start: Float[Tensor, "2 N"], step: Float[Tensor, "2 N"], level: Floa
 
 
 def _climb(others: Tensor, step: Tensor) -> tuple[Tensor, Tensor]:
-    """φ where the other two logits lie so far above a class, and how fast it grows along a step."""
+    """φ at logit differences, and its derivative along a step."""
     share = (others[0] - others[1]).sigmoid()
     return torch.logaddexp(others[0], others[1]), step[1] + share * (step[0] - step[1])

@@ -1,4 +1,4 @@
-"""The furthest attention for three classes, between a certified lower and upper bound."""
+"""Adversarial attention for three classes: a certified lower and upper bound."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def bracket(
     epsilon: float = 0.01,
     k: int = 5,
 ) -> Adversaries:
-    """The furthest attention found whose output moves by at most epsilon, k - 1 more that differ, and an upper bound.
+    """The most different attention found within epsilon, k - 1 more diverse ones, and an upper bound.
 
     For Jain and Wallace (2019), equation 1 with k = 1. JSD is convex, so some optimum has at most three non-zero
     weights. With one or two, it is a token inside the ball or a point where the line between two tokens crosses its
@@ -68,7 +68,7 @@ def _bracket(problem: Problem, k: int) -> tuple[Float[Tensor, "B K T"], Float[Te
 
 
 def _shorten(problem: Problem) -> tuple[Problem, Int[Tensor, "B S"]]:
-    """The problem on at most 64 tokens, from the least to the most attended, and which they are.
+    """The problem restricted to 64 tokens, by ascending attention, and their indices.
 
     In a longer text they are the least attended ones in each direction around the observed logits, so that they can
     still be mixed to give the observed output.
@@ -85,7 +85,7 @@ def _shorten(problem: Problem) -> tuple[Problem, Int[Tensor, "B S"]]:
 
 
 def _vertices(problem: Problem, region: Ball | Hull, number: int) -> Candidates:
-    """The best attentions with one, two or three tokens that reach a vertex of the region.
+    """The best attentions on one, two or three tokens whose output is a vertex of the region.
 
     No triple beats its least attended token alone (convexity), so most of them need not be looked at.
     """
@@ -96,7 +96,7 @@ def _vertices(problem: Problem, region: Ball | Hull, number: int) -> Candidates:
 
 
 def _singles(problem: Problem, region: Ball | Hull) -> Candidates:
-    """All the weight on one token."""
+    """One-hot attentions."""
     positions = torch.arange(problem.mask.shape[1], device=problem.mask.device).expand_as(problem.mask)
     allowed = problem.mask & region.holds(problem.values[:, :, None])[..., 0]
     one = torch.ones_like(problem.weights)
@@ -105,7 +105,7 @@ def _singles(problem: Problem, region: Ball | Hull) -> Candidates:
 
 
 def _pairs(problem: Problem, region: Ball | Hull) -> Candidates:
-    """Two tokens, mixed so that they land on the border of the region."""
+    """Mixtures of two tokens whose output lies on the boundary of the region."""
     first, second = _combinations(problem.mask.shape[1], 2, problem.mask.device)
     start, end = problem.values[:, first], problem.values[:, second]
     share = region.crossings(start, end)  # of the second token, [B, pairs, crossings]
@@ -119,7 +119,7 @@ def _pairs(problem: Problem, region: Ball | Hull) -> Candidates:
 
 
 def _triples(problem: Problem, region: Ball | Hull, reach: int) -> Candidates:
-    """Three tokens, the first of them among the first `reach`, mixed so that they land on a vertex of the region.
+    """Mixtures of three tokens, the first among the first `reach`, whose output is a vertex of the region.
 
     The share of token i is the area of the triangle that the vertex makes with the other two tokens.
     """
@@ -147,15 +147,15 @@ def _triples(problem: Problem, region: Ball | Hull, reach: int) -> Candidates:
 
 @lru_cache(maxsize=16)
 def _combinations(tokens: int, number: int, device: torch.device) -> Int[Tensor, "S N"]:
-    """All sets of so many tokens, in order."""
+    """All subsets of that size, in order."""
     return torch.combinations(torch.arange(tokens, device=device), number).T
 
 
 def _plane(logits: Tensor) -> Tensor:
-    """The two logit differences that fix the output."""
+    """The two logit differences that determine the output."""
     return logits[..., :2] - logits[..., 2:]
 
 
 def _three(first: Tensor, second: Tensor) -> Tensor:
-    """Two entries as three; the third is 0."""
+    """Appends a 0 to two entries."""
     return torch.stack([first, second, torch.zeros_like(first)], -1)

@@ -1,4 +1,4 @@
-"""Sparse attentions: their distances in constant time each, and the choice of a few that differ."""
+"""Sparse candidate attentions: JSD in constant time each, and a diverse selection."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ class Candidates:
 
     @classmethod
     def stack(cls, parts: Sequence[Candidates]) -> Candidates:
-        """The lists of several batches as those of one."""
+        """The candidates of several batches, concatenated."""
         columns = zip(*((part.positions, part.shares, part.scores) for part in parts), strict=True)
         return cls(*(torch.cat(column) for column in columns))
 
     def join(self, other: Candidates) -> Candidates:
-        """Both lists as one."""
+        """Both lists of candidates, concatenated."""
         return Candidates(
             torch.cat([self.positions, other.positions], 1),
             torch.cat([self.shares, other.shares], 1),
@@ -38,7 +38,7 @@ class Candidates:
         )
 
     def best(self, number: int = SHORTLIST) -> Candidates:
-        """The shortlist: the best few hundred, or fewer, best first."""
+        """The few hundred best candidates, best first."""
         scores, chosen = top(self.scores, number)
         return Candidates(pick(self.positions, chosen), pick(self.shares, chosen), scores)
 
@@ -61,22 +61,22 @@ class Candidates:
         return found
 
     def relabel(self, tokens: Int[Tensor, "B T"]) -> Candidates:
-        """The same attentions where position t stands for token tokens[:, t]."""
+        """The same attentions with position t renamed to tokens[:, t]."""
         there = tokens[:, None].expand(-1, self.scores.shape[1], -1).gather(-1, self.positions)
         return Candidates(there, self.shares, self.scores)
 
     def dense(self, tokens: int) -> Float[Tensor, "B N T"]:
-        """The attentions with all their zeros."""
+        """The attentions as dense rows."""
         empty = self.shares.new_zeros(*self.scores.shape, tokens)
         return empty.scatter_add(-1, self.positions, self.shares)
 
     def jsd(self, weights: Float[Tensor, "B T"]) -> Float[Tensor, "B N"]:
-        """The divergence of every candidate from one attention an example."""
+        """The JSD of every candidate from one attention per example."""
         there = weights[:, None].expand(-1, self.scores.shape[1], -1).gather(-1, self.positions)
         return LOG2 + shared(self.shares, there).sum(-1)
 
     def diverse(self, observed: Float[Tensor, "B T"], k: int) -> Float[Tensor, "B K T"]:
-        """The best candidate and k - 1 more, picked greedily from the shortlist.
+        """The best candidate and k - 1 more, selected greedily for diversity.
 
         Each maximises its JSD from the observed attention plus its mean JSD from those picked before it, the two
         terms of Jain and Wallace (2019), equation 2.
@@ -95,17 +95,17 @@ class Candidates:
 
 
 def one_token(scores: Float[Tensor, "B T"]) -> Candidates:
-    """All the weight on one token, with these scores; a second token has none."""
+    """One-hot candidates with these scores."""
     positions, one = torch.arange(scores.shape[1], device=scores.device).expand_as(scores), torch.ones_like(scores)
     return Candidates(torch.stack([positions, positions], -1), torch.stack([one, 1 - one], -1), scores)
 
 
 def top(scores: Float[Tensor, "B M"], number: int = SHORTLIST) -> tuple[Float[Tensor, "B N"], Int[Tensor, "B N"]]:
-    """The best scores of each example, best first, and where they stand."""
+    """The highest scores of each example, descending, and their indices."""
     best, chosen = scores.topk(min(number, scores.shape[1]))
     return best, chosen
 
 
 def pick(rows: Tensor, chosen: Int[Tensor, "B N"]) -> Tensor:
-    """Rows of axis 1 by number, for each example its own."""
+    """Rows of axis 1 by index, per example."""
     return rows.gather(1, chosen[..., None].expand(-1, -1, rows.shape[-1]))

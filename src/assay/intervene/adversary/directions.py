@@ -1,4 +1,4 @@
-"""The directions in which attention can move: up the slope of a measure, without any change of some others."""
+"""Search directions for attention: gradients projected onto constraints."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from assay.intervene.adversary.problem import Problem
 RIDGE = 1e-13
 
 
-def jsd_slope(problem: Problem, attention: Float[Tensor, "B K T"]) -> Float[Tensor, "B K T"]:
-    """How fast twice the JSD from the observed attention grows with each weight; finite where a weight is 0."""
+def jsd_gradient(problem: Problem, attention: Float[Tensor, "B K T"]) -> Float[Tensor, "B K T"]:
+    """The gradient of 2 · JSD from the observed attention; finite where a weight is 0."""
     both = attention + problem.weights[:, None]
-    slope = (2 * attention / both.where(both > 0, 1.0)).clamp(min=torch.finfo(both.dtype).tiny).log()
-    return slope.where(both > 0, math.log(2.0))
+    gradient = (2 * attention / both.where(both > 0, 1.0)).clamp(min=torch.finfo(both.dtype).tiny).log()
+    return gradient.where(both > 0, math.log(2.0))
 
 
-def tvd_slope(problem: Problem, attention: Float[Tensor, "B K T"], kink: float = 0.0) -> Float[Tensor, "B K T"]:
-    """How fast the change of output grows with each weight.
+def tvd_gradient(problem: Problem, attention: Float[Tensor, "B K T"], kink: float = 0.0) -> Float[Tensor, "B K T"]:
+    """The gradient of the total variation distance of the outputs.
 
     Its kinks are rounded: a class that has moved by less than `kink` is on neither side, but between them.
     """
@@ -32,7 +32,7 @@ def tvd_slope(problem: Problem, attention: Float[Tensor, "B K T"], kink: float =
 
 
 def free(direction: Float[Tensor, "B K T"], held: Float[Tensor, "B K T N"]) -> Float[Tensor, "B K T"]:
-    """The part of a direction that changes nothing that is held, Σ_t direction_t held_t; the first is a plain sum.
+    """The projection of a direction onto the null space of linear constraints Σ_t direction_t held_t.
 
     Only tokens in that sum have a part in it.
     """
@@ -46,7 +46,7 @@ def free(direction: Float[Tensor, "B K T"], held: Float[Tensor, "B K T N"]) -> F
 
 
 def scaled(direction: Float[Tensor, "B K T"]) -> tuple[Float[Tensor, "B K T"], Float[Tensor, "B K 1"]]:
-    """The direction with a largest entry of 1, and what that was before."""
+    """The direction scaled to a largest entry of 1, and its original size."""
     size = direction.abs().amax(-1, keepdim=True)
     return direction / size.clamp(min=torch.finfo(size.dtype).tiny), size
 
@@ -54,6 +54,6 @@ def scaled(direction: Float[Tensor, "B K T"]) -> tuple[Float[Tensor, "B K T"], F
 def until_zero(
     attention: Float[Tensor, "B K T"], direction: Float[Tensor, "B K T"]
 ) -> tuple[Float[Tensor, "B K 1"], Int[Tensor, "B K 1"]]:
-    """How far one can go before a weight is 0, and whose that is; 0 where there is nowhere to go."""
+    """The step length at which a weight becomes 0, and its index; 0 if no step is possible."""
     length, token = (-attention / direction).where(direction < -RIDGE, torch.inf).min(-1, keepdim=True)
     return length.where(length.isfinite(), 0.0), token

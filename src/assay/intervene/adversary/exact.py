@@ -1,4 +1,4 @@
-"""The furthest attention for two classes, in closed form."""
+"""Adversarial attention for two classes: the exact optimum in closed form."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def exact(
     epsilon: float = 0.01,
     k: int = 5,
 ) -> Adversaries:
-    """The attention furthest from `weights` whose output moves by at most epsilon, and k - 1 more that differ.
+    """The attention most different from `weights` whose output moves by at most epsilon, and k - 1 more.
 
     The exact optimum of Jain and Wallace (2019), equation 1 with k = 1. With two classes the allowed attentions are
     {α : lo ≤ Σ α_t v_t ≤ hi}, v_t the log-odds of a token alone, and the best vertex of this polytope is the answer.
@@ -36,7 +36,7 @@ def exact(
 
 
 def _borders(problem: Problem) -> Float[Tensor, "B 2"]:
-    """The log-odds of the observed output minus and plus epsilon; infinite where that is no probability."""
+    """The log-odds of the observed probability minus and plus epsilon; infinite outside [0, 1]."""
     # a hair less than epsilon, so that rounding does not carry a mixture over the border
     epsilon = max(problem.epsilon * (1 - 1e-12), 0.1 * ROUNDING)
     no, yes = problem.observed.unbind(-1)

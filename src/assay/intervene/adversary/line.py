@@ -1,4 +1,4 @@
-"""The furthest attention where one linear measure of the output has to stay between two borders, in closed form."""
+"""Adversarial attention under one linear constraint on the output, in closed form."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ROWS = 32
 
 @dataclass(frozen=True, eq=False)
 class Line:
-    """The attentions {α : low ≤ Σ α_t odds_t ≤ high}; `inside` says which tokens alone are among them.
+    """The polytope {α : low ≤ Σ α_t odds_t ≤ high}; `inside` says which one-hot attentions are in it.
 
     JSD is convex, so a vertex of this polytope maximises it: one token inside, or two tokens mixed so that they land on
     a border.
@@ -33,7 +33,7 @@ class Line:
     borders: Float[Tensor, "B 2"]
 
     def vertices(self, number: int = SHORTLIST, rows: int = ROWS) -> Candidates:
-        """The best so many vertices, best first."""
+        """The best vertices, best first."""
         tokens = self.mask.shape[1]
         step = max(1, min(rows, tokens, ENTRIES // (2 * max(tokens, 1))))
         parts = self._split(max(1, ENTRIES // (2 * max(tokens, 1) * step)))
@@ -41,9 +41,9 @@ class Line:
 
     def _split(self, rows: int) -> Iterator[Line]:
         for start in range(0, len(self.mask), rows):
-            piece = slice(start, start + rows)
+            chunk = slice(start, start + rows)
             fields = (self.weights, self.mask, self.odds, self.inside, self.borders)
-            yield Line(*(field[piece] for field in fields))
+            yield Line(*(field[chunk] for field in fields))
 
     def _vertices(self, number: int, step: int) -> Candidates:
         # padding gets a key above every weight: it comes last, and is told from tokens by it
@@ -55,7 +55,7 @@ class Line:
         return singles.and_pairs(partial(ordered._pairs, number), alone, number, step).relabel(order)
 
     def _pairs(self, number: int, rows: slice, least: Float[Tensor, "B 1"]) -> Candidates:
-        """Every mixture of a token in `rows` with a later one that lands on a border, as one broadcast."""
+        """Mixtures of a token in `rows` with a later one that lie on the boundary, as one broadcast."""
         here, there = self.odds[:, None, rows, None], self.odds[:, None, None, rows.start :]
         share = (self.borders[..., None, None] - there) / (here - there)  # [B, 2, rows, later]
         later = torch.ones(share.shape[2:], dtype=torch.bool, device=share.device).triu(1)

@@ -1,4 +1,4 @@
-"""The furthest attention for any number of classes, between what a search reaches and what no attention exceeds."""
+"""Adversarial attention for any number of classes: a search as lower bound, a relaxation as upper bound."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def many(
     epsilon: float = 0.01,
     k: int = 5,
 ) -> Adversaries:
-    """The furthest attention found whose output moves by at most epsilon, k - 1 more that differ, and an upper bound.
+    """The most different attention found within epsilon, k - 1 more diverse ones, and an upper bound.
 
     For Jain and Wallace (2019), equation 1 with k = 1. The lower bound is the best of three: one token or two mixed as
     far as is allowed, walks to attentions with at most as many tokens as classes, and an ascent along the border from
@@ -48,7 +48,7 @@ def many(
 
 
 def _candidates(problem: Problem, attention: Float[Tensor, "B N T"]) -> Candidates:
-    """Whole attentions as candidates; the observed one and those that move the output too far are not allowed."""
+    """Dense attentions as candidates; the observed one and infeasible ones score minus infinity."""
     apart = jsd(attention, problem.weights[:, None])
     scores = apart.where((problem.tvd(attention) <= problem.limit) & (apart > ROUNDING), -torch.inf)
     return Candidates(torch.arange(attention.shape[-1], device=scores.device).expand_as(attention), attention, scores)

@@ -1,4 +1,4 @@
-"""How far the output moves while the logits go along a straight line, and where it may stop."""
+"""Line search: the total variation of the output along a straight line of logits."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-PLACES, ZOOMS = 8, 3
+GRID, ZOOMS = 8, 3
 FINE = 12
 HALVINGS = 28
 
 
 @dataclass(frozen=True, eq=False)
 class Path:
-    """Lines of logits, and the outputs that were observed."""
+    """Lines of logits, and the observed outputs."""
 
     start: Float[Tensor, "*B C"]
     change: Float[Tensor, "*B C"]
@@ -26,25 +26,25 @@ class Path:
         return Path(self.start[chosen], self.change[chosen], self.observed[chosen])
 
     def moved(self, lengths: Float[Tensor, "*B N"]) -> Float[Tensor, "*B N"]:
-        """How far the output has moved (total variation) at these lengths."""
+        """The total variation distance from the observed output at these lengths."""
         logits = self.start[..., None, :] + lengths[..., None] * self.change[..., None, :]
         return 0.5 * (logits.softmax(-1) - self.observed[..., None, :]).abs().sum(-1)
 
     def before(self, high: Float[Tensor, "N 1"], level: Float[Tensor, "N 1"], least: float) -> Float[Tensor, "N 1"]:
-        """About the largest length before the output moves by more than its level, as it has done at `high`.
+        """The largest length up to `high` at which the output has moved by at most the level, approximately.
 
         It is 0 if the level is exceeded at so small a part of `high` as `least`.
         """
         low = torch.zeros_like(high)
         even = torch.linspace(0, 1, FINE + 1, dtype=high.dtype, device=high.device)
-        for places in (least ** even.flip(0), even[1:]):  # first by orders of magnitude, then evenly
-            lengths = torch.cat([low, low + places * (high - low)], -1)
+        for positions in (least ** even.flip(0), even[1:]):  # first by orders of magnitude, then evenly
+            lengths = torch.cat([low, low + positions * (high - low)], -1)
             first = (self.moved(lengths[:, 1:]) > level).to(torch.uint8).argmax(-1, keepdim=True)
             low, high = lengths.gather(-1, first), lengths.gather(-1, first + 1)
         return low
 
     def ends(self, interval: Float[Tensor, "N 2"], limit: float) -> Float[Tensor, "N 2"]:
-        """The ends of the allowed lengths around the one that moves the output least; NaN if even that is too far.
+        """The feasible interval of lengths around the one that moves the output least; NaN if there is none.
 
         A length is returned only if it was tried, so it is allowed whatever the shape of what is allowed.
         """
@@ -55,19 +55,19 @@ class Path:
         return ends
 
     def _nearest(self, interval: Float[Tensor, "N 2"]) -> Float[Tensor, "N 1"]:
-        """The length in the interval that moves the output least, as near as a few grids come to it."""
-        even = torch.linspace(0, 1, PLACES + 1, dtype=interval.dtype, device=interval.device)
+        """The length in the interval that moves the output least, by refined grids."""
+        even = torch.linspace(0, 1, GRID + 1, dtype=interval.dtype, device=interval.device)
         low, high = interval[:, :1], interval[:, 1:]
         length = low
         for _ in range(ZOOMS):
             lengths = low + even * (high - low)
             length = lengths.gather(1, self.moved(lengths).argmin(1, keepdim=True))
-            cell = (high - low) / PLACES
+            cell = (high - low) / GRID
             low, high = torch.maximum(length - cell, low), torch.minimum(length + cell, high)
         return length
 
     def _outwards(self, inner: Float[Tensor, "N 1"], outer: Float[Tensor, "N 2"], limit: float) -> Float[Tensor, "N 2"]:
-        """How far one can go from an allowed length to each end of an interval, by halving the rest."""
+        """The feasible extent from a feasible length to each end of an interval, by bisection."""
         reached, middle = inner.expand_as(outer), outer
         for _ in range(HALVINGS):
             allowed = self.moved(middle) <= limit

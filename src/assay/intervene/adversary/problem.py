@@ -1,4 +1,4 @@
-"""The question put to every adversary (Jain and Wallace 2019, equation 1) and the form of its answer."""
+"""The adversarial attention problem (Jain and Wallace 2019, equation 1), and its solution."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LEAST = -700.0
 
 @dataclass(frozen=True, eq=False)
 class Adversaries:
-    """K attentions an example, best first, that leave the output within epsilon (total variation) of the observed one.
+    """K attentions per example, best first, whose output is within epsilon (total variation) of the observed one.
 
     A slot for which there was no further attention holds the observed one, with jsd and tvd 0. `upper` bounds the
     largest possible JSD from above: it equals jsd[:, 0] where `kind` is "exact", and wherever else the two meet the
@@ -38,7 +38,7 @@ class Adversaries:
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """Token logits, observed attention and the allowed change of output, in float64, with zeros on padding."""
+    """Logits per token, observed attention and epsilon, in float64, with zeros on padding."""
 
     values: Float[Tensor, "B T C"]
     weights: Float[Tensor, "B T"]
@@ -54,11 +54,11 @@ class Problem:
         mask: Bool[Tensor, "B T"],
         epsilon: float,
     ) -> Problem:
-        """The problem in float64; weights are scaled to sum to 1 there, as rounded ones do not quite."""
+        """The problem in float64, with weights normalised in that precision."""
         if values.shape[-1] < 2:
             raise AssayError("An adversary needs token logits of at least two classes.")
         if not epsilon >= 0:
-            raise AssayError(f"epsilon is {epsilon}; give a change of output that is 0 or more.")
+            raise AssayError(f"epsilon, a change of output, must be at least 0, got {epsilon}.")
         values = values.detach().to(torch.float64, copy=True).where(mask[..., None], 0.0)
         weights = weights.detach().to(torch.float64, copy=True).where(mask, 0.0)
         weights = weights / weights.sum(-1, keepdim=True).clamp(min=torch.finfo(torch.float64).tiny)
@@ -66,22 +66,22 @@ class Problem:
 
     @property
     def ceiling(self) -> Float[Tensor, " B"]:
-        """The largest JSD of any attention at all: JSD is convex, so one-hot attention reaches it."""
+        """The maximum JSD of any attention: JSD is convex, so a one-hot attention attains it."""
         single = (LOG2 + shared(torch.ones_like(self.weights), self.weights)).where(self.mask, 0.0)
         return single.amax(-1).clamp(min=0)
 
     @property
     def limit(self) -> float:
-        """Epsilon with room for rounding: what is nearer counts as within epsilon."""
+        """Epsilon plus a rounding tolerance."""
         return self.epsilon + ROUNDING
 
     @property
     def safe(self) -> float:
-        """A hair less than epsilon, and never nothing, so that rounding keeps to the limit."""
+        """Epsilon minus a rounding margin, at least a tiny positive number."""
         return max(self.epsilon * (1 - 1e-10), 0.5 * ROUNDING)
 
     def tvd(self, weights: Float[Tensor, "B K T"]) -> Float[Tensor, "B K"]:
-        """Total variation distance of the outputs under other attentions from the observed output."""
+        """The total variation distance between the outputs under other attentions and the observed output."""
         return 0.5 * ((weights @ self.values).softmax(-1) - self.observed[:, None]).abs().sum(-1)
 
     @property
@@ -92,11 +92,11 @@ class Problem:
 
     @property
     def alive(self) -> Bool[Tensor, "B C"]:
-        """Which classes some attention can give a probability; those that are barred have none in any precision."""
+        """The classes that can have a probability above 0; barred ones cannot."""
         return (self.odds.where(self.mask[..., None], -torch.inf).amax(1) > LEAST) | (self.observed > 0)
 
     def of_alive(self) -> Problem:
-        """The same problem without the other classes; where one must stay, beside a text with more, it has no part."""
+        """The problem without barred classes; padded classes have no effect."""
         alive = self.alive
         order = alive.to(torch.uint8).argsort(dim=-1, descending=True, stable=True)
         classes = order[:, : max(int(alive.sum(-1).max()), 2)]
@@ -105,18 +105,18 @@ class Problem:
         return Problem(values, self.weights, self.mask, self.observed.gather(-1, classes), self.epsilon)
 
     def on(self, tokens: Int[Tensor, "B S"]) -> Problem:
-        """The same problem where only these tokens may be attended to, in this order."""
+        """The problem restricted to these tokens, in this order."""
         values = self.values.gather(1, tokens[..., None].expand(-1, -1, self.values.shape[-1]))
         weights, mask = self.weights.gather(1, tokens), self.mask.gather(1, tokens)
         return Problem(values, weights, mask, self.observed, self.epsilon)
 
     def split(self, rows: int) -> Iterator[Problem]:
-        """The same problem in pieces of at most `rows` examples."""
+        """The problem in batches of at most `rows` examples."""
         for start in range(0, len(self.mask), rows):
             yield self.rows(slice(start, start + rows))
 
     def rows(self, chosen: slice | Int[Tensor, " N"]) -> Problem:
-        """The problem of some of the examples."""
+        """The problem of some examples."""
         values, weights, mask, observed = (
             field[chosen] for field in (self.values, self.weights, self.mask, self.observed)
         )
@@ -125,7 +125,7 @@ class Problem:
     def answer(
         self, weights: Float[Tensor, "B K T"], kind: str, upper: Float[Tensor, " B"] | None = None
     ) -> Adversaries:
-        """These attentions as a finished answer, sorted; without `upper`, the best of them is the optimum."""
+        """The solution from attentions, sorted; without `upper`, the best one is the optimum."""
         apart, order = jsd(weights, self.weights[:, None]).sort(dim=-1, descending=True, stable=True)
         weights = weights.gather(1, order[..., None].expand_as(weights))
         return Adversaries(weights, apart, self.tvd(weights), apart[:, 0] if upper is None else upper, kind)

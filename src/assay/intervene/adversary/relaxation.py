@@ -1,4 +1,4 @@
-"""An upper bound for any number of classes: the least of several lines that the outputs within epsilon have to keep."""
+"""An upper bound for any number of classes: the minimum over several linear relaxations."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ROWS = 8
 
 @dataclass(frozen=True, eq=False)
 class Lines:
-    """Linear measures of the output, Σ α_t odds_t, and the borders that an output within epsilon never leaves.
+    """Linear functions of the output, Σ α_t odds_t, and their bounds within epsilon.
 
     Two classes i and j: y_i and y_j move by at most ε each, so log(y_i / y_j) = Σ α_t (z_t[i] - z_t[j]) stays between
     log((ŷ_i - ε) / (ŷ_j + ε)) and log((ŷ_i + ε) / (ŷ_j - ε)). Moving ε from one of them to the other reaches both, so
@@ -36,7 +36,7 @@ class Lines:
 
     @classmethod
     def around(cls, problem: Problem) -> Lines:
-        """All lines of each example, a hair wider than asked for, so that rounding stays on the safe side."""
+        """All linear constraints of each example, widened slightly against rounding."""
         epsilon = problem.epsilon + 2 * ROUNDING
         likely = problem.observed.topk(min(problem.observed.shape[-1], CLASSES)).indices
         parts = [_pairs(problem, likely, epsilon), _rest(problem, likely[:, :1], epsilon)]
@@ -46,7 +46,7 @@ class Lines:
 
 
 def relaxed(problem: Problem) -> Float[Tensor, " B"]:
-    """A JSD that no attention within epsilon exceeds.
+    """An upper bound on the JSD of attentions within epsilon.
 
     Keeping one line alone allows more attentions than the output does, and the furthest of them is known exactly: an
     upper bound, and the least one over all lines is the result. With two classes it is the optimum.
@@ -61,7 +61,7 @@ def relaxed(problem: Problem) -> Float[Tensor, " B"]:
 
 
 def _pairs(problem: Problem, classes: Int[Tensor, "B L"], epsilon: float) -> tuple[Tensor, Tensor]:
-    """The log-odds of every two of these classes, and their borders."""
+    """The log-odds of every two of these classes, and their bounds."""
     first, second = torch.combinations(torch.arange(classes.shape[1], device=classes.device)).T
     logits = problem.values.mT.gather(1, classes[..., None].expand(-1, -1, problem.mask.shape[1]))
     likely = problem.observed.gather(1, classes)
@@ -71,7 +71,7 @@ def _pairs(problem: Problem, classes: Int[Tensor, "B L"], epsilon: float) -> tup
 
 
 def _rest(problem: Problem, likeliest: Int[Tensor, "B 1"], epsilon: float) -> tuple[Tensor, Tensor]:
-    """The mean log-odds of the other classes against the likeliest one, and their borders."""
+    """The mean log-odds of the other classes against the likeliest one, and their bounds."""
     own, others = problem.observed.gather(1, likeliest), problem.observed.scatter(1, likeliest, 0.0)
     total, tiny = others.sum(-1, keepdim=True), torch.finfo(others.dtype).tiny
     shares = others / total.clamp(min=tiny)

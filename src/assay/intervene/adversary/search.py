@@ -1,4 +1,4 @@
-"""The furthest attention by gradient ascent, for any number of classes: a lower bound."""
+"""Adversarial attention by gradient ascent, for any number of classes: a lower bound."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from assay.intervene.adversary.problem import Adversaries, Problem
 
 @dataclass(frozen=True)
 class Search:
-    """The relaxed search of Jain and Wallace (2019), section 4.2.2, for a whole batch at once.
+    """The relaxed objective of Jain and Wallace (2019), section 4.2.2, for a whole batch at once.
 
     Every example starts from the same random numbers, so that its result does not depend on the batch it is in.
     """
@@ -32,7 +32,7 @@ class Search:
         epsilon: float = 0.01,
         k: int = 5,
     ) -> Adversaries:
-        """The best k attentions met on the way whose output moves by at most epsilon."""
+        """The best k attentions of the ascent whose output moves by at most epsilon."""
         with torch.inference_mode(False), torch.enable_grad():
             problem = Problem.of(values, weights, mask, epsilon)
             real, scores = problem.mask[:, None], self._start(problem, k).requires_grad_()
@@ -53,7 +53,7 @@ class Search:
         return problem.answer(best, "lower bound", problem.ceiling)
 
     def _start(self, problem: Problem, k: int) -> Float[Tensor, "B K T"]:
-        """log(1/L) + 3 N(0, 1); drawn token by token, so that padding draws nothing new for real tokens."""
+        """Initial logits log(1/L) + 3 N(0, 1), drawn per token, so that padding does not change them."""
         generator = torch.Generator().manual_seed(self.seed)
         tokens = problem.mask.shape[1]
         even = torch.rand(tokens, k, dtype=torch.float64, generator=generator).clamp(min=1e-12)

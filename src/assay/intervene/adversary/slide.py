@@ -1,4 +1,4 @@
-"""From an attention along the border of what is allowed to a further one."""
+"""Local improvement of an attention along the boundary of the feasible set."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from assay.intervene.adversary.directions import free, jsd_slope, scaled, tvd_slope, until_zero
+from assay.intervene.adversary.directions import free, jsd_gradient, scaled, tvd_gradient, until_zero
 from assay.intervene.adversary.distance import jsd
 from assay.intervene.adversary.problem import Problem
 
@@ -21,9 +21,9 @@ KINK = 0.2
 
 
 def slide(problem: Problem, attention: Float[Tensor, "B K T"]) -> Float[Tensor, "B K T"]:
-    """Attentions within epsilon that are at least as far as the given ones, and use no more tokens.
+    """Feasible attentions with at least the JSD of the given ones, on the same tokens or fewer.
 
-    A step goes up the slope of JSD, at the border along its tangent. Several lengths are tried, brought back within
+    A step goes up the gradient of JSD, at the border along its tangent. Several lengths are tried, brought back within
     epsilon and compared; the next step is longer or shorter accordingly.
     """
     score = jsd(attention, problem.weights[:, None])
@@ -46,31 +46,31 @@ def slide(problem: Problem, attention: Float[Tensor, "B K T"]) -> Float[Tensor, 
 def _directions(
     problem: Problem, attention: Float[Tensor, "B K T"]
 ) -> tuple[Float[Tensor, "B K T"], Float[Tensor, "B K T"]]:
-    """Where JSD grows fastest without leaving the border, and where the output moves away fastest."""
+    """The JSD gradient tangential to the boundary, and the direction of fastest output change."""
     used = (attention > 0).to(attention)
-    away, _ = scaled(tvd_slope(problem, attention, KINK * problem.safe) * used)
+    away, _ = scaled(tvd_gradient(problem, attention, KINK * problem.safe) * used)
     border = (problem.tvd(attention) > BORDER * problem.safe)[..., None]
-    direction, _ = scaled(free(jsd_slope(problem, attention), torch.stack([used, away * border], -1)))
+    direction, _ = scaled(free(jsd_gradient(problem, attention), torch.stack([used, away * border], -1)))
     return direction, free(away, used[..., None])
 
 
 def _returned(
     problem: Problem, tried: Float[Tensor, "B K N T"], away: Float[Tensor, "B K T"]
 ) -> Float[Tensor, "B K N T"]:
-    """Brought back within epsilon by a few steps of Newton's method, if they suffice."""
+    """Projects back to within epsilon by a few Newton steps, if they suffice."""
     shape = tried.shape
     away = away[:, :, None].expand(shape).flatten(1, 2)
     tried = tried.flatten(1, 2)
     for _ in range(RETURNS):
         excess = problem.tvd(tried) - problem.safe
-        slope = (tvd_slope(problem, tried, KINK * problem.safe) * away).sum(-1)
-        step = (excess / slope).where((excess > 0) & (slope > 0), 0.0)
+        derivative = (tvd_gradient(problem, tried, KINK * problem.safe) * away).sum(-1)
+        step = (excess / derivative).where((excess > 0) & (derivative > 0), 0.0)
         tried = (tried - step[..., None] * away).clamp(min=0)
         tried = tried / tried.sum(-1, keepdim=True).clamp(min=torch.finfo(tried.dtype).tiny)
     return tried.reshape(shape)
 
 
 def _scores(problem: Problem, tried: Float[Tensor, "B K N T"]) -> Float[Tensor, "B K N"]:
-    """The JSD of each, minus infinity where it is not allowed."""
+    """The JSD of each attention, minus infinity where infeasible."""
     within = problem.tvd(tried.flatten(1, 2)).reshape(tried.shape[:-1]) <= problem.limit
     return jsd(tried, problem.weights[:, None, None]).where(within, -torch.inf)

@@ -1,4 +1,4 @@
-"""The furthest attentions to one or two tokens, for any number of classes."""
+"""Adversarial attentions on one or two tokens, for any number of classes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ROWS = 16
 
 
 def sparse(problem: Problem, number: int, above: Float[Tensor, " B"]) -> Candidates:
-    """The best so many attentions within epsilon to one token or two; pairs that cannot exceed `above` are left out.
+    """The best feasible attentions on one or two tokens; pairs that cannot exceed `above` are skipped.
 
     JSD is convex, so the best mixture of two tokens is at one end of those that are allowed. These are looked for
     where all lines of the output allow them, which is a short interval of shares if there is any.
@@ -44,7 +44,7 @@ def _sparse(problem: Problem, above: Float[Tensor, "B 1"], number: int, step: in
 def _pairs(
     problem: Problem, lines: Lines, above: Float[Tensor, "B 1"], rows: slice, least: Float[Tensor, "B 1"]
 ) -> Candidates:
-    """Both ends of the allowed mixtures of a token in `rows` with a later one, for the pairs that promise most."""
+    """Both ends of the feasible mixtures of a token in `rows` with a later one, for the most promising pairs."""
     interval = _interval(lines, rows)
     bounds = _score(interval, problem.weights[:, rows, None, None], problem.weights[:, None, rows.start :, None])
     hopeful = (bounds.amax(-1) > torch.maximum(least, above)[..., None]) & (interval[..., 0] <= interval[..., 1])
@@ -52,11 +52,11 @@ def _pairs(
     hopeful &= torch.ones(hopeful.shape[1:], dtype=torch.bool, device=hopeful.device).triu(1)
     promise, chosen = top(bounds.mean(-1).where(hopeful, -torch.inf).flatten(1), SHORTLIST)
     pair = torch.stack([chosen // hopeful.shape[2], chosen % hopeful.shape[2]], -1) + rows.start
-    example, place = promise.isfinite().nonzero(as_tuple=True)
-    start, end = problem.values[example[:, None], pair[example, place]].unbind(1)
+    example, position = promise.isfinite().nonzero(as_tuple=True)
+    start, end = problem.values[example[:, None], pair[example, position]].unbind(1)
     share = promise.new_full((*promise.shape, 2), torch.nan)
-    share[example, place] = Path(start, end - start, problem.observed[example]).ends(
-        interval.flatten(1, 2)[example, chosen[example, place]], problem.limit
+    share[example, position] = Path(start, end - start, problem.observed[example]).ends(
+        interval.flatten(1, 2)[example, chosen[example, position]], problem.limit
     )
     share = share.where((share > 0) & (share < 1), torch.nan)  # the others are one token alone
     here, there = (problem.weights.gather(1, token)[..., None] for token in pair.unbind(-1))
@@ -66,12 +66,12 @@ def _pairs(
 
 
 def _score(share: Tensor, here: Tensor, there: Tensor) -> Tensor:
-    """The JSD where this share goes to the token with the observed weight `there`, the rest to the other."""
+    """The JSD of a two-token mixture with this share on the token of observed weight `there`."""
     return LOG2 + shared(1 - share, here) + shared(share, there)
 
 
 def _interval(lines: Lines, rows: slice) -> Float[Tensor, "B R L 2"]:
-    """The least and the largest share of a later token with which no line is left; swapped where there is none."""
+    """The least and the largest feasible share of a later token; swapped where there is none."""
     here, there = lines.odds[:, :, rows, None], lines.odds[:, :, None, rows.start :]
     step = there - here
     step = step.where(step != 0, torch.finfo(step.dtype).tiny)

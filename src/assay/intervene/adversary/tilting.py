@@ -1,4 +1,4 @@
-"""Any attention, tilted until it gives the observed output."""
+"""Exponential tilting of an attention until it gives the observed output."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ RIDGE = 1e-9
 
 
 def tilted(problem: Problem, aim: Float[Tensor, "B K T"]) -> Float[Tensor, "B K T"]:
-    """Attentions near the aims, with the same tokens, that leave the output within half of epsilon.
+    """Attentions near the targets, on the same tokens, whose output is within epsilon / 2 of the observed one.
 
     Among all attentions with the observed logits, the one with the least Kullback-Leibler divergence from the aim is
     in proportion to aim_t exp(λ · z_t). Newton's method finds λ, and what is wrong after a few steps is made up for by
@@ -34,7 +34,7 @@ def tilted(problem: Problem, aim: Float[Tensor, "B K T"]) -> Float[Tensor, "B K 
 
 
 def _newton(attention: Float[Tensor, "B K T"], values: Float[Tensor, "B T C"]) -> Float[Tensor, "B K C"]:
-    """A damped Newton step on log Σ aim_t exp(λ · z_t), whose slope is the mean of z and is 0 where λ is right."""
+    """A damped Newton step on log Σ aim_t exp(λ · z_t), whose gradient is the mean of z, 0 at the solution λ."""
     mean = attention @ values
     square = (attention[..., None] * values[:, None]).mT @ values[:, None]
     spread = square - mean[..., None] * mean[..., None, :]
@@ -45,7 +45,7 @@ def _newton(attention: Float[Tensor, "B K T"], values: Float[Tensor, "B T C"]) -
 
 
 def _mixed(problem: Problem, attention: Float[Tensor, "B K T"]) -> Float[Tensor, "B K T"]:
-    """As much of each attention, and the rest of the observed one, as moves the output by half of epsilon."""
+    """Each attention mixed with the observed one so that the output moves by epsilon / 2."""
     observed, level = problem.weights[:, None], torch.full_like(attention[..., :1], 0.5 * problem.safe)
     change = (attention - observed) @ problem.values
     start = (observed @ problem.values).expand_as(change)

@@ -1,4 +1,4 @@
-"""What a pooled model answers when a token is deleted, or gives way to a blank, for each token in turn.
+"""Leave-one-out logits of a pooled model: each token in turn deleted or replaced by a blank, with shared computation.
 
 Where states depend on all tokens through a recurrence, most of the work is shared: one pass over the text carries, for
 every token at once, the state of the text without it. Where a state depends on its neighbours at most, only those
@@ -25,7 +25,7 @@ Sharing = Classifier | Hierarchical | Paired
 
 
 def shares_work(model: Model) -> TypeGuard[Sharing]:
-    """Whether `deletion_logits` can answer for this model."""
+    """Whether `deletion_logits` supports this model."""
     one_by_one = isinstance(model, Classifier | Paired) and not isinstance(model.encoder, Transformer)
     return one_by_one or isinstance(model, Hierarchical)
 
@@ -34,7 +34,7 @@ def shares_work(model: Model) -> TypeGuard[Sharing]:
 def deletion_logits(
     model: Sharing, x: Float[Tensor, "B T D"], batch: Batch, blank: Float[Tensor, " D"] | None = None
 ) -> Logits:
-    """The logits of each text, and of each without its t-th token, or with a blank there.
+    """The logits of each text, and of each text with its t-th token deleted or blanked.
 
     Without any token they are those of the zero context; those on padding mean nothing.
     """

@@ -1,4 +1,4 @@
-"""Means that are made item by item: under a softmax no item need be kept, under other projections all are."""
+"""Attention-weighted means accumulated item by item: running sums for softmax, stored scores for other projections."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from assay.models.projections import Projection
 
 
 class Pooled(ABC):
-    """What attention makes of the items that N lanes have got so far."""
+    """An attention-weighted mean over the items that N lanes have received so far."""
 
     @abstractmethod
     def add(self, score: Float[Tensor, "R n"], value: Float[Tensor, "R n P"]) -> None:
-        """One more item for the first lanes; an item of the lowest score counts nothing beside any other."""
+        """Adds one item to the first lanes; an item of the lowest score has no weight beside any other."""
 
     @abstractmethod
     def joined(self, other: Pooled) -> Pooled:
-        """The same over the items of both, which must be pooled alike."""
+        """The mean over the items of both; both must have the same projection."""
 
     @abstractmethod
     def reordered(self, order: Int[Tensor, "R N"]) -> Pooled:
-        """The lanes of each row in another order."""
+        """Permutes the lanes of each row."""
 
     @abstractmethod
     def mean(self) -> Float[Tensor, "R N P"]:
-        """In single precision at least; 0 where a lane has no item."""
+        """The mean, in float32 at least; 0 where a lane has no item."""
 
 
 @dataclass
 class Means(Pooled):
-    """For each of N lanes Σ exp(s − peak) and Σ exp(s − peak) v over the scores s and values v so far."""
+    """Softmax: Σ exp(s − peak) and Σ exp(s − peak) v of each lane over the scores s and values v so far."""
 
     peak: Float[Tensor, "R N"]
     total: Float[Tensor, "R N"]
@@ -44,7 +44,7 @@ class Means(Pooled):
 
     @classmethod
     def of_nothing(cls, rows: int, lanes: int, like: Float[Tensor, "R 1 P"]) -> Means:
-        """Those of lanes that have no item yet; in single precision at least."""
+        """Lanes without any item yet; in float32 at least."""
         zeros = like.new_zeros(rows, lanes, like.shape[-1], dtype=torch.promote_types(like.dtype, torch.float32))
         return cls(torch.full_like(zeros[..., 0], torch.finfo(like.dtype).min), torch.zeros_like(zeros[..., 0]), zeros)
 
@@ -73,7 +73,7 @@ class Means(Pooled):
 
 @dataclass
 class Kept(Pooled):
-    """All scores and values so far, of which the projection makes the mean at the end."""
+    """Any projection: all scores and values so far, of which the mean is computed at the end."""
 
     project: Projection
     lanes: int
@@ -98,6 +98,6 @@ class Kept(Pooled):
         wide = torch.promote_types(scores.dtype, torch.float32)
         weights = self.project(scores.to(wide), scores > torch.finfo(scores.dtype).min)
         total = torch.zeros_like(self.values[0], dtype=wide)
-        for place, value in enumerate(self.values):
-            total.addcmul_(weights[..., place, None], value)
+        for position, value in enumerate(self.values):
+            total.addcmul_(weights[..., position, None], value)
         return total

@@ -1,4 +1,4 @@
-"""What is read of a state: a score, and the value of which attention takes the mean."""
+"""How attention reads a hidden state: its score, and the value of which the weighted mean is taken."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Partly = Callable[[Float[Tensor, "R N P"], Float[Tensor, "R 1 K"]], Float[Tensor
 
 @dataclass(frozen=True)
 class Affine:
-    """W h + c, the same for all rows or with weights and constants of their own."""
+    """The affine map W h + c, shared by all rows or with weights and constants per row."""
 
     weight: Float[Tensor, "*W K M"]
     constant: Float[Tensor, "*C K"]
@@ -41,7 +41,7 @@ class Affine:
 
 @dataclass(frozen=True)
 class Itself:
-    """h as it is."""
+    """The identity map."""
 
     def __call__(self, states: Float[Tensor, "R N M"]) -> Float[Tensor, "R N M"]:
         return states
@@ -62,7 +62,7 @@ def _placed(own: slice, part: Float[Tensor, "R N P"], rest: Float[Tensor, "R 1 M
 
 @dataclass(frozen=True)
 class Reading:
-    """How words are encoded, and what is made of their states: `finish` turns what is `aligned` into scores."""
+    """An encoder with its attention: `aligned` projects hidden states, `finish` turns projections into scores."""
 
     network: Network
     encoder: Encoder
@@ -81,11 +81,11 @@ class Reading:
         return self.finish(self.aligned(states))
 
     def mean(self, states: Float[Tensor, "R N M"], seen: Bool[Tensor, "R N"]) -> Float[Tensor, "R P"]:
-        """The value that attention to what is seen gives."""
+        """The attention-weighted mean of the values of unmasked items."""
         return (self.project(self.score(states), seen)[:, None] @ self.value(states)).squeeze(1)
 
     def nothing_yet(self, lanes: int, like: Float[Tensor, "R 1 P"]) -> Pooled:
-        """What is pooled of no item, for so many lanes a row."""
+        """An empty accumulator for so many lanes per row."""
         if self.project is softmax:
             return Means.of_nothing(len(like), lanes, like)
         return Kept(self.project, lanes)
@@ -93,7 +93,7 @@ class Reading:
 
 @dataclass(frozen=True)
 class Text:
-    """Rows of tokens: those in the mask are encoded, those that are `seen` are attended to."""
+    """Rows of tokens: those in the mask are encoded, those in `seen` are attended to."""
 
     x: Float[Tensor, "R S D"]
     mask: Bool[Tensor, "R S"]
@@ -102,13 +102,13 @@ class Text:
 
 
 def of_words(model: Hierarchical) -> Reading:
-    """How the words of a sentence are read: the value is the state itself."""
+    """The reading of words within sentences: the value is the hidden state itself."""
     alignment = model.word_alignment
     return Reading(model, model.word_encoder, _aligned(alignment), alignment.finish, Itself())
 
 
 def of_text(model: Classifier | Paired, batch: Batch) -> Reading:
-    """How the words of a text are read: the values are logits."""
+    """The reading of the words of a text: the values are logits."""
     if isinstance(model, Paired):
         return _of_pair(model, batch)
     value = Affine(model.decoder.weight, model.decoder.bias)
@@ -121,8 +121,8 @@ def _aligned(alignment: Additive | Dot) -> Affine:
 
 
 def _of_pair(model: Paired, batch: Batch) -> Reading:
-    """What stands beside a state, the query and its product with the state, is turned into weights and constants."""
-    query = model.asked(batch)
+    """The reading of a pair: the query and its product with the state become weights and constants per row."""
+    query = model.query_encoding(batch)
     alone, beside, times = model.decoder.weight.chunk(3, dim=1)
     constant = query @ beside.T + model.decoder.bias
     if batch.candidates is not None:

@@ -1,4 +1,4 @@
-"""Deletions under a recurrence: one pass carries, for every token at once, the state of the text without it.
+"""Leave-one-out under an LSTM or GRU: one pass carries, for every token, the hidden state of the text without it.
 
 Without token i only the forward states behind i and the backward states before i are new; what is fed into the
 recurrence is computed once.
@@ -18,7 +18,7 @@ from assay.models.encoders import Recurrent, mirrored, reordered
 
 
 def recurrent(reading: Reading, text: Text, blank: Float[Tensor, " D"] | None) -> Float[Tensor, "R S P"]:
-    """The value that attention gives without each token, or with a blank there."""
+    """The attention-weighted mean without each token, or with a blank in its position."""
     assert isinstance(reading.encoder, Recurrent)
     order, half = mirrored(text.mask), reading.encoder.size // 2
     forth = Way(reading.encoder.ahead, slice(None, half), text.x, text.states, text.seen)
@@ -35,7 +35,7 @@ def recurrent(reading: Reading, text: Text, blank: Float[Tensor, " D"] | None) -
 
 @dataclass(frozen=True)
 class Way:
-    """One direction of reading; its network makes its `own` part of the states."""
+    """One direction of a bidirectional network; its own half of the hidden states."""
 
     network: nn.LSTM | nn.GRU
     own: slice
@@ -44,21 +44,22 @@ class Way:
     seen: Bool[Tensor, "R S"]
 
     def turned(self, order: Int[Tensor, "R S"]) -> tuple[Tensor, Tensor, Tensor]:
+        """The same direction with its rows in another order."""
         return reordered(self.x, order), reordered(self.states, order), self.seen.gather(1, order)
 
     def weights(self, part: str) -> tuple[Tensor, Tensor]:
-        """Of the input ("ih") or of the recurrence ("hh")."""
+        """The weight matrix of the input ("ih") or of the recurrence ("hh")."""
         return getattr(self.network, f"weight_{part}_l0"), getattr(self.network, f"bias_{part}_l0")
 
     def others(self) -> Float[Tensor, "R S M"]:
-        """The part of the states that the other direction makes."""
+        """The half of the hidden states that the other direction computes."""
         emptied = self.states.clone()
         emptied[..., self.own] = 0
         return emptied
 
 
 def _one_way(reading: Reading, way: Way, blank: Float[Tensor, " D"] | None) -> tuple[Pooled, Float[Tensor, "R S H"]]:
-    """The means over what stands behind each token in this direction, read without that token.
+    """The means over the tokens after each token in this direction, read without that token.
 
     Beside it, the state at each token in the text that has a blank there, if there is one.
     """
@@ -73,17 +74,17 @@ def _one_way(reading: Reading, way: Way, blank: Float[Tensor, " D"] | None) -> t
     aligned, valued = reading.aligned(others), reading.value(others)  # the same throughout
     align, evaluate = reading.aligned.partly(way.own), reading.value.partly(way.own)
     means, lowest = reading.nothing_yet(tokens, valued[:, :1]), torch.finfo(valued.dtype).min
-    for place in range(tokens):
-        # carried[:, j] is the text so far without token j; carried[:, place] is the whole text so far.
-        updated = step(inputs[:, place, None], carried[:, : place + 1], *recur)
-        carried[:, place + 1] = updated[:, place]
-        carried[:, :place] = updated[:, :place]
+    for position in range(tokens):
+        # carried[:, j] is the text so far without token j; carried[:, position] is the whole text so far.
+        updated = step(inputs[:, position, None], carried[:, : position + 1], *recur)
+        carried[:, position + 1] = updated[:, position]
+        carried[:, :position] = updated[:, :position]
         if instead is not None:
-            carried[:, place] = step(instead, carried[:, place], *recur)
-            filled[:, place] = carried[:, place, :half]
-        new = updated[:, :place, :half]
-        score = reading.finish(align(new, aligned[:, place, None]))
-        means.add(score.masked_fill_(hidden[:, place, None], lowest), evaluate(new, valued[:, place, None]))
+            carried[:, position] = step(instead, carried[:, position], *recur)
+            filled[:, position] = carried[:, position, :half]
+        new = updated[:, :position, :half]
+        score = reading.finish(align(new, aligned[:, position, None]))
+        means.add(score.masked_fill_(hidden[:, position, None], lowest), evaluate(new, valued[:, position, None]))
     return means, filled
 
 

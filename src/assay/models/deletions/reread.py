@@ -1,4 +1,4 @@
-"""Deletions where a state depends on all tokens: each row is read again without each of its tokens."""
+"""Leave-one-out by recomputation, for encoders in which every hidden state depends on all tokens."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from assay.models.erasure import TOKENS, left
 
 
 def reread(reading: Reading, text: Text, blank: Float[Tensor, " D"] | None) -> Float[Tensor, "R S P"]:
-    """The value that attention gives without each token, or with a blank there; all rows must be read alike."""
+    """The attention-weighted mean without each token, or with a blank in its position; all rows have one length."""
     row, removed = text.mask.nonzero(as_tuple=True)
     at_once = max(1, TOKENS.get(text.x.device.type, 32_768) // text.x.shape[1])
     parts = [

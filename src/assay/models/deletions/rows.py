@@ -1,4 +1,4 @@
-"""Deletions in rows of tokens, in the way that suits what encodes them, and what that costs."""
+"""Chooses the leave-one-out algorithm by encoder, and counts what it costs."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ KEPT = 1 << 26  # numbers of one row, beyond which a sentence is read again rath
 
 
 def rows_at_once(width: int, device: torch.device, project: Projection, size: int) -> int:
-    """How many rows of so many tokens keep the square of the length within bounds, times the size of kept values."""
+    """The number of rows of a width whose pairwise values fit into memory at once."""
     pairs = PAIRS.get(device.type, 1 << 20) // (1 if project is softmax else max(1, size // FEW))
     return max(1, pairs // max(1, width) ** 2)
 
 
 def without_each(reading: Reading, text: Text, blank: Float[Tensor, " D"] | None) -> Float[Tensor, "R S P"]:
-    """The value that attention gives without each token, or with a blank there; any number where there is no token."""
+    """The attention-weighted mean without each token, or with a blank there; arbitrary where there is no token."""
     if isinstance(reading.encoder, Recurrent) and not _too_long(reading, text):
         return recurrent(reading, text, blank)
     if isinstance(reading.encoder, Convolution | Average | Nothing):
@@ -34,13 +34,13 @@ def without_each(reading: Reading, text: Text, blank: Float[Tensor, " D"] | None
 
 
 def _too_long(reading: Reading, text: Text) -> bool:
-    """Whether the states of a sentence without each of its words are too many to be kept for a projection."""
+    """Whether the leave-one-out states of a sentence are too many to keep for a projection other than softmax."""
     kept = text.mask.shape[1] * text.states.shape[1] * text.states.shape[2]
     return reading.project is not softmax and isinstance(reading.value, Itself) and kept > KEPT
 
 
 def tokens_read(encoder: Encoder, lengths: Int[Tensor, " R"], blank: Tensor | None) -> Float[Tensor, " R"]:
-    """How many tokens are read for all deletions in rows of these lengths, the whole row once among them."""
+    """The number of tokens encoded for all deletions in rows of these lengths, the whole row included once."""
     count = lengths.double()
     if isinstance(encoder, Recurrent):  # for each token what stands on one side of it: half the row
         return count + count * count / 2

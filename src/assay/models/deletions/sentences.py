@@ -1,4 +1,4 @@
-"""Deletions in a hierarchy: the sentence that held the word is read again, then the sentences of its text."""
+"""Leave-one-out in a hierarchical network: recomputes the word's sentence, then the sentences of its text."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from assay.types import Batch, attended
 def sentence_deletions(
     model: Hierarchical, x: Float[Tensor, "B T D"], batch: Batch, blank: Float[Tensor, " D"] | None
 ) -> Logits:
-    """The logits of each text, and of each without its t-th word, or with a blank there; 0 where there is no word."""
+    """The logits of each text, and without its t-th word, or with a blank there; 0 where there is no word."""
     layout, real = Layout.of(batch), attended(model, batch)
     gone = (layout.mask.sum(-1) == 1)[layout.row] & (blank is None)  # the sentence has lost its only word
     if costs.current() is not None:
@@ -31,17 +31,17 @@ def sentence_deletions(
     at_once = max(1, TOKENS.get(x.device.type, 32_768) // real.shape[1])
     for start in range(0, len(gone), at_once):
         part = slice(start, start + at_once)
-        example, token, place = layout.example[part], layout.token[part], number[part]
+        example, token, position = layout.example[part], layout.token[part], number[part]
         rows = sentences[example]
-        rows[torch.arange(len(rows), device=x.device), place] = changed[part]
-        logits[example, token] = _read(model, *_closed(rows, real[example], place, gone[part]))
+        rows[torch.arange(len(rows), device=x.device), position] = changed[part]
+        logits[example, token] = _read(model, *_closed(rows, real[example], position, gone[part]))
     return _read(model, sentences, real), logits
 
 
 def _means(
     model: Hierarchical, rows: Float[Tensor, "R W D"], mask: Bool[Tensor, "R W"], blank: Tensor | None
 ) -> tuple[Float[Tensor, "R M"], Float[Tensor, "K M"]]:
-    """What is made of each sentence, and of its sentence without each word; those of like length are read together."""
+    """The vector of each sentence, and of its sentence without each word; sentences of like length are one batch."""
     reading, size, count = of_words(model), model.width(model.word_encoder), mask.sum(-1)
     first = count.cumsum(0) - count
     order = count.argsort(stable=True, descending=True)
@@ -61,13 +61,13 @@ def _means(
 
 
 def _closed(
-    rows: Float[Tensor, "N S M"], real: Bool[Tensor, "N S"], place: Int[Tensor, " N"], gone: Bool[Tensor, " N"]
+    rows: Float[Tensor, "N S M"], real: Bool[Tensor, "N S"], position: Int[Tensor, " N"], gone: Bool[Tensor, " N"]
 ) -> tuple[Float[Tensor, "N s M"], Bool[Tensor, "N s"]]:
-    """The sentences of some texts and which are real, when those behind one that is gone have moved up."""
+    """The sentences of some texts and their mask, with those behind a removed one moved up."""
     count = real.sum(-1)
-    places = torch.arange(int(count.max()), device=rows.device)
-    order = (places + (gone[:, None] & (places >= place[:, None])).long()).clamp(max=len(places) - 1)
-    return reordered(rows[:, : len(places)], order), places < (count - gone.long())[:, None]
+    positions = torch.arange(int(count.max()), device=rows.device)
+    order = (positions + (gone[:, None] & (positions >= position[:, None])).long()).clamp(max=len(positions) - 1)
+    return reordered(rows[:, : len(positions)], order), positions < (count - gone.long())[:, None]
 
 
 def _read(model: Hierarchical, rows: Float[Tensor, "N S M"], mask: Bool[Tensor, "N S"]) -> Float[Tensor, "N C"]:
@@ -78,7 +78,7 @@ def _read(model: Hierarchical, rows: Float[Tensor, "N S M"], mask: Bool[Tensor, 
 def _texts_read(
     model: Hierarchical, layout: Layout, real: Bool[Tensor, "B S"], gone: Bool[Tensor, " K"], blank: Tensor | None
 ) -> float:
-    """How many texts are read; a text is its words and its sentences, and a part of them is that part of it."""
+    """The cost in texts: fractions of words and sentences that are computed again."""
     words, sentences = layout.mask.sum(-1), real.sum(-1)
     owner = real.nonzero()[:, 0]  # the text of each sentence
     spent = sentences.double().index_add(0, owner, tokens_read(model.word_encoder, words, blank))

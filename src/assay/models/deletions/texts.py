@@ -1,4 +1,4 @@
-"""Deletions where the words of a text are attended to, with or without a query."""
+"""Leave-one-out for attention over the words of a text, with or without a query."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Logits = tuple[Float[Tensor, "B C"], Float[Tensor, "B T C"]]
 def word_deletions(
     model: Classifier | Paired, x: Float[Tensor, "B T D"], batch: Batch, blank: Float[Tensor, " D"] | None
 ) -> Logits:
-    """The logits of each text, and of each without its t-th token, or with a blank there."""
+    """The logits of each text, and without its t-th token, or with a blank there."""
     rows = rows_at_once(batch.ids.shape[1], x.device, model.project, model.decoder.out_features)
     parts = [slice(start, start + rows) for start in range(0, len(batch), rows)]
     found = [_some(model, x[part], batch[part], blank) for part in parts]
@@ -34,7 +34,7 @@ def word_deletions(
 
 
 def _some(model: Classifier | Paired, x: Tensor, batch: Batch, blank: Tensor | None) -> Logits:
-    """The same for few texts, of two words at least where one is deleted."""
+    """The same for a few texts, of two words at least where one is deleted."""
     markers = int(model.architecture.markers)
     around, mask = model.surrounded(x, batch.mask) if markers else (x, batch.mask)
     seen = nn.functional.pad(batch.mask, (markers, markers))
@@ -48,7 +48,7 @@ def _some(model: Classifier | Paired, x: Tensor, batch: Batch, blank: Tensor | N
 
 
 def _nothing_left(model: Classifier | Paired, x: Tensor, batch: Batch) -> Float[Tensor, "B C"]:
-    """The logits of texts of which no word is left: those of the zero context."""
+    """The logits of a text without any word: those of the zero context vector."""
     empty = replace(batch, mask=torch.zeros_like(batch.mask))
     states = model.states(x, empty)
     return model.decode(states, torch.zeros_like(states[..., 0]))

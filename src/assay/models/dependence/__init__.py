@@ -1,7 +1,7 @@
-"""How much each state depends on each word: the slope of the state's length in the word's embedding."""
+"""How much each hidden state depends on each word: ‖∂‖h_n‖/∂e_i‖, the gradient norm (Meister et al., 2021)."""
 
 from __future__ import annotations
 
-from assay.models.dependence.slopes import shares, state_slopes
+from assay.models.dependence.state_gradients import shares, state_gradient_norms
 
-__all__ = ["shares", "state_slopes"]
+__all__ = ["shares", "state_gradient_norms"]

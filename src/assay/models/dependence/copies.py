@@ -1,4 +1,4 @@
-"""Dependence in any network: one copy of the text for each of its states, and one way back through all copies."""
+"""State gradients of any network: one copy of the text per hidden state, one backward pass for all copies."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from assay.models.dependence.pieces import cut, lengths_of, pieces
+from assay.models.dependence.chunks import chunks, norms, truncated
 from assay.models.erasure import TOKENS
 from assay.models.network import Network
 from assay.types import Batch, attended
@@ -18,14 +18,14 @@ def copied(model: Network, x: Float[Tensor, "B T D"], batch: Batch) -> Float[Ten
     example, item = real.nonzero(as_tuple=True)
     order = batch.lengths[example].argsort(stable=True, descending=True)
     example, item = example[order], item[order]
-    found = lengths_of(x[:1, :1]).new_zeros(*real.shape, x.shape[1])
-    for chosen, width in pieces(batch, example, lambda width: TOKENS.get(x.device.type, 32_768) // width):
-        rows, places = example[chosen], item[chosen]
+    found = norms(x[:1, :1]).new_zeros(*real.shape, x.shape[1])
+    for chosen, width in chunks(batch, example, lambda width: TOKENS.get(x.device.type, 32_768) // width):
+        rows, positions = example[chosen], item[chosen]
         # cuDNN's recurrent kernels refuse a backward pass outside training mode.
         with torch.enable_grad(), torch.backends.cudnn.flags(enabled=False):
             words = x[rows, :width].detach().requires_grad_()
-            sizes = lengths_of(model.states(words, cut(batch, rows, width)))
-            own = sizes[torch.arange(len(rows), device=x.device), places]
-            (slope,) = torch.autograd.grad(own.sum(), words)
-        found[rows, places, :width] = lengths_of(slope)
+            sizes = norms(model.states(words, truncated(batch, rows, width)))
+            own = sizes[torch.arange(len(rows), device=x.device), positions]
+            (gradient,) = torch.autograd.grad(own.sum(), words)
+        found[rows, positions, :width] = norms(gradient)
     return found * batch.mask[:, None]

@@ -1,7 +1,7 @@
-"""Dependence under a recurrence: one sweep back through time carries the slopes of all states at once.
+"""State gradients of an LSTM or GRU: one sweep of backpropagation through time for all hidden states at once.
 
 A lane for each state starts where the sweep reaches it. What the steps multiply with is shared by all lanes, so that
-one wide product a step does what separate ways back do with one pass over the text for each state.
+one wide product a step does what separate backward passes do with one pass over the text for each state.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional as F
 
-from assay.models.dependence.pieces import cut, lengths_of, pieces
+from assay.models.dependence.chunks import chunks, norms, truncated
 from assay.models.dependence.steps import Lanes, Steps, steps
 from assay.models.encoders import Recurrent, mirrored, reordered
 from assay.models.network import Network
@@ -34,16 +34,16 @@ LOOKED = 8
 def recurrent(model: Network, x: Float[Tensor, "B T D"], batch: Batch) -> Float[Tensor, "B T T"]:
     """‖∂‖h_n‖/∂e_i‖ for each state and token."""
     example = batch.lengths.argsort(stable=True, descending=True)
-    found = lengths_of(x[:1, :1]).new_zeros(len(batch), x.shape[1], x.shape[1])
-    for chosen, width in pieces(batch, example, lambda width: TOKENS.get(x.device.type, 4096) // width):
+    found = norms(x[:1, :1]).new_zeros(len(batch), x.shape[1], x.shape[1])
+    for chosen, width in chunks(batch, example, lambda width: TOKENS.get(x.device.type, 4096) // width):
         rows = example[chosen]
-        found[rows, :width, :width] = _both_ways(model, x[rows, :width], cut(batch, rows, width))
+        found[rows, :width, :width] = _both_ways(model, x[rows, :width], truncated(batch, rows, width))
     return found * (batch.mask[:, None] & batch.mask[..., None])
 
 
 @torch.no_grad()
 def _both_ways(model: Network, x: Float[Tensor, "R T D"], batch: Batch) -> Float[Tensor, "R T T"]:
-    """A state gets from the tokens before it what one direction gives, from those behind it what the other gives."""
+    """Combines both directions: forward for the tokens before a state, backward for those after it."""
     assert isinstance(model.encoder, Recurrent)
     words, mask, marked = x, batch.mask, model.architecture.markers
     if marked:
@@ -55,38 +55,38 @@ def _both_ways(model: Network, x: Float[Tensor, "R T D"], batch: Batch) -> Float
     begun = _begun(model, model.beside(encoded, words.to(wide), batch.mask), batch)
     to_states, direct = begun[..., : model.encoder.size], begun[..., model.encoder.size :]
     forth, back = F.pad(to_states, (0, 0, 1, 1) if marked else (0, 0)).chunk(2, dim=-1)
-    slopes, own = _swept(ahead, forth)
+    gradients, own = _swept(ahead, forth)
     turned, other = _swept(behind, reordered(back, order))
-    slopes += reordered(turned, order).gather(2, order[:, None].expand_as(turned))
+    gradients += reordered(turned, order).gather(2, order[:, None].expand_as(turned))
     own += reordered(other, order)
     if marked:
-        slopes, own = slopes[:, 1:-1, 1:-1], own[:, 1:-1]
+        gradients, own = gradients[:, 1:-1, 1:-1], own[:, 1:-1]
     if model.architecture.concat:
         own = own + direct
-    slopes.diagonal(dim1=1, dim2=2).copy_(lengths_of(own))  # here both meet, as vectors
-    return slopes
+    gradients.diagonal(dim1=1, dim2=2).copy_(norms(own))  # here both meet, as vectors
+    return gradients
 
 
 def _begun(model: Network, encoded: Float[Tensor, "R T P"], batch: Batch) -> Float[Tensor, "R T P"]:
-    """∂‖state‖/∂ of what stands for each word above the encoder."""
+    """∂‖h‖/∂ of the encoder's output for each word."""
     with torch.enable_grad():
         encoded = encoded.detach().requires_grad_()
         states = encoded
         if isinstance(model, Paired):
-            states = model.matched(encoded, model.asked(batch).detach().to(encoded), batch)
-        (slope,) = torch.autograd.grad(lengths_of(states).sum(), encoded)
-    return slope
+            states = model.matched(encoded, model.query_encoding(batch).detach().to(encoded), batch)
+        (gradient,) = torch.autograd.grad(norms(states).sum(), encoded)
+    return gradient
 
 
 def _swept(read: Steps, begun: Float[Tensor, "R T H"]) -> tuple[Float[Tensor, "R T T"], Float[Tensor, "R T D"]]:
-    """The lengths of the slopes of each state in each token up to its own, and the slope in its own as it is."""
+    """The gradient norms of each state at each token up to its own, and the gradient vector at its own token."""
     rows, tokens, size = begun.shape
     entries = read.back.shape[-1] * (size + tokens)
     room = max(1, ENTRIES.get(begun.device.type, 1 << 20) // entries)
     parts = [slice(start, start + room) for start in range(0, rows, room)]
     found = [_swept_at_once(read.some(part), begun[part]) for part in parts]
-    slopes, own = (torch.cat(each) for each in zip(*found, strict=True))
-    return slopes, own
+    gradients, own = (torch.cat(each) for each in zip(*found, strict=True))
+    return gradients, own
 
 
 def _swept_at_once(read: Steps, begun: Float[Tensor, "R T H"]) -> tuple[Float[Tensor, "R T T"], Float[Tensor, "R T D"]]:
@@ -94,27 +94,27 @@ def _swept_at_once(read: Steps, begun: Float[Tensor, "R T H"]) -> tuple[Float[Te
     now, then = (begun.new_zeros(tokens, rows, read.back.shape[-1]) for _ in range(2))
     memory = begun.transpose(0, 1).contiguous() if read.output is None else begun.new_zeros(tokens, rows, size)
     shown, room = torch.empty_like(memory), begun.new_empty(size, rows, now.shape[-1])
-    slopes, own = begun.new_zeros(tokens, tokens, rows), begun.new_empty(rows, tokens, now.shape[-1] - size)
+    gradients, own = begun.new_zeros(tokens, tokens, rows), begun.new_empty(rows, tokens, now.shape[-1] - size)
     faint = begun.abs().amax(-1).T * torch.finfo(begun.dtype).eps ** FAINT
     alive = tokens
-    for place in reversed(range(tokens)):
-        if place % LOOKED == 0:
-            looked = slice(place + 1, alive)
-            alive = place + 1 + _last_alive(memory[looked], now[looked, :, :size], faint[looked])
-        now[place, :, :size] = begun[:, place]  # a lane begins
-        live = slice(place, alive)
-        read.passed(place, Lanes(memory[live], now[live, :, :size], shown[live], room), then[live])
-        slopes[place, live] = lengths_of(then[live, :, size:])
-        own[:, place] = then[place, :, size:]
+    for position in reversed(range(tokens)):
+        if position % LOOKED == 0:
+            looked = slice(position + 1, alive)
+            alive = position + 1 + _last_alive(memory[looked], now[looked, :, :size], faint[looked])
+        now[position, :, :size] = begun[:, position]  # a lane begins
+        live = slice(position, alive)
+        read.passed(position, Lanes(memory[live], now[live, :, :size], shown[live], room), then[live])
+        gradients[position, live] = norms(then[live, :, size:])
+        own[:, position] = then[position, :, size:]
         now, then = then, now
-    return slopes.permute(2, 1, 0), read.unrotated(own)
+    return gradients.permute(2, 1, 0), read.unrotated(own)
 
 
 def _last_alive(memory: Float[Tensor, "L R H"], state: Float[Tensor, "L R H"], faint: Float[Tensor, "L R"]) -> int:
-    """How many of the lanes there are up to the last that is not too faint.
+    """The number of lanes up to the last one whose gradient is not negligible.
 
-    One that is left with less than u^1.5 of what it began with, u being the rounding unit, is let go: its slopes are 0
-    from there on. To be seen beside those that it had, it would have to grow by 1/√u again.
+    One that is left with less than u^1.5 of what it began with, u being the rounding unit, is dropped: its gradients
+    are 0 from there on. To be seen beside those that it had, it would have to grow by 1/√u again.
     """
     heard = (torch.maximum(memory.abs().amax(-1), state.abs().amax(-1)) > faint).any(-1)
     return int((heard * torch.arange(1, len(heard) + 1, device=heard.device)).amax()) if len(heard) else 0

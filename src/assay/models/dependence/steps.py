@@ -1,7 +1,7 @@
-"""The steps of an LSTM or GRU, seen from the way back: what each does to the slope of anything behind it.
+"""The local Jacobians of LSTM and GRU steps, for backpropagation through time.
 
-Given its activations a step is linear on the way back, and the same for every state that the slope is of. The gates
-are element by element, so all of them together are one matrix a text and step, of the size of a single gate's.
+Given its activations a step is linear in the backward pass, and the same for every state that the gradient is of. The
+gates are elementwise, so all of them together are one matrix per text and step, of the size of a single gate's.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Values = Float[Tensor, "T R H"]
 
 @dataclass(frozen=True)
 class Lanes:
-    """Slopes of L states in the memory and in the state of a step, and room for what is made on the way."""
+    """Gradients of L states with respect to cell state and hidden state at one step, with buffers."""
 
     memory: Float[Tensor, "L R H"]
     state: Float[Tensor, "L R H"]
@@ -28,7 +28,7 @@ class Lanes:
 
 @dataclass(frozen=True)
 class Output:
-    """The gate before the state of an LSTM: the one that slopes in the memory do not pass."""
+    """The output gate of an LSTM: gradients with respect to the cell state do not pass it."""
 
     opened: Values  # of the memory in the state
     factors: Values  # of the gate in the state
@@ -37,7 +37,7 @@ class Output:
 
 @dataclass(frozen=True)
 class Steps:
-    """One direction over some texts. Slopes are in the memory c, where there is one beside the state, or in the state.
+    """One direction over some texts; gradients are with respect to the cell state c of an LSTM, or to h of a GRU.
 
     Inputs are rotated, which leaves lengths as they are: what the gate before the state leads to then needs as few
     coordinates as it has units.
@@ -51,41 +51,41 @@ class Steps:
     rotation: Float[Tensor, "D D"] | None
 
     def some(self, rows: slice) -> Steps:
-        """The steps over some of the texts."""
+        """The steps of some of the texts."""
         output = self.output
         if output is not None:
             output = replace(output, opened=output.opened[:, rows], factors=output.factors[:, rows])
         factors = self.factors[:, :, rows].contiguous()
         return replace(self, states=self.states[rows], factors=factors, kept=self.kept[:, rows], output=output)
 
-    def passed(self, place: int, lanes: Lanes, made: Float[Tensor, "L R J"]) -> None:
-        """Fills in the slopes in the state before and in the input; those in the memory become those before."""
+    def passed(self, position: int, lanes: Lanes, made: Float[Tensor, "L R J"]) -> None:
+        """One backward step: writes the gradients with respect to the previous state and the input, in place."""
         output, size = self.output, lanes.memory.shape[-1]
         if output is not None:
-            lanes.memory.addcmul_(lanes.state, output.opened[place])
-        torch.bmm(self.factors[place], self.back, out=lanes.room)  # all gates as one matrix for each text
+            lanes.memory.addcmul_(lanes.state, output.opened[position])
+        torch.bmm(self.factors[position], self.back, out=lanes.room)  # all gates as one matrix for each text
         torch.bmm(lanes.memory.transpose(0, 1), lanes.room.transpose(0, 1), out=made.transpose(0, 1))
         if output is not None:
-            shown = torch.mul(lanes.state, output.factors[place], out=lanes.shown)
+            shown = torch.mul(lanes.state, output.factors[position], out=lanes.shown)
             made.flatten(0, 1)[:, : output.back.shape[1]].addmm_(shown.flatten(0, 1), output.back)
-        lanes.memory.mul_(self.kept[place])
+        lanes.memory.mul_(self.kept[position])
         if output is None:
             lanes.memory.add_(made[..., :size])
 
-    def unrotated(self, slopes: Float[Tensor, "*B D"]) -> Float[Tensor, "*B D"]:
-        """Slopes in the input as it is."""
-        return slopes if self.rotation is None else slopes @ self.rotation.T
+    def unrotated(self, gradients: Float[Tensor, "*B D"]) -> Float[Tensor, "*B D"]:
+        """Gradients with respect to the input in its own coordinates."""
+        return gradients if self.rotation is None else gradients @ self.rotation.T
 
 
 def steps(network: nn.LSTM | nn.GRU, x: Float[Tensor, "R T D"]) -> Steps:
-    """The steps over the texts, computed in the precision of x."""
+    """The forward pass with its local Jacobians, in the precision of x."""
     names = ("weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0")
     weights = [getattr(network, name).detach().to(x.dtype) for name in names]
     return (_lstm if isinstance(network, nn.LSTM) else _gru)(x, *weights)
 
 
 def _lstm(x: Float[Tensor, "R T D"], inputs: Tensor, states: Tensor, own: Tensor, other: Tensor) -> Steps:
-    """c = f c' + i g, h = o tanh(c)."""
+    """LSTM: c = f c' + i g, h = o tanh(c)."""
     given, recur = F.linear(x.transpose(0, 1), inputs, own + other), states.T.contiguous()
     memory = state = x.new_zeros(len(x), states.shape[1])
     gates, before, shown, found = [], [], [], []
@@ -110,7 +110,7 @@ def _lstm(x: Float[Tensor, "R T D"], inputs: Tensor, states: Tensor, own: Tensor
 
 
 def _rotation(weight: Float[Tensor, "H D"]) -> Float[Tensor, "D D"] | None:
-    """A rotation of inputs after which the weight has its first H columns only; None where it has no more."""
+    """A rotation of inputs after which only the weight's first H columns are nonzero; None for D ≤ H."""
     if weight.shape[1] <= weight.shape[0]:
         return None
     rotation: Tensor = torch.linalg.qr(weight.T.double(), mode="complete").Q
@@ -118,7 +118,7 @@ def _rotation(weight: Float[Tensor, "H D"]) -> Float[Tensor, "D D"] | None:
 
 
 def _gru(x: Float[Tensor, "R T D"], inputs: Tensor, states: Tensor, own: Tensor, other: Tensor) -> Steps:
-    """h = z h' + (1 - z) tanh(n + r v), with v linear in h' and n in the input: they are two gates on the way back."""
+    """GRU: h = z h' + (1 - z) tanh(n + r v), with v linear in h' and n in the input: two gates in the backward pass."""
     given, recur = F.linear(x.transpose(0, 1), inputs, own), states.T.contiguous()
     state = x.new_zeros(len(x), states.shape[1])
     gates, before, found = [], [], []

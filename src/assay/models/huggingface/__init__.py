@@ -1,6 +1,6 @@
-"""Transformers of the Hugging Face library: classifiers as they are, and encoders to build on.
+"""Hugging Face transformers: classifiers as they are, and encoders to build on.
 
-A text is read in pieces of words. What is explained are the words: the embedding of a word is that of all its pieces
-side by side, so a gradient of a word is that of its pieces, a deleted word is gone with all of them, and nothing is
+A text is read in subwords. What is explained are the words: the embedding of a word is that of all its subwords
+side by side, so a gradient of a word is that of its subwords, a deleted word is gone with all of them, and nothing is
 ever tokenised twice.
 """

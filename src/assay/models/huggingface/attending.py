@@ -1,4 +1,4 @@
-"""Self-attention that can be watched and edited: the function that stands in for the library's own."""
+"""A self-attention function that records and edits attention weights, registered with the transformers library."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from assay.types import Edit, PlacedEdit
+from assay.types import Edit, LayerwiseEdit
 
 NAME = "assay"
 
 
 @dataclass
 class Watch:
-    """What is done to the attention of one pass, layer by layer, and what was seen of it."""
+    """Records and edits the attention of one forward pass, layer by layer."""
 
     edit: Edit | None = None
     keep: bool = False
@@ -32,8 +32,8 @@ class Watch:
     def seen(
         self, weights: Float[Tensor, "B H S S"], allowed: Bool[Tensor, "B 1 R S"] | None, mask: Tensor | None = None
     ) -> Float[Tensor, "B H S S"]:
-        """The weights to use in the next layer, where `allowed` was made from `mask`."""
-        edit = self.edit.at(self.calls) if isinstance(self.edit, PlacedEdit) else self.edit
+        """The weights to use in the next layer; `allowed` is the boolean form of `mask`."""
+        edit = self.edit.at(self.calls) if isinstance(self.edit, LayerwiseEdit) else self.edit
         self.calls += 1
         if edit is not None:
             weights = edited(edit, weights, allowed, self._alike(allowed, mask))
@@ -42,7 +42,7 @@ class Watch:
         return weights
 
     def _alike(self, allowed: Bool[Tensor, "B 1 R S"] | None, mask: Tensor | None) -> bool:
-        """Whether all places may attend to the same; asked once a mask, for the answer has to come from the device."""
+        """Whether all positions may attend to the same keys; computed once per mask, as it synchronises the device."""
         if allowed is None or mask is None:
             return True
         for known, answer in self.masks:
@@ -61,9 +61,9 @@ VALUES: ContextVar[Callable[[Tensor], Tensor] | None] = ContextVar("values", def
 def edited(
     edit: Edit, weights: Float[Tensor, "B H S S"], allowed: Bool[Tensor, "B 1 R S"] | None, alike: bool
 ) -> Float[Tensor, "B H S S"]:
-    """The weights as the edit makes them; what a place may not attend to has none, whatever the edit says.
+    """The edited weights; masked positions get no weight, whatever the edit returns.
 
-    Where places may attend to different others, as in a model that reads from left to right, each is a row of its own.
+    Where positions may attend to different keys, as under a causal mask, each is a row of its own.
     """
     rows, heads, queries, keys = weights.shape
     if allowed is None:
@@ -89,7 +89,7 @@ def attend(
     softcap: float | None = None,
     **unused: Any,
 ) -> tuple[Float[Tensor, "B S H K"], Float[Tensor, "B H S S"]]:
-    """Scaled dot-product attention, as the library's eager one, with the weights open to the watch."""
+    """Scaled dot-product attention, like the library's eager implementation, with the weights passed to the watch."""
     watch = WATCH.get()
     shared = query.shape[1] // key.shape[1]  # heads that share keys and values
     key, value = (part.repeat_interleave(shared, dim=1) if shared > 1 else part for part in (key, value))
@@ -112,7 +112,7 @@ def attend(
 
 
 def register() -> None:
-    """Makes the function known to the library, with the mask that eager attention gets: without it none is made."""
+    """Registers the function with the library, with the mask of eager attention: without that it gets none."""
     from transformers import AttentionInterface, AttentionMaskInterface
     from transformers.masking_utils import eager_mask
 
@@ -121,7 +121,7 @@ def register() -> None:
 
 
 class _Hush:
-    """How many want the library to be silent, and how loud it was before the first of them."""
+    """A counter of nested requests to silence the library's logging, and the level to restore."""
 
     def __init__(self) -> None:
         self.lock, self.wanted, self.level = threading.Lock(), 0, 0
@@ -133,7 +133,7 @@ TURNS: WeakKeyDictionary[nn.Module, Any] = WeakKeyDictionary()
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Within, the library logs errors only; what matters is checked and said by us."""
+    """Context manager: the library logs errors only; assay does its own checks and messages."""
     from transformers.utils import logging
 
     with HUSH.lock:
@@ -152,7 +152,7 @@ def quiet() -> Iterator[None]:
 
 @contextmanager
 def turn(model: nn.Module) -> Iterator[None]:
-    """Within, no other thread has the model read: how it attends is a setting of the whole model."""
+    """Context manager: a lock per model, as its attention implementation is a global setting of the model."""
     with HUSH.lock:
         lock = TURNS.setdefault(model, threading.RLock())
     with lock:
@@ -161,7 +161,7 @@ def turn(model: nn.Module) -> Iterator[None]:
 
 @contextmanager
 def of_any_shape() -> Iterator[None]:
-    """Within, attention is not left to cuDNN, which plans anew for every shape that it meets.
+    """Context manager: disables cuDNN attention, which compiles a plan for every new shape.
 
     Texts come in so many lengths that most of the time would go into plans; in training each shape comes back at
     least, but erased words make new ones all the time.
@@ -176,7 +176,7 @@ def of_any_shape() -> Iterator[None]:
 
 @contextmanager
 def implemented(model: Any, name: str) -> Iterator[None]:
-    """Within, the model attends by the implementation of that name; then as before."""
+    """Context manager: the model uses the attention implementation of that name, restored afterwards."""
     with turn(model):
         before = model.config._attn_implementation
         if before == name:
@@ -193,7 +193,7 @@ def implemented(model: Any, name: str) -> Iterator[None]:
 
 @contextmanager
 def watched(model: Any, watch: Watch) -> Iterator[None]:
-    """Within, the watch sees every attention of the model."""
+    """Context manager: the watch sees every attention of the model."""
     token = WATCH.set(watch)
     try:
         with implemented(model, NAME):

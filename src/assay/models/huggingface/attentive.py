@@ -1,4 +1,4 @@
-"""One attention that pools the words of a pretrained encoder, and a linear decoder: there exact answers hold."""
+"""A pretrained encoder with one pooling attention over words and a linear decoder: exact tests apply to it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from assay.types import Batch, Edit, Output
 
 
 class Attentive(Body):
-    """A pooled model: the state of a word is the mean of those of its pieces, and attention weighs the words."""
+    """A pooled model: a word's hidden state is the mean of its subwords', and attention pools the words."""
 
     def __init__(self, inner: Any, traits: Traits, classes: int, autocast: torch.dtype | None = None) -> None:
         super().__init__(inner, traits)
@@ -60,7 +60,7 @@ class Attentive(Body):
         return logits
 
     def forward(self, x: Float[Tensor, "B T D"], batch: Batch, edit: Edit | None = None) -> Output:
-        """The edit is that of the attention that pools."""
+        """The edit is applied to the attention that pools."""
         states = self.states(x, batch)
         weights = self.attend(states, batch)
         if edit is not None:

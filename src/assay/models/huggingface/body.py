@@ -1,4 +1,4 @@
-"""A transformer of the Hugging Face library between the embeddings of words and what is made of its states."""
+"""A Hugging Face transformer without its head: from the embeddings of words to hidden states."""
 
 from __future__ import annotations
 
@@ -22,30 +22,30 @@ from assay.models.huggingface.layout import Sequence, Template, sequence
 from assay.models.textmodel import TextModel
 from assay.types import BLANKS, Batch, Edit
 
-STATES = 16  # numbers, in parts of the hidden size, that a layer keeps of each place for the way back
+STATES = 16  # numbers, in parts of the hidden size, that a layer keeps of each position for the backward pass
 COPIES = 4  # of these and of the attention: those that are there at a time, and room for all else
-BUSY = 4096  # places from which on a GPU has work to do
+BUSY = 4096  # positions from which on a GPU has work to do
 
 
 @dataclass(frozen=True)
 class Traits:
-    """What was found out about a transformer when it was loaded."""
+    """Properties of a transformer, measured when it was loaded."""
 
     single: Template
     pair: Template | None
-    left: bool  # padding stands on the left: the classifier reads the last place
-    typed: bool  # places have types
-    reads: str  # what the classifier reads: the "first" place, the "last", or the "mean"
+    left: bool  # padding stands on the left: the classifier reads the last position
+    typed: bool  # positions have types
+    reads: str  # what the classifier reads: the "first" position, the "last", or the "mean"
     unedited: str | None  # why attention cannot be edited, or None
     layers: int
     pad: int
-    mask: int  # the piece that stands for a masked one
+    mask: int  # the subword that stands for a masked one
     special: int  # the first id after the special ones
-    brief: bool = False  # the answer is the same where the uppermost layer is worked out at one place alone
+    brief: bool = False  # the answer is the same where the uppermost layer is worked out at one position alone
 
 
 class Body(TextModel):
-    """Reads words in pieces; what becomes of its states is up to those who build on it."""
+    """The base class of models around a transformer that reads words as groups of subwords."""
 
     def __init__(self, inner: Any, traits: Traits) -> None:
         super().__init__()
@@ -71,9 +71,9 @@ class Body(TextModel):
         return self.traits.layers
 
     def room(self, longest: int = 0) -> int:
-        """How many places the memory of a GPU holds with the states of every layer, for a way back through them.
+        """How many positions fit into the GPU memory for a backward pass through all layers.
 
-        Where texts have up to `longest` places, with the attention of every head as well. It goes by all memory that
+        Where texts have up to `longest` positions, with the attention of every head as well. It goes by all memory that
         the device has, not by what is free, which is another number each time.
         """
         if self.device.type != "cuda":
@@ -84,13 +84,13 @@ class Body(TextModel):
         return max(1, int(memory) // (numbers * torch.float32.itemsize))
 
     def embed(self, batch: Batch) -> Float[Tensor, "B T D"]:
-        pieces = batch.ids[..., None] if batch.pieces is None else batch.pieces
-        x = self.embedding(pieces.clamp(min=0)) * ((pieces >= 0) & batch.mask[..., None])[..., None]
+        subwords = batch.ids[..., None] if batch.subwords is None else batch.subwords
+        x = self.embedding(subwords.clamp(min=0)) * ((subwords >= 0) & batch.mask[..., None])[..., None]
         flat: Tensor = x.flatten(2)
         return flat
 
     def blank(self, name: str) -> Float[Tensor, " D"]:
-        """The embedding of a piece that stands for "nothing here"."""
+        """The baseline embedding of a subword."""
         if name not in BLANKS:
             raise unknown("blank", name, BLANKS)
         table: Tensor = self.embedding.weight.detach()  # type: ignore[operator]
@@ -103,19 +103,19 @@ class Body(TextModel):
         )
 
     def sequence(self, x: Float[Tensor, "B T D"], batch: Batch) -> Sequence:
-        """The pieces in the places where the transformer reads them."""
+        """The subwords at the positions where the transformer reads them."""
         template = self.traits.single if batch.query is None else self.traits.pair
         if template is None:
             raise AssayError("This model reads one text; leave the question out.")
         return sequence(x, batch, template, self.embedding, self.traits.left)
 
-    def places(self, batch: Batch) -> Int[Tensor, "B S"]:
-        return self.sequence(self.embed(batch), batch).places
+    def token_index(self, batch: Batch) -> Int[Tensor, "B S"]:
+        return self.sequence(self.embed(batch), batch).token_index
 
     def read(
         self, given: Sequence, edit: Edit | None = None, keep: bool = False, brief: bool = False, **asked: Any
     ) -> tuple[Any, list[Tensor]]:
-        """What the library's model returns for a sequence, and the weights of each layer where they are to be kept.
+        """Runs the library's model on a sequence; returns its output, and all attention weights with `keep`.
 
         Where a `brief` answer is enough, no more of the uppermost layer is worked out than the classifier reads; those
         who hook themselves in are shown all of it.
@@ -146,25 +146,25 @@ class Body(TextModel):
         return answer, watch.weights
 
     def reading(self, given: Sequence) -> Float[Tensor, "B S"]:
-        """What the classifier reads of the uppermost layer: 1 at one place, or the same share of all."""
+        """The positions that the classifier reads: 1 at one position, or equal weights on all."""
         mask = given.mask.to(given.embeddings)
         if self.traits.reads == "mean":
             return mask / mask.sum(-1, keepdim=True)
-        real = given.mask.long()  # whole numbers: in half precision places beyond 256 would be rounded
+        real = given.mask.long()  # whole numbers: in half precision positions beyond 256 would be rounded
         there = torch.arange(mask.shape[1], device=mask.device) * real
-        place = real.argmax(-1) if self.traits.reads == "first" else there.argmax(-1)
-        return nn.functional.one_hot(place, mask.shape[1]).to(mask)
+        position = real.argmax(-1) if self.traits.reads == "first" else there.argmax(-1)
+        return nn.functional.one_hot(position, mask.shape[1]).to(mask)
 
     def erased(self, tokens: Bool[Tensor, "B T"], batch: Batch) -> Bool[Tensor, "B S"]:
-        """The places of some tokens, for edits of attention that take tokens away."""
-        places = self.places(batch)
-        return tokens.gather(1, places.clamp(min=0)) & (places >= 0)
+        """The mask of positions that belong to some tokens, for edits that erase them."""
+        owners = self.token_index(batch)
+        return tokens.gather(1, owners.clamp(min=0)) & (owners >= 0)
 
     @torch.no_grad()
     def maps(self, batch: Batch) -> Float[Tensor, "B L H T T"]:
-        """The attention between words: the sum over the pieces attended to, the mean over those that attend.
+        """The attention between words: summed over the subwords attended to, averaged over those that attend.
 
-        Clark et al. (2019), section 4.1. What goes to special places is left out, so rows sum to at most 1.
+        Clark et al. (2019), section 4.1. What goes to special positions is left out, so rows sum to at most 1.
         """
         given = self.sequence(self.embed(batch), batch)
         _, weights = self.read(given, keep=True)
@@ -180,19 +180,19 @@ class Body(TextModel):
 
     @cached_property
     def joint(self) -> nn.Module | None:
-        """What follows the attention of the uppermost layer, if it has a known name."""
+        """The submodule after the last layer's attention, if it has a known name."""
         return joint(self.blocks[-1])
 
     @cached_property
     def top(self) -> tuple[nn.Module, ...]:
-        """All parts that are given the uppermost layer's answer, or have a share in it."""
+        """All modules after the last layer's attention."""
         below = {part for block in self.blocks[:-1] for part in block.modules()}
         return tuple(part for part in self.inner.modules() if part not in below)
 
     def _narrowed(self, given: Sequence) -> AbstractContextManager[None]:
-        """Within, the uppermost layer is worked out at one place, unless that cannot be or somebody listens in.
+        """Context manager: computes the last layer at one position only, unless it has hooks or cannot be.
 
-        What a GPU does with few places takes no time, but telling it to do less does.
+        What a GPU does with few positions takes no time, but telling it to do less does.
         """
         idle = given.mask.device.type == "cuda" and given.mask.numel() < BUSY
         if idle or self.joint is None or is_compiled(self.inner) or not unseen(self.top):
@@ -201,19 +201,19 @@ class Body(TextModel):
 
     @property
     def stack(self) -> tuple[str, ...]:
-        """The names of the layers, counted from 0 and the uppermost first, and of the embeddings."""
+        """The names of the layers, counted from 0, last first, and of the embeddings."""
         return (*(f"layer {number}" for number in reversed(range(len(self.blocks)))), "embedding")
 
     def below(self, name: str) -> nn.Module:
-        """The part of the stack with this name."""
+        """The module of the stack with this name."""
         return self.embedding if name == "embedding" else self.blocks[int(name.removeprefix("layer "))]
 
     @abstractmethod
     def around(self, inner: Any) -> Body:
-        """A model of the same kind around another transformer; what is above it is new."""
+        """A model of the same kind around another transformer; its head is new."""
 
     def redrawn(self, seed: int) -> Body:
-        """A model of the same kind in which every weight is random."""
+        """A model of the same kind with all weights random."""
         with torch.random.fork_rng():
             torch.manual_seed(seed)
             fresh = self.around(type(self.inner)(deepcopy(self.inner.config)))  # how it attends stands there

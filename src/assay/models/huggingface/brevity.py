@@ -1,4 +1,4 @@
-"""The uppermost layer worked out at one place: where the classifier reads no other, the rest of it is never missed."""
+"""Computes the last layer at one position only, where the classifier reads no other."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ JOINTS = ("attention.output", "mlp", "ffn")
 
 
 def joint(block: nn.Module) -> nn.Module | None:
-    """The part of a layer that follows its attention and works place by place, if it has a known name."""
+    """The submodule of a layer after its attention, which works position by position, if it has a known name."""
     parts = dict(block.named_modules())
     return next((parts[name] for name in JOINTS if name in parts), None)
 
 
 def unseen(parts: Iterable[nn.Module]) -> bool:
-    """Whether nobody listens in on these parts; what the library itself notes there is not asked for."""
+    """Whether these modules have no hooks, those of the library itself aside."""
     listening = (
         hook
         for part in parts
@@ -32,9 +32,9 @@ def unseen(parts: Iterable[nn.Module]) -> bool:
 
 @contextmanager
 def briefly(part: nn.Module, last: bool) -> Iterator[None]:
-    """Within, the part is given the first place alone, or the last.
+    """Context manager: the module computes the first position only, or the last.
 
-    One that is given what to add its answer to, too, hands one place on to all that follows; the answer of another is
+    One that is given what to add its output to hands one position on to all that follows; the output of another is
     added by the layer itself, so that nothing stands in for what it was not asked.
     """
     width = 0

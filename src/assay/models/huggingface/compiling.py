@@ -1,4 +1,4 @@
-"""A transformer whose forward pass torch compiles."""
+"""Compiles the forward pass of a transformer with torch.compile."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MARK = "_compiled_by_assay"
 
 
 def compiled(inner: nn.Module, backend: str = "inductor") -> None:
-    """Has the model compiled when it is first read; where its attention is watched or edited, it is read as it stands.
+    """Compiles the model on its first forward pass; passes that record or edit attention run uncompiled.
 
     What is compiled belongs to the class, not to the object: a copy whose weights are then changed answers by these.
     """
@@ -30,5 +30,5 @@ def compiled(inner: nn.Module, backend: str = "inductor") -> None:
 
 
 def is_compiled(inner: nn.Module) -> bool:
-    """Whether it is compiled, and so always read as a whole."""
+    """Whether the model is compiled, and so always computes all positions."""
     return hasattr(type(inner), MARK)

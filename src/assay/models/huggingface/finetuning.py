@@ -1,4 +1,4 @@
-"""From a pretrained encoder and a corpus to a classifier."""
+"""Fine-tunes a pretrained encoder on a corpus."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from assay.models.huggingface.attentive import Attentive
 from assay.models.huggingface.body import Body
 from assay.models.huggingface.loading import configuration, encoder_of, headed, tokenizer_of
 from assay.models.huggingface.opening import CARD, Opening, opened, save
-from assay.models.huggingface.pieces import PieceTokeniser
 from assay.models.huggingface.presets import located
 from assay.models.huggingface.pretrained import Pretrained
+from assay.models.huggingface.subwords import SubwordTokeniser
 from assay.models.huggingface.traits import traits
-from assay.models.lessons import Learning
+from assay.models.objectives import Learning
 from assay.models.options import Training
 from assay.models.predictions import graded
 from assay.models.recipes import CHECKPOINT, begun_in, check_same, course, fingerprint, learnable
@@ -38,7 +38,7 @@ PRECISIONS = {"float32": None, "bfloat16": torch.bfloat16}
 
 @dataclass(frozen=True)
 class FineTuning:
-    """Everything that decides which weights come out, besides the corpus.
+    """Everything that decides the weights besides the corpus: base model, head and training options.
 
     The head is the library's `own`, or one `attention` that pools the words, so that exact answers hold. A `frozen`
     encoder stays as it is, and only what is above it learns. Texts longer than the encoder reads are cut.
@@ -60,7 +60,7 @@ class FineTuning:
 
     @classmethod
     def of(cls, stored: Mapping[str, Any]) -> FineTuning:
-        """The options as they were stored."""
+        """The options from their stored form."""
         training = dict(stored["training"])
         training["avoid"] = tuple(training.get("avoid", ()))  # JSON knows lists only
         return cls(**{**stored, "training": Training(**training)})
@@ -68,7 +68,7 @@ class FineTuning:
 
 @dataclass(frozen=True)
 class Answers:
-    """The right class."""
+    """The fine-tuning objective: cross-entropy of the labels."""
 
     begun: ClassVar[float] = 0.0
 
@@ -85,7 +85,7 @@ class Answers:
 
 
 def finetune(corpus: Corpus, recipe: FineTuning, folder: Path | None = None, options: Opening | None = None) -> Opened:
-    """A classifier trained on the corpus; with a folder it is stored there, and an interrupted training goes on."""
+    """A classifier fine-tuned on the corpus; with a folder it is stored there, and interrupted training is resumed."""
     options = options or Opening()
     identity = {
         "corpus": corpus.name,
@@ -106,12 +106,12 @@ def finetune(corpus: Corpus, recipe: FineTuning, folder: Path | None = None, opt
     return opened(str(folder), options)
 
 
-def begun(recipe: FineTuning, classes: Sequence[str], options: Opening) -> tuple[Body, PieceTokeniser]:
-    """The encoder with an untrained head, the same for the same seed."""
+def begun(recipe: FineTuning, classes: Sequence[str], options: Opening) -> tuple[Body, SubwordTokeniser]:
+    """The encoder with an untrained head, determined by the seed."""
     name = located(recipe.base)
     config = configuration(name)
     config.num_labels = len(classes)
-    config.id2label, config.label2id = dict(enumerate(classes)), {each: place for place, each in enumerate(classes)}
+    config.id2label, config.label2id = dict(enumerate(classes)), {each: index for index, each in enumerate(classes)}
     config.problem_type = "single_label_classification"
     tokeniser = tokenizer_of(name, config).with_options(words=options.words, truncate=True)
     precision = PRECISIONS[recipe.dtype]

@@ -1,4 +1,4 @@
-"""From a folder, or a name on the Hugging Face hub, to a model that can be explained."""
+"""Loads a model from a folder, or by name from the Hugging Face hub."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from typing import Any
 
 import torch
 
-from assay.errors import AssayError, told
+from assay.errors import AssayError, library_errors
 from assay.models.huggingface.attending import quiet
-from assay.models.huggingface.pieces import PieceOptions, PieceTokeniser
+from assay.models.huggingface.subwords import SubwordOptions, SubwordTokeniser
 
-ENDLESS = 100_000  # a larger number of pieces means that none was stated
+ENDLESS = 100_000  # a larger number of subwords means that none was stated
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float64": torch.float64}
 
 
 def is_folder(path: Path) -> bool:
-    """Whether the folder holds a model of the Hugging Face library."""
+    """Whether the folder holds a Hugging Face model."""
     return (path / "config.json").is_file()
 
 
 @contextmanager
 def silent() -> Iterator[None]:
-    """Within, the library says nothing; what matters is checked and said by us."""
+    """Context manager: silences the library; assay does its own checks and messages."""
     from transformers.utils import logging
 
     shown = logging.is_progress_bar_enabled()
@@ -42,7 +42,7 @@ def silent() -> Iterator[None]:
 
 
 def library() -> Any:
-    """The transformers library, or a sentence on how to get it."""
+    """The transformers library, or an error that says how to install it."""
     try:
         import transformers
     except ImportError as fault:
@@ -52,31 +52,31 @@ def library() -> Any:
     return transformers
 
 
-def tokenizer_of(name: str, config: Any) -> PieceTokeniser:
-    """The tokenizer that belongs to a model, and how many pieces of a text fit into it."""
+def tokenizer_of(name: str, config: Any) -> SubwordTokeniser:
+    """The tokenizer of a model, and the number of subwords of a text that fit into the model."""
     with silent(), _explained(name):
         inner = library().AutoTokenizer.from_pretrained(name, trust_remote_code=False, local_files_only=_local(name))
     return fitted(inner, config, name)
 
 
-def fitted(inner: Any, config: Any, name: str) -> PieceTokeniser:
-    """The tokenizer with the number of pieces that the model can read beside special ones."""
+def fitted(inner: Any, config: Any, name: str) -> SubwordTokeniser:
+    """The tokenizer, with the number of subwords that fit beside special tokens."""
     if not getattr(inner, "is_fast", False):
         raise AssayError(
-            f"{name} has no fast tokenizer, so it is not known where its pieces stand in a text; add a tokenizer.json."
+            f"{name} has no fast tokenizer, so its subwords have no character offsets; add a tokenizer.json."
         )
     room = [inner.model_max_length, getattr(config, "max_position_embeddings", None) or ENDLESS]
     positions = getattr(config, "pad_token_id", 0) or 0
     if config.model_type in ("roberta", "xlm-roberta", "camembert", "xlm-roberta-xl"):
-        room[1] -= positions + 1  # the first places are not used
+        room[1] -= positions + 1  # the first positions are not used
     longest = min([each for each in room if each < ENDLESS], default=ENDLESS) - inner.num_special_tokens_to_add(
         pair=True
     )
-    return PieceTokeniser(inner, PieceOptions(longest=longest))
+    return SubwordTokeniser(inner, SubwordOptions(longest=longest))
 
 
 def configuration(name: str) -> Any:
-    """What is known of a model before its weights are read; what cannot be used is refused in one sentence."""
+    """A model's configuration, read before its weights; an error where it cannot be used."""
     transformers = library()
     folder = Path(name)
     if folder.is_dir():
@@ -109,7 +109,7 @@ def classifier_of(name: str, config: Any, dtype: torch.dtype) -> Any:
 
 
 def headed(name: str, config: Any) -> Any:
-    """The encoder with a new head for as many classes as the configuration has."""
+    """The encoder with a new head for the number of classes in the configuration."""
     transformers = library()
     with silent(), _explained(name):
         return transformers.AutoModelForSequenceClassification.from_pretrained(
@@ -124,7 +124,7 @@ def headed(name: str, config: Any) -> Any:
 
 
 def encoder_of(name: str, config: Any, dtype: torch.dtype) -> Any:
-    """The encoder alone, without whatever classifies."""
+    """The encoder without a classification head."""
     transformers = library()
     options: dict[str, Any] = {"dtype": dtype, "use_safetensors": True}
     if "pooler" in str(config.architectures).lower() or config.model_type in (
@@ -158,15 +158,15 @@ def _check_weights(folder: Path) -> None:
 
 
 def _local(name: str) -> bool:
-    """Whether nothing may be asked of the network: for folders, and where the library is told so."""
+    """Whether the network must not be used: for folders, and where the library is set offline."""
     return Path(name).is_dir() or os.environ.get("HF_HUB_OFFLINE", "").upper() in {"1", "TRUE", "YES", "ON"}
 
 
 def _explained(name: str) -> AbstractContextManager[None]:
-    """Turns what the library raises into one sentence."""
+    """Context manager: turns the library's exceptions into one sentence."""
     if Path(name).is_dir():
-        return told(lambda reason: f"{name} could not be read ({reason}).")
-    return told(
+        return library_errors(lambda reason: f"{name} could not be read ({reason}).")
+    return library_errors(
         lambda reason: (
             f"{name} is no folder or preset here, and could not be had from the hub; check the name and the "
             f"network ({reason})."

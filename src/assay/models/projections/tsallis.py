@@ -1,4 +1,4 @@
-"""Weights max(0, 1 + (α − 1)(z − t))^(1/(α − 1)) whose sum is one: softmax at α = 1, sparsemax at α = 2.
+"""The Tsallis family: weights max(0, 1 + (α − 1)(z − t))^(1/(α − 1)) that sum to 1; α = 1 softmax, 2 sparsemax.
 
 They maximise Σ p z plus an entropy of Tsallis (Peters et al., 2019). Only the threshold t has to be found; derivatives
 of any order follow from the weights themselves, so that none is lost where weights are zero.
@@ -22,13 +22,13 @@ HALVINGS, STEPS = 8, 5  # after so many halvings Newton's steps double the digit
 
 
 def tsallis(scores: Scores, mask: Mask, alpha: float, scale: float = 1.0) -> Scores:
-    """The weights of scores that are multiplied by the scale; zeros where nothing is real."""
+    """The weights of the scaled scores; zeros where all items are masked."""
     found: Tensor = Tsallis.apply(scores, mask, alpha, scale)  # type: ignore[no-untyped-call]
     return found
 
 
 class Tsallis(torch.autograd.Function):
-    """The weights, with the Jacobian diag(s) − s sᵀ / Σ s for s = p^(2 − α) where p > 0 (Peters et al., 2019)."""
+    """The autograd function: Jacobian diag(s) − s sᵀ / Σ s for s = p^(2 − α) where p > 0 (Peters et al., 2019)."""
 
     generate_vmap_rule = True
 
@@ -50,8 +50,8 @@ class Tsallis(torch.autograd.Function):
         ctx.save_for_forward(output)
 
     @staticmethod
-    def backward(ctx: Any, *slopes: Tensor) -> tuple[Tensor | None, ...]:
-        return _jacobian(ctx.saved_tensors[0], slopes[0], ctx.alpha, ctx.scale), None, None, None
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        return _jacobian(ctx.saved_tensors[0], gradients[0], ctx.alpha, ctx.scale), None, None, None
 
     @staticmethod
     def jvp(ctx: Any, *steps: Any) -> Tensor:
@@ -59,7 +59,7 @@ class Tsallis(torch.autograd.Function):
 
 
 def _jacobian(weights: Scores, vector: Scores, alpha: float, scale: float) -> Scores:
-    """The Jacobian, which is symmetric, times a vector; in single precision at least."""
+    """The (symmetric) Jacobian times a vector, in float32 at least."""
     wide = at_least_float32(weights)
     inside = wide > 0
     share = inside.to(wide) if alpha == 2 else torch.where(inside, wide, 1.0) ** (2 - alpha) * inside
@@ -69,35 +69,35 @@ def _jacobian(weights: Scores, vector: Scores, alpha: float, scale: float) -> Sc
 
 
 def _weights(below: Scores, alpha: float) -> Scores:
-    """The weights of scores of which the largest is 0."""
+    """The weights of scores whose maximum is 0."""
     if alpha == 2:
         return _linear(below)
     return _square(below / 2) if alpha == 1.5 else _power(below, alpha - 1)
 
 
 def _linear(below: Scores) -> Scores:
-    """The point of the simplex that is nearest: what is above a threshold, found by sorting."""
+    """α = 2: the Euclidean projection onto the simplex, by sorting."""
     ordered = below.sort(-1, descending=True).values
-    places = torch.arange(1, below.shape[-1] + 1, device=below.device, dtype=below.dtype)
+    positions = torch.arange(1, below.shape[-1] + 1, device=below.device, dtype=below.dtype)
     sums = ordered.cumsum(-1) - 1
-    size = (ordered * places > sums).sum(-1, keepdim=True).clamp(min=1)
+    size = (ordered * positions > sums).sum(-1, keepdim=True).clamp(min=1)
     return (below - sums.gather(-1, size - 1) / size).relu()
 
 
 def _square(below: Scores) -> Scores:
-    """The squares of what is above a threshold: the root of a quadratic, found by sorting."""
+    """α = 1.5: squares above a threshold, the root of a quadratic, by sorting."""
     ordered = below.sort(-1, descending=True).values
-    places = torch.arange(1, below.shape[-1] + 1, device=below.device, dtype=below.dtype)
-    mean = ordered.cumsum(-1) / places
-    spread = ordered.square().cumsum(-1) / places - mean.square()
-    thresholds = mean - (1 / places - spread).clamp(min=0).sqrt()
+    positions = torch.arange(1, below.shape[-1] + 1, device=below.device, dtype=below.dtype)
+    mean = ordered.cumsum(-1) / positions
+    spread = ordered.square().cumsum(-1) / positions - mean.square()
+    thresholds = mean - (1 / positions - spread).clamp(min=0).sqrt()
     size = (thresholds <= ordered).sum(-1, keepdim=True).clamp(min=1)
     found = (below - thresholds.gather(-1, size - 1)).relu().square()
     return found / found.sum(-1, keepdim=True).clamp(min=1 / below.shape[-1])
 
 
 def _power(below: Scores, rate: float) -> Scores:
-    """max(0, 1 + rate · height)^(1/rate) for the height above a threshold, which is near exp(height) at a low rate.
+    """Other α: max(0, 1 + rate · height)^(1/rate) above a threshold, found by Newton's method with bisection.
 
     The sum of the weights is convex in the threshold and falls, so that Newton's step from anywhere ends below the
     root: the bracket is halved from above, and closed from below by Newton.
@@ -106,17 +106,17 @@ def _power(below: Scores, rate: float) -> Scores:
     high = low - math.expm1(-rate * math.log(below.shape[-1])) / rate  # where all scores are the same
     for step in range(HALVINGS + STEPS):
         at = (low + high) / 2 if step < HALVINGS else low
-        excess, slope = _excess(below, at, rate)
+        excess, derivative = _excess(below, at, rate)
         high = torch.where(excess < 0, at, high)
-        low = torch.minimum(torch.maximum(low, at + excess / slope), high)
+        low = torch.minimum(torch.maximum(low, at + excess / derivative), high)
     found = (((below - low) * rate).clamp(min=-1).log1p() / rate).exp()
     return found / found.sum(-1, keepdim=True).clamp(min=1 / below.shape[-1])
 
 
 def _excess(below: Scores, threshold: Float[Tensor, "*B 1"], rate: float) -> tuple[Tensor, Tensor]:
-    """How much the weights sum to beyond one, and how fast that falls."""
+    """The sum of the weights less 1, and how fast it falls as the threshold rises."""
     height = ((below - threshold) * rate).clamp(min=-1)
     weights = (height.log1p() / rate).exp()
     least = torch.finfo(below.dtype).tiny
-    slope = (weights / (1 + height).clamp(min=least)).sum(-1, keepdim=True)
-    return weights.sum(-1, keepdim=True) - 1, slope.clamp(min=least)
+    derivative = (weights / (1 + height).clamp(min=least)).sum(-1, keepdim=True)
+    return weights.sum(-1, keepdim=True) - 1, derivative.clamp(min=least)

@@ -1,1 +1,1 @@
-"""Decisions that are explained by concepts: which are there, where they stand, and what each counts."""
+"""Concept models: decisions explained by concepts, their words, and their weights."""

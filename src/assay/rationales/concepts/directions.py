@@ -1,4 +1,4 @@
-"""Concepts as directions: from examples to a vector at a level of a network, and what moves along it."""
+"""Concept activation vectors: concepts as directions in a layer, and gradients along them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ HELD_OUT = 1 / 3  # of the examples, to see how well a direction tells them apar
 
 @dataclass(frozen=True)
 class Direction:
-    """A concept as a unit vector at a level of a network, and how well it tells held-out examples apart."""
+    """A concept as a unit vector in a layer, and its accuracy on held-out examples."""
 
     level: str
     vector: Float[Tensor, " M"]
@@ -36,7 +36,7 @@ def direction(
     strength: float,
     chance: np.random.Generator,
 ) -> Direction:
-    """From the vectors outside a concept to those inside, by logistic regression; a third is held out to test it."""
+    """Logistic regression between vectors outside and inside the concept; a third is held out to test it."""
     features = np.concatenate([outside, inside])
     labels = np.repeat([0, 1], [len(outside), len(inside)])
     order = chance.permutation(len(labels))
@@ -50,21 +50,21 @@ def direction(
 
 
 def vectors(network: TextModel, rows: Sequence[Tokenised], level: str) -> Float[np.ndarray, "N M"]:
-    """What a level makes of each text, on average over its words, in the order given."""
+    """The mean hidden state of each text in a layer, in the order given."""
     return _read(network, rows, level, None)
 
 
 def sensitivities(network: TextModel, rows: Sequence[Tokenised], level: str, target: int) -> Float[np.ndarray, "N M"]:
-    """The gradient of the class's logit to a shift of the level at all words of each text, in the order given.
+    """The gradient of the class's logit by a shift of the layer at all words of each text, in the order given.
 
     Its inner product with a vector is the directional derivative; Kim et al. (2018), equation 1.
     """
     return _read(network, rows, level, target)
 
 
-def score(slopes: Float[np.ndarray, "N M"], towards: Direction) -> float:
-    """The share of texts whose logit rises in the direction; Kim et al. (2018), equation 2."""
-    return float((slopes @ towards.vector.numpy() > 0).mean())
+def score(gradients: Float[np.ndarray, "N M"], towards: Direction) -> float:
+    """TCAV score: the share of texts whose logit rises along the direction; Kim et al. (2018), equation 2."""
+    return float((gradients @ towards.vector.numpy() > 0).mean())
 
 
 def _read(network: TextModel, rows: Sequence[Tokenised], level: str, target: int | None) -> Float[np.ndarray, "N M"]:
@@ -73,13 +73,13 @@ def _read(network: TextModel, rows: Sequence[Tokenised], level: str, target: int
     found: dict[int, np.ndarray] = {}
     with progress.bar() as shown:
         task = shown.add_task("concepts", total=len(rows))
-        for places, batch in groups(network, rows):
+        for indices, batch in groups(network, rows):
             at = steered(network, batch, level)
             part = at.mean
             if target is not None:
-                (slope,) = torch.autograd.grad(at.logits[:, target].sum(), at.shift)
-                part = slope.sum(1)
-            found |= dict(zip(places.tolist(), part.double().cpu().numpy(), strict=True))
-            shown.advance(task, len(places))
+                (gradient,) = torch.autograd.grad(at.logits[:, target].sum(), at.shift)
+                part = gradient.sum(1)
+            found |= dict(zip(indices.tolist(), part.double().cpu().numpy(), strict=True))
+            shown.advance(task, len(indices))
     network.train(was_training)
-    return np.stack([found[place] for place in range(len(rows))])
+    return np.stack([found[index] for index in range(len(rows))])

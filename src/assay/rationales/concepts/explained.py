@@ -1,4 +1,4 @@
-"""What the answer of a classifier that explains itself is the sum of."""
+"""Result of a self-explaining classifier: the terms whose sum is the logits."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ SHOWN = 5  # phrases of a text that an account has
 
 @dataclass(frozen=True)
 class Explained:
-    """What the logits are the sum of: what the whole text says, its phrases, and the stored phrases nearest to it.
+    """Terms of the logits: the whole text, its phrases, and the nearest stored phrases.
 
-    `nearest` are places in the store, `products` their inner products with the text.
+    `nearest` are indices in the store, `products` their inner products with the text.
     """
 
     whole: Float[Tensor, "B C"]
@@ -36,7 +36,7 @@ class Explained:
 
     @property
     def spoken(self) -> tuple[Float[Tensor, " B"], Float[Tensor, "B U"], Float[Tensor, "B K"]]:
-        """What text, phrases and stored phrases say for the answer, above what they say for all classes on average."""
+        """The contributions of text, phrases and stored phrases to the answer, less their mean over classes."""
         answer = self.logits.argmax(-1)
         parts = self.whole[:, None], self.phrases, self.neighbours
         apart = [each - each.mean(-1, keepdim=True) for each in parts]
@@ -47,7 +47,7 @@ class Explained:
 
 
 def accounts(explained: Explained, batch: Batch, texts: Sequence[str]) -> list[dict[str, Any]]:
-    """Of each text as plain values what the whole of it, its strongest phrases and the nearest stored ones say.
+    """As JSON values: for each text, the contribution of the whole, its strongest phrases and the nearest stored ones.
 
     A phrase goes from one word up to before another; a stored one is written out, as one of `texts`.
     """
@@ -59,7 +59,7 @@ def accounts(explained: Explained, batch: Batch, texts: Sequence[str]) -> list[d
         words = owners[row][:length]
         ends = [(words.index(unit), length - words[::-1].index(unit)) for unit in range(real[row])]
         own = [{"start": start, "stop": stop, "by": by} for (start, stop), by in zip(ends, phrases[row], strict=False)]
-        near = [{"text": texts[place], "by": by} for place, by in zip(nearest[row], stored[row], strict=True)]
+        near = [{"text": texts[index], "by": by} for index, by in zip(nearest[row], stored[row], strict=True)]
         found.append(
             {
                 "parts": {"whole": whole[row], "phrases": sum(phrases[row]), "stored": sum(stored[row])},

@@ -1,4 +1,4 @@
-"""A concept as an explanation of words."""
+"""Concept sensitivity as an explainer of words."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from assay.types import Batch, Model, of_tokens, over_tokens
 
 @dataclass(frozen=True)
 class ConceptSensitivity:
-    """How the logit of the class changes when a word moves towards a concept: ∂logit / ∂h_t · v.
+    """Directional derivative of the class's logit by each word's hidden state: ∂logit / ∂h_t · v.
 
     Summed over words, or over sentences where those are what moves, it is the directional derivative of TCAV.
     """
@@ -33,8 +33,8 @@ class ConceptSensitivity:
         demand(self.unfit(model))
         assert isinstance(model, TextModel)
         at = steered(model, batch, self.direction.level)
-        (slopes,) = torch.autograd.grad(at.logits.gather(1, target[:, None]).sum(), at.shift)
-        moved = slopes @ self.direction.vector.to(slopes)
+        (gradients,) = torch.autograd.grad(at.logits.gather(1, target[:, None]).sum(), at.shift)
+        moved = gradients @ self.direction.vector.to(gradients)
         if self.direction.level == STATES and isinstance(model, Hierarchical):
             return over_tokens(model, moved, batch)
-        return of_tokens(moved, at.places, batch.ids.shape[1])
+        return of_tokens(moved, at.token_index, batch.ids.shape[1])

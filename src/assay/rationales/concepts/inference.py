@@ -1,4 +1,4 @@
-"""Which concepts a text has, and how each of them votes."""
+"""Concept inference: which concepts a text has, and how each votes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ DRAWING = GumbelStraightThrough()
 
 @dataclass(frozen=True)
 class Inferred:
-    """Of each text and each of K concepts: whether it is there, how likely that is, and how it votes if it is.
+    """K concepts for each text: presence, its probability, and votes for the classes.
 
     `features` are what was read of its words, and `named` scores which concept they belong to.
     """
@@ -32,12 +32,12 @@ class Inferred:
 
     @property
     def logits(self) -> Float[Tensor, "B C"]:
-        """The sum of the contributions, and nothing else: a text without any concept has no class."""
+        """The sum of the contributions alone: a text without any concept has no class."""
         return self.contributions.sum(1)
 
 
 class Concepts(nn.Module):
-    """A linear score of what was read for each concept says whether it is there.
+    """Linear layer from features to the presence of each concept, and its votes.
 
     The votes of a `weighted` concept are the same in all texts (Bouchacourt and Denoyer, 2019); those of another are
     what is read of its words (Antognini and Faltings, 2021).
@@ -53,7 +53,7 @@ class Concepts(nn.Module):
         self.weights = nn.Parameter(torch.eye(classes)[turns]) if weighted else None
 
     def forward(self, features: Float[Tensor, "B K M"], read: Float[Tensor, "B K C"], decoded: bool) -> Inferred:
-        """What is inferred from the features and the logits of the words of each concept; drawn, or `decoded`."""
+        """Infers concepts from features and logits of the words of each; sampled, or thresholded if `decoded`."""
         normed = self.norm(features)
         scores = (normed * self.presence.weight).sum(-1) + self.presence.bias
         chance = scores.sigmoid()

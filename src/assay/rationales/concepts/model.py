@@ -1,4 +1,4 @@
-"""A classifier that decides by concepts, each shown by the words that it was found in."""
+"""Classifier that decides by concepts, each shown by the words that were selected for it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from assay.errors import AssayError
-from assay.rationales.blending import blank_of, blended, compacted
+from assay.rationales.masking import blank_of, blended, compacted
 from assay.rationales.players import Players
 from assay.rationales.rationaliser import Rationaliser
 from assay.rationales.rules import Rules
@@ -17,8 +17,8 @@ from assay.types import Batch, Edit, Output, Selection
 
 
 @dataclass(frozen=True)
-class Found:
-    """Of each text and each of K concepts: whether it is there, the words that say so, and what it adds to each logit.
+class ConceptResult:
+    """K concepts for each text: presence, the words selected for each, and contributions to each logit.
 
     The contributions sum to the logits, and that of a concept that is not there is 0.
     """
@@ -30,7 +30,7 @@ class Found:
 
 
 class ConceptModel(Rationaliser):
-    """Selects words for each concept, infers from these alone whether it is there, and adds up what concepts say."""
+    """Selects words for each concept, infers its presence from these alone, and sums contributions."""
 
     unedited = "A model that decides by concepts has no attention to edit; leave that audit out."
 
@@ -48,21 +48,21 @@ class ConceptModel(Rationaliser):
         return self.players.extras["concepts"] if name == "concepts" else super().part(name)
 
     def forward(self, x: Float[Tensor, "B T D"], batch: Batch, edit: Edit | None = None) -> Output:
-        """The answer; there is no attention that an edit could change."""
+        """The prediction; there is no attention that an edit could change."""
         if edit is not None:
             raise AssayError(self.unedited)
         return self.counted(Output(self.play(batch, x).concepts.logits, ()))
 
     @torch.no_grad()
-    def concepts(self, x: Float[Tensor, "B T D"], batch: Batch) -> Found:
-        """What each concept is, and what it counts."""
+    def concepts(self, x: Float[Tensor, "B T D"], batch: Batch) -> ConceptResult:
+        """Presence, words and contributions of each concept."""
         play = self.play(batch, x)
         inferred = play.concepts
-        return Found(inferred.presence > 0, inferred.chance, play.z > 0, inferred.contributions)
+        return ConceptResult(inferred.presence > 0, inferred.chance, play.z > 0, inferred.contributions)
 
     @torch.no_grad()
     def selection(self, x: Float[Tensor, "B T D"], batch: Batch) -> Selection:
-        """The words of all concepts that are there; the chance of a word is the highest that a concept gives it."""
+        """The words of all present concepts; a word's probability is its highest over concepts."""
         play = self.play(batch, x)
         there = play.concepts.presence[..., None]
         chance = play.grouping.expanded(play.drawn.chance) * play.concepts.chance[..., None]
@@ -70,7 +70,7 @@ class ConceptModel(Rationaliser):
 
     @torch.no_grad()
     def relevance(self, x: Float[Tensor, "B T D"], batch: Batch) -> Float[Tensor, "B T C"]:
-        """What each word adds to each logit: the words of a concept share its contribution evenly."""
+        """The contribution of each word to each logit: a concept's is split evenly among its words."""
         found = self.concepts(x, batch)
         masks = found.masks.to(found.contributions)
         shares = masks / masks.sum(-1, keepdim=True).clamp(min=1)
@@ -91,5 +91,5 @@ class ConceptModel(Rationaliser):
 
 
 def answering(players: Players, rules: Rules) -> Rationaliser:
-    """The model of the players: its predictor answers, or its concepts do."""
+    """A model whose predictor decides, or whose concepts do, as the rules say."""
     return ConceptModel(players, rules) if rules.answers != "reader" else Rationaliser(players, rules)

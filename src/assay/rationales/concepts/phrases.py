@@ -1,4 +1,4 @@
-"""The phrases of a text: stretches between punctuation marks, cut where they are long."""
+"""Splits texts into phrases at punctuation marks, and where they are long."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ class Phrases:
 
     def __post_init__(self) -> None:
         if self.width < 1:
-            raise AssayError(f"A phrase has at least one word, not {self.width}.")
+            raise AssayError(f"A phrase must have at least one word, got {self.width}.")
 
     def __call__(self, batch: Batch) -> Grouping:
-        places = torch.arange(batch.ids.shape[1], device=batch.ids.device).expand_as(batch.ids)
+        positions = torch.arange(batch.ids.shape[1], device=batch.ids.device).expand_as(batch.ids)
         ends = self.stopped(batch)
         begins = torch.cat([torch.ones_like(ends[:, :1]), ends[:, :-1]], dim=1)
-        first = (places * begins).cummax(-1).values  # of the stretch that each word stands in
-        begins = (places - first) % self.width == 0
+        first = (positions * begins).cummax(-1).values  # of the stretch that each word stands in
+        begins = (positions - first) % self.width == 0
         owner = (begins.long().cumsum(-1) - 1).where(batch.mask, 0)
         counts = owner.new_zeros(len(batch), int(owner.max()) + 1).scatter_add(1, owner, batch.mask.long())
         return Grouping(owner, batch.mask, counts > 0)
 
     def stopped(self, batch: Batch) -> Bool[Tensor, "B T"]:
-        """Which words are marks."""
+        """Which words are punctuation marks."""
         return torch.isin(batch.ids, torch.tensor(self.stops, dtype=torch.long, device=batch.ids.device))
 
 

@@ -1,4 +1,4 @@
-"""A classifier that shows which of its phrases count, and which phrases of the training texts are like the text."""
+"""SelfExplain classifier: which of its phrases matter, and which training phrases are similar to the text."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from assay.types import Batch, Edit, Output, Selection
 
 @dataclass(frozen=True)
 class Shares:
-    """How much the two explanations count in the decision, and how many stored phrases are looked at.
+    """Weights of the two explanations in the decision, and the number of neighbours.
 
     The defaults are those of the code of Rajagopal et al. (2021).
     """
@@ -34,11 +34,11 @@ class Shares:
 
     def __post_init__(self) -> None:
         if self.neighbours < 1:
-            raise AssayError(f"At least one stored phrase is looked at, not {self.neighbours}.")
+            raise AssayError(f"The number of neighbours must be at least 1, got {self.neighbours}.")
 
 
 class SelfExplaining(Selecting):
-    """Rajagopal et al. (2021): a layer for the phrases of the text, and one for stored phrases that are near it.
+    """SelfExplain (Rajagopal et al., 2021): a layer over the text's phrases, and one over similar stored phrases.
 
     A phrase says W (g(h_j) − g(u)) for its mean state h_j, the pooled state u of the text and g = ReLU; the mean over
     phrases is the local answer. The stored phrases with the largest q · u answer V q, weighed by an attention; that is
@@ -94,13 +94,13 @@ class SelfExplaining(Selecting):
 
     @property
     def json(self) -> dict[str, Any]:
-        """What it is made of besides its reader and its tensors."""
+        """Its options, besides the reader and tensors, as JSON values."""
         parts = {name: asdict(getattr(self, name)) for name in ("phrases", "shares", "decoding")}
         return parts | {"texts": list(self.store.texts)}
 
     @classmethod
     def of(cls, stored: Mapping[str, Any], reader: Reader, tensors: Mapping[str, Tensor]) -> SelfExplaining:
-        """One that is made of the same; its tensors must still be put in."""
+        """A model with stored options; tensors are still to be loaded."""
         ids, pieces = tensors["store.ids"], tensors.get("store.pieces")
         if len(ids) != len(stored["texts"]):
             raise ValueError("there are not as many stored phrases as their texts")
@@ -133,7 +133,7 @@ class SelfExplaining(Selecting):
         return self.reader.part(name)
 
     def redrawn(self, seed: int) -> SelfExplaining:
-        """A model of the same kind in which every weight is random; the stored phrases are the same."""
+        """The same architecture with random weights and the same stored phrases."""
         with torch.random.fork_rng():
             torch.manual_seed(seed + 1)
             tensors = {f"store.{name}": each for name, each in self.store.named_buffers()}
@@ -153,7 +153,7 @@ class SelfExplaining(Selecting):
         return self.counted(Output(explained.logits, (explained.weights,)))
 
     def explained(self, x: Float[Tensor, "B T D"], batch: Batch, edit: Edit | None = None) -> Explained:
-        """The parts of the logits; an edit changes the attention that pools the words."""
+        """The terms of the logits; an edit changes the attention that pools the words."""
         states = self.reader.states(x, batch)
         weights = self.reader.attend(states, batch)
         if edit is not None:
@@ -187,14 +187,14 @@ class SelfExplaining(Selecting):
 
     @torch.no_grad()
     def relevance(self, x: Float[Tensor, "B T D"], batch: Batch) -> Float[Tensor, "B T C"]:
-        """What each word adds to each logit as part of its phrase, whose words share its contribution evenly."""
+        """The contribution of each word to each logit: that of its phrase, split evenly among its words."""
         explained = self.explained(x, batch)
         each: Tensor = explained.phrases / explained.grouping.sizes.clamp(min=1)[..., None]
         return explained.grouping.expanded(each.mT).mT
 
     @torch.no_grad()
     def selection(self, x: Float[Tensor, "B T D"], batch: Batch) -> Selection:
-        """The words of the phrases that say most for the answer; the chance of a word rises with what its phrase says.
+        """The words of the phrases that contribute most to the answer.
 
         The model reads all words, so this explains its answer and is not what it rests on.
         """
@@ -213,9 +213,9 @@ class SelfExplaining(Selecting):
 
     @torch.no_grad()
     def accounts(self, x: Float[Tensor, "B T D"], batch: Batch) -> list[dict[str, Any]]:
-        """What the whole text, its strongest phrases and the nearest stored ones say for the answer."""
+        """The contributions of the whole text, its strongest phrases and the nearest stored ones."""
         return accounts(self.explained(x, batch), batch, self.store.texts)
 
     def refresh(self) -> None:
-        """Encodes the stored phrases with the weights as they are now."""
+        """Encodes the stored phrases with the present weights."""
         self.store.refresh(self.reader)

@@ -1,4 +1,4 @@
-"""Phrases of training texts with what a network makes of them now."""
+"""Store of training phrases with their encodings."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from assay.types import Batch
 AT_ONCE = 512  # phrases encoded together
 
 Key = tuple[tuple[int, ...], ...]
-"""The ids of the words of a phrase, or the pieces of each."""
+"""The ids of the words of a phrase, or the subwords of each."""
 
 
 class Store(nn.Module):
-    """N phrases: as they are written, in ids, and as vectors, which are 0 until they are encoded."""
+    """N phrases as texts, ids (or subword ids) and vectors; vectors are 0 until encoded."""
 
     ids: Tensor
     pieces: Tensor | None
@@ -40,14 +40,14 @@ class Store(nn.Module):
         return len(self.texts)
 
     def batch(self, start: int, stop: int) -> Batch:
-        """Some of the phrases, as texts of their own."""
+        """Some phrases, as a batch of texts."""
         ids = self.ids[start:stop]
         pieces = None if self.pieces is None else self.pieces[start:stop]
-        return Batch(ids.clamp(min=0), ids >= 0, torch.zeros_like(ids[:, 0]), pieces=pieces)
+        return Batch(ids.clamp(min=0), ids >= 0, torch.zeros_like(ids[:, 0]), subwords=pieces)
 
     @torch.no_grad()
     def refresh(self, reader: Reader) -> None:
-        """Encodes all phrases anew with the weights that the reader has now."""
+        """Encodes all phrases with the present weights of the reader."""
         was_training = reader.training
         reader.eval()
         with progress.bar() as shown:
@@ -59,30 +59,30 @@ class Store(nn.Module):
         reader.train(was_training)
 
     def nearest(self, vectors: Float[Tensor, "B M"], count: int) -> tuple[Float[Tensor, "B K"], Int[Tensor, "B K"]]:
-        """The phrases with the largest inner products, largest first, and these."""
+        """Indices of the phrases with the largest inner products, largest first, and these products."""
         found = (vectors.to(self.vectors) @ self.vectors.T).topk(min(count, len(self)), dim=-1)
         return found.values, found.indices
 
 
 def pooled(reader: Reader, batch: Batch) -> Float[Tensor, "B M"]:
-    """What the reader makes of whole texts: its states, weighed by its attention."""
+    """The attention-weighted mean hidden state of each text."""
     states = reader.states(reader.embed(batch), batch)
     return (reader.attend(states, batch)[:, None] @ states).squeeze(1)
 
 
 def gathered(rows: Sequence[Tokenised], texts: Sequence[str], cut: Phrases, size: int, limit: int = 2000) -> Store:
-    """The phrases that training rows have most often, without their marks; `texts` are those the rows came from."""
+    """The most frequent phrases of the training rows, without punctuation; `texts` are those of the rows."""
     counted: Counter[Key] = Counter()
     written: dict[Key, str] = {}
     for row in rows:
         batch = collate([row])
         owner = cut(batch).owner[0].masked_fill(cut.stopped(batch)[0], -1)
         for number in range(int(owner.max()) + 1):
-            places = (owner == number).nonzero()[:, 0]
-            if len(places):
-                key = _key(row, places)
+            positions = (owner == number).nonzero()[:, 0]
+            if len(positions):
+                key = _key(row, positions)
                 counted[key] += 1
-                begin, end = int(row.spans[places[0], 0]), int(row.spans[places[-1], 1])
+                begin, end = int(row.spans[positions[0], 0]), int(row.spans[positions[-1], 1])
                 written.setdefault(key, texts[row.index][begin:end])
     if not counted:
         raise AssayError("The training texts have no phrase with a word in it, so there is nothing to store.")
@@ -90,14 +90,14 @@ def gathered(rows: Sequence[Tokenised], texts: Sequence[str], cut: Phrases, size
     width = max(len(key) for key in kept)
     parts = max(len(word) for key in kept for word in key)
     pieces = torch.full((len(kept), width, parts), -1)
-    for place, key in enumerate(kept):
+    for index, key in enumerate(kept):
         for word, each in enumerate(key):
-            pieces[place, word, : len(each)] = torch.tensor(each)
-    whole = rows[0].pieces is None
+            pieces[index, word, : len(each)] = torch.tensor(each)
+    whole = rows[0].subwords is None
     return Store([written[key] for key in kept], pieces[..., 0], None if whole else pieces, size)
 
 
-def _key(row: Tokenised, places: Int[Tensor, " n"]) -> Key:
-    if row.pieces is None:
-        return tuple((number,) for number in row.ids[places].tolist())
-    return tuple(tuple(piece for piece in word if piece >= 0) for word in row.pieces[places].tolist())
+def _key(row: Tokenised, positions: Int[Tensor, " n"]) -> Key:
+    if row.subwords is None:
+        return tuple((number,) for number in row.ids[positions].tolist())
+    return tuple(tuple(piece for piece in word if piece >= 0) for word in row.subwords[positions].tolist())

@@ -1,4 +1,4 @@
-"""Whether a class depends on a concept that people give examples of."""
+"""TCAV: whether a class depends on a concept that is given by examples."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ Vectors = Float[np.ndarray, "N M"]
 
 
 @dataclass(frozen=True)
-class Dependence:
-    """How a class depends on a concept: the score of each run, beside those of directions between random texts.
+class TcavResult:
+    """TCAV scores of a class and a concept in each run, beside those of random directions.
 
     `p` is that of Welch's two-sided t-test between both; `significant` says whether it stays below the level after
     Bonferroni's correction for all pairs of concepts and classes that were asked about. `accuracy` is how often the
@@ -44,14 +44,14 @@ class Dependence:
 
 @dataclass(frozen=True)
 class Tcav:
-    """Kim et al. (2018): the share of the texts of a class whose logit rises when a level moves towards a concept.
+    """TCAV (Kim et al., 2018): the share of texts whose logit rises when a layer moves along the concept's direction.
 
     The direction of a concept is that of a logistic regression between its examples and as many random texts, which
     are drawn anew for each of the `runs`. A level stands for a text by the mean over its words, and moves by the same
     vector at each word.
     """
 
-    # differs from Kim et al. (2018): a level of a text has no fixed size, so its mean over words takes its place
+    # differs from Kim et al. (2018): a level of a text has no fixed size, so its mean over words takes its index
 
     level: str = STATES
     runs: int = 20
@@ -61,7 +61,7 @@ class Tcav:
 
     def __post_init__(self) -> None:
         if self.runs < 2:
-            raise AssayError(f"A test between directions needs at least two runs, not {self.runs}.")
+            raise AssayError(f"A test between directions needs at least two runs, got {self.runs}.")
 
     def fit(
         self,
@@ -69,8 +69,8 @@ class Tcav:
         concepts: Mapping[str, Sequence[Tokenised]],
         others: Sequence[Tokenised],
         texts: Mapping[int, Sequence[Tokenised]],
-    ) -> tuple[Dependence, ...]:
-        """How each class depends on each concept; `texts` are some of each class that is asked about.
+    ) -> tuple[TcavResult, ...]:
+        """Tests each class against each concept; `texts` are examples of each class.
 
         The `others` are random texts: they are what concepts are told from, and what random concepts are made of.
         """
@@ -79,26 +79,26 @@ class Tcav:
             raise AssayError(
                 "TCAV needs two examples of each concept, four random texts, and one text of each class asked about."
             )
-        slopes = {target: sensitivities(network, rows, self.level, target) for target, rows in texts.items()}
+        gradients = {target: sensitivities(network, rows, self.level, target) for target, rows in texts.items()}
         drawn = vectors(network, others, self.level)
-        asked = len(concepts) * len(slopes)
+        asked = len(concepts) * len(gradients)
         found = []
-        for place, (concept, rows) in enumerate(concepts.items()):
+        for index, (concept, rows) in enumerate(concepts.items()):
             shown = vectors(network, rows, self.level)
-            known = [self._told(shown, drawn, self._chance(2 * place, run)) for run in range(self.runs)]
+            known = [self._told(shown, drawn, self._chance(2 * index, run)) for run in range(self.runs)]
             size = min(len(shown), len(drawn) // 2)
-            random = [self._made_up(drawn, size, self._chance(2 * place + 1, run)) for run in range(self.runs)]
-            for target, slope in slopes.items():
-                found.append(self._compared(concept, target, slope, known, random, asked))
+            random = [self._made_up(drawn, size, self._chance(2 * index + 1, run)) for run in range(self.runs)]
+            for target, gradient in gradients.items():
+                found.append(self._compared(concept, target, gradient, known, random, asked))
         return tuple(found)
 
     def _told(self, shown: Vectors, drawn: Float[np.ndarray, "O M"], chance: np.random.Generator) -> Direction:
-        """The direction from as many random texts to the examples of a concept."""
+        """The direction between random texts and the examples of a concept."""
         chosen = chance.choice(len(drawn), min(len(shown), len(drawn)), replace=False)
         return direction(shown, drawn[chosen], self.level, self.strength, chance)
 
     def _made_up(self, drawn: Vectors, size: int, chance: np.random.Generator) -> Direction:
-        """The direction between two sets of random texts that have none in common."""
+        """A random direction: between two disjoint sets of random texts."""
         order = chance.permutation(len(drawn))
         return direction(drawn[order[:size]], drawn[order[size : 2 * size]], self.level, self.strength, chance)
 
@@ -106,15 +106,15 @@ class Tcav:
         self,
         concept: str,
         target: int,
-        slopes: Vectors,
+        gradients: Vectors,
         known: Sequence[Direction],
         random: Sequence[Direction],
         asked: int,
-    ) -> Dependence:
-        scores, chance = (np.array([score(slopes, each) for each in some]) for some in (known, random))
+    ) -> TcavResult:
+        scores, chance = (np.array([score(gradients, each) for each in some]) for some in (known, random))
         p = unlike(scores, chance)
         accuracy = float(np.mean([each.accuracy for each in known]))
-        return Dependence(concept, target, scores, chance, p, p * asked < self.significance, accuracy)
+        return TcavResult(concept, target, scores, chance, p, p * asked < self.significance, accuracy)
 
     def _chance(self, kind: int, run: int) -> np.random.Generator:
         return np.random.default_rng((self.seed, kind, run))
@@ -126,8 +126,8 @@ def tcav(
     others: Sequence[Example],
     texts: Sequence[Example],
     options: Tcav | None = None,
-) -> tuple[Dependence, ...]:
-    """How the classes of some texts depend on concepts that examples are given of, beside random other texts."""
+) -> tuple[TcavResult, ...]:
+    """TCAV of concepts given by examples, for the classes of some texts."""
 
     def read(examples: Sequence[Example]) -> list[Tokenised]:
         return tokenise(examples, model.tokeniser, model.tokeniser.options.longest)[0]
@@ -139,7 +139,7 @@ def tcav(
 
 
 def unlike(first: Float[np.ndarray, " R"], second: Float[np.ndarray, " Q"]) -> float:
-    """The p of Welch's two-sided t-test; of samples that do not vary, 0 or 1."""
+    """The p-value of Welch's two-sided t-test; 0 or 1 for samples without variance."""
     spreads = np.array([each.var(ddof=1) / len(each) for each in (first, second)])
     if not spreads.any():
         return float(first[0] == second[0])

@@ -1,4 +1,4 @@
-"""What is asked of concepts, as costs of each text."""
+"""Loss terms of concept models, one cost a text."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from assay.rationales.play import Play
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """The cross-entropy of what the concepts decide."""
+class ConceptCrossEntropy:
+    """The cross-entropy of the concepts' decision."""
 
     def __call__(self, play: Play) -> Float[Tensor, " B"]:
         return F.cross_entropy(play.concepts.logits, play.batch.labels, reduction="none")
@@ -23,7 +23,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Consistency:
-    """How hard it is to tell, by its words alone, which concept is there: Σ_k s_k · CE(classifier, k) / K.
+    """How poorly a classifier recognises each present concept by its words: Σ_k s_k · CE(classifier, k) / K.
 
     Bouchacourt and Denoyer (2019), equation 5. It is not lowered by concepts that go away.
     """
@@ -38,7 +38,7 @@ class Consistency:
 
 @dataclass(frozen=True)
 class Presence:
-    """The expected share of concepts that are there: E‖s‖₀ / K."""
+    """The expected share of present concepts: E‖s‖₀ / K."""
 
     def __call__(self, play: Play) -> Float[Tensor, " B"]:
         return play.concepts.chance.mean(1)
@@ -60,8 +60,8 @@ class Overlap:
 
 
 @dataclass(frozen=True)
-class Likeness:
-    """The mean cosine between what was read for two concepts; Antognini and Faltings (2021), section 3.3."""
+class ConceptSimilarity:
+    """The mean cosine of the features of two concepts; Antognini and Faltings (2021), section 3.3."""
 
     def __call__(self, play: Play) -> Float[Tensor, " B"]:
         return likeness(play.concepts.features)

@@ -1,11 +1,10 @@
-"""Published ways to learn a selection, each in a few lines."""
+"""Recipes: published methods that train selections, each a few lines of data over one training loop."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from assay.rationales.aligning import Aligning
-from assay.rationales.concepts.selfteaching import SelfExplanation
+from assay.rationales.concepts.selfexplain_recipe import SelfExplanation
 from assay.rationales.recipes.bottleneck import bottleneck
 from assay.rationales.recipes.budget import spectra
 from assay.rationales.recipes.classwise import car
@@ -19,6 +18,7 @@ from assay.rationales.recipes.matching import dmr
 from assay.rationales.recipes.rnp import rnp
 from assay.rationales.recipes.threeplayer import introspective, three_player
 from assay.rationales.schemes import Options, Scheme
+from assay.rationales.transport_recipe import TransportRecipe
 
 RECIPES: dict[str, Callable[[Options], Scheme]] = {
     "lei": lei,
@@ -42,5 +42,5 @@ RECIPES: dict[str, Callable[[Options], Scheme]] = {
     "conrat": conrat,
 }
 
-UNPLAYED = {"transport": Aligning, "selfexplain": SelfExplanation}
+UNPLAYED = {"transport": TransportRecipe, "selfexplain": SelfExplanation}
 """Recipes for which no game is played: what is learnt is one network."""

@@ -1,4 +1,4 @@
-"""Guerreiro and Martins (2021), SPECTRA: the best mask within a budget, without chance."""
+"""SPECTRA (Guerreiro and Martins, 2021): the best mask within a budget, deterministic."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from assay.rationales.games import Move, Stage
 from assay.rationales.relaxations.simplex import CappedSimplex
 from assay.rationales.rules import Rules
 from assay.rationales.schemes import Options, Scheme
-from assay.rationales.terms.answers import Task
+from assay.rationales.terms.answers import AnswerCrossEntropy
 
 
 def spectra(options: Options) -> Scheme:
-    """Both players lower the cost of the answer alone; the budget is kept by the mask itself."""
+    """Both players minimise the cross-entropy alone; the mask itself keeps the budget."""
     return Scheme(
         Rules(options.units, CappedSimplex(options.rate), Decoding("top", options.rate), reading=options.reading),
-        (Stage((Move(("selector", "predictor"), ((1.0, Task()),)),)),),
+        (Stage((Move(("selector", "predictor"), ((1.0, AnswerCrossEntropy()),)),)),),
     )

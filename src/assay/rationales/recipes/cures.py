@@ -1,4 +1,4 @@
-"""Cures for degeneration: a predictor that comes to terms with whatever its selector happens to give it."""
+"""Remedies for degeneration, in which a predictor adapts to arbitrary selections."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from assay.rationales.relaxations.gumbel import GumbelStraightThrough
 from assay.rationales.rules import Rules
 from assay.rationales.schemes import Options, Scheme
 from assay.rationales.terms import Term
-from assay.rationales.terms.answers import Task
-from assay.rationales.terms.divergences import FromAll
-from assay.rationales.terms.norms import SmallNorm
+from assay.rationales.terms.answers import AnswerCrossEntropy
+from assay.rationales.terms.divergences import FullTextDivergence
+from assay.rationales.terms.norms import NegativeLogNorm
 
 # differs from Liu et al.: the size of each text counts, not that of a batch, in which texts of one class could be told
 # by nothing at all being selected
@@ -19,38 +19,40 @@ BOTH = ("selector", "predictor")
 
 
 def fr(options: Options) -> Scheme:
-    """FR (Liu et al., 2022): the selector reads with the predictor's encoder, so what one knows the other knows."""
-    return Scheme(_rules(options), (Stage((Move(BOTH, ((1.0, Task()), *short(options))),)),), readers=("predictor",))
+    """FR (Liu et al., 2022): selector and predictor share one encoder."""
+    return Scheme(
+        _rules(options), (Stage((Move(BOTH, ((1.0, AnswerCrossEntropy()), *short(options))),)),), readers=("predictor",)
+    )
 
 
 def dr(options: Options) -> Scheme:
-    """DR (Liu et al., 2023): the less it gets to read, the slower the predictor learns, so that the selector leads."""
+    """DR (Liu et al., 2023): the predictor's learning rate falls with the share of words that it reads."""
     pace = dict.fromkeys(BOTH, 4.0)  # with the rate of others, a predictor so slow would hardly come to learn
-    moves = (Move(BOTH, ((1.0, Task()), *short(options))),)
+    moves = (Move(BOTH, ((1.0, AnswerCrossEntropy()), *short(options))),)
     return Scheme(_rules(options), (Stage(moves, pace=pace, measured=True),))
 
 
 def mcd(options: Options) -> Scheme:
-    """MCD (Liu et al., 2023): what is selected must mean the same to the predictor as the whole text."""
-    return _apart(options, (1.0, FromAll()))
+    """MCD (Liu et al., 2023): the selection must give the predictor the same distribution as the whole text."""
+    return _apart(options, (1.0, FullTextDivergence()))
 
 
 def mrd(options: Options) -> Scheme:
-    """MRD (Liu et al., 2024): the rest must mean something else to the predictor than the whole text."""
+    """MRD (Liu et al., 2024): the rest must give the predictor another distribution than the whole text."""
     # differs from Liu et al. (2024): the predictor also learns from the selection, by which it will be asked
-    return _apart(options, (-1.0, FromAll(view="rest")), "rest")
+    return _apart(options, (-1.0, FullTextDivergence(view="rest")), "rest")
 
 
 def n2r(options: Options) -> Scheme:
-    """N2R (Liu et al., 2025): what is selected must make much of the predictor's state, whatever it answers."""
+    """N2R (Liu et al., 2025): the selection must give the predictor's hidden state a large norm."""
     # differs from Liu et al. (2025): the predictor also learns from all words, so that it knows more than was selected
-    return _apart(options, (1.0, SmallNorm()))
+    return _apart(options, (1.0, NegativeLogNorm()))
 
 
 def _apart(options: Options, wanted: tuple[float, Term], *more: str) -> Scheme:
-    """The predictor learns from the selection, from all and from `more` views; the selector wants something of it."""
+    """The predictor is trained on the selection, all words and `more` views; the selector minimises `wanted`."""
     views = ("selected", "all", *more)
-    answers = Move(("predictor",), tuple((1.0, Task(view=view, stopped=True)) for view in views))
+    answers = Move(("predictor",), tuple((1.0, AnswerCrossEntropy(view=view, stopped=True)) for view in views))
     moves = answers, Move(("selector",), (wanted, *short(options)))
     return Scheme(_rules(options), (Stage(moves, pace={"selector": 2.5}),))
 

@@ -1,4 +1,4 @@
-"""DiffMask (De Cao et al., 2020): gates that close on all words but those which a trained model needs."""
+"""DiffMask (De Cao et al., 2020): gates that close on all words that a trained model does not need."""
 
 from __future__ import annotations
 
@@ -11,42 +11,42 @@ from assay.models.huggingface.attentive import Attentive
 from assay.models.network import WordNetwork
 from assay.models.options import Training
 from assay.models.textmodel import TextModel
-from assay.rationales.casting import assembled
 from assay.rationales.decoding import Decoding
+from assay.rationales.epoch_selection import Sparsest
 from assay.rationales.games import Move, Stage
-from assay.rationales.judging import Sparing
-from assay.rationales.learning import Course, learn
+from assay.rationales.learning import GameState, learn
+from assay.rationales.player_building import assemble_players
 from assay.rationales.rationaliser import Rationaliser
 from assay.rationales.relaxations.hardconcrete import HardConcrete
 from assay.rationales.rules import Rules
 from assay.rationales.schemes import Options, Scheme
-from assay.rationales.terms.answers import Task
-from assay.rationales.terms.constraints import Below
-from assay.rationales.terms.divergences import FromAll
+from assay.rationales.terms.answers import AnswerCrossEntropy
+from assay.rationales.terms.constraints import Constraint
+from assay.rationales.terms.divergences import FullTextDivergence
 from assay.rationales.terms.sizes import Size
 
 LIMIT = 0.1  # of KL(P(all) ‖ P(selected)), on average
 
 
 def gates(options: Options, limit: float = LIMIT) -> Scheme:
-    """The gates alone, for a model that has learnt: as few words as leave its answer within the limit.
+    """Trains the gates alone, for a trained model: the fewest words that keep its prediction within the limit.
 
     How many these are is for the limit to say, so the rate that was asked for is not used.
     """
     # differs from the code of De Cao et al. (2020): the expected share of open gates is lowered, not the sum of its
     # logarithms, and gates read the states of the last layer alone
-    terms = ((1.0, Size(kind="plain", of="chance")), (1.0, Below(FromAll(), limit)))
+    terms = ((1.0, Size(kind="plain", of="chance")), (1.0, Constraint(FullTextDivergence(), limit)))
     rules = Rules(options.units, HardConcrete(0.2, -0.2, 1.0), Decoding("threshold"), reads="all")
     stage = Stage((Move(("selector", "blank", "multiplier"), terms),), pace={"multiplier": 100.0})
-    return Scheme(rules, (stage,), ("predictor",), ("blank", "multiplier"), Sparing(limit))
+    return Scheme(rules, (stage,), ("predictor",), ("blank", "multiplier"), Sparsest(limit))
 
 
 def diffmask(options: Options, limit: float = LIMIT) -> Scheme:
-    """A predictor learns from all words; then gates explain it, and it stays as it is."""
+    """Trains a predictor on all words, then gates that explain it while it stays frozen."""
     scheme = gates(options, limit)
-    first = Stage((Move(("predictor",), ((1.0, Task(view="all")),)),), share=0.4)
+    first = Stage((Move(("predictor",), ((1.0, AnswerCrossEntropy(view="all")),)),), share=0.4)
     last = scheme.stages[0]
-    return Scheme(scheme.rules, (first, last), scheme.readers, scheme.extras, scheme.judge)
+    return Scheme(scheme.rules, (first, last), scheme.readers, scheme.extras, scheme.epoch_score)
 
 
 def explained(
@@ -56,9 +56,9 @@ def explained(
     dev: Sequence[Tokenised],
     options: Training,
     checkpoint: Checkpoint | None = None,
-) -> tuple[Rationaliser, Course]:
-    """A model that has learnt, with gates that were fitted to it; its weights and its answers are its own."""
+) -> tuple[Rationaliser, GameState]:
+    """A trained model with gates fitted to it; its weights and predictions stay its own."""
     if not isinstance(model, WordNetwork | Attentive):
         raise AssayError("Gates need a model that pools the states of words; train one of that shape.")
-    players = assembled(scheme.rules, {"predictor": model}, scheme.extras, model.classes, options.seed)
+    players = assemble_players(scheme.rules, {"predictor": model}, scheme.extras, model.classes, options.seed)
     return learn(players, scheme, train, dev, options, checkpoint)

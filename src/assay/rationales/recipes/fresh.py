@@ -1,4 +1,4 @@
-"""FRESH (Jain et al., 2020): words that counted for a teacher, and a predictor that never sees any others."""
+"""FRESH (Jain et al., 2020): words salient to a teacher, and a predictor trained on these alone."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from assay.rationales.relaxations.bernoulli import Bernoulli
 from assay.rationales.relaxations.saliency import Saliency
 from assay.rationales.rules import Rules
 from assay.rationales.schemes import Options, Scheme
-from assay.rationales.terms.answers import Task
+from assay.rationales.terms.answers import AnswerCrossEntropy
 from assay.rationales.terms.imitation import Imitation
 
 # differs from Jain et al. (2020): not attention, which finds only half of what was planted for a recurrent teacher
@@ -16,19 +16,19 @@ SALIENCY = "lrp"
 
 # differs from Jain et al. (2020): teacher, extractor and predictor share embeddings, which the teacher alone learns, so
 # that whatever is done to an embedding is seen by all of them
-SUPPORT = Move(("teacher", "embedding"), ((1.0, Task("teacher", "all")),))
-ANSWER = Move(("body",), ((1.0, Task(stopped=True)),))
+SUPPORT = Move(("teacher", "embedding"), ((1.0, AnswerCrossEntropy("teacher", "all")),))
+ANSWER = Move(("body",), ((1.0, AnswerCrossEntropy(stopped=True)),))
 
 
 def fresh(options: Options, saliency: str = SALIENCY, rule: str = "top") -> Scheme:
-    """A teacher learns from all words; what counts for its own answer is all that a new predictor learns from."""
+    """A teacher is trained on all words; a new predictor is trained on the words most salient to it."""
     rules = Rules(options.units, Saliency(), Decoding(rule, options.rate), reading="delete", saliency=saliency)
     stages = Stage((SUPPORT,), share=0.5), Stage((ANSWER,), share=0.5, decoded=True)
     return Scheme(rules, stages, readers=("predictor", "teacher"))
 
 
 def fresh_tagged(options: Options, saliency: str = SALIENCY, rule: str = "top") -> Scheme:
-    """The same with an extractor between, who learns to select what counts for the teacher."""
+    """The same with an extractor between, trained to select what is salient to the teacher."""
     decoding = Decoding(rule, options.rate)
     rules = Rules(options.units, Bernoulli(), decoding, reading="delete")
     tag = Move(("selector",), ((1.0, Imitation(saliency, decoding)),))

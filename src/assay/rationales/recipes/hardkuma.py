@@ -1,4 +1,4 @@
-"""Bastings et al. (2019): masks that are exactly 0 or 1 as often as not, and yet can be differentiated."""
+"""HardKuma (Bastings et al., 2019): differentiable masks that are often exactly 0 or 1."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from assay.rationales.games import Move, Stage
 from assay.rationales.relaxations.hardkuma import HardKuma
 from assay.rationales.rules import Rules
 from assay.rationales.schemes import Options, Scheme
-from assay.rationales.terms.answers import Task
+from assay.rationales.terms.answers import AnswerCrossEntropy
 from assay.rationales.terms.sizes import Continuity, Size
 
 
 def hardkuma(options: Options) -> Scheme:
-    """Both players lower the cost of the answer, and how far the expected share of words is from the rate."""
+    """Both players minimise the cross-entropy and the distance of the expected share of words from the rate."""
     # differs from Bastings et al. (2019): a penalty of fixed weight draws to the rate from either side, since with a
     # multiplier that must settle first, a short training ends with all words or with none
     size = 2.0 if options.size is None else options.size
     breaks = options.continuity or 0.0, Continuity(of="chance")
-    terms = (1.0, Task()), (size, Size(options.rate, "batch", of="chance")), breaks
+    terms = (1.0, AnswerCrossEntropy()), (size, Size(options.rate, "batch", of="chance")), breaks
     return Scheme(
         Rules(options.units, HardKuma(), Decoding("top", options.rate), reading=options.reading),
         (Stage((Move(("selector", "predictor"), terms),)),),

@@ -1,4 +1,4 @@
-"""The game of Lei et al. (2016) as it is usually played since 2020: hard masks with the gradient of soft ones."""
+"""RNP: the model of Lei et al. (2016) as usually trained since 2020, with straight-through masks."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from assay.rationales.recipes.short import short
 from assay.rationales.relaxations.gumbel import GumbelStraightThrough
 from assay.rationales.rules import Rules
 from assay.rationales.schemes import Options, Scheme
-from assay.rationales.terms.answers import Task
+from assay.rationales.terms.answers import AnswerCrossEntropy
 
 
 def rnp(options: Options) -> Scheme:
-    """Both players lower the cost of the answer, how far a batch is from the rate, and the breaks of what was drawn."""
-    terms = ((1.0, Task()), *short(options, "batch"))
+    """Both players minimise the cross-entropy, a batch's distance from the rate, and the breaks of sampled masks."""
+    terms = ((1.0, AnswerCrossEntropy()), *short(options, "batch"))
     return Scheme(
         Rules(options.units, GumbelStraightThrough(), Decoding("top", options.rate), reading=options.reading),
         (Stage((Move(("selector", "predictor"), terms),)),),

@@ -1,4 +1,4 @@
-"""What nearly every recipe asks of a selection: few words, and these together."""
+"""Sparsity and continuity penalties, shared by most recipes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from assay.rationales.terms.sizes import Continuity, Size
 
 
 def short(options: Options, kind: str = "text") -> tuple[tuple[float, Term], ...]:
-    """The costs of being far from the rate, in each text or in a batch, and of breaks, as strong as was asked for."""
+    """Penalties on the distance from the rate, in each text or in a batch, and on breaks, with the chosen weights."""
     size = 5.0 if options.size is None else options.size
     continuity = 0.5 if options.continuity is None else options.continuity
     return (size, Size(options.rate, kind)), (continuity, Continuity())

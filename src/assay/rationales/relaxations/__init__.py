@@ -1,4 +1,4 @@
-"""Ways to draw a mask such that whoever draws it can learn."""
+"""Relaxations: distributions of masks through which a selector can be trained."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Independent choices, learnt by the score function."""
+"""Independent Bernoulli masks, trained by the score function."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from assay.rationales.relaxations.drawing import Drawn
 
 @dataclass(frozen=True)
 class Bernoulli:
-    """z is 1 with the probability σ(θ); Lei et al. (2016), learnt by REINFORCE (Williams, 1992)."""
+    """z ~ Bernoulli(σ(θ)); Lei et al. (2016), trained by REINFORCE (Williams, 1992)."""
 
     @property
     def parameters(self) -> int:

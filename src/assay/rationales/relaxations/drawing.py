@@ -1,4 +1,4 @@
-"""What a relaxation is, and what it draws."""
+"""The relaxation protocol, and the sample it returns."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Drawn:
-    """K masks over the units of each text, 0 on padding.
+    """K sampled masks over the units of each text, 0 on padding.
 
     `chance` is the probability that a unit is read at all, P(z > 0), through which size and prior can be steered.
     Where no gradient passes through `z`, `log_probability` is that of the whole draw.
@@ -24,14 +24,14 @@ class Drawn:
 
 @runtime_checkable
 class Relaxation(Protocol):
-    """A distribution of masks for each score; a frozen dataclass with its options."""
+    """Protocol: a distribution of masks given scores; a frozen dataclass with its options."""
 
     @property
     def parameters(self) -> int:
-        """How many numbers it needs for each unit."""
+        """Scores needed for each unit."""
 
     def draw(self, theta: Float[Tensor, "B K U P"], mask: Bool[Tensor, "B U"]) -> Drawn:
-        """A random mask, or the one mask of a deterministic relaxation; random numbers are torch's own."""
+        """Samples a mask, or returns the one mask of a deterministic relaxation; uses torch's random state."""
 
     def chance(self, theta: Float[Tensor, "B K U P"], mask: Bool[Tensor, "B U"]) -> Float[Tensor, "B K U"]:
-        """What units are ranked by when nothing is drawn: as a rule P(z > 0); 0 on padding."""
+        """The probabilities by which units are ranked in decoding: as a rule P(z > 0); 0 on padding."""

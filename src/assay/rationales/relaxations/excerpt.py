@@ -1,4 +1,4 @@
-"""One stretch of words for each mask."""
+"""Masks that select one contiguous window of words."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from assay.rationales.relaxations.drawing import Drawn
 
 @dataclass(frozen=True)
 class Excerpt:
-    """A window of at most `longest` units, by the score of its first one as a start and of its last one as an end.
+    """A window of at most `longest` units, scored by its first unit as a start and its last as an end.
 
     Bouchacourt and Denoyer (2019), section 3. Windows are drawn with softmax probabilities and learnt by the score
     function; with a `temperature`, hard windows have the gradient of soft ones instead (Jang et al., 2017).
@@ -27,7 +27,7 @@ class Excerpt:
 
     def __post_init__(self) -> None:
         if self.longest < 1:
-            raise AssayError(f"An excerpt has at least one unit, not {self.longest}.")
+            raise AssayError(f"An excerpt must have at least one unit, got {self.longest}.")
 
     @property
     def parameters(self) -> int:
@@ -42,7 +42,7 @@ class Excerpt:
         return covered(self._windows(theta, mask).exp(), self.longest)
 
     def _windows(self, theta: Float[Tensor, "B K U P"], mask: Bool[Tensor, "B U"]) -> Float[Tensor, "B K W"]:
-        """The log-probability of each window: U starts times `longest` lengths, −∞ where it leaves the text."""
+        """Log-probabilities of the windows: U starts times `longest` lengths, −∞ where one leaves the text."""
         start, end = theta.masked_fill(~mask[:, None, :, None], -torch.inf).unbind(-1)
         ends = F.pad(end, (0, self.longest - 1), value=-torch.inf).unfold(-1, self.longest, 1)
         return (start[..., None] + ends).flatten(2).log_softmax(-1)
@@ -50,7 +50,7 @@ class Excerpt:
 
 @dataclass(frozen=True)
 class Window:
-    """A window as long as a share of the text, rounded up, by the score of its first unit; drawn as an excerpt is."""
+    """A window as long as a share of the text, rounded up, scored by its first unit; sampled as an excerpt is."""
 
     rate: float = 0.2
     temperature: float = 1.0
@@ -71,15 +71,15 @@ class Window:
         return self._covered(self._starts(theta, mask).exp(), mask)
 
     def _starts(self, theta: Float[Tensor, "B K U P"], mask: Bool[Tensor, "B U"]) -> Float[Tensor, "B K U"]:
-        """The log-probability of each start, −∞ where the window would leave the text."""
+        """Log-probabilities of the starts, −∞ where the window would leave the text."""
         last = mask.sum(-1) - self._lengths(mask)
         fits = torch.arange(mask.shape[1], device=mask.device) <= last[:, None]
         return theta[..., 0].masked_fill(~fits[:, None], -torch.inf).log_softmax(-1)
 
     def _covered(self, starts: Float[Tensor, "B K U"], mask: Bool[Tensor, "B U"]) -> Float[Tensor, "B K U"]:
         before = F.pad(starts.cumsum(-1), (1, 0))
-        places = torch.arange(mask.shape[1], device=mask.device) + 1
-        gone = (places - self._lengths(mask)[:, None]).clamp(min=0)[:, None].expand_as(starts)
+        positions = torch.arange(mask.shape[1], device=mask.device) + 1
+        gone = (positions - self._lengths(mask)[:, None]).clamp(min=0)[:, None].expand_as(starts)
         return (before[..., 1:] - before.gather(-1, gone)).clamp(min=0) * mask[:, None]
 
     def _lengths(self, mask: Bool[Tensor, "B U"]) -> Int[Tensor, " B"]:
@@ -89,11 +89,11 @@ class Window:
 def choice(
     likely: Float[Tensor, "B K W"], temperature: float
 ) -> tuple[Float[Tensor, "B K W"], Float[Tensor, " B"] | None]:
-    """One of W drawn for each mask, as 1 among zeros; without a temperature, also the log-probability of the draw."""
+    """A one-hot sample for each mask; without a temperature, also its log-probability."""
     if temperature == 0:
-        place = torch.multinomial(likely.detach().exp().flatten(0, 1), 1).reshape(*likely.shape[:2], 1)
-        chosen = torch.zeros_like(likely).scatter(-1, place, 1.0)
-        return chosen, likely.gather(-1, place).sum((1, 2))
+        position = torch.multinomial(likely.detach().exp().flatten(0, 1), 1).reshape(*likely.shape[:2], 1)
+        chosen = torch.zeros_like(likely).scatter(-1, position, 1.0)
+        return chosen, likely.gather(-1, position).sum((1, 2))
     noise = -torch.empty_like(likely).exponential_().clamp(min=torch.finfo(likely.dtype).tiny).log()
     soft = ((likely + noise) / temperature).softmax(-1)
     hard = F.one_hot(soft.argmax(-1), likely.shape[-1]).to(soft)
@@ -101,7 +101,7 @@ def choice(
 
 
 def covered(windows: Float[Tensor, "B K W"], longest: int) -> Float[Tensor, "B K U"]:
-    """The total weight of the windows over each unit."""
+    """The total weight of the windows that cover each unit."""
     starts = windows.reshape(*windows.shape[:2], -1, longest)  # by start and length
     units = starts.shape[-2]
     total = starts.sum(-1)

@@ -1,4 +1,4 @@
-"""Hard choices with the gradient of soft ones."""
+"""Straight-through Gumbel–softmax masks: hard values with the gradient of soft ones."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from assay.rationales.relaxations.noise import logistic
 
 @dataclass(frozen=True)
 class GumbelStraightThrough:
-    """z is 1 with the probability σ(θ), and its gradient is that of σ((θ + noise) / τ), the noise being logistic.
+    """z ~ Bernoulli(σ(θ)); its gradient is that of σ((θ + noise) / τ) with logistic noise.
 
     Jang et al. (2017): Gumbel noise on both of two logits, whose difference is logistic.
     """

@@ -1,4 +1,4 @@
-"""Soft choices that are often exactly 0 or 1, by stretching and clipping."""
+"""Hard concrete masks: soft values, often exactly 0 or 1 by stretching and clipping."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class HardConcrete:
 
     def __post_init__(self) -> None:
         if not self.temperature > 0:
-            raise AssayError(f"A temperature is a number above 0, not {self.temperature:g}.")
+            raise AssayError(f"A temperature must be above 0, got {self.temperature:g}.")
         if not (self.low < 0 and self.high >= 1):
             raise AssayError(f"A mask is stretched from below 0 to 1 or above, not {self.low:g} to {self.high:g}.")
 
@@ -47,5 +47,5 @@ class HardConcrete:
         return 1 - self.chance(theta, mask), whole * mask[:, None]
 
     def _above(self, theta: Float[Tensor, "B K U P"], odds: float) -> Float[Tensor, "B K U"]:
-        """The probability that the unstretched choice has higher odds."""
+        """The probability that the unstretched value has higher odds."""
         return (theta[..., 0] - self.temperature * log(odds)).sigmoid()

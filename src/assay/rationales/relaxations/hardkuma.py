@@ -1,4 +1,4 @@
-"""Soft choices that are often exactly 0 or 1, with two numbers for their shape."""
+"""HardKuma masks: a stretched and clipped Kumaraswamy distribution with two shape parameters."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class HardKuma:
 
     def __post_init__(self) -> None:
         if not (self.low < 0 and self.high > 1):
-            raise AssayError(f"A mask is stretched from below 0 to above 1, not {self.low:g} to {self.high:g}.")
+            raise AssayError(f"A mask must be stretched from below 0 to above 1, got {self.low:g} to {self.high:g}.")
 
     @property
     def parameters(self) -> int:
@@ -55,17 +55,15 @@ class HardKuma:
     def mean(self, theta: Float[Tensor, "B K U P"], mask: Bool[Tensor, "B U"]) -> Float[Tensor, "B K U"]:
         """E[z], the integral of P(z > x) from 0 to 1, by Gauss–Legendre quadrature."""
         # differs from the code of Bastings et al. (2019), where this is the mean of k, neither stretched nor clipped
-        places, weights = np.polynomial.legendre.leggauss(NODES)
-        parts = [
-            weight / 2 * self._above(theta, (place + 1) / 2) for place, weight in zip(places, weights, strict=True)
-        ]
+        nodes, weights = np.polynomial.legendre.leggauss(NODES)
+        parts = [weight / 2 * self._above(theta, (node + 1) / 2) for node, weight in zip(nodes, weights, strict=True)]
         return torch.stack(parts).sum(0).to(theta) * mask[:, None]
 
     def _above(self, theta: Float[Tensor, "B K U P"], x: float) -> Float[Tensor, "B K U"]:
         """P(z > x), for x = 1 that of z = 1."""
         a, b = self._shapes(theta)
-        place = (x - self.low) / (self.high - self.low)
-        return (b * torch.log1p(-(place**a))).exp()
+        unstretched = (x - self.low) / (self.high - self.low)
+        return (b * torch.log1p(-(unstretched**a))).exp()
 
     @staticmethod
     def _shapes(theta: Float[Tensor, "B K U P"]) -> tuple[Float[Tensor, "B K U"], Float[Tensor, "B K U"]]:

@@ -1,4 +1,4 @@
-"""The random numbers behind a draw."""
+"""Noise samples for relaxations."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ EDGE = 1e-6  # uniform numbers stay this far from 0 and 1
 
 
 def uniform(like: Float[Tensor, "*N"]) -> Float[Tensor, "*N"]:
-    """Between 0 and 1, in single precision at least: half as many bits leave out all that is rare."""
+    """Uniform on (0, 1), in single precision at least, since half precision loses the tails."""
     precise = torch.promote_types(like.dtype, torch.float32)
     return torch.rand_like(like, dtype=precise).clamp(EDGE, 1 - EDGE)
 
 
 def logistic(like: Float[Tensor, "*N"]) -> Float[Tensor, "*N"]:
-    """The difference of two Gumbel numbers."""
+    """Logistic noise: the difference of two Gumbel samples."""
     return uniform(like).logit()

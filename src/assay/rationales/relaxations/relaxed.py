@@ -1,4 +1,4 @@
-"""Soft choices that can be differentiated."""
+"""Relaxed Bernoulli (binary concrete) masks: soft and differentiable."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class RelaxedBernoulli:
 
     def __post_init__(self) -> None:
         if not self.temperature > 0:
-            raise AssayError(f"A temperature is a number above 0, not {self.temperature:g}.")
+            raise AssayError(f"A temperature must be above 0, got {self.temperature:g}.")
 
     @property
     def parameters(self) -> int:

@@ -1,4 +1,4 @@
-"""Scores that come from an explainer."""
+"""Masks from an explainer's scores."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ EDGE = 1e-6  # the chance of the last unit, and what that of the first one lacks
 
 @dataclass(frozen=True)
 class Saliency:
-    """Nothing is drawn and nothing learnt: scores are moved between 0 and 1 in each text, in the same order."""
+    """Deterministic, without parameters: min–max scales the scores of each text."""
 
     @property
     def parameters(self) -> int:

@@ -1,4 +1,4 @@
-"""The best soft mask within a budget, without chance."""
+"""Masks by Euclidean projection onto a budget (a capped simplex), deterministic."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class CappedSimplex:
 
     def __post_init__(self) -> None:
         if not self.temperature > 0:
-            raise AssayError(f"A temperature is a number above 0, not {self.temperature:g}.")
+            raise AssayError(f"A temperature must be above 0, got {self.temperature:g}.")
 
     @property
     def parameters(self) -> int:

@@ -1,4 +1,4 @@
-"""Hard choices without chance, with the gradient of their probabilities."""
+"""Straight-through masks: deterministic hard values with the gradient of their probabilities."""
 
 from __future__ import annotations
 

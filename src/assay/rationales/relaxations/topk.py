@@ -1,4 +1,4 @@
-"""The best units of each text, with the gradient of their probabilities."""
+"""Straight-through top-k masks: the best units of each text, with the gradient of their probabilities."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What players want: costs of each text of a batch."""
+"""Loss terms of the players: a cost for each text of a batch."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from assay.rationales.play import Play
 
 @runtime_checkable
 class Term(Protocol):
-    """Something to be made small; a frozen dataclass with its options."""
+    """A loss term; a frozen dataclass with its options."""
 
     def __call__(self, play: Play) -> Float[Tensor, " B"]:
         """The cost of each text; one of a whole batch is the same for all its texts."""

@@ -1,4 +1,4 @@
-"""Costs of wrong answers."""
+"""Cross-entropy of a reader's prediction."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from assay.rationales.play import Play
 
 
 @dataclass(frozen=True)
-class Task:
-    """The cross-entropy of what a reader makes of a view; with `stopped`, the mask learns nothing from it.
+class AnswerCrossEntropy:
+    """The cross-entropy of a reader on a view; with `stopped`, no gradient reaches the mask.
 
     The right answer is the label, or where it is `guessed`, the class that masks depend on (Yu et al., 2019).
     """

@@ -1,4 +1,4 @@
-"""Costs of masks of which each speaks for one class, right or wrong."""
+"""Losses of class-wise masks, each of which supports one class."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from jaxtyping import Float
 from torch import Tensor
 
 from assay.rationales.play import Play
-from assay.rationales.terms.answers import Task
+from assay.rationales.terms.answers import AnswerCrossEntropy
 
 
 @dataclass(frozen=True)
-class Unmasked:
-    """The mean cross-entropy over all masks: the reader is to tell the true class, whatever a mask speaks for."""
+class AllMasksCrossEntropy:
+    """The mean cross-entropy over all masks: the true class is the target whatever the mask's class."""
 
     player: str = "predictor"
 
     def __call__(self, play: Play) -> Float[Tensor, " B"]:
-        costs = [Task(self.player, mask=mask, stopped=True)(play) for mask in range(play.rules.masks)]
+        costs = [AnswerCrossEntropy(self.player, mask=mask, stopped=True)(play) for mask in range(play.rules.masks)]
         return torch.stack(costs).mean(0)
 
 
 @dataclass(frozen=True)
 class Convincing:
-    """Minus the mean probability of class t that mask t brings about, of every t (Chang et al., 2019)."""
+    """Minus the mean probability of class t given mask t, over all t (Chang et al., 2019)."""
 
     player: str = "predictor"
 
@@ -37,7 +37,7 @@ class Convincing:
 
 @dataclass(frozen=True)
 class Sizes:
-    """The mean of |share − rate| over masks, the share being that of all words of a batch."""
+    """The mean of |share − rate| over masks, with the shares of a whole batch."""
 
     rate: float = 0.2
 

@@ -1,4 +1,4 @@
-"""Costs of leaving something behind that decides."""
+"""Loss of predictive words left in the complement."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from jaxtyping import Float
 from torch import Tensor
 
 from assay.rationales.play import Play
-from assay.rationales.terms.answers import Task
+from assay.rationales.terms.answers import AnswerCrossEntropy
 
 
 @dataclass(frozen=True)
-class Gap:
-    """max(0, cost of the predictor − cost of the critic + margin): the critic, who reads the rest, must fare worse.
+class CriticMargin:
+    """Hinge loss max(0, cost of the predictor − cost of the critic + margin), the critic reading the rest.
 
     Yu et al. (2019).
     """
@@ -23,5 +23,5 @@ class Gap:
     mask: int = 0
 
     def __call__(self, play: Play) -> Float[Tensor, " B"]:
-        known, left = Task(mask=self.mask)(play), Task(self.critic, "rest", self.mask)(play)
+        known, left = AnswerCrossEntropy(mask=self.mask)(play), AnswerCrossEntropy(self.critic, "rest", self.mask)(play)
         return (known - left + self.margin).relu()

@@ -1,4 +1,4 @@
-"""Costs of answers that are not a teacher's."""
+"""Distillation from a teacher's predictions."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from assay.rationales.play import Play
 
 
 @dataclass(frozen=True)
-class Taught:
-    """The cross-entropy of a view with what a teacher answers to all words, softened by a temperature."""
+class Distillation:
+    """The cross-entropy with the teacher's prediction on all words, softened by a temperature."""
 
     temperature: float = 2.0
     teacher: str = "teacher"

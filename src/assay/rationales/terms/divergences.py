@@ -1,4 +1,4 @@
-"""Costs of answers that differ from one view of a text to another."""
+"""Divergence of a reader's predictions on different views of a text."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from assay.rationales.play import Play
 
 
 @dataclass(frozen=True)
-class FromAll:
-    """KL(P(all) ‖ P(view)): what a reader's answer to a view loses of its answer to all words, which stays as it is.
+class FullTextDivergence:
+    """KL(P(all) ‖ P(view)) of a reader's predictions; no gradient through P(all).
 
     Of the words that are selected it is the cost of MCD (Liu et al., 2023, equation 8); of the rest, with a weight
     below 0, it is what MRD (Liu et al., 2024) makes large.

@@ -1,4 +1,4 @@
-"""Costs of selecting other units than a teacher would."""
+"""Imitation of a teacher's saliency."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from assay.rationales.relaxations.saliency import Saliency
 
 @dataclass(frozen=True)
 class Imitation:
-    """The mean cross-entropy of chances with what is decoded from a saliency of the teacher (Jain et al., 2020)."""
+    """The mean binary cross-entropy of probabilities with the decoded saliency of the teacher (Jain et al., 2020)."""
 
     saliency: str = "attention"
     decoding: Decoding = field(default_factory=Decoding)

@@ -1,4 +1,4 @@
-"""Costs of states that are distributed in another way than those of whole texts."""
+"""Distance of hidden-state distributions from those of whole texts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from assay.rationales.play import Play
 
 @dataclass(frozen=True)
 class Moments:
-    """The central moment discrepancy between a reader's states after a view and a teacher's after all words.
+    """The central moment discrepancy between a reader's hidden states on a view and a teacher's on all words.
 
     Of the whole batch, the same for each of its texts; Huang et al. (2021).
     """

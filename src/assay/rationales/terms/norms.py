@@ -1,4 +1,4 @@
-"""Costs of states that are small."""
+"""Penalty on small hidden states."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ LEAST = 1e-6  # added to a norm, so that nothing at all has a logarithm
 
 
 @dataclass(frozen=True)
-class SmallNorm:
-    """−log ‖f‖ for the state f that a reader has after a view: words that it has learnt to use make it large.
+class NegativeLogNorm:
+    """−log ‖f‖ of the reader's hidden state f on a view: words that it was trained to use make it large.
 
     N2R (Liu et al., 2025).
     """

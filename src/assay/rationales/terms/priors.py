@@ -1,4 +1,4 @@
-"""Costs of probabilities that are far from what was expected."""
+"""KL divergence of selection probabilities from a prior."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Prior:
 
     def __post_init__(self) -> None:
         if not 0 < self.rate < 1:
-            raise AssayError(f"The rate of a prior is a number between 0 and 1, not {self.rate:g}.")
+            raise AssayError(f"The rate of a prior must be between 0 and 1, got {self.rate:g}.")
 
     def __call__(self, play: Play) -> Float[Tensor, " B"]:
         mask = play.grouping.mask[:, None]
@@ -29,7 +29,7 @@ class Prior:
 
 
 def divergence(chance: Float[Tensor, "*N"], rate: float) -> Float[Tensor, "*N"]:
-    """KL(Bernoulli(chance) ‖ Bernoulli(rate)); a chance of 0 or 1 has a finite gradient."""
+    """KL(Bernoulli(chance) ‖ Bernoulli(rate)), with a finite gradient at 0 and 1."""
     edge = torch.finfo(chance.dtype).eps
     yes = chance.clamp(edge, 1 - edge)
     return yes * (yes / rate).log() + (1 - yes) * ((1 - yes) / (1 - rate)).log()

@@ -1,4 +1,4 @@
-"""Costs of selecting much, or here and there."""
+"""Penalties on the number of selected words and on breaks between them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ KINDS = ("text", "batch", "above", "plain")
 
 @dataclass(frozen=True)
 class Size:
-    """How far the share of selected words is from the `rate`: |share − rate| of each `text`, or of the whole `batch`.
+    """Sparsity: the distance of the share of selected words from the `rate`, of each `text` or of the `batch`.
 
     `above` costs only what is more than the rate, and `plain` is the share itself. What is counted is the mask `z`, or
     the `chance` of each word to be read at all, of all masks together.
@@ -46,7 +46,7 @@ class Size:
 
 @dataclass(frozen=True)
 class Continuity:
-    """The mean of |z_t − z_t−1| over the words of a text: few and long stretches are cheap.
+    """The mean of |z_t − z_t−1| over the words of a text (total variation): few and long spans are cheap.
 
     Of the `chance`, it is the expected number of changes between read and not read (Bastings et al., 2019).
     """

@@ -1,4 +1,4 @@
-"""Who decides by explanations alone or beside the example: how it is taught, and what it says."""
+"""Deciders: models that predict from explanations, alone or beside the example."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Candidates = Sequence[Sequence[str]]
 
 
 def reader_pairs(task: Task, items: Iterable[Explained]) -> list[Pair]:
-    """The label, of an explanation that a person wrote; Camburu et al. (2018), explanation to label."""
+    """Training pairs of a reader: explanation to label; Camburu et al. (2018)."""
     return [
         Pair(task.read(item, why), task.words[item.example.label], whole=False)
         for item in items
@@ -28,7 +28,7 @@ def reader_pairs(task: Task, items: Iterable[Explained]) -> list[Pair]:
 
 
 def read(reader: Writer, task: Task, items: Sequence[Explained], explanations: Sequence[str]) -> Labels:
-    """The labels that a reader gives to explanations alone."""
+    """The labels that a reader predicts from explanations alone."""
     sources = [task.read(item, why) for item, why in zip(items, explanations, strict=True)]
     return reader.chosen(sources, task.words)
 
@@ -36,7 +36,7 @@ def read(reader: Writer, task: Task, items: Sequence[Explained], explanations: S
 def scorer_pairs(
     task: Task, items: Sequence[Explained], candidates: Candidates, beside: bool = False, seed: int = 0
 ) -> list[Pair]:
-    """The right label, of the explanation for each label: for all but one of them, that they are wrong.
+    """Training pairs of a scorer: the explanation for each label to the right label.
 
     Where the example stands `beside`, a scorer could ignore explanations: those of other examples are taught as well,
     each with a label drawn at random, so that they tell nothing (Kumar and Talukdar, 2020, "negative samples").
@@ -57,7 +57,7 @@ def scorer_pairs(
 def scored(
     scorer: Writer, task: Task, items: Sequence[Explained], candidates: Candidates, beside: bool = False
 ) -> Labels:
-    """The label that its own explanation speaks for most; Kumar and Talukdar (2020), NILE, independent."""
+    """The label whose own explanation supports it most; Kumar and Talukdar (2020), NILE, independent."""
     count, pairs = len(task.words), zip(items, candidates, strict=True)
     sources = [task.scored(item, label, why, beside) for item, each in pairs for label, why in enumerate(each)]
     scores = scorer.first(sources, task.words).reshape(len(items), count, count)
@@ -66,7 +66,7 @@ def scored(
 
 
 def deranged(count: int, seed: int = 0) -> Int[np.ndarray, " N"]:
-    """A random order in which nothing stands at its own place."""
+    """A random permutation without fixed points."""
     if count < 2:
         raise AssayError("At least two items are needed to exchange their explanations.")
     order = np.random.default_rng(seed).permutation(count)

@@ -1,4 +1,4 @@
-"""Answers with an explanation in words: a writer, and where the mode needs one, what decides by what it wrote."""
+"""Predicts with a generated explanation: a writer, and where the mode needs it, a decider."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from assay.rationales.text.writer import Writer
 
 @dataclass(frozen=True)
 class Answers:
-    """A label for each item (−1 where none was written) and why; where there is one for each label, all of them."""
+    """A label for each item (−1 where none was generated), its explanation, and those of all labels where generated."""
 
     labels: Labels
     explanations: tuple[str, ...]
@@ -25,7 +25,7 @@ class Answers:
 
 @dataclass(frozen=True)
 class TextExplainer:
-    """Answers and explains in one of the four modes; a decider may see the example `beside` each explanation."""
+    """Predicts and explains in one of four modes; a decider may read the example `beside` each explanation."""
 
     mode: str
     task: Task
@@ -34,7 +34,7 @@ class TextExplainer:
     beside: bool = False
 
     def __call__(self, items: Sequence[Explained], beams: int = 1) -> Answers:
-        """What it answers about each item, and why."""
+        """Predictions with explanations."""
         mode, task = mode_of(self.mode), self.task
         if mode.decides == "scorer":
             candidates = candidates_of(self.writer, task, items, beams)
@@ -50,7 +50,7 @@ class TextExplainer:
         return Answers(labels, tuple(why for _, _, why in split))
 
     def decided(self, items: Sequence[Explained], candidates: Candidates) -> Labels:
-        """The labels that the explanations lead to: one for each item, or one for each of its labels."""
+        """The labels predicted from explanations: one for each item, or one for each of its labels."""
         if self.decider is None:
             raise AssayError(f"In the mode {self.mode!r} nothing decides by the explanation; use a reader.")
         if mode_of(self.mode).decides == "scorer":
@@ -58,7 +58,7 @@ class TextExplainer:
         return read(self.decider, self.task, items, [why for (why,) in candidates])
 
     def labels_alone(self, items: Sequence[Explained]) -> Labels:
-        """The labels of bare sources; Narang et al. (2020) ask so for a label without an explanation."""
+        """Labels without explanations, from bare sources; Narang et al. (2020)."""
         return self.writer.chosen([self.task.asked(item) for item in items], self.task.words)
 
 

@@ -1,4 +1,4 @@
-"""Whether explanations in words matter: exchanged among examples, handed to a simulator, and their words erased."""
+"""Tests of generated explanations: exchange among examples, simulation, and erasure of their words."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from assay.rationales.text.writer import Writer, WriterRecipe
 
 @dataclass(frozen=True)
 class Exchanged:
-    """How often who decides by explanations finds the right label: by those of the example, and by those of others."""
+    """Accuracy of the decider with each example's own explanation, and with those of others."""
 
     own: float
     others: float
@@ -29,20 +29,20 @@ class Exchanged:
 def exchanged(
     explainer: TextExplainer, answers: Answers, items: Sequence[Explained], reader: Writer, seed: int = 0
 ) -> Exchanged:
-    """Explanations are exchanged among all examples; Kumar and Talukdar (2020), section 5.
+    """Exchanges explanations among examples; Kumar and Talukdar (2020), section 5.
 
     Where nothing decides by the explanation, a reader of explanations alone does.
     """
     decided = explainer if explainer.decider is not None else replace(explainer, decider=reader)
     found = answers.candidates or [(why,) for why in answers.explanations]
-    moved = [found[place] for place in deranged(len(items), seed)]
+    moved = [found[index] for index in deranged(len(items), seed)]
     labels = np.array([item.example.label for item in items])
     own, others = (float((decided.decided(items, each) == labels).mean()) for each in (found, moved))
     return Exchanged(own, others)
 
 
 def simulator_source(task: Task, item: Explained, explanation: str, seen: Collection[str]) -> str:
-    """What a simulator reads: the example, the explanation, or both; what labels stand for is always seen."""
+    """The input of a simulator: the example, the explanation, or both."""
     parts = [task.asked(item)] if "example" in seen else []
     if "explanation" in seen:
         parts.append(f"{EXPLANATION} {explanation}" if "example" in seen else task.read(item, explanation))
@@ -59,7 +59,7 @@ def simulated(
     tested: tuple[Sequence[Explained], Answers],
     recipe: WriterRecipe,
 ) -> Simulatability:
-    """LAS of answers, by a simulator that learns other answers of the same explainer; Hase et al. (2020).
+    """LAS (leakage-adjusted simulatability), by a simulator trained on other answers; Hase et al. (2020).
 
     One simulator sees each training item three times: whole, without its explanation, and with nothing else.
     """
@@ -73,7 +73,7 @@ def simulated(
 
 
 def simulator_pairs(task: Task, items: Sequence[Explained], answers: Answers) -> list[Pair]:
-    """The model's answer, of each form; a missing answer is foreseen by none."""
+    """Training pairs of a simulator: each form to the model's answer."""
     rows = zip(items, answers.labels, answers.explanations, strict=True)
     return [
         Pair(simulator_source(task, item, why, seen), task.words[label] if label >= 0 else "", whole=bool(label < 0))
@@ -85,7 +85,7 @@ def simulator_pairs(task: Task, items: Sequence[Explained], answers: Answers) ->
 def foreseen(
     simulator: Writer, task: Task, items: Sequence[Explained], answers: Answers, seen: Collection[str]
 ) -> Bool[np.ndarray, " N"]:
-    """Where the simulator's label is the model's."""
+    """Where the simulator predicts the model's label."""
     pairs = zip(items, answers.explanations, strict=True)
     sources = [simulator_source(task, item, why, seen) for item, why in pairs]
     same: Bool[np.ndarray, " N"] = simulator.chosen(sources, task.words) == answers.labels
@@ -101,7 +101,7 @@ class Consistency:
 
 
 def consistency(explainer: TextExplainer, answers: Answers, items: Sequence[Explained], seed: int = 0) -> Consistency:
-    """Words of the example that the explanation repeats are deleted, and as many others, drawn at random.
+    """Deletes the words of the example that the explanation repeats, and as many random others.
 
     An explanation that names what decides makes the first number the larger one; after Wiegreffe et al. (2021).
     """
@@ -112,7 +112,7 @@ def consistency(explainer: TextExplainer, answers: Answers, items: Sequence[Expl
 
 
 def without(item: Explained, explanation: str, random: np.random.Generator) -> tuple[Explained, Explained]:
-    """The item without the words that the explanation repeats, and without as many of the others, if there are so many.
+    """The item without the words that the explanation repeats, and without as many random others.
 
     Only the text and the query are cut; at least one word of each is left.
     """
@@ -129,7 +129,7 @@ def _cut(item: Explained, sides: Sequence[Sequence[str]], gone: Bool[np.ndarray,
     edge = len(sides[0])
     parts: list[Int[np.ndarray, " t"]] = [np.flatnonzero(~gone[:edge]), np.flatnonzero(~gone[edge:])]
     text, query = (
-        " ".join(side[place] for place in kept) or side[0] if side else ""
+        " ".join(side[index] for index in kept) or side[0] if side else ""
         for side, kept in zip(sides, parts, strict=True)
     )
     return replace(item, example=replace(item.example, text=text, query=query, evidence=None))

@@ -1,4 +1,4 @@
-"""Training an encoder–decoder by teacher forcing; killed at any moment, it goes on to the same final weights."""
+"""Trains an encoder–decoder by teacher forcing; an interrupted training resumes to the same weights."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def fit(
     options: Training,
     checkpoint: Checkpoint | None = None,
 ) -> State:
-    """Trains in place and leaves the weights of the epoch with the lowest dev loss; returns the course of training.
+    """Trains in place and restores the weights of the epoch with the lowest dev loss; returns the history.
 
     The learning rate falls in a straight line from that of the options to a tenth of it.
     """
@@ -46,7 +46,7 @@ def fit(
             network.train()
             total = torch.zeros((), device=network.device)
             for group in groups:
-                total += _stepped(network, optimiser, [train[place] for place in group], options)
+                total += _stepped(network, optimiser, [train[index] for index in group], options)
                 shown.advance(task)
             loss = judged(network, dev)
             state = _advanced(state, float(total) / len(groups), loss)
@@ -61,7 +61,7 @@ def fit(
 
 
 def _stepped(network: EncoderDecoder, optimiser: torch.optim.AdamW, rows: Sequence[Row], options: Training) -> Tensor:
-    """One step; returns the mean loss of a word before it."""
+    """One gradient step; returns the mean loss of a word."""
     batch = together(rows).to(network.device)
     with precision(network.device):
         likelihood = network.likelihood(batch)
@@ -86,15 +86,15 @@ def _copied(network: nn.Module) -> dict[str, Tensor]:
 
 
 def precision(device: torch.device) -> torch.autocast:
-    """bfloat16 where it is fast: on a GPU."""
+    """Context manager: autocast to bfloat16 on a GPU, nothing elsewhere."""
     return torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda")
 
 
 def batches(network: EncoderDecoder, rows: Sequence[Row]) -> Iterator[tuple[Int[np.ndarray, " n"], Sequences]]:
-    """The rows in batches of like length on the network's device, and their places."""
+    """Batches of rows of like length on the network's device, with their indices."""
     lengths = np.array([len(row.source) for row in rows])
     for group in by_tokens(lengths, READ_AT_ONCE.get(network.device.type, 16_384)):
-        yield group, together([rows[place] for place in group]).to(network.device)
+        yield group, together([rows[index] for index in group]).to(network.device)
 
 
 @torch.no_grad()
@@ -105,5 +105,5 @@ def judged(network: EncoderDecoder, rows: Sequence[Row]) -> float:
     for group, batch in batches(network, rows):
         with precision(network.device):
             total -= network.likelihood(batch).sum()
-        words += sum(len(rows[place].target) for place in group)
+        words += sum(len(rows[index].target) for index in group)
     return float(total) / words

@@ -1,4 +1,4 @@
-"""Four ways to answer and to explain with one encoder–decoder: what it reads, what it writes, and who decides."""
+"""Four modes of self-rationalising sequence models: source and target formats, and the decider."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BECAUSE, EXPLAIN, EXPLANATION = "because", "explain", "explanation :"
 
 @dataclass(frozen=True)
 class Task:
-    """What the formats need to know of a corpus."""
+    """Task description: the classes and the names of a corpus's parts."""
 
     classes: tuple[str, ...]
     parts: tuple[str, str]
@@ -29,36 +29,36 @@ class Task:
 
     @property
     def words(self) -> tuple[str, ...]:
-        """The word that stands for each class."""
+        """The one-word label of each class."""
         names = tuple(name.lower() for name in self.classes)
         if odd := next((name for name in names if not name.isalnum()), None):
             raise AssayError(f"The class {odd!r} is not one word; rename it, since labels are written as words.")
         return names
 
     def asked(self, item: Explained) -> str:
-        """The example as one text."""
+        """The example as one source text."""
         first, second = self.parts
         return f"{first} : {item.example.text} {second} : {item.example.query or ''}"
 
     def named(self, item: Explained, label: int) -> str:
-        """The label, with the choice that it stands for."""
+        """The label with the answer choice that it stands for."""
         name = self.words[label]
         return name if item.choices is None else f"{name} {item.choices[label]}"
 
     def read(self, item: Explained, explanation: str) -> str:
-        """An explanation alone, as the reader sees it; labels that only number choices come with these."""
+        """An explanation alone, as the reader's source."""
         choices = "" if item.choices is None else f" {self.parts[1]} : {item.example.query}"
         return f"{EXPLANATION} {explanation}{choices}"
 
     def scored(self, item: Explained, label: int, explanation: str, beside: bool) -> str:
-        """An explanation for one label, with the example beside it or not, as the scorer sees it."""
+        """An explanation for one label, optionally with the example, as the scorer's source."""
         example = f" {self.asked(item)}" if beside else ""
         return f"{self.named(item, label)} {self.read(item, explanation)}{example}"
 
 
 @dataclass(frozen=True)
 class Mode:
-    """`source` is made of the named label and the example, `target` of the label and an explanation.
+    """Formats of one mode: `source` from the label and the example, `target` from the label and an explanation.
 
     Who `decides`: the first word that is written, a reader of the explanation alone, or a scorer of one explanation
     for each label. With `bare`, sources without the prefix are answered by the label alone.
@@ -97,7 +97,7 @@ def unexplained(examples: Iterable[Example]) -> list[Explained]:
 
 
 def explained_pairs(name: str, task: Task, items: Sequence[Explained], more: Sequence[Explained] = ()) -> list[Pair]:
-    """What the writer learns: every explanation of every item and, where the mode has bare sources, those of all."""
+    """Training pairs of the writer: every explanation of every item and, in modes with bare sources, labels."""
     mode, pairs = mode_of(name), []
     for item in items:
         asked, label = task.asked(item), item.example.label
@@ -108,12 +108,12 @@ def explained_pairs(name: str, task: Task, items: Sequence[Explained], more: Seq
 
 
 def label_pairs(task: Task, items: Iterable[Explained]) -> list[Pair]:
-    """The label alone, of the example alone."""
+    """Training pairs from the example alone to the label alone."""
     return [Pair(task.asked(item), task.words[item.example.label]) for item in items]
 
 
 def vocabulary(corpus: ExplainedCorpus, options: TextOptions | None = None) -> Tokeniser:
-    """One tokeniser for sources and targets: the words of all that is trained on, and those of the formats."""
+    """One tokeniser for sources and targets: the training words, and those of the formats."""
     options = options or TextOptions()
     task = Task.of(corpus)
 

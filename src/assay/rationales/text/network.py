@@ -1,4 +1,4 @@
-"""A small encoder–decoder: it reads with a GRU and self-attention, and writes words of its own or of the source."""
+"""Pointer–generator encoder–decoder: GRU and self-attention, generating or copying words."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from assay.data.text import SPECIAL, START
 from assay.errors import AssayError
 from assay.models.encoders import Block, Recurrent
 from assay.models.projections import softmax
-from assay.rationales.text.pairs import STRANGE, Sequences
+from assay.rationales.text.pairs import UNKNOWN_ID, Sequences
 from assay.types import at_least_float32
 
 TINY = 1e-9  # of a probability in a logarithm
@@ -22,7 +22,7 @@ FIRST = SPECIAL.index(START)
 
 @dataclass(frozen=True)
 class Sizes:
-    """How large the network is; states are twice `hidden` wide."""
+    """Sizes of the network; hidden states are twice `hidden` wide."""
 
     embedding: int = 192
     hidden: int = 96
@@ -38,7 +38,7 @@ class Sizes:
 
 @dataclass(frozen=True)
 class Memory:
-    """What the encoder made of the sources, and where the decoder begins."""
+    """Encoder output, and the decoder's initial hidden state."""
 
     states: Float[Tensor, "B T M"]
     mask: Bool[Tensor, "B T"]
@@ -56,7 +56,7 @@ class EncoderDecoder(nn.Module):
     """A pointer–generator (See et al., 2017): p(w) = g·p_vocabulary(w) + (1 − g)·Σ_{i: x_i = w} a_i.
 
     Attention a is that of Luong et al. (2015) over the states of the source; the decoder's GRU does not read it, so
-    that all places of a given target are decoded at once.
+    that all positions of a given target are decoded at once.
     """
 
     # differs from See et al. (2017): no coverage, no attention fed back, and words are embedded as they are written out
@@ -81,11 +81,11 @@ class EncoderDecoder(nn.Module):
         return self.embedding.weight.device
 
     def embedded(self, ids: Int[Tensor, "B T"]) -> Float[Tensor, "B T D"]:
-        """The embeddings of words; those of strangers are that of the unknown word."""
-        return F.dropout(self.embedding(ids.where(ids < self.words, STRANGE)), self.sizes.dropout, self.training)
+        """Word embeddings; out-of-vocabulary words share that of the unknown word."""
+        return F.dropout(self.embedding(ids.where(ids < self.words, UNKNOWN_ID)), self.sizes.dropout, self.training)
 
     def encode(self, batch: Sequences) -> Memory:
-        """The states of all words of the sources."""
+        """The hidden states of all source words."""
         states = self.encoder(self.embedded(batch.source), batch.mask)
         for block in self.blocks:
             states = block(states, batch.mask[:, None, None])
@@ -98,7 +98,7 @@ class EncoderDecoder(nn.Module):
     def decode(
         self, memory: Memory, written: Int[Tensor, "B S"], hidden: Float[Tensor, "1 B M"]
     ) -> tuple[Float[Tensor, "B S D"], Float[Tensor, "B S T"], Float[Tensor, "B S"], Float[Tensor, "1 B M"]]:
-        """After each word: what the next is generated from, attention, log-odds of not copying; and the last state."""
+        """For each word: decoder output, attention, log-odds of generating; and the last hidden state."""
         states, hidden = self.decoder(self.embedded(written), hidden.contiguous())
         scores = self.query(states) @ memory.states.transpose(1, 2) * memory.states.shape[-1] ** -0.5
         scores = at_least_float32(scores)
@@ -108,12 +108,12 @@ class EncoderDecoder(nn.Module):
         return torch.tanh(self.merge(both)), attention, self.gate(both).squeeze(-1).to(attention), hidden
 
     def generated(self, merged: Float[Tensor, "N D"]) -> Float[Tensor, "N V"]:
-        """The log-probability of every word of the vocabulary."""
+        """Log-probabilities over the vocabulary."""
         logits = F.linear(merged, self.embedding.weight, self.bias)
         return at_least_float32(logits).log_softmax(-1)
 
     def likelihood(self, batch: Sequences) -> Float[Tensor, "B S"]:
-        """The log-probability of each word of the targets, given those before; 0 after the end."""
+        """The log-probability of each target word given those before; 0 after the end."""
         memory, real = self.encode(batch), batch.target != 0
         before = F.pad(batch.target[:, :-1], (1, 0), value=FIRST)
         merged, attention, odds, _ = self.decode(memory, before, memory.begin)
@@ -126,7 +126,7 @@ class EncoderDecoder(nn.Module):
     def following(
         self, memory: Memory, last: Int[Tensor, " B"], hidden: Float[Tensor, "1 B M"]
     ) -> tuple[Float[Tensor, "B W"], Float[Tensor, "1 B M"]]:
-        """The log-probability of every word after the last one, those of strangers at the end."""
+        """Log-probabilities of the next word, out-of-vocabulary words last."""
         merged, attention, odds, hidden = self.decode(memory, last[:, None], hidden)
         own, attention = self.generated(merged[:, 0]), attention[:, 0]
         copied = attention.new_zeros(len(last), self.words + memory.extra).scatter_add(1, memory.source, attention)

@@ -1,4 +1,4 @@
-"""What is read and what is to be written, in word ids; words that only the source knows have ids of their own."""
+"""Source–target pairs as word ids; out-of-vocabulary source words have ids of their own."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from torch.nn.utils.rnn import pad_sequence
 from assay.data.text import END, SPECIAL, UNKNOWN, Tokeniser, Words
 
 LONGEST_SOURCE, LONGEST_TARGET = 120, 48  # words; what is longer is cut
-STOP, STRANGE = SPECIAL.index(END), SPECIAL.index(UNKNOWN)
+END_ID, UNKNOWN_ID = SPECIAL.index(END), SPECIAL.index(UNKNOWN)
 
 
 @dataclass(frozen=True)
 class Pair:
-    """A source and its target; where the target is not `whole`, it goes on in a way that is not known."""
+    """A source and a target text; a target that is not `whole` is a prefix."""
 
     source: str
     target: str
@@ -27,11 +27,11 @@ class Pair:
 
 @dataclass(frozen=True)
 class Row:
-    """A pair in word ids; ids from the size of the vocabulary on stand for `strangers`, unknown words of the source."""
+    """A pair as word ids; ids beyond the vocabulary stand for `oov`, unknown words of the source."""
 
     source: Int[Tensor, " T"]
     target: Int[Tensor, " S"]
-    strangers: tuple[str, ...] = ()
+    oov: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Sequences:
 
 
 def encoded(pairs: Sequence[Pair], tokeniser: Tokeniser) -> list[Row]:
-    """The pairs in word ids; a target that is whole ends with the end marker."""
+    """The pairs as word ids; whole targets end with the end marker."""
     size = tokeniser.inner.get_vocab_size()
     sources, targets = (tokeniser([getattr(pair, side) for pair in pairs]) for side in ("source", "target"))
     return [_row(*each, tokeniser.options.lowercase, size) for each in zip(pairs, sources, targets, strict=True)]
@@ -57,24 +57,24 @@ def encoded(pairs: Sequence[Pair], tokeniser: Tokeniser) -> list[Row]:
 
 def _row(pair: Pair, source: Words, target: Words, lowercase: bool, size: int) -> Row:
     source_ids, target_ids = source.ids[:LONGEST_SOURCE], target.ids[:LONGEST_TARGET]
-    strangers: dict[str, int] = {}
-    if STRANGE in source_ids:
-        for place, (start, end) in enumerate(source.spans[: len(source_ids)]):
-            if source_ids[place] == STRANGE:
+    oov: dict[str, int] = {}
+    if UNKNOWN_ID in source_ids:
+        for position, (start, end) in enumerate(source.spans[: len(source_ids)]):
+            if source_ids[position] == UNKNOWN_ID:
                 word = pair.source[start:end].lower() if lowercase else pair.source[start:end]
-                source_ids[place] = strangers.setdefault(word, size + len(strangers))
-        for place, (start, end) in enumerate(target.spans[: len(target_ids)]):
-            if target_ids[place] == STRANGE:
+                source_ids[position] = oov.setdefault(word, size + len(oov))
+        for position, (start, end) in enumerate(target.spans[: len(target_ids)]):
+            if target_ids[position] == UNKNOWN_ID:
                 word = pair.target[start:end].lower() if lowercase else pair.target[start:end]
-                target_ids[place] = strangers.get(word, STRANGE)
-    ending = [STOP] if pair.whole else []
-    return Row(torch.tensor(source_ids), torch.tensor(target_ids + ending), tuple(strangers))
+                target_ids[position] = oov.get(word, UNKNOWN_ID)
+    ending = [END_ID] if pair.whole else []
+    return Row(torch.tensor(source_ids), torch.tensor(target_ids + ending), tuple(oov))
 
 
 def together(rows: Sequence[Row]) -> Sequences:
-    """The rows as one batch, padded at the end."""
+    """The rows as one padded batch."""
     lengths = torch.tensor([len(row.source) for row in rows])
     source = pad_sequence([row.source for row in rows], batch_first=True)
     target = pad_sequence([row.target for row in rows], batch_first=True)
     mask = torch.arange(source.shape[1]) < lengths[:, None]
-    return Sequences(source, mask, target, max(len(row.strangers) for row in rows))
+    return Sequences(source, mask, target, max(len(row.oov) for row in rows))

@@ -1,4 +1,4 @@
-"""How close explanations are to those that people wrote: BLEU and chrF, by sacrebleu (Post, 2018)."""
+"""Similarity of explanations to human ones: BLEU and chrF, by sacrebleu (Post, 2018)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def overlap(
         raise AssayError("Each explanation needs references, and there must be one at least.")
     known = [[_spaced(text, tokeniser) for text in each] for each in references]
     most = max(map(len, known))
-    columns: list[list[Any]] = [[each[place] if place < len(each) else None for each in known] for place in range(most)]
+    columns: list[list[Any]] = [[each[index] if index < len(each) else None for each in known] for index in range(most)]
     found = {"bleu": BLEU(lowercase=True, force=True), "chrf": CHRF(lowercase=True)}
     return {name: float(metric.corpus_score(list(written), columns).score) for name, metric in found.items()}
 

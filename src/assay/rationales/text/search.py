@@ -1,4 +1,4 @@
-"""Sentences of high probability, written word by word for a whole batch at once."""
+"""Beam search for a whole batch."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from torch import Tensor
 
 from assay.data.text import PAD, SPECIAL, START, UNKNOWN
 from assay.rationales.text.network import FIRST, EncoderDecoder
-from assay.rationales.text.pairs import LONGEST_TARGET, STOP, Sequences
+from assay.rationales.text.pairs import END_ID, LONGEST_TARGET, Sequences
 
 NEVER = [SPECIAL.index(name) for name in (PAD, UNKNOWN, START)]
 
@@ -17,7 +17,7 @@ NEVER = [SPECIAL.index(name) for name in (PAD, UNKNOWN, START)]
 def search(
     network: EncoderDecoder, batch: Sequences, beams: int = 1, longest: int = LONGEST_TARGET
 ) -> tuple[Int[Tensor, "B S"], Float[Tensor, " B"]]:
-    """The best sentence that a beam of so many finds, with its log-probability; a beam of 1 is greedy.
+    """The best sentence of a beam search, with its log-probability; a beam of 1 is greedy.
 
     The end marker closes a sentence and 0 follows it; one that has not ended after `longest` words is cut. What is
     unknown is never written.
@@ -32,7 +32,7 @@ def search(
     total = torch.full((rows, beams), -torch.inf, device=device, dtype=torch.promote_types(hidden.dtype, torch.float32))
     total[:, 0] = 0.0  # at first all beams are alike, so one goes on
     ended = torch.zeros(rows * beams, dtype=torch.bool, device=device)
-    for place in range(longest):
+    for position in range(longest):
         following, hidden = network.following(memory, last, hidden)
         following[:, NEVER] = -torch.inf
         following.masked_fill_(ended[:, None], -torch.inf)
@@ -42,8 +42,8 @@ def search(
         origin = (best // words + torch.arange(rows, device=device)[:, None] * beams).reshape(-1)
         last = (best % words).reshape(-1)
         hidden, written, ended = hidden[:, origin], written[origin], ended[origin]
-        written[:, place] = last
-        ended = ended | (last == STOP)
+        written[:, position] = last
+        ended = ended | (last == END_ID)
         if bool(ended.all()):
             break
     top = torch.arange(rows, device=device) * beams + total.argmax(-1)

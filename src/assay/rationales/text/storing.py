@@ -1,4 +1,4 @@
-"""A writer's folder: weights as safetensors, everything else as JSON."""
+"""Saves and loads writers: weights as safetensors, everything else as JSON."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from safetensors.torch import load_file
 
 from assay.data.text import TextOptions, Tokeniser
-from assay.errors import AssayError, told
+from assay.errors import AssayError, library_errors
 from assay.files import write_text
 from assay.models import tensors
 from assay.models.store import CARD, TOKENISER, WEIGHTS
@@ -20,7 +20,7 @@ FORMAT = "assay-writer-1"
 
 
 def save(writer: Writer, folder: Path) -> None:
-    """Writes the folder; the card comes last and marks it as whole."""
+    """Writes the folder; the card is written last and marks it as complete."""
     write_text(folder / TOKENISER, writer.tokeniser.to_json())
     tensors.save(writer.network.state_dict(), folder / WEIGHTS)
     card = {
@@ -36,7 +36,7 @@ def load(folder: Path, device: str = "cpu") -> Writer:
     """Reads the folder."""
     if not (folder / CARD).is_file():
         raise AssayError(f"{folder} holds no writer: it has no {CARD}.")
-    with told(lambda reason: f"The writer in {folder} is damaged ({reason}); train it again."):
+    with library_errors(lambda reason: f"The writer in {folder} is damaged ({reason}); train it again."):
         card = json.loads((folder / CARD).read_text(encoding="utf-8"))
         if card["format"] != FORMAT:
             raise AssayError(f"{folder} holds another kind of model, no writer.")

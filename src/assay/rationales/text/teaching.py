@@ -1,4 +1,4 @@
-"""From pairs of texts to a writer."""
+"""Trains a writer on pairs of texts."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def train(
     start: Writer | None = None,
     device: str = "cpu",
 ) -> Writer:
-    """A writer that learnt the pairs, from random weights or from those of `start`, which has the same words.
+    """Trains a writer, from random weights or from those of `start`, which has the same vocabulary.
 
     With a folder it is stored there, an interrupted training goes on, and a finished one is only read.
     """

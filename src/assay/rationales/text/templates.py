@@ -1,4 +1,4 @@
-"""Explanations by template: what a rationale selected, and what a text reminds a model of, as one sentence."""
+"""Explanations by template: selected words and landmarks as one sentence."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ def says(answer: str, text: str, spans: Sequence[Span], reminded: str = "") -> s
 
 
 def clause(sentence: str) -> str:
-    """The reason of a sentence that has one: what follows “because”, or the whole of it where nothing does."""
+    """The part of a sentence after “because”, or all of it where there is none."""
     _, found, reason = sentence.rstrip(".").partition(" because ")
     return reason if found else sentence.rstrip(".")
 
 
 def joined(text: str, spans: Sequence[Span]) -> list[Span]:
-    """The spans in order, those that touch or overlap as one."""
+    """The spans in order, overlapping or touching ones merged."""
     found: list[Span] = []
     for start, end in sorted(spans):
         if found and not text[found[-1][1] : start].strip():

@@ -1,4 +1,4 @@
-"""From a corpus with explanations to an explainer."""
+"""Trains text explainers on a corpus with explanations."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from assay.rationales.text.writer import Writer, WriterRecipe
 
 @dataclass(frozen=True)
 class TextRecipe:
-    """How the parts are trained.
+    """Training options of writer and deciders.
 
     Of the examples without explanation, all teach `labels` before anything else where that is asked for; so many of
     them as `more` says teach the bare label in the joint mode, and what scores explanations for labels.
@@ -35,7 +35,7 @@ class TextRecipe:
 
 @dataclass(frozen=True)
 class School:
-    """A corpus, its words, and where all writers start and are kept."""
+    """A corpus with its vocabulary, the initial writer, and the folder where writers are stored."""
 
     corpus: ExplainedCorpus
     recipe: TextRecipe
@@ -46,7 +46,7 @@ class School:
 
     @classmethod
     def of(cls, corpus: ExplainedCorpus, recipe: TextRecipe, folder: Path | None = None, device: str = "cpu") -> School:
-        """Where the recipe wants it, labels have been learnt."""
+        """Prepares a corpus; trains on labels first where the recipe says so."""
         school = cls(corpus, recipe, vocabulary(corpus, recipe.text), None, folder, device)
         if recipe.labels is None:
             return school
@@ -60,11 +60,11 @@ class School:
 
     @property
     def aside(self) -> Sequence[Explained]:
-        """Items whose explanations no writer has learnt, or where there are none, those to train on."""
+        """Items whose explanations no writer was trained on, or the training items where there are none."""
         return unexplained(self.corpus.unexplained[: self.recipe.more]) or self.corpus.train
 
     def taught(self, name: str, recipe: WriterRecipe, pairs: Sequence[Pair], dev: Sequence[Pair]) -> Writer:
-        """A writer that learnt the pairs; what is stored under that name is only read."""
+        """A writer trained on the pairs; one stored under that name is only loaded."""
         folder = None if self.folder is None else self.folder / name
         return train(recipe, pairs, dev, self.tokeniser, folder, self.start, self.device)
 
@@ -80,12 +80,12 @@ class School:
         return TextExplainer(mode, task, writer, decider, self.recipe.beside)
 
     def reader(self) -> Writer:
-        """What tells the label of an explanation that it sees alone, taught by those that people wrote."""
+        """The decider by explanations alone, trained on human ones."""
         pairs = [reader_pairs(self.task, each) for each in (self.corpus.train, self.corpus.dev)]
         return self.taught("reader", self.recipe.decider, *pairs)
 
     def scorer(self, writer: Writer) -> Writer:
-        """What scores an explanation for each label, taught by those of the writer for examples it did not learn."""
+        """The scorer of an explanation for each label, trained on the writer's own for held-out examples."""
         task, beside = self.task, self.recipe.beside
         pairs = [
             scorer_pairs(task, each, candidates_of(writer, task, each), beside)

@@ -1,4 +1,4 @@
-"""A trained encoder–decoder with its tokeniser: it writes sentences, and says how likely a first word is."""
+"""Trained encoder–decoder with its tokeniser."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from assay.errors import AssayError
 from assay.models.options import Training
 from assay.rationales.text.fitting import batches, precision
 from assay.rationales.text.network import FIRST, EncoderDecoder, Sizes
-from assay.rationales.text.pairs import LONGEST_TARGET, STOP, Pair, encoded
+from assay.rationales.text.pairs import END_ID, LONGEST_TARGET, Pair, encoded
 from assay.rationales.text.search import search
 
 
 @dataclass(frozen=True)
 class WriterRecipe:
-    """Everything that decides which weights come out, besides the pairs, the words and where training starts."""
+    """All options that decide the weights, besides pairs, vocabulary and initial weights."""
 
     sizes: Sizes = field(default_factory=Sizes)
     training: Training = field(
@@ -32,7 +32,7 @@ class WriterRecipe:
 
 @dataclass(frozen=True)
 class Writer:
-    """Writes sentences about sources."""
+    """Generates sentences from source texts."""
 
     network: EncoderDecoder
     tokeniser: Tokeniser
@@ -41,7 +41,7 @@ class Writer:
     def __call__(
         self, sources: Sequence[str], beams: int = 1, longest: int = LONGEST_TARGET
     ) -> tuple[list[str], Float[np.ndarray, " N"]]:
-        """What it writes about each source, and the log-probability of that; a beam of 1 is greedy."""
+        """The sentence generated for each source, with its log-probability; a beam of 1 is greedy."""
         rows = encoded([Pair(source, "") for source in sources], self.tokeniser)
         words, texts, scores = self.tokeniser.vocabulary, [""] * len(rows), np.zeros(len(rows))
         self.network.eval()
@@ -51,14 +51,14 @@ class Writer:
                 with precision(self.network.device):
                     ids, found = search(self.network, batch, beams, longest)
                 scores[group] = found.double().cpu().numpy()
-                for place, line in zip(group, ids.cpu().tolist(), strict=True):
-                    texts[place] = " ".join(_named(line, words, rows[place].strangers))
+                for index, line in zip(group, ids.cpu().tolist(), strict=True):
+                    texts[index] = " ".join(_named(line, words, rows[index].oov))
                 shown.advance(task, len(group))
         return texts, scores
 
     @torch.no_grad()
     def first(self, sources: Sequence[str], words: Sequence[str]) -> Float[np.ndarray, "N C"]:
-        """The log-probability of each of the words as the first, among these words."""
+        """The log-probability of each word as the first, normalised over these words."""
         rows = encoded([Pair(source, "") for source in sources], self.tokeniser)
         ids = torch.tensor([self.tokeniser.inner.token_to_id(word) or -1 for word in words])
         if (ids < 0).any():
@@ -74,11 +74,11 @@ class Writer:
         return scores
 
     def chosen(self, sources: Sequence[str], words: Sequence[str]) -> Int[np.ndarray, " N"]:
-        """The place of the likeliest of the words."""
-        places: Int[np.ndarray, " N"] = self.first(sources, words).argmax(-1)
-        return places
+        """The index of the likeliest of the words."""
+        indices: Int[np.ndarray, " N"] = self.first(sources, words).argmax(-1)
+        return indices
 
 
-def _named(ids: Sequence[int], words: Sequence[str], strangers: Sequence[str]) -> list[str]:
-    ended = ids.index(STOP) if STOP in ids else len(ids)
-    return [words[word] if word < len(words) else strangers[word - len(words)] for word in ids[:ended]]
+def _named(ids: Sequence[int], words: Sequence[str], oov: Sequence[str]) -> list[str]:
+    ended = ids.index(END_ID) if END_ID in ids else len(ids)
+    return [words[word] if word < len(words) else oov[word - len(words)] for word in ids[:ended]]

@@ -14,7 +14,7 @@ from assay.report.compared.four import GUIDES
 from assay.report.compared.levels import BASE, SHORT
 from assay.report.compared.spreads import IMPORTANCES
 from assay.report.dots import names
-from assay.report.writing import number, percent
+from assay.writing import number, percent
 
 STEP = 24
 WHOLE, LETTER, LABEL = 345, 7, 60

@@ -8,7 +8,7 @@ import re
 from assay.metrics.measured import measured
 from assay.records import Finding, Record
 from assay.report.instances import side_by_side
-from assay.report.writing import count, interval, number, percent
+from assay.writing import count, interval, number, percent
 
 
 def subjects(record: Record, audit: str, measure: str) -> dict[str, Finding]:

@@ -9,7 +9,7 @@ from assay.metrics.divergence import MAX_JSD
 from assay.records import Finding, Record
 from assay.report.compared.found import difference, named, points, spread, subjects
 from assay.report.compared.limits import APART, MANY_SEEDS, MATTERS, NOTICED, STILL
-from assay.report.writing import count, listed, number, percent
+from assay.writing import count, listed, number, percent
 
 GUIDES = {"imported": "audited model", "learnt": "its own", "uniform": "uniform", "adversarial": "adversary"}
 """Whose attention guides a model which cannot read context, as figures say it."""

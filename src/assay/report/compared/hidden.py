@@ -5,7 +5,7 @@ from __future__ import annotations
 from assay.records import Finding, Record
 from assay.report.compared.found import named, shared, subjects
 from assay.report.compared.limits import KEPT
-from assay.report.writing import count, percent
+from assay.writing import count, percent
 
 AUDIT = "deception"
 HONEST, WITHOUT = "λ=0", "without"

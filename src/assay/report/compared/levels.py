@@ -6,7 +6,7 @@ from assay.records import Finding, Record
 from assay.report.compared.found import difference, subjects
 from assay.report.compared.limits import NOTICED
 from assay.report.grids import Grid
-from assay.report.writing import count, interval, listed, number, percent
+from assay.writing import count, interval, listed, number, percent
 
 AUDIT = "word_level"
 BASE = "base"

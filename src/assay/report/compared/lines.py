@@ -12,7 +12,7 @@ from assay.report.compared.found import short, subjects
 from assay.report.compared.levels import AUDIT, BASE
 from assay.report.compared.spreads import sweep
 from assay.report.dots import SHAPES
-from assay.report.writing import number
+from assay.writing import number
 
 WIDTH, HEIGHT = 280, 200
 SOFTMAX = "softmax"

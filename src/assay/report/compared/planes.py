@@ -11,7 +11,7 @@ from assay.report.canvas import CLASS_COLOURS, INK, Figure, Rows, finish, known,
 from assay.report.compared.found import named, subjects
 from assay.report.compared.four import cloud
 from assay.report.compared.hidden import AUDIT, WITHOUT
-from assay.report.writing import number, percent
+from assay.writing import number, percent
 
 WIDTH, HEIGHT = 280, 220
 APART = 26

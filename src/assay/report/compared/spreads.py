@@ -8,7 +8,7 @@ from assay.records import Finding, Record
 from assay.report.compared.found import shared, short, spread, strength, subjects
 from assay.report.compared.limits import MOSTLY
 from assay.report.items import SENTENCES, items
-from assay.report.writing import count, listed, number, percent
+from assay.writing import count, listed, number, percent
 
 IMPORTANCES = {
     "attention": "attention",

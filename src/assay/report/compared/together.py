@@ -10,7 +10,7 @@ from assay.report.compared.found import points, spread, subjects
 from assay.report.compared.four import cloud, helps, misleads, reached, worth
 from assay.report.compared.limits import MATTERS
 from assay.report.verdicts import near_chance
-from assay.report.writing import listed, number
+from assay.writing import listed, number
 
 TESTS = ("frozen_uniform", "seed_variance", "guide", "trained_adversary")
 FEWEST = 2

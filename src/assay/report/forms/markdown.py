@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,20 +10,11 @@ from assay.files import write_text
 from assay.records import Record
 from assay.report.cards import CARD_MARKS
 from assay.report.forms.document import document
-from assay.report.forms.plain import line
 from assay.report.forms.samples import strongest
 from assay.report.graders import NOT_APPLICABLE
+from assay.report.markdown import code, table, text
 from assay.report.tables import TIE
-from assay.report.writing import count, figures
-
-ACTING = re.compile(r"[\\`*\[\]<|$]|~(?=\S)|(?<=\S)~|&(?=#?\w+;)|(?<![^\W_])_|_(?![^\W_])")
-"""What Markdown may take for markup; an underscore only at the edge of a word, so that names stay readable."""
-
-LINKS = re.compile(r"(?<=:)/(?=/)|(?<=www)\.", re.IGNORECASE)
-"""Where a bare address would become a link."""
-
-OPENING = re.compile(r"^(?:\d{1,9}(?=[.)](?:\s|$))|(?=[-+=#>]))")
-"""What would begin a list, a heading, a quotation or a rule at the start of a line."""
+from assay.writing import count, figures
 
 
 def render(record: Record) -> str:
@@ -50,27 +40,6 @@ def render(record: Record) -> str:
 def write(record: Record, path: Path) -> None:
     """Writes the report, whole or not at all."""
     write_text(path, render(record))
-
-
-def text(value: object) -> str:
-    """Any text on one line so that it shows as it is: no markup, no link, no end of a cell, nothing hidden."""
-    plain = ACTING.sub(lambda found: f"\\{found[0]}", line(str(value)).strip())
-    plain = LINKS.sub(lambda found: f"\\{found[0]}", plain)
-    return OPENING.sub(lambda found: f"{found[0]}\\", plain)
-
-
-def code(value: object) -> str:
-    """Any text on one line as code, between more backticks than it holds."""
-    plain = line(str(value)).strip()
-    fence = "`" * (1 + max((len(run) for run in re.findall("`+", plain)), default=0))
-    pad = " " if "`" in plain or not plain else ""
-    return f"{fence}{pad}{plain}{pad}{fence}"
-
-
-def table(columns: Sequence[str], rows: Iterable[Sequence[str]], first_number: int = 1) -> str:
-    """Cells that are Markdown already, as one table; columns from `first_number` on stand at the right."""
-    rule = ["---" if place < first_number else "--:" for place in range(len(columns))]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in (columns, rule, *rows))
 
 
 def _gridded(grid: dict[str, Any]) -> str:

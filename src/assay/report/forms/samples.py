@@ -12,8 +12,8 @@ from assay.records import Record
 from assay.report import heatmaps
 from assay.report.chosen import choose
 from assay.report.examples import DECEIVED, SMALLEST
-from assay.report.forms.plain import clipped
 from assay.report.likely import trusted, trusts
+from assay.report.plain import clipped
 
 MOST = 8
 """So many are shown where a page would show more; all of them stand in the record."""

@@ -1,4 +1,4 @@
-"""A Ray cluster: trials go where there is room, and those of a lost node go elsewhere."""
+"""Ray engine: trials run on nodes with free resources; those of a lost node are run again elsewhere."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FOLDERS = ("ASSAY_DATA", "ASSAY_CACHE")
 
 @dataclass(frozen=True)
 class Ray:
-    """The cluster at an address, or one of this machine, with so much of it for each trial.
+    """Runs trials on a Ray cluster at an address, or one of this machine, with these resources for each trial.
 
     A trial whose process or node is lost is tried again so often. Results come back through Ray, unless the folder of
     the study is `shared` with all nodes: then they write there themselves.
@@ -57,7 +57,7 @@ class Ray:
         run, trials = uuid.uuid4().hex, chain([first], trials)
         job = nodes.Job(run, {}, nodes.versions(), self.device, str(place.resolve()) if self.shared else None)
         signed = nodes.signed(place, run) if self.shared else contextlib.nullcontext()
-        with signed, connected(self.address) as ray, contextlib.closing(_Errands(ray, self, job)) as errands:
+        with signed, connected(self.address) as ray, contextlib.closing(_RunningTrials(ray, self, job)) as errands:
             if errands.room == 0:
                 size = f"{self.cpus:g} CPUs" + f" and {self.gpus:g} GPUs" * (self.gpus > 0)
                 raise AssayError(f"No node of the cluster has the {size} that a trial is to have; ask for less.")
@@ -66,8 +66,8 @@ class Ray:
 
 
 @dataclass
-class _Errands:
-    """Trials that are under way on a cluster."""
+class _RunningTrials:
+    """Trials in progress on a cluster."""
 
     ray: Any
     engine: Ray
@@ -76,11 +76,11 @@ class _Errands:
 
     @property
     def room(self) -> int:
-        """How many trials the nodes that are there can make at once."""
+        """How many trials the present nodes can run at once."""
         return sum(self._on(node["Resources"]) for node in self.ray.nodes() if node["Alive"])
 
     def fill(self, trials: Iterator[Trial]) -> bool:
-        """Takes trials as there is room for them; False where none is left, here or there."""
+        """Submits trials while there is room; False where none is left, or they cannot be submitted."""
         free = self.room + MARGIN - len(self.pending)
         for _ in range(free):
             if (trial := next(trials, None)) is None:
@@ -89,7 +89,7 @@ class _Errands:
         return bool(self.pending)
 
     def ended(self) -> Iterator[Outcome]:
-        """Outcomes of what has ended by now, or soon; what was lost is sent again."""
+        """Outcomes of finished trials; lost ones are submitted again."""
         done, _ = self.ray.wait(list(self.pending), num_returns=1, timeout=PATIENCE)
         for reference in done:
             trial, losses = self.pending.pop(reference)
@@ -107,7 +107,7 @@ class _Errands:
                 yield _outcome(trial, json.loads(answer), files)
 
     def close(self) -> None:
-        """Ends what is under way, and removes what it has left on the nodes."""
+        """Cancels what is running, and cleans up the nodes."""
         with contextlib.suppress(self.ray.exceptions.RayError):
             for reference in self.pending:
                 self.ray.cancel(reference, force=True)
@@ -127,12 +127,12 @@ class _Errands:
         return self._task(_made, num_cpus=self.engine.cpus, num_gpus=self.engine.gpus)
 
     def _task(self, function: Any, **options: Any) -> Any:
-        """A function that runs on a node. What is lost is counted here, so Ray is not to try it again."""
+        """A remote function. Losses are counted here, so Ray's own retries are off."""
         environment = {"env_vars": _environment(self.engine)}
         return self.ray.remote(function).options(max_retries=0, runtime_env=environment, **options)
 
     def _on(self, resources: dict[str, float]) -> int:
-        """How many trials one node can make at once."""
+        """How many trials one node can run at once."""
         wanted = {"CPU": self.engine.cpus, "GPU": self.engine.gpus}
         return int(min(resources.get(name, 0) / share + 1e-9 for name, share in wanted.items() if share))
 
@@ -144,7 +144,7 @@ class _Errands:
 
 
 def _made(job: str) -> tuple[str, dict[str, bytes]]:
-    """Runs on a node."""
+    """Runs a job on a node."""
     import ray
 
     return nodes.make(job, ray.get_runtime_context().get_node_id())
@@ -157,7 +157,7 @@ def _outcome(trial: Trial, answer: dict[str, Any], files: dict[str, bytes]) -> O
 
 
 def _environment(engine: Ray) -> dict[str, str]:
-    """What nodes are told: one thread, as elsewhere, else numbers differ; and where texts are, if that is told here."""
+    """Environment of the nodes: one thread, as everywhere, so that numbers agree; and the data folders, if set."""
     given = {name: str(Path(os.environ[name]).absolute()) for name in FOLDERS if os.environ.get(name)}
     threads = os.environ.get("OMP_NUM_THREADS", "1")
     return given | {"OMP_NUM_THREADS": threads, "ASSAY_WORKERS": str(max(1, int(engine.cpus)))}

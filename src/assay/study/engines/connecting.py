@@ -1,4 +1,4 @@
-"""The way to a Ray cluster: to one that is there, or to one that lasts as long as it is needed."""
+"""Connects to a Ray cluster, or starts a temporary one."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from assay.errors import AssayError, told
+from assay.errors import AssayError, library_errors
 
 PATIENCE = 5.0  # seconds until somebody must have answered
 
 
 @contextmanager
 def connected(address: str | None) -> Iterator[Any]:
-    """Ray, connected; a connection that was there before stays."""
+    """Context manager: Ray, connected; an existing connection stays open."""
     try:
         import ray
     except ImportError as fault:
@@ -29,7 +29,7 @@ def connected(address: str | None) -> Iterator[Any]:
     if where == "local":
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # a cluster of ours reports to nobody
         options["include_dashboard"] = False
-    with told(lambda why: f"No Ray cluster can be used at {where!r} ({why}); 'ray status' there tells more."):
+    with library_errors(lambda why: f"No Ray cluster can be used at {where!r} ({why}); 'ray status' there tells more."):
         _reach(where)
         ray.init(where, **options)
     try:
@@ -39,7 +39,7 @@ def connected(address: str | None) -> Iterator[Any]:
 
 
 def _reach(address: str) -> None:
-    """Raises where nobody listens; Ray itself would try for minutes."""
+    """Raises where nobody listens at the address; Ray itself would retry for minutes."""
     host, _, port = address.rpartition(":")
     if host and port.isdecimal() and "://" not in host:
         socket.create_connection((host.strip("[]"), int(port)), timeout=PATIENCE).close()

@@ -1,4 +1,4 @@
-"""Processes of this machine: one that dies takes its own attempt with it, and nothing else."""
+"""Local engine: worker processes of this machine; one that dies affects only its own attempt."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WORK = [sys.executable, "-m", "assay.study.worker"]
 
 @dataclass(frozen=True)
 class Local:
-    """So many processes, on these devices in turn; a trial whose process dies is tried again so often."""
+    """Runs trials in so many processes, assigned to these devices in turn, with retries where a process dies."""
 
     jobs: int = 1
     retries: int = 2
@@ -33,20 +33,20 @@ class Local:
             raise AssayError("Jobs are a number from 1, retries one from 0, and there is at least one device.")
 
     def __call__(self, trials: Iterator[Trial], place: Path) -> Iterator[Outcome]:
-        desk = _Desk(trials)
+        queue = _TrialQueue(trials)
         slots = [
-            _Slot(desk, place, self.devices[number % len(self.devices)], self.retries) for number in range(self.jobs)
+            _Worker(queue, place, self.devices[number % len(self.devices)], self.retries) for number in range(self.jobs)
         ]
         for slot in slots:
             slot.start()
         try:
             for _ in slots:  # each says None when it has ended
-                while (outcome := desk.outcomes.get()) is not None:
+                while (outcome := queue.outcomes.get()) is not None:
                     if isinstance(outcome, BaseException):
                         raise outcome
                     yield outcome
         finally:
-            desk.closed = True
+            queue.closed = True
             for slot in slots:
                 slot.stop()
             for slot in slots:
@@ -54,8 +54,8 @@ class Local:
 
 
 @dataclass
-class _Desk:
-    """Trials to take, one at a time, and outcomes to hand in."""
+class _TrialQueue:
+    """Thread-safe queue of trials to run, and of outcomes."""
 
     trials: Iterator[Trial]
     outcomes: SimpleQueue[Outcome | BaseException | None] = field(default_factory=SimpleQueue)
@@ -67,36 +67,36 @@ class _Desk:
             return None if self.closed else next(self.trials, None)
 
 
-class _Slot(threading.Thread):
-    """A place for one process."""
+class _Worker(threading.Thread):
+    """A thread that manages one worker process."""
 
-    def __init__(self, desk: _Desk, place: Path, device: str, retries: int) -> None:
+    def __init__(self, queue: _TrialQueue, place: Path, device: str, retries: int) -> None:
         super().__init__(daemon=True)
-        self.desk, self.place, self.device, self.retries = desk, place, device, retries
+        self.queue, self.place, self.device, self.retries = queue, place, device, retries
         self.process: subprocess.Popen[str] | None = None
         self.stopped = False
         self.turn = threading.Lock()
 
     def run(self) -> None:
         try:
-            while (trial := self.desk.next()) is not None and (outcome := self._made(trial)) is not None:
-                self.desk.outcomes.put(outcome)
+            while (trial := self.queue.next()) is not None and (outcome := self._made(trial)) is not None:
+                self.queue.outcomes.put(outcome)
         except BaseException as fault:
-            self.desk.outcomes.put(fault)
+            self.queue.outcomes.put(fault)
         finally:
             self.stop()
-            self._bury()
-            self.desk.outcomes.put(None)
+            self._exit_code()
+            self.queue.outcomes.put(None)
 
     def stop(self) -> None:
-        """Ends the process, in the middle of a trial, too; there will be no other."""
+        """Kills the process, even within a trial, and starts no other."""
         with self.turn:
             self.stopped = True
             if self.process is not None:
                 self.process.kill()
 
     def _made(self, trial: Trial) -> Outcome | None:
-        """How the trial ended, or None where it was stopped."""
+        """The outcome of the trial, or None where it was stopped."""
         code = 0
         for _ in range(self.retries + 1):
             with self.turn:
@@ -106,14 +106,14 @@ class _Slot(threading.Thread):
             line = _told(process, {"trial": trial.json(), "place": str(self.place), "device": self.device})
             if line.endswith("\n"):  # a process may die in the middle of its answer
                 return Outcome(trial, **json.loads(line))
-            code = self._bury()
+            code = self._exit_code()
         if self.stopped:
             return None
         why = f"was killed by signal {-code}" if code < 0 else f"ended with {code}"
         hint = "; perhaps there was not enough memory, so try fewer --jobs" if code == -9 else ""
         return Outcome(trial, reason=f"its process {why}, {self.retries + 1} times{hint}")
 
-    def _bury(self) -> int:
+    def _exit_code(self) -> int:
         """The exit code of the process, which is dead or about to die."""
         process, self.process = self.process, None
         if process is None:
@@ -126,7 +126,7 @@ class _Slot(threading.Thread):
 
 
 def _told(process: subprocess.Popen[str], job: dict[str, object]) -> str:
-    """The answer, or nothing, or a part of it, where the process died over it."""
+    """The process's answer; nothing, or part of it, where it died."""
     assert process.stdin is not None and process.stdout is not None
     try:
         process.stdin.write(json.dumps(job) + "\n")

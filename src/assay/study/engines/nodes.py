@@ -19,15 +19,15 @@ from typing import Any
 from assay import __version__
 from assay.errors import AssayError
 from assay.study.attempts import Outcome, attempt
-from assay.study.entries import same
-from assay.study.making import work_folder
+from assay.study.entries import checked_hash
+from assay.study.trial_record import work_folder
 from assay.study.trials import Trial
 from assay.study.worker import answer
 
 
 @dataclass(frozen=True)
 class Job:
-    """A trial, and what a node must know to make it."""
+    """A trial with the versions, device and folder that a node needs to run it."""
 
     run: str
     trial: Mapping[str, Any]
@@ -37,7 +37,7 @@ class Job:
 
 
 def make(job: str, node: str) -> tuple[str, dict[str, bytes]]:
-    """The answer to a job, and the files of its result, where they are not in the study's folder."""
+    """Runs a job; returns the answer, and the result's files unless they are in the shared folder."""
     told = Job(**json.loads(job))
     trial = Trial.of(told.trial)
     if unfit := _unfit(told):
@@ -57,18 +57,18 @@ def make(job: str, node: str) -> tuple[str, dict[str, bytes]]:
 
 
 def forget(run: str) -> None:
-    """Removes what a run has left on this node, its models, too."""
+    """Deletes what a run has left on this node, including models."""
     shutil.rmtree(_scratch(run), ignore_errors=True)
 
 
 def versions() -> dict[str, str]:
-    """Of what decides the numbers; how a package was built does not count, for nodes with a GPU have another one."""
+    """Versions of the packages that decide the numbers; build tags do not count, as GPU nodes have other builds."""
     return {"assay": __version__, "torch": metadata.version("torch").partition("+")[0]}
 
 
 @contextmanager
 def signed(place: Path, run: str) -> Iterator[None]:
-    """A file by which a node knows the folder of the study from one that is only called so, while the run lasts."""
+    """Context manager: a temporary file by which a node recognises the shared study folder."""
     sign = _sign(place, run)
     sign.parent.mkdir(parents=True, exist_ok=True)
     sign.touch()
@@ -79,7 +79,7 @@ def signed(place: Path, run: str) -> Iterator[None]:
 
 
 def _unfit(job: Job) -> str | None:
-    """Why no trial should be made on this node, if so."""
+    """Why this node cannot run the job, or None."""
     for name, version in versions().items():
         if version != job.versions[name]:
             return (
@@ -94,7 +94,7 @@ def _unfit(job: Job) -> str | None:
 
 
 def _lacking(trial: Trial) -> str | None:
-    """What the trial reads that is not here as it is elsewhere, if so."""
+    """An input file that is missing or different on this node, or None."""
     kind = trial.kind
     for name, sha256 in ((trial.corpus.name, trial.corpus.sha256), (kind.path or kind.base, kind.sha256)):
         if name is None or sha256 is None:  # it is no file or folder
@@ -102,7 +102,7 @@ def _lacking(trial: Trial) -> str | None:
         if not Path(name).exists():
             return f"{name} does not exist on the node {_here()}; put it where all nodes see it, at the same path"
         try:
-            same(Path(name), sha256)
+            checked_hash(Path(name), sha256)
         except AssayError:
             return f"{name} on the node {_here()} is not what it is here; put the same on every node, at the same path"
     return None

@@ -1,4 +1,4 @@
-"""Texts stacked with their parts, and the few ways in which a step divides what it returns."""
+"""The stacked layout of texts and their β parts, and generic rules of decomposition."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ Unary = Callable[[Tensor], Tensor]
 
 @dataclass(frozen=True)
 class Blocks:
-    """How rows are stacked: texts, for each set of words the same texts' relevant parts β, and then their versions.
+    """The layout of stacked rows: texts, then for each set of words their β parts, then contexts.
 
-    All blocks have the same rows in the same order, so that whatever a model makes of rows (sentences, places) can be
+    All blocks have the same rows in the same order, so that whatever a model makes of rows (sentences, steps) can be
     told apart again. What is not relevant is γ, the text's value without β. With `samples` there are that many versions
     of each text and set, in which the context is another; they stand in for the two contexts of Shapley's formula.
     """
@@ -39,7 +39,7 @@ class Blocks:
 
     @contextmanager
     def within(self) -> Iterator[None]:
-        """Within, and in this thread alone, stacked rows are read in these blocks."""
+        """Context manager, for this thread alone: stacked rows have this layout."""
         token = BLOCKS.set(self)
         try:
             yield
@@ -47,7 +47,7 @@ class Blocks:
             BLOCKS.reset(token)
 
     def cut(self, rows: Rows) -> tuple[Any, Any, Any]:
-        """Views of the texts' rows [k, …], of their parts [S, k, …], and of their versions [S, K, k, …], if any."""
+        """Views of the rows of texts [k, …], of parts [S, k, …], and of contexts [S, K, k, …], if any."""
         if not rows.dim() or len(rows) % self.count:
             raise AssayError("Contextual decomposition cannot tell whose the rows of a layer are.")
         shape = (len(rows) // self.count, *rows.shape[1:])
@@ -56,14 +56,14 @@ class Blocks:
         return apart[0], apart[1 : 1 + self.sets], seen
 
     def shared(self, rows: Rows, total: Rows) -> Rows:
-        """The total of rows and a constant, of which parts get |β| : |β| + |γ| (Singh et al., 2019)."""
+        """The sum of rows and a constant, split in proportion |β| : |β| + |γ| (Singh et al., 2019)."""
         whole, part, _ = self.cut(rows)
         _, divided, _ = self.cut(total)
         divided.sub_(part).mul_(share(part, whole - part)).add_(part)
         return total
 
     def activated(self, function: Unary, rows: Rows, alone: bool) -> Rows:
-        """A function that is 0 at 0; `alone`: parts are read without their context (Singh et al., 2019)."""
+        """An activation with f(0) = 0; `alone`: f of β without its context (Singh et al., 2019)."""
         values = function(rows).clone()
         whole, part, seen = self.cut(rows)
         if alone and seen is None:
@@ -72,14 +72,14 @@ class Blocks:
         return values
 
     def held(self, rows: Rows) -> Rows:
-        """Undivided: beside each part stands what its text has."""
+        """Undivided: the text's values in place of its parts."""
         values = rows.clone()
         whole, part, _ = self.cut(values)
         part.copy_(whole.expand_as(part))
         return values
 
     def foreign(self, rows: Rows) -> Rows:
-        """What comes from elsewhere, and is no part of any."""
+        """Values that belong to no part: β is 0."""
         values = rows.clone()
         self.cut(values)[1].zero_()
         return values
@@ -89,14 +89,14 @@ BLOCKS: ContextVar[Blocks] = ContextVar("blocks")
 
 
 def share(relevant: Tensor, rest: Tensor) -> Tensor:
-    """|β| / (|β| + |γ|); 0 where there is nothing."""
+    """|β| / (|β| + |γ|); 0 where both are 0."""
     size = relevant.abs()
     total = size + rest.abs()
     return torch.where(total > 0, size / torch.where(total > 0, total, 1.0), 0.0)
 
 
 def gain(function: Unary, part: Part, alone: Part, whole: Tensor, seen: Seen | None) -> Part:
-    """What a part adds to a function's value: the mean of f(h) − f(h − β) over contexts h.
+    """A part's contribution to an activation: the mean of f(h) − f(h − β) over contexts h.
 
     These are no context at all and the text, Shapley's formula for two (Murdoch et al., 2018), or else the versions of
     the text (Jin et al., 2020).

@@ -1,4 +1,4 @@
-"""Stacked texts as a tensor of their own kind, which any network can read; its steps are divided as they are taken."""
+"""A tensor subclass of stacked rows: any network can compute with it, and its operations are decomposed."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ LIKE = frozenset(("expand_as", "reshape_as", "to", "type_as", "view_as"))
 
 
 class Divided(Tensor):
-    """Rows in blocks; `lost` names the step behind which parts are unknown: then it can only weigh, undivided."""
+    """Stacked rows; `lost` names the first operation without a rule, after which the values can only gate."""
 
     lost: str | None = "a step outside torch"
     gate: bool = False  # whether it is what an activation returned
@@ -60,7 +60,7 @@ Rule = Callable[..., "Divided | Tensor"]
 
 
 def _taken(function: Any, rules: dict[str, Rule], args: tuple[Any, ...], named: dict[str, Any]) -> Any:
-    """What a step returns for stacked texts."""
+    """The output of an operation on stacked rows."""
     name = getattr(function, "__name__", "")
     if (name.endswith("_") and not name.endswith("__")) or name in ("__iadd__", "__isub__", "__imul__", "__setitem__"):
         return _in_place(function, name, rules, args, named)
@@ -74,7 +74,7 @@ def _taken(function: Any, rules: dict[str, Rule], args: tuple[Any, ...], named: 
 
 
 def _in_place(function: Any, name: str, rules: dict[str, Rule], args: tuple[Any, ...], named: dict[str, Any]) -> Any:
-    """What is written into a stack stays one; what is written elsewhere would be lost."""
+    """In-place writes: allowed into a stack, an error elsewhere."""
     target = args[0]
     apart = name.strip("_").removeprefix("i") if name.startswith("__i") else name.rstrip("_")
     if not isinstance(target, Divided):
@@ -92,7 +92,7 @@ def _in_place(function: Any, name: str, rules: dict[str, Rule], args: tuple[Any,
 
 
 def given(args: tuple[Any, ...], named: dict[str, Any]) -> list[Divided]:
-    """The stacks among what a step is given."""
+    """The stacks among an operation's arguments."""
     found: list[Divided] = []
     for each in (*args, *named.values()):
         if isinstance(each, Divided):
@@ -103,7 +103,7 @@ def given(args: tuple[Any, ...], named: dict[str, Any]) -> list[Divided]:
 
 
 def divided(answer: Any, lost: str | None = None, gate: bool = False) -> Any:
-    """The same as a stack, or the stacks in it; what is no number, such as places, is what it is."""
+    """The output as a stack; integer outputs, such as indices, unchanged."""
     if isinstance(answer, Tensor) and answer.is_floating_point():
         stack = answer.as_subclass(Divided)
         stack.lost, stack.gate = lost, gate
@@ -114,13 +114,13 @@ def divided(answer: Any, lost: str | None = None, gate: bool = False) -> Any:
 
 
 def plain(rows: Tensor) -> Tensor:
-    """The numbers alone."""
+    """The underlying tensor."""
     with torch._C.DisableTorchFunctionSubclass():
         return rows.as_subclass(Tensor)
 
 
 def stacked(rows: Tensor) -> Divided:
-    """Rows in the blocks that are set for this thread."""
+    """Rows in the layout of this thread's blocks."""
     BLOCKS.get().cut(rows)
     found: Divided = divided(rows)
     return found

@@ -1,4 +1,4 @@
-"""A model's logits divided, for all texts and sets at once, and what keeps a model from being divided."""
+"""Decomposes a model's logits for all texts and word sets at once, and checks whether a model can be decomposed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from assay.models.hierarchical import Hierarchical
 from assay.models.huggingface.attending import NAME, implemented
 from assay.models.huggingface.body import Body
 from assay.models.paired import Paired
-from assay.models.rows import INSIDE
+from assay.models.split_batch import INSIDE
 from assay.types import Batch, Model, at_least_float32
 
 Readable = Classifier | Hierarchical | Paired | Aspect
@@ -38,7 +38,7 @@ SAME = 1e-4  # of the largest logit: what rounding may change
 
 @dataclass(frozen=True)
 class Decomposition:
-    """β, what some words give to the logits without their bias, and γ, what all else gives: together these logits."""
+    """The logits split into β, from the chosen words and without the bias, and γ, from the rest."""
 
     relevant: Float[Tensor, "B S C"]
     logits: Float[Tensor, "B C"]  # without the decoder's bias
@@ -52,7 +52,7 @@ class Decomposition:
 def decomposed(
     model: Model, batch: Batch, chosen: Bool[Tensor, "B S T"], versions: Int[Tensor, "B S K T"] | None = None
 ) -> Decomposition:
-    """The logits divided for each set of chosen words; `versions` are the ids of texts with other contexts."""
+    """The decomposed logits for each set of chosen words; `versions` are ids of texts with other contexts."""
     demand(undivided(model))
     if isinstance(model, Readable) and model.vectors.dtype.itemsize < 4:
         model = deepcopy(model).float()  # differences of rounded values would be rounding
@@ -64,7 +64,7 @@ def decomposed(
     found = []
     for start in range(0, rows, texts):
         part = slice(start, start + texts)
-        pieces = [
+        parts = [
             _divided(
                 model,
                 batch[part],
@@ -74,7 +74,7 @@ def decomposed(
             )
             for first in range(0, max(1, sets), together)
         ]
-        found.append((torch.cat([piece.relevant for piece in pieces], dim=1), pieces[0].logits))
+        found.append((torch.cat([part.relevant for part in parts], dim=1), parts[0].logits))
     relevant, logits = zip(*found, strict=True)
     return Decomposition(torch.cat(relevant), torch.cat(logits))
 
@@ -112,7 +112,7 @@ def _divided(
 
 @contextmanager
 def _own_steps(model: Any) -> Iterator[None]:
-    """Within, a transformer of the library attends step by step, and its composed activations are taken whole."""
+    """Context manager: transformers use unfused attention, and composed activations count as one function."""
     if not isinstance(model, Body):
         yield
         return
@@ -135,7 +135,7 @@ def _activated(module: nn.Module, given: tuple[Any, ...], output: Tensor) -> Ten
 
 
 def outermost(model: Any) -> frozenset[int]:
-    """The identity of the decoder's bias, which is nobody's."""
+    """The id of the decoder's bias, which belongs to no part."""
     decoder = getattr(model, "decoder", None)
     if decoder is None:
         layers = [each for each in model.modules() if isinstance(each, nn.Linear)]
@@ -147,7 +147,7 @@ _TRIED: WeakKeyDictionary[Body, str | None] = WeakKeyDictionary()
 
 
 def undivided(model: Model) -> str | None:
-    """Why a model cannot be divided, or None; a transformer is tried once on two short texts."""
+    """Why a model cannot be decomposed, or None; a transformer is tried once on two short texts."""
     if isinstance(model, Readable):
         return None
     if not isinstance(model, Body):

@@ -1,4 +1,4 @@
-"""The rules: how each step of a network is divided, by the name that torch gives it."""
+"""The decomposition rule of each tensor operation, by its name in torch."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from assay.explainers.relevance.steps import ACTIVATIONS
 
 
 def linear(function: Any, x: Divided, weight: Tensor, bias: Tensor | None = None) -> Any:
-    """A map of parts, which share its bias."""
+    """A linear map; its bias is shared between the parts."""
     return _biased(F.linear(x, weight.to(x)), bias, x.lost)
 
 
@@ -31,7 +31,7 @@ def convolution(function: Any, x: Divided, weight: Tensor, bias: Tensor | None =
 
 
 def _biased(total: Tensor, bias: Tensor | None, lost: str | None, behind: int = 0) -> Any:
-    """The sum with a bias, each of which stands before so many axes; one that is nobody's is left out."""
+    """Adds a bias that is broadcast over some axes; the decoder's own bias is left out."""
     blocks = BLOCKS.get()
     if bias is None or id(bias) in blocks.outer:
         return divided(total, lost)
@@ -40,7 +40,7 @@ def _biased(total: Tensor, bias: Tensor | None, lost: str | None, behind: int = 
 
 
 def add(function: Any, left: Any, right: Any, **named: Any) -> Any:
-    """Parts are added; a constant is shared as a bias is."""
+    """Parts are added; a constant is shared like a bias."""
     total, stacks = function(left, right, **named), given((left, right), {})
     lost = next((each.lost for each in stacks if each.lost), None)
     if len(stacks) == 2 or lost:
@@ -52,7 +52,7 @@ def add(function: Any, left: Any, right: Any, **named: Any) -> Any:
 
 
 def multiply(function: Any, left: Any, right: Any, **named: Any) -> Any:
-    """A product; of two that depend on words, what only weighs is undivided: attention, a deviation or a gate."""
+    """A product; if both factors depend on words, one of them is a gate and undivided."""
     stacks = given((left, right), {})
     if len(stacks) == 1:
         turned = function.__name__ in DIVISIONS and stacks[0] is not left
@@ -67,7 +67,7 @@ def multiply(function: Any, left: Any, right: Any, **named: Any) -> Any:
 
 
 def activation(function: Any, x: Divided, *rest: Any, **named: Any) -> Any:
-    """ReLU of a part alone (Singh et al., 2019); of other functions what the part adds with and without the rest."""
+    """ReLU of a part alone (Singh et al., 2019); for other functions, the contribution with and without the rest."""
     named = {key: value for key, value in named.items() if key != "inplace"}
     if x.lost:
         return divided(function(x, *rest, **named), x.lost)
@@ -83,7 +83,7 @@ def normalise(
     bias: Tensor | None = None,
     eps: float = 1e-5,
 ) -> Any:
-    """A layer norm: the mean is taken from each part, the deviation is undivided."""
+    """A layer norm: the mean is subtracted from each part, the standard deviation is undivided."""
     axes = tuple(range(-len(shape), 0))
     centred = x - x.mean(axes, keepdim=True)
     deviation = (centred.square().mean(axes, keepdim=True) + eps).rsqrt()
@@ -93,15 +93,15 @@ def normalise(
 
 
 def attention(function: Any, query: Tensor, key: Tensor, value: Tensor, *rest: Any, **named: Any) -> Any:
-    """Weights as they are, undivided, and values divided."""
-    places = torch.eye(value.shape[-2], dtype=value.dtype, device=value.device)
-    weights = function(query, key, places.expand(*value.shape[:-1], -1), *rest, **named)
+    """Attention: undivided weights, decomposed values."""
+    positions = torch.eye(value.shape[-2], dtype=value.dtype, device=value.device)
+    weights = function(query, key, positions.expand(*value.shape[:-1], -1), *rest, **named)
     lost = value.lost if isinstance(value, Divided) else "scaled_dot_product_attention"
     return divided(BLOCKS.get().held(weights) @ value, lost)
 
 
 def joined(function: Any, *args: Any, **named: Any) -> Any:
-    """Parts side by side; a constant beside them is no part of any."""
+    """Concatenation; a constant beside parts belongs to none."""
     stacks = given(args, named)
     lost = next((each.lost for each in stacks if each.lost), None)
     widest = max(stacks, key=lambda each: each.dim())
@@ -109,7 +109,7 @@ def joined(function: Any, *args: Any, **named: Any) -> Any:
 
 
 def _foreign(args: Any, beside: Tensor) -> list[Any]:
-    """What is given, with constants as what comes from elsewhere; one for all rows is repeated."""
+    """Arguments with constants as values of no part, broadcast to all rows."""
     found: list[Any] = []
     for each in args:
         if isinstance(each, list | tuple) and any(isinstance(one, Divided) for one in each):
@@ -124,7 +124,7 @@ def _foreign(args: Any, beside: Tensor) -> list[Any]:
 
 
 def _constant(given: Any) -> bool:
-    """Whether it is a number or numbers, and no stack."""
+    """Whether an argument is a number or a plain tensor, not a stack."""
     if isinstance(given, Tensor):
         return not isinstance(given, Divided) and given.is_floating_point() and given.numel() > 0
     return isinstance(given, float)
@@ -139,7 +139,7 @@ def padded(function: Any, x: Divided, pad: Any, mode: str = "constant", value: f
 
 
 def recast(function: Any, x: Divided, *rest: Any, **named: Any) -> Any:
-    """Another type or device; what would be rounded stays as it is."""
+    """A change of dtype or device; lower precision is ignored."""
     moved = function(x, *rest, **named)
     if not moved.is_floating_point():
         return moved
@@ -147,12 +147,12 @@ def recast(function: Any, x: Divided, *rest: Any, **named: Any) -> Any:
 
 
 def compared(function: Any, left: Any, right: Any) -> Any:
-    """A mask, which only chooses: it is that of the text."""
+    """A mask: that of the text."""
     return BLOCKS.get().held(function(left, right))
 
 
 def cell(function: Any, x: Divided, *rest: Any) -> Any:
-    """A recurrent layer of one direction that starts from nothing."""
+    """A recurrent layer of one direction with zero initial state."""
     name = function.__name__
     known = len(rest) == 8 and len(rest[1]) == 4 and rest[3] == 1 and rest[7] and not x.lost
     if not known:

@@ -1,4 +1,4 @@
-"""How alike two texts are: positive semidefinite functions of texts, or of rows of word ids."""
+"""Kernels: positive semidefinite similarities of texts, or of rows of word ids."""
 
 from __future__ import annotations
 

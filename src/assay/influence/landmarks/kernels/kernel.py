@@ -1,4 +1,4 @@
-"""What a kernel is: how alike two texts are, as an inner product in some space."""
+"""The kernel protocol, and sums and products of kernels."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ Gram = Float[np.ndarray, "N M"]
 
 @runtime_checkable
 class Kernel(Protocol):
-    """A positive semidefinite function of two texts, 1 for a text and itself wherever there is anything to compare."""
+    """A positive semidefinite similarity of two texts, 1 for a text and itself unless it is empty."""
 
     def fit(self, texts: Sequence[Passage]) -> Kernel:
-        """The kernel with what it must know of the texts that are learnt from, such as which words are rare."""
+        """The kernel with statistics of the training texts, such as document frequencies."""
 
     def __call__(self, left: Sequence[Passage], right: Sequence[Passage]) -> Gram: ...
 
@@ -28,7 +28,7 @@ class Kernel(Protocol):
 def normalised(
     products: Gram, left: Float[np.ndarray, " N"], right: Float[np.ndarray, " M"]
 ) -> Float[np.ndarray, "N M"]:
-    """Cosines from inner products and the squared norms of both sides; 0 where one side is nothing."""
+    """Cosines from inner products and the squared norms of both sides; 0 where a norm is 0."""
     norms = np.sqrt(np.outer(left, right))
     found = np.zeros_like(products)
     np.divide(products, norms, out=found, where=norms > 0)
@@ -61,7 +61,7 @@ class Sum:
 
 @dataclass(frozen=True)
 class Product:
-    """The product of kernels: texts are alike where all of them say so."""
+    """The product of kernels: similar where all of them are."""
 
     parts: tuple[Kernel, ...]
 

@@ -1,4 +1,4 @@
-"""What a kernel reads: a text as written, or a row of word ids, taken apart into units."""
+"""Inputs of kernels: a text as written or a row of word ids, split into units."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def units(passage: Passage, unit: str = "word") -> list[Unit]:
 def numbered(
     passages: Sequence[Passage], unit: str, known: dict[Unit, int], longest: int
 ) -> list[Int[np.ndarray, " _"]]:
-    """The units of each passage as numbers, at most `longest` of them; `known` grows by those that are new."""
+    """The units of each passage as ids, at most `longest` of them; new units are added to `known`."""
     return [
         np.array([known.setdefault(each, len(known)) for each in units(passage, unit)[:longest]], dtype=np.int64)
         for passage in passages
@@ -46,15 +46,15 @@ def numbered(
 
 
 def padded(rows: Sequence[Int[np.ndarray, " _"]]) -> Int[np.ndarray, "N T"]:
-    """The rows side by side, filled up with -1."""
+    """The rows as one matrix, padded with -1."""
     found = np.full((len(rows), max([1, *map(len, rows)])), -1, dtype=np.int64)
-    for place, row in enumerate(rows):
-        found[place, : len(row)] = row
+    for index, row in enumerate(rows):
+        found[index, : len(row)] = row
     return found
 
 
 def looked_up(words: Iterable[Unit]) -> tuple[tuple[str, ...], Float[np.ndarray, "V D"]]:
-    """Those of the words that GloVe knows, and their vectors."""
+    """The words that GloVe has, and their vectors."""
     found = sorted(words, key=repr)
     written = [each for each in found if isinstance(each, str)]
     if len(written) < len(found):

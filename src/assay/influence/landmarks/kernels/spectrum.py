@@ -1,4 +1,4 @@
-"""Kernels that count: bags of words, and stretches of words or characters."""
+"""Spectrum kernels: bags of words, and n-grams of words or characters."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Stretch = tuple[Unit, ...]
 
 @dataclass(frozen=True)
 class Spectrum:
-    """The stretches of neighbouring words or characters that two texts share (Leslie et al., 2002), as a cosine.
+    """The n-grams of words or characters that two texts share (Leslie et al., 2002), as a cosine.
 
     With stretches of one word it is a bag of words. By "rarity" a count is weighted by 1 + ln((1 + N) / (1 + n)) for n
     of N texts that have the stretch (tf-idf). Only stretches of the texts that were learnt from count.
@@ -56,14 +56,14 @@ class Spectrum:
         return normalised(products, _squared(a), _squared(b)) if self.cosine else products
 
     def features(self, texts: Sequence[Passage]) -> sparse.csr_array:
-        """The weighted counts, a row a text and a column a stretch."""
+        """The weighted counts, a row a text and a column an n-gram."""
         if self.weights is None:
             raise AssayError("A kernel that counts must know which stretches there are; call its fit(texts) first.")
         columns: list[int] = []
         values: list[float] = []
         ends = [0]
         for text in texts:
-            counts = Counter(place for each in self._stretches(text) if (place := self._places.get(each)) is not None)
+            counts = Counter(index for each in self._stretches(text) if (index := self._indices.get(each)) is not None)
             columns.extend(counts)
             values.extend([1.0] * len(counts) if self.weighting == "presence" else counts.values())
             ends.append(len(columns))
@@ -71,8 +71,8 @@ class Spectrum:
         return sparse.csr_array((weighted, columns, ends), shape=(len(texts), len(self.weights)))
 
     @cached_property
-    def _places(self) -> dict[Stretch, int]:
-        return {each: place for place, each in enumerate(self.stretches or ())}
+    def _indices(self) -> dict[Stretch, int]:
+        return {each: index for index, each in enumerate(self.stretches or ())}
 
     def _stretches(self, text: Passage) -> Iterator[Stretch]:
         row = units(text, self.unit)

@@ -1,4 +1,4 @@
-"""Kernels over words or characters in their order, with gaps: the nearest to trees that needs no parser."""
+"""Subsequence kernels over words or characters in order, with gaps: nearest to tree kernels without a parser."""
 
 from __future__ import annotations
 
@@ -21,13 +21,14 @@ AT_ONCE = {"cpu": 2**20, "cuda": 2**26}  # pairs of words compared at once
 
 
 def gap_weighted(matches: Float[Tensor, "T S *P"], length: int, decay: float) -> Float[Tensor, "*P"]:
-    """The sum over all pairs of subsequences of 1 to `length` places, by dynamic programming (Lodhi et al., 2002).
+    """The sum over all pairs of subsequences of 1 to `length` positions, by dynamic programming (Lodhi et al., 2002).
 
-    A pair counts as much as the product of what its places have in common, `matches`, times decay ** (places skipped).
+    A pair counts as much as the product of what its positions have in common, `matches`, times decay **
+    (positions skipped).
     """
-    # differs from Lodhi et al. (2002): all lengths are summed and only gaps are paid for, not the places themselves;
+    # differs from Lodhi et al. (2002): all lengths are summed and only gaps are paid for, not the positions themselves;
     # else single words would drown what is longer.
-    ending = matches  # sums over pairs of subsequences that end at these two places
+    ending = matches  # sums over pairs of subsequences that end at these two positions
     total = ending.sum((0, 1))
     for _ in range(1, length):
         ending = matches * _earlier(_earlier(ending, decay).transpose(0, 1), decay).transpose(0, 1)
@@ -36,10 +37,10 @@ def gap_weighted(matches: Float[Tensor, "T S *P"], length: int, decay: float) ->
 
 
 def _earlier(ending: Float[Tensor, "T S *P"], decay: float) -> Float[Tensor, "T S *P"]:
-    """The sums over what ends before each place, each times decay ** (places between)."""
+    """The sums over what ends before each position, each times decay ** (positions between)."""
     found = torch.zeros_like(ending)
-    for place in range(1, len(ending)):
-        torch.add(ending[place - 1], found[place - 1], alpha=decay, out=found[place])
+    for position in range(1, len(ending)):
+        torch.add(ending[position - 1], found[position - 1], alpha=decay, out=found[position])
     return found
 
 
@@ -84,12 +85,12 @@ class Subsequences:
         products = np.zeros((len(a), len(b)))
         with progress.bar() as shown:
             task = shown.add_task("kernel", total=len(a))
-            for places in self._groups(sides[0], b.numel()):
-                part = a[places, : int((sides[0][places] >= 0).sum(1).max(initial=1))]
+            for positions in self._groups(sides[0], b.numel()):
+                part = a[positions, : int((sides[0][positions] >= 0).sum(1).max(initial=1))]
                 matches = self._matches(
                     part.T.contiguous()[:, None, :, None], b.T.contiguous()[None, :, None, :], vectors
                 )
-                products[places] = gap_weighted(matches, self.length, self.decay).cpu().numpy()
+                products[positions] = gap_weighted(matches, self.length, self.decay).cpu().numpy()
                 shown.advance(task, len(part))
         return normalised(products, self._own(a, vectors), self._own(b, vectors))
 
@@ -111,7 +112,7 @@ class Subsequences:
     def _matches(
         self, left: Int[Tensor, "T 1 *P"], right: Int[Tensor, "1 S *Q"], vectors: Float[Tensor, "V D"] | None
     ) -> Float[Tensor, "T S *R"]:
-        """How well the units at each two places match; padding matches nothing."""
+        """How well the units at each two positions match; padding matches nothing."""
         if vectors is None:
             return ((left == right) & (left >= 0)).double()
         (a, first), (b, second) = (torch.unique(part, return_inverse=True) for part in (left, right))
@@ -127,11 +128,11 @@ class Subsequences:
         if self.vectors is None or self.words is None:
             raise AssayError("A kernel over like words must know their vectors; call its fit(texts) first.")
         found = np.zeros((len(known) + 1, self.vectors.shape[1]))  # the last is the padding's
-        for word, place in known.items():
-            if (row := self._places.get(word)) is not None:
-                found[place] = self.vectors[row] / max(float(np.linalg.norm(self.vectors[row])), 1e-12)
+        for word, position in known.items():
+            if (row := self._indices.get(word)) is not None:
+                found[position] = self.vectors[row] / max(float(np.linalg.norm(self.vectors[row])), 1e-12)
         return torch.from_numpy(found).to(self.device)
 
     @cached_property
-    def _places(self) -> dict[Unit, int]:
-        return {word: place for place, word in enumerate(self.words or ())}
+    def _indices(self) -> dict[Unit, int]:
+        return {word: position for position, word in enumerate(self.words or ())}

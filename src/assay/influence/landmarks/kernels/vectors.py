@@ -1,4 +1,4 @@
-"""Kernels over vectors: the mean of a text's word vectors, or what a network makes of it."""
+"""Kernels over vectors: a text's mean word vector, or its representation in a network."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LEAST = 1e-12  # a shorter vector has no direction
 def likeness(
     left: Float[Tensor, "N D"], right: Float[Tensor, "M D"], shape: str = "cosine", width: float = 1.0
 ) -> Float[Tensor, "N M"]:
-    """The cosines of vectors, or exp(−‖a − b‖² / (2 width²)) of their directions; it can be differentiated."""
+    """Cosine or RBF similarity of vectors, exp(−‖a − b‖² / (2 width²)) of their directions; differentiable."""
     if shape not in SHAPES:
         raise unknown("shape", shape, SHAPES)
     a, b = (nn.functional.normalize(each, dim=-1, eps=LEAST) for each in (left, right))
@@ -39,7 +39,7 @@ def likeness(
 
 @dataclass(frozen=True)
 class WordVectors:
-    """How alike the mean word vectors of two texts are: GloVe's, random ones to be trained, or a table over `words`."""
+    """Similarity of mean word vectors: GloVe's, random ones to be trained, or a table over `words`."""
 
     shape: str = "cosine"
     width: float = 1.0
@@ -58,7 +58,7 @@ class WordVectors:
             raise AssayError("The width of a kernel is a number above 0, and vectors have a size from 1.")
 
     def fit(self, texts: Sequence[Passage]) -> WordVectors:
-        """Where there is no table, a vector for every word of these texts that has one."""
+        """Loads a vector for every word of these texts that has one, where there is no table."""
         if self.table is not None:
             return self
         words = sorted({each for text in texts for each in units(text)}, key=repr)
@@ -73,28 +73,28 @@ class WordVectors:
         return likeness(a, b, self.shape, self.width).numpy()
 
     def means(self, texts: Sequence[Passage]) -> Float[Tensor, "N D"]:
-        """The mean vector of each text, 0 where it has no word that has one."""
+        """The mean vector of each text, 0 where none of its words has one."""
         return mean_vectors(torch.from_numpy(self.vectors).double(), *self.read(texts))
 
     @property
     def vectors(self) -> Float[np.ndarray, "V D"]:
-        """The table; it must be there."""
+        """The table; raises where there is none."""
         if self.table is None or self.words is None:
             raise AssayError("A kernel over word vectors must know them; call its fit(texts) first.")
         return self.table
 
     def read(self, texts: Sequence[Passage]) -> tuple[Int[Tensor, "N T"], Bool[Tensor, "N T"]]:
-        """The rows of the table that each text reads, and which places are real."""
-        rows = [[place for each in units(text) if (place := self._places.get(each)) is not None] for text in texts]
+        """Table rows of each text, padded, and the mask of real positions."""
+        rows = [[index for each in units(text) if (index := self._indices.get(each)) is not None] for text in texts]
         ids = torch.zeros(len(rows), max([1, *map(len, rows)]), dtype=torch.long)
-        for place, row in enumerate(rows):
-            ids[place, : len(row)] = torch.tensor(row, dtype=torch.long)
+        for index, row in enumerate(rows):
+            ids[index, : len(row)] = torch.tensor(row, dtype=torch.long)
         lengths = torch.tensor([len(row) for row in rows], dtype=torch.long)
         return ids, torch.arange(ids.shape[1]) < lengths[:, None]
 
     @cached_property
-    def _places(self) -> dict[Unit, int]:
-        return {word: place for place, word in enumerate(self.words or ())}
+    def _indices(self) -> dict[Unit, int]:
+        return {word: index for index, word in enumerate(self.words or ())}
 
 
 def mean_vectors(
@@ -107,7 +107,7 @@ def mean_vectors(
 
 @dataclass(frozen=True)
 class Represented:
-    """How alike a network finds two rows of word ids: by what its last linear layer reads."""
+    """Similarity of two rows of word ids in a network: of the inputs of its last linear layer."""
 
     network: TextModel | None = field(default=None, repr=False, compare=False)
     shape: str = "cosine"
@@ -125,7 +125,7 @@ class Represented:
 
 @torch.no_grad()
 def represented(network: TextModel, rows: Sequence[Passage]) -> Float[Tensor, "N D"]:
-    """What the last linear layer that is called reads of each row."""
+    """The inputs of the last linear layer for each row."""
     read = [row for row in rows if isinstance(row, Tokenised)]
     if len(read) < len(rows):
         raise AssayError("A network reads rows of word ids; tokenise the texts for it first.")
@@ -134,15 +134,15 @@ def represented(network: TextModel, rows: Sequence[Passage]) -> Float[Tensor, "N
     hooks = [module.register_forward_pre_hook(lambda _, given: seen.append(given[0])) for module in linear]
     found: dict[int, Tensor] = {}
     try:
-        for places, batch in groups(network, read):
+        for indices, batch in groups(network, read):
             seen.clear()
             network(network.embed(batch), batch)
             if not seen or seen[-1].dim() != 2:
                 raise AssayError(
                     "This network does not end in a linear layer over one vector, so it has none to compare."
                 )
-            found |= dict(zip(places.tolist(), seen[-1].double().cpu(), strict=True))
+            found |= dict(zip(indices.tolist(), seen[-1].double().cpu(), strict=True))
     finally:
         for hook in hooks:
             hook.remove()
-    return torch.stack([found[place] for place in range(len(read))]) if read else torch.zeros(0, 1).double()
+    return torch.stack([found[index] for index in range(len(read))]) if read else torch.zeros(0, 1).double()

@@ -1,0 +1,200 @@
+"""Small drawings as SVG, made here and escaped here: accuracies, squares of layers and heads, lines between words."""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from assay.probes.stored import Answers, Cells, Relation, hit, known_weight, real
+from assay.writing import percent
+
+LEVELS = 8
+CELL = 14
+WORD = 18  # letters; a longer word is cut
+FAINT = 0.04  # weights below this are not drawn
+LEFT, RIGHT, TALL, TOP = 124, 216, 19, 14  # of the lines between words
+
+
+@dataclass(frozen=True)
+class Shade:
+    """How numbers become shades: 0 at `middle`, the darkest at `far` on either side."""
+
+    middle: float = 0.0
+    far: float = 1.0
+
+    def level(self, value: float | None) -> int:
+        """A step from -LEVELS to LEVELS; 0 where there is no number."""
+        if value is None or math.isnan(value) or self.far <= self.middle:
+            return 0
+        part = (value - self.middle) / (self.far - self.middle)
+        return round(LEVELS * max(-1.0, min(1.0, part)))
+
+
+def square(values: Cells, label: str, shade: Shade = Shade(), ringed: tuple[int, int] | None = None) -> str:  # noqa: B008
+    """Layers from top to bottom, heads from left to right, as one drawing; `ringed` is a layer and a head."""
+    layers, heads = len(values), len(values[0])
+    left, top = 24, 16
+    paths: dict[int, list[str]] = {}
+    for row, line in enumerate(values):
+        for column, value in enumerate(line):
+            if level := shade.level(value):
+                paths.setdefault(level, []).append(f"M{left + CELL * column} {top + CELL * row}h13v13h-13z")
+    cells = "".join(f'<path class="{_step(level)}" d="{"".join(found)}"/>' for level, found in sorted(paths.items()))
+    ground = (
+        f'<rect class="ground" x="{left - 1}" y="{top - 1}" width="{CELL * heads + 1}" height="{CELL * layers + 1}"/>'
+    )
+    ring = ""
+    if ringed and 0 <= ringed[0] < layers and 0 <= ringed[1] < heads:
+        x, y = left + CELL * ringed[1] - 1.5, top + CELL * ringed[0] - 1.5
+        ring = f'<rect class="ring" x="{x}" y="{y}" width="16" height="16" rx="2"/>'
+    marks = _ticks(heads, left, top, across=True) + _ticks(layers, left, top, across=False)
+    width, height = left + CELL * heads + 3, top + CELL * layers + 3
+    return drawing(width, height, label, ground + cells + ring + marks)
+
+
+def _ticks(size: int, left: int, top: int, across: bool) -> str:
+    """The number of the first and of every third or so layer or head."""
+    every = max(1, -(-size // 6) if size > 8 else 1)
+    words = []
+    for place in range(0, size, every):
+        middle = CELL * place + 6.5
+        if across:
+            words.append(f'<text x="{left + middle}" y="{top - 5}" text-anchor="middle">{place}</text>')
+        else:
+            words.append(f'<text x="{left - 5}" y="{top + middle + 3.5}" text-anchor="end">{place}</text>')
+    return "".join(words)
+
+
+def _step(level: int) -> str:
+    return f"{'p' if level > 0 else 'n'}{abs(level)}"
+
+
+def bar(found: Relation) -> str:
+    """The accuracy of a head with its interval, the fixed offset as an upright stroke and the control as a cross."""
+    width, middle = 200, 10
+    parts = [f'<line class="axis" x1="0" x2="{width}" y1="{middle}" y2="{middle}"/>']
+    if not math.isnan(found.low) and not math.isnan(found.high):
+        start, end = width * found.low, width * found.high
+        parts.append(f'<line class="interval" x1="{start:.1f}" x2="{end:.1f}" y1="{middle}" y2="{middle}"/>')
+    if not math.isnan(found.control_accuracy):
+        parts.append(f'<path class="control" d="{_cross(width * found.control_accuracy, middle)}"/>')
+    if not math.isnan(found.offset_accuracy):
+        x = width * found.offset_accuracy
+        parts.append(f'<line class="offset" x1="{x:.1f}" x2="{x:.1f}" y1="2" y2="18"/>')
+    if not math.isnan(found.accuracy):
+        parts.append(f'<circle class="found" cx="{width * found.accuracy:.1f}" cy="{middle}" r="4.5"/>')
+    label = (
+        f"{found.name}: head {percent(found.accuracy)}, fixed offset {percent(found.offset_accuracy)}, "
+        f"control {percent(found.control_accuracy)}"
+    )
+    return drawing(width, 20, label, "".join(parts), margin=5)
+
+
+def _cross(x: float, y: int, size: float = 3.5) -> str:
+    return f"M{x - size:.1f} {y - size}l{2 * size} {2 * size}m0 {-2 * size}l{-2 * size} {2 * size}"
+
+
+def profile(shares: Cells, uniform: Sequence[float], tags: Sequence[str], label: str) -> str:
+    """The heads of one layer from top to bottom, parts of speech from left to right: more or less than evenly spread.
+
+    The darkest shade is four times the share that even attention gives, or a fourth of it.
+    """
+    left, top, wide, tall = 24, 48, 18, 16
+    shade = Shade(0.0, 2.0)
+    paths: dict[int, list[str]] = {}
+    for row, line in enumerate(shares):
+        for column, (share, even) in enumerate(zip(line, uniform, strict=True)):
+            if level := shade.level(ratio(share, even)):
+                paths.setdefault(level, []).append(f"M{left + wide * column} {top + tall * row}h17v15h-17z")
+    cells = "".join(f'<path class="{_step(level)}" d="{"".join(found)}"/>' for level, found in sorted(paths.items()))
+    width, height = wide * len(tags), tall * len(shares)
+    ground = f'<rect class="ground" x="{left - 1}" y="{top - 1}" width="{width + 1}" height="{height + 1}"/>'
+    names = "".join(
+        f'<text transform="translate({left + wide * place + 12} {top - 5}) rotate(-90)">{escaped(tag, 6)}</text>'
+        for place, tag in enumerate(tags)
+    )
+    rows = "".join(
+        f'<text x="{left - 5}" y="{top + tall * row + 11.5}" text-anchor="end">{row}</text>'
+        for row in range(len(shares))
+    )
+    return drawing(left + width + 3, top + height + 3, label, ground + cells + names + rows)
+
+
+def ratio(share: float | None, even: float | None) -> float:
+    """How many times the even share it is, as a power of two; nan where it cannot be told."""
+    share, even = real(share), real(even)
+    if math.isnan(share) or math.isnan(even) or even <= 0:
+        return math.nan
+    return math.log2(max(share, even / 64) / even)
+
+
+def escaped(word: str, most: int = WORD) -> str:
+    """A word as text, cut where it is long."""
+    return html.escape(word if len(word) <= most else f"{word[: most - 1]}…")
+
+
+def drawing(width: int, height: int, label: str, inside: str, margin: int = 0) -> str:
+    box = f"{-margin} 0 {width + 2 * margin} {height}"
+    return (
+        f'<svg viewBox="{box}" width="{width + 2 * margin}" height="{height}" role="img" '
+        f'aria-label="{escaped(label, 400)}">{inside}</svg>'
+    )
+
+
+def lines(words: Sequence[str], weights: Cells, asked: Answers, label: str) -> str:
+    """The words twice, those that attend on the left; the stronger a weight, the broader its line.
+
+    Words that are asked about are bold, with a tick or a cross; lines from them to a right answer are orange, to others
+    blue; the lines of all other words are grey.
+    """
+    groups: dict[str, list[str]] = {"rest": [], "other": [], "true": []}
+    for one, row in enumerate(weights):
+        for other, weight in enumerate(row):
+            strength = min(1.0, known_weight(weight))
+            if strength >= FAINT:
+                kind = "rest" if one not in asked else "true" if other in asked[one] else "other"
+                groups[kind].append(_line(one, other, strength))
+    names = "".join(_names(place, word, place in asked) for place, word in enumerate(words))
+    marks = "".join(_mark(place, hit(asked, weights, place)) for place in asked)
+    drawn = "".join(f'<g class="{kind}">{"".join(found)}</g>' for kind, found in groups.items())
+    return drawing(RIGHT + 124, TOP + TALL * len(words), label, drawn + marks + names)
+
+
+def _line(one: int, other: int, strength: float) -> str:
+    return (
+        f'<line x1="{LEFT}" y1="{TOP + TALL * one}" x2="{RIGHT}" y2="{TOP + TALL * other}" '
+        f'stroke-width="{0.5 + 4.5 * strength:.1f}" opacity="{0.25 + 0.75 * strength:.2f}"/>'
+    )
+
+
+def _names(place: int, word: str, asked: bool) -> str:
+    y = TOP + TALL * place + 4
+    strong = ' class="asked"' if asked else ""
+    text = escaped(word) if len(word) <= WORD else f"{escaped(word)}<title>{escaped(word, 300)}</title>"
+    attending = f'<text{strong} x="{LEFT - 5}" y="{y}" text-anchor="end">{text}</text>'
+    return f'{attending}<text x="{RIGHT + 5}" y="{y}">{text}</text>'
+
+
+def _mark(place: int, right: bool) -> str:
+    y = TOP + TALL * place
+    return (
+        f'<path class="tick" d="M4 {y}l3.5 4l6 -8.5"/>'
+        if right
+        else f'<path class="wrong" d="M5 {y - 4}l8 8m0 -8l-8 8"/>'
+    )
+
+
+def sample(inside: str, width: int = 40) -> str:
+    """A sign of a drawing beside what it stands for."""
+    return f'<svg viewBox="0 0 {width} 20" width="{width}" height="20" aria-hidden="true">{inside}</svg>'
+
+
+def shades(sign: str) -> str:
+    """All shades of one colour, from faint to strong; those against something from strong to faint."""
+    levels = range(1, 9) if sign == "p" else range(8, 0, -1)
+    cells = "".join(
+        f'<path class="{sign}{level}" d="M{17 * place} 4h16v12h-16z"/>' for place, level in enumerate(levels)
+    )
+    return sample(cells, 136)

@@ -1,0 +1,240 @@
+"""Which numbers differ between runs, and by more than noise."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import combinations
+from typing import Literal
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from assay.errors import AssayError
+from assay.metrics.comparisons import Contrast, alone, apart, holm, paired
+from assay.records import Finding, Record
+from assay.report.measures import BASELINES
+from assay.report.plain import line
+from assay.report.quantities import Quantity, groups, headline, matched, numbers, quantities, why_not
+from assay.report.verdicts import verdicts
+from assay.report.yardsticks import Grade
+
+Noise = Literal["same texts", "other texts", "seeds", "one against seeds"]
+State = Literal["exceeds noise", "may be chance", "within noise"]
+
+SURE = 0.05
+"""A difference exceeds noise when its p-value, adjusted for all on the page, is at most this."""
+
+FEWEST = 10
+"""Of fewer texts no difference is judged: their spread is not known well enough."""
+
+ENOUGH = 3
+"""From so many seeds on, runs are judged together, by the spread over them."""
+
+MOST = 24
+"""More runs than this make a page that nobody reads."""
+
+LONG = 60
+"""Letters of the name of a run."""
+
+
+@dataclass(frozen=True)
+class Side:
+    """One run, or several that differ only by their seed and are judged together."""
+
+    runs: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        if len(self.runs) == 1:
+            return self.runs[0]
+        shown = ", ".join(self.runs) if len(self.runs) <= ENOUGH else f"{self.runs[0]} … {self.runs[-1]}"
+        return f"{len(self.runs)} seeds ({shown})"
+
+
+@dataclass(frozen=True)
+class Value:
+    """What one explainer reaches in one run; the grade stands where this quantity decides it."""
+
+    mean: float
+    low: float
+    high: float
+    n: int
+    grade: Grade | None
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One quantity of one explainer on two sides; `shared` texts are the same in both."""
+
+    quantity: Quantity
+    subject: str
+    first: Side
+    second: Side
+    noise: Noise
+    contrast: Contrast
+    shared: int
+    adjusted: float = 1.0
+
+    @property
+    def state(self) -> State:
+        if self.adjusted <= SURE:
+            return "exceeds noise"
+        return "may be chance" if self.contrast.p <= SURE else "within noise"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """All that two runs or more have in common, and how they differ in it."""
+
+    records: Mapping[str, Record]
+    quantities: tuple[Quantity, ...]
+    values: Mapping[tuple[Quantity, str, str], Value]  # by quantity, explainer and run
+    groups: tuple[tuple[str, ...], ...]
+    sides: tuple[Side, ...]
+    differences: tuple[Difference, ...]
+    not_compared: tuple[tuple[str, str], ...]  # what, and why
+
+    @cached_property
+    def exceeding(self) -> tuple[Difference, ...]:
+        """The differences that exceed noise: those in what is graded first, then the largest for their noise."""
+        found = [each for each in self.differences if each.state == "exceeds noise"]
+        return tuple(sorted(found, key=lambda each: (self.quantities.index(each.quantity), each.contrast.p)))
+
+    @property
+    def headline(self) -> Quantity | None:
+        """What grades most runs, where two runs or more have it."""
+        graded = [headline(record) for record in self.records.values()]
+        shared = [each for each in dict.fromkeys(graded) if each in self.quantities]
+        return max(shared, key=graded.count) if shared else next(iter(self.quantities), None)
+
+    def subjects(self, quantity: Quantity) -> list[str]:
+        """The explainers that have a number in some run, in the order of the runs' plans, baselines last."""
+        every = dict.fromkeys(name for record in self.records.values() for name in record.summary["explainers"])
+        known = {subject for each, subject, _ in self.values if each == quantity}
+        return sorted((name for name in every if name in known), key=lambda name: name in BASELINES)
+
+
+def differences(records: Mapping[str, Record]) -> Comparison:
+    """Values with intervals in each run, and for every two sides the differences, adjusted for their number.
+
+    Two single runs are compared text by text where both audited mostly the same texts, else as independent samples.
+    From three seeds on a group of runs counts as one side, and its noise is the spread over seeds.
+    """
+    runs = named(records)
+    if not 2 <= len(runs) <= MOST:
+        raise AssayError(f"A comparison takes 2 to {MOST} runs, not {len(runs)}.")
+    shared, alike = quantities(runs), groups(runs)
+    together = [group for group in alike if len(group) >= ENOUGH]
+    grouped = {name: group for group in together for name in group}
+    sides = tuple(Side(names) for names in dict.fromkeys(grouped.get(name, (name,)) for name in runs))
+    found, reasons = _all(runs, shared, sides)
+    adjusted = holm([each.contrast.p for each in found])
+    return Comparison(
+        runs,
+        shared,
+        _values(runs, shared),
+        tuple(alike),
+        sides,
+        tuple(replace(each, adjusted=p) for each, p in zip(found, adjusted, strict=True)),
+        tuple(reasons.items()),
+    )
+
+
+def named(records: Mapping[str, Record]) -> dict[str, Record]:
+    """The runs under names of one line without anything hidden in them, all different."""
+    shown: dict[str, Record] = {}
+    for place, (name, record) in enumerate(records.items(), start=1):
+        plain = _short(line(name).strip()) or f"run {place}"
+        shown[plain if plain not in shown else f"{plain} ({place})"] = record
+    return shown
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= LONG else f"{name[: LONG - 1]}…"
+
+
+def _values(runs: Mapping[str, Record], shared: Iterable[Quantity]) -> dict[tuple[Quantity, str, str], Value]:
+    values = {}
+    for name, record in runs.items():
+        grades = {verdict.name: verdict.grade for verdict in verdicts(record)}
+        for quantity in shared:
+            graded = quantity == headline(record)
+            for subject, found in quantity.subjects(record).items():
+                grade = grades.get(subject) if graded else None
+                values[quantity, subject, name] = Value(found.mean, found.low, found.high, found.n, grade)
+    return values
+
+
+def _all(
+    runs: Mapping[str, Record], shared: Sequence[Quantity], sides: Sequence[Side]
+) -> tuple[list[Difference], dict[str, str]]:
+    """All differences in the order of quantities, and why some quantities were not compared."""
+    reasons: dict[str, str] = {}
+    found: list[Difference] = []
+    for first, second in combinations(sides, 2):
+        asked = []
+        for quantity in shared:
+            ones = [runs[first.runs[0]], runs[second.runs[0]]]
+            reason = why_not(quantity, *ones)
+            if reason is None:
+                asked.append(quantity)
+            elif all(quantity.subjects(record) for record in ones):
+                reasons[f"{quantity.title}, {first.name} and {second.name}"] = reason
+        if len(first.runs) == len(second.runs) == 1:
+            found += _by_texts(runs, asked, first, second)
+        else:
+            found += _by_seeds(runs, asked, first, second)
+    return sorted(found, key=lambda each: shared.index(each.quantity)), reasons
+
+
+def _subjects(quantity: Quantity, *records: Record) -> Iterator[tuple[str, list[Finding]]]:
+    """The explainers that all of these runs have a number of, without the baselines, each with its findings."""
+    found = [quantity.subjects(record) for record in records]
+    for subject in found[0]:
+        if subject not in BASELINES and all(subject in each for each in found):
+            yield subject, [each[subject] for each in found]
+
+
+def _by_texts(runs: Mapping[str, Record], asked: Iterable[Quantity], first: Side, second: Side) -> Iterator[Difference]:
+    """Two single runs: text by text where at least half of the smaller one's are in both, else as two samples."""
+    one, other = runs[first.name], runs[second.name]
+    pairs = matched(one, other)
+    for quantity in asked:
+        subjects = [subject for subject, _ in _subjects(quantity, one, other)]
+        names = [(subject, quantity.column(one, subject), quantity.column(other, subject)) for subject in subjects]
+        known = [(subject, here, there) for subject, here, there in names if here is not None and there is not None]
+        here = numbers(one, quantity.audit, [column for _, column, _ in known])
+        there = numbers(other, quantity.audit, [column for _, _, column in known])
+        for place, (subject, _, _) in enumerate(known):
+            noise, contrast = _contrast(here[:, place], there[:, place], pairs)
+            if contrast is not None and min(contrast.sizes) >= FEWEST:
+                yield Difference(quantity, subject, first, second, noise, contrast, len(pairs))
+
+
+def _contrast(
+    here: Float[np.ndarray, " n"], there: Float[np.ndarray, " m"], pairs: Int[np.ndarray, "k 2"]
+) -> tuple[Noise, Contrast | None]:
+    both = ~np.isnan(here[pairs[:, 0]]) & ~np.isnan(there[pairs[:, 1]])
+    least = min(int((~np.isnan(side)).sum()) for side in (here, there))
+    if both.sum() >= max(FEWEST, least / 2):
+        return "same texts", paired(here[pairs[:, 0]], there[pairs[:, 1]])
+    return "other texts", apart(here, there)
+
+
+def _by_seeds(runs: Mapping[str, Record], asked: Iterable[Quantity], first: Side, second: Side) -> Iterator[Difference]:
+    """Two sides of which at least one is a group of seeds: what each run reaches is one number."""
+    for quantity in asked:
+        for subject, found in _subjects(quantity, *(runs[name] for name in (*first.runs, *second.runs))):
+            means = np.array([finding.mean for finding in found])
+            here, there = means[: len(first.runs)], means[len(first.runs) :]
+            noise: Noise = "seeds"
+            contrast = apart(here, there)
+            if len(here) == 1:
+                noise, contrast = "one against seeds", alone(float(here[0]), there)
+            elif len(there) == 1:
+                noise, turned = "one against seeds", alone(float(there[0]), here)
+                contrast = turned and Contrast(-turned.gap, -turned.high, -turned.low, turned.p, turned.sizes[::-1])
+            if contrast is not None:
+                yield Difference(quantity, subject, first, second, noise, contrast, 0)

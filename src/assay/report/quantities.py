@@ -1,0 +1,185 @@
+"""What of a run can be put beside another: numbers, texts that are in both, and which runs differ by their seed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from assay.records import Finding, Record
+from assay.report.instances import side_by_side, texts
+from assay.report.measures import COLUMNS
+from assay.report.yardsticks import AGREEMENT, REFERENCE, yardstick
+
+ATTENTION = "attention"
+COURSE = ("data", "epochs", "best_epoch", "best_dev", "losses", "dev_scores", "skipped")
+"""What the history of a model tells of how training went; `data` is a hash, and planted texts follow the seed."""
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """One number of an explainer in each run, and its number for each text; `rises` is None where no way is better."""
+
+    audit: str
+    measure: str
+    title: str
+    rises: bool | None
+    meaning: str
+
+    def subjects(self, record: Record) -> dict[str, Finding]:
+        """The explainers that have this number in a run, each with its finding over all texts."""
+        found = {}
+        for finding in record.findings:
+            if (finding.audit, finding.measure, finding.group) == (self.audit, self.measure, "all") and finding.n > 0:
+                name = self._subject(finding.subject)
+                if name is not None and name in record.summary["explainers"]:
+                    found[name] = finding
+        return found
+
+    def column(self, record: Record, subject: str) -> str | None:
+        """The column of `instances` with the number of each text, or None."""
+        names = [f"{self.measure}:{subject}"]
+        if self.audit == AGREEMENT.audit:
+            names = [f"{self.measure}:{subject}~{REFERENCE}", f"{self.measure}:{REFERENCE}~{subject}"]
+        elif self in ALONE:
+            names = [self.measure]
+        return next((name for name in names if record.instances.schema.get_field_index(name) >= 0), None)
+
+    def _subject(self, name: str) -> str | None:
+        if self.audit != AGREEMENT.audit:
+            return name
+        one, _, other = name.partition("~")
+        return one if other == REFERENCE else other if one == REFERENCE else None
+
+
+AGREES = Quantity(
+    AGREEMENT.audit, AGREEMENT.measure, "τ with leave-one-out", True, "how alike its ranking is to that of deletion"
+)
+"""Where runs hold no number that a verdict could be read off."""
+BOARD = tuple(Quantity(m.audit, m.name, m.title, m.rises, m.meaning) for m in COLUMNS)
+ALONE = (
+    Quantity(
+        "permutation",
+        "median_tvd",
+        "change when shuffled (TVD)",
+        None,
+        "how far shuffled attention moves the prediction",
+    ),
+    Quantity(
+        "adversary", "jsd", "furthest same-prediction attention (JSD)", None, "how far another attention may lie away"
+    ),
+)
+KNOWN = (*BOARD[:2], AGREES, *BOARD[2:], *ALONE)  # the two yardsticks lead the board
+
+
+def headline(record: Record) -> Quantity:
+    """What the grades of a run are given by."""
+    found = yardstick(record)
+    return next(each for each in BOARD if (each.audit, each.measure) == (found.audit, found.measure))
+
+
+def quantities(records: Mapping[str, Record]) -> tuple[Quantity, ...]:
+    """What two runs or more have a number of: yardsticks first, and τ only where none of them is there."""
+    held = [each for each in KNOWN if sum(bool(each.subjects(record)) for record in records.values()) > 1]
+    judged = any(headline(record) in held for record in records.values())
+    return tuple(each for each in held if each is not AGREES or not judged)
+
+
+def why_not(quantity: Quantity, first: Record, second: Record) -> str | None:
+    """Why the same quantity is not the same question in two runs, or None."""
+    options = [_options(record, quantity.audit) for record in (first, second)]
+    if options[0] != options[1]:
+        return f"the audit “{quantity.audit}” had other options"
+    if quantity not in ALONE:
+        return None
+    items = [record.summary.get("model", {}).get("items", "words") for record in (first, second)]
+    if items[0] != items[1]:
+        return f"attention is over {items[0]} in one and over {items[1]} in the other"
+    if quantity.audit != "adversary":
+        return None
+    epsilons = [record.summary.get("plan", {}).get("epsilon") for record in (first, second)]
+    if epsilons[0] != epsilons[1]:
+        return f"“the same prediction” is within {epsilons[0]} in one and within {epsilons[1]} in the other"
+    kinds = [record.summary["audits"].get("adversary", {}).get("kind") for record in (first, second)]
+    return None if kinds[0] == kinds[1] else f"it is {kinds[0]} in one and {kinds[1]} in the other"
+
+
+def _options(record: Record, audit: str) -> str:
+    """The options of an audit as they stand in the plan."""
+    named = (str(name).partition("(") for name in record.summary.get("plan", {}).get("audits", ()))
+    return next((options for name, _, options in named if name.strip() == audit), "")
+
+
+def matched(first: Record, second: Record) -> Int[np.ndarray, "n 2"]:
+    """The places in both tables of examples that hold the same text, query and label; each is used once."""
+    there = {key: place for place, key in enumerate(_keys(second))}
+    pairs = [(place, there[key]) for place, key in enumerate(_keys(first)) if key in there]
+    return np.array(pairs, dtype=int).reshape(-1, 2)
+
+
+def numbers(record: Record, audit: str, columns: Sequence[str]) -> Float[np.ndarray, "n k"]:
+    """These columns of an audit in the order of the table of examples; nan where a text has no number."""
+    place = {example: row for row, example in enumerate(record.examples["example"].to_pylist())}
+    ordered = np.full((record.examples.num_rows, len(columns)), np.nan)
+    ordered[[place[example] for example in texts(record, audit).tolist()]] = side_by_side(record, audit, columns)
+    return ordered
+
+
+def _keys(record: Record) -> Iterator[tuple[str, str | None, str, int]]:
+    """What makes a text the same: its words, its query, the name of its label, and how often it came before."""
+    classes, examples = record.summary["corpus"]["classes"], record.examples
+    queries = examples["query"].to_pylist() if "query" in examples.column_names else [None] * examples.num_rows
+    seen: dict[tuple[str, str | None, str], int] = {}
+    for text, query, label in zip(examples["text"].to_pylist(), queries, examples["label"].to_pylist(), strict=True):
+        key = (text, query, str(classes[label]) if 0 <= label < len(classes) else str(label))
+        seen[key] = seen.get(key, 0) + 1
+        yield (*key, seen[key])
+
+
+def seed(record: Record) -> int | None:
+    """The seed that the model was trained with, or None where the record does not say."""
+    recipe = _history(record).get("recipe") or {}
+    known = (recipe.get("training") or {}).get("seed", recipe.get("seed"))
+    return known if isinstance(known, int) else None
+
+
+def groups(records: Mapping[str, Record]) -> list[tuple[str, ...]]:
+    """The names of runs that differ only by the seed of training, at least two together, in their order.
+
+    Runs of which two have the same seed are no such group: one may be a copy of the other.
+    """
+    alike: dict[str, list[str]] = {}
+    for name, record in records.items():
+        if seed(record) is not None:
+            alike.setdefault(_but_for_seeds(record), []).append(name)
+    return [
+        tuple(names)
+        for names in alike.values()
+        if len(names) > 1 and len({seed(records[name]) for name in names}) == len(names)
+    ]
+
+
+def _but_for_seeds(record: Record) -> str:
+    """Corpus, recipe and plan of a run as one text, without any seed."""
+    summary, corpus = record.summary, record.summary["corpus"]
+    history = {key: value for key, value in _history(record).items() if key not in COURSE}
+    kept = {
+        "corpus": {key: corpus.get(key) for key in ("name", "classes", "split")},
+        "model": {"description": summary.get("model", {}).get("description"), "history": history},
+        "plan": summary.get("plan", {}),
+    }
+    return json.dumps(_without_seeds(kept), sort_keys=True, default=str)
+
+
+def _without_seeds(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_seeds(inner) for key, inner in value.items() if key != "seed"}
+    return [_without_seeds(inner) for inner in value] if isinstance(value, list) else value
+
+
+def _history(record: Record) -> dict[str, Any]:
+    return record.summary.get("model", {}).get("history") or {}

@@ -1,1 +1,0 @@
-"""The page of a model that selects what it reads."""

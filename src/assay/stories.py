@@ -1,0 +1,152 @@
+"""The story of a method as plain data: its title, measures, figures, how to read them, and the rule of its grade.
+
+A record carries the stories of its audits, so that pages are written with the words of their day.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, ClassVar, Literal, Self
+
+Better = Literal["high", "low"]
+
+
+@dataclass(frozen=True)
+class Plain:
+    """Plain data with a JSON form; what is read back ignores unknown keys and values of another type."""
+
+    inner: ClassVar[Mapping[str, type[Plain]]] = {}
+
+    def json(self) -> dict[str, Any]:
+        """All fields that differ from their defaults."""
+        bare = type(self)()
+        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        return {name: _plain(value) for name, value in values.items() if value != getattr(bare, name)}
+
+    @classmethod
+    def of(cls, stored: object) -> Self:
+        """The stored one; what is missing or damaged has its default."""
+        if not isinstance(stored, Mapping):
+            return cls()
+        bare = cls()
+        kept = {}
+        for each in fields(cls):
+            if each.name in stored:
+                kept[each.name] = cls._read(each.name, stored[each.name], getattr(bare, each.name))
+        return replace(bare, **kept)
+
+    @classmethod
+    def _read(cls, name: str, value: Any, default: Any) -> Any:
+        kind = cls.inner.get(name)
+        if kind is not None and isinstance(default, tuple):
+            return tuple(map(kind.of, value)) if isinstance(value, list | tuple) else default
+        if kind is not None:
+            return kind.of(value) if isinstance(value, Mapping) else default
+        if isinstance(default, tuple):
+            return tuple(value) if isinstance(value, list | tuple) else default
+        if default is None:
+            number = isinstance(value, int | float) and not isinstance(value, bool)
+            return value if number or isinstance(value, str) else None
+        return value if isinstance(value, type(default)) else default
+
+
+@dataclass(frozen=True)
+class Measure(Plain):
+    """One number of a method: its name in tables, which way is better, and its column in the leaderboard if any."""
+
+    name: str = ""
+    label: str = ""  # in tables; without one, the name with blanks
+    better: Better | None = None
+    unit: str = ""
+    null: str | None = None  # what random scores reach, in words
+    help: str = ""  # one line on what it says
+    column: str = ""  # its head in the leaderboard; none, no column
+    short: str = ""  # the same for a terminal
+    place: int = 100  # among the columns
+    faithful: bool = True  # whether the column counts towards the order of explainers
+    main: bool = False  # whether a study asks for it where nothing else is said
+    about: str = ""  # what it is of, where that is not the subject of the finding
+    hidden: bool = False  # in no table, as means that do not compare
+
+
+@dataclass(frozen=True)
+class Drawing(Plain):
+    """One figure: which of the kinds of figures it is, its name, its caption and what it is drawn from."""
+
+    kind: str = ""
+    name: str = ""
+    caption: str = ""
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Rule(Plain):
+    """How a grade is given; with a measure it is that of the leading explainer, by the limits for the 95 % interval.
+
+    Without limits the measure is a gain, graded by its sign. `sentence` is the reason that stands beside the grade,
+    with {name}, {found} and {null}.
+    """
+
+    how: str = ""
+    measure: str = ""
+    sentence: str = ""
+    better: Better = "high"
+    passes: float | None = None
+    fails: float | None = None
+    beyond_null: bool = False  # whether it must exceed what random scores reach
+    reference: str = ""  # the explainer that it is compared with, where subjects are pairs
+
+
+@dataclass(frozen=True)
+class Story(Plain):
+    """What a method asks and how its numbers are shown; {item} and {items} stand for what attention is spread over."""
+
+    inner: ClassVar[Mapping[str, type[Plain]]] = {"measures": Measure, "drawings": Drawing, "rule": Rule}
+
+    title: str = ""
+    question: str = ""
+    paper: str = ""
+    measures: tuple[Measure, ...] = ()
+    drawings: tuple[Drawing, ...] = ()
+    reading: str = ""
+    rule: Rule = Rule()
+    ungraded: str = ""  # why there is no rule
+    about: Literal["explanations", "attention", "model"] = "explanations"
+    subjects: Literal["explainer", "pair", "model", "of"] = "explainer"  # of the findings
+    kind: str = ""  # of the numbers, where the record says nothing better
+    against: str = ""  # the subject that a study tests others against
+    terms: tuple[str, ...] = ()  # words of the glossary that its pages use
+
+    def measure(self, name: str) -> Measure | None:
+        """The measure of this name, or None."""
+        return next((each for each in self.measures if each.name == name), None)
+
+
+@dataclass(frozen=True)
+class Conclusion(Plain):
+    """What an audit of one model says: the answer in a sentence or two, and its own grade with the reason, if any."""
+
+    answer: str = ""
+    grade: str = ""  # pass, warn, fail, measured or not applicable; none, the rule gives it
+    why: str = ""
+    tables: tuple[Mapping[str, Any], ...] = ()
+
+
+def story_of(method: object) -> Story:
+    """The story of a method: its own, or else its name, the first line of its documentation and its paper."""
+    own = getattr(method, "story", None)
+    if isinstance(own, Story):
+        return own
+    cls = method if isinstance(method, type) else type(method)
+    name = "".join(f" {letter.lower()}" if letter.isupper() else letter for letter in cls.__name__).strip()
+    question = (cls.__doc__ or "").strip().partition("\n")[0]
+    return Story(title=name.capitalize(), question=question, paper=str(getattr(method, "paper", "")))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Plain):
+        return value.json()
+    if isinstance(value, Mapping):
+        return {str(key): _plain(each) for key, each in value.items()}
+    return [_plain(each) for each in value] if isinstance(value, list | tuple) else value

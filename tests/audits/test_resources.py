@@ -1,0 +1,95 @@
+"""What an audit can prepare itself with: models like the audited one, and work that is done once."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from assay.audits import resources as module
+from assay.audits.resources import PreparedAudit, Variant
+from assay.audits.roar import Roar
+from assay.audits.sanity import Sanity
+from assay.audits.stability import Stability
+from assay.audits.truth import Truth
+from assay.errors import AssayError
+from assay.models.store import fingerprint
+from tests.audits import small_resources
+
+
+def test_only_audits_with_a_need_prepare_themselves():
+    assert all(isinstance(audit, PreparedAudit) for audit in (Roar(), Sanity(), Stability()))
+    assert not isinstance(Truth(), PreparedAudit)
+
+
+def test_the_recipe_is_that_of_the_model():
+    resources = small_resources.resources({})
+    assert resources.recipe() == small_resources.RECIPE
+    assert resources.lacks() is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"corpus": None}, "not at hand"),
+        ({"corpus": replace(small_resources.corpus(), train=small_resources.corpus().train[1:])}, "not at hand"),
+        ({"model": replace(small_resources.model(), history={})}, "not at hand"),
+        (
+            {"model": replace(small_resources.model(), history=small_resources.model().history | {"recipe": None})},
+            "not known how",
+        ),
+    ],
+)
+def test_what_is_missing_is_said(changes, reason):
+    assert reason in replace(small_resources.resources({}), **changes).lacks()
+
+
+def test_the_same_corpus_and_seed_give_the_same_model_and_another_seed_another(tmp_path):
+    resources = small_resources.resources({}, tmp_path)
+    again = resources.train(small_resources.corpus(), "again")
+    seeded = replace(small_resources.RECIPE, training=replace(small_resources.RECIPE.training, seed=5))
+    other = resources.train_all({"other": Variant(seeded)})["other"]
+    assert fingerprint(again.network) == fingerprint(resources.model.network)
+    assert fingerprint(other.network) != fingerprint(resources.model.network)
+    assert other.tokeniser.vocabulary == resources.model.tokeniser.vocabulary
+    assert sorted(path.name for path in (tmp_path / "retrained").iterdir()) == ["again", "other"]
+
+
+def test_kept_work_is_done_once_and_only_for_the_same_question(tmp_path):
+    resources, done = small_resources.resources({}, tmp_path), []
+    work = lambda checkpoint: done.append(checkpoint) or [1, 2]  # noqa: E731
+    assert resources.cached("sum", {"of": (1, 1)}, work) == resources.cached("sum", {"of": (1, 1)}, work) == [1, 2]
+    assert len(done) == 1
+    assert done[0].path.parent == tmp_path / "retrained" / "sum"
+    with pytest.raises(AssayError, match="other options, model or data"):
+        resources.cached("sum", {"of": (1, 2)}, work)
+
+
+def test_without_a_folder_nothing_is_kept():
+    resources, done = small_resources.resources({}), []
+    for _ in range(2):
+        assert resources.cached("sum", {}, lambda checkpoint: done.append(checkpoint) or 7) == 7
+    assert done == [None, None]
+    resources.clear()
+
+
+def test_work_that_was_interrupted_is_not_taken_for_done(tmp_path):
+    resources = small_resources.resources({}, tmp_path)
+
+    def interrupted(checkpoint):
+        checkpoint.save(torch.nn.Linear(1, 1), torch.optim.Adam([torch.zeros(1)]), {}, {})
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        resources.cached("sum", {}, interrupted)
+    assert resources.cached("sum", {}, lambda checkpoint: checkpoint.path.exists()) is True
+    assert [path.name for path in (tmp_path / "retrained" / "sum").iterdir()] == [module.RESULT]
+
+
+def test_clearing_removes_all_that_was_trained(tmp_path):
+    resources = small_resources.resources({}, tmp_path)
+    resources.cached("sum", {}, lambda _: 1)
+    (tmp_path / "summary.json").write_text("{}")
+    resources.clear()
+    assert [path.name for path in tmp_path.iterdir()] == ["summary.json"]
