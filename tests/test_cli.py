@@ -155,7 +155,7 @@ def broken(tmp_path: Path) -> dict[str, tuple[list[str], str]]:
         "no audit": (["report", str(tmp_path / "folder")], "no finished audit"),
         "no seed": (["audit", "--corpus", str(mine), "--seed", "-1"], "from 0"),
         "no folder": (["audit", "--corpus", str(mine), "--out", str(mine)], "mine.csv"),
-        "no epochs": (["train", "--corpus", str(mine), "--epochs", "0"], "from 1"),
+        "no epochs": (["train", "--corpus", str(mine), "--epochs", "0"], "at least 1"),
         "no device": (["train", "--corpus", str(mine), "--device", "abacus"], "abacus"),
     }
 
