@@ -12,7 +12,8 @@ def _modules_with_arrays() -> list[str]:
     assert spec is not None and spec.origin is not None
     root = Path(spec.origin).parent
     paths = [path for path in root.rglob("*.py") if "jaxtyping" in path.read_text(encoding="utf-8")]
-    return [".".join(path.relative_to(root.parent).with_suffix("").parts) for path in paths]
+    names = (".".join(path.relative_to(root.parent).with_suffix("").parts) for path in paths)
+    return [name.removesuffix(".__init__") for name in names]
 
 
 hook = install_import_hook(_modules_with_arrays(), "beartype.beartype")
