@@ -10,7 +10,7 @@ import altair as alt
 
 import assay
 from assay.intervene.acts import Act
-from assay.report.plots import save
+from assay.report.figures import save
 from assay.run.workbench import Workbench
 
 corpus = assay.corpus("planted:majority")

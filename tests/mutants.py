@@ -107,7 +107,7 @@ MUTANTS = {
         ("tests/rationales/test_decoding.py",),
     ),
     "grade_turned_round": Mutant(
-        "report/graders.py",
+        "report/sections.py",
         '"pass" if found.low > 0 else "fail" if found.high <= 0',
         '"fail" if found.low > 0 else "pass" if found.high <= 0',
         ("tests/report/test_cards.py",),

@@ -21,7 +21,7 @@ from assay.serve.app import create
 from assay.serve.browsing import A_PAGE
 from assay.serve.library import Library, Run
 from assay.serve.lru_cache import LruCache
-from assay.serve.render_cache import RenderCache, figures_of, policy_of
+from assay.serve.render_cache import RenderCache, policy_of
 from assay.serve.safety import POLICY
 from assay.serve.settings import Settings
 from tests.report.parsed import Page
@@ -280,7 +280,7 @@ def test_a_figure_that_a_run_lacks_is_said(client: TestClient, runs: dict[str, R
 
 
 def test_figures_are_offered_by_the_audits_that_were_run(runs: dict[str, Run]) -> None:
-    found = figures_of(runs["films"])
+    found = list(runs["films"].figures)
     render_cache = RenderCache()
     assert found[0] == "verdict"
     assert "truth" not in found

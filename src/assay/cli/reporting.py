@@ -84,17 +84,17 @@ def drawn(folder: Path, form: str, out: Path | None, console: Console) -> None:
     if place.exists() and not place.is_dir():
         raise AssayError(f"{place} is a file; name a folder for the figures.")
 
-    from assay.report import plots
+    from assay.report.figures import figures, save
     from assay.report.sections import captions
 
     with _drawable(folder):
-        found = {name: drawing for name, draw in plots.FIGURES.items() if (drawing := draw(record)) is not None}
+        found = figures(record)
     if not found:
         raise AssayError(f"{folder} has no figures: none of its audits gave a number that is drawn.")
     place.mkdir(parents=True, exist_ok=True)
     with bar() as progress:
         for name, drawing in progress.track(found.items(), description="drawing"):
-            plots.save(drawing, place / f"{name}.{form}")
+            save(drawing, place / f"{name}.{form}")
     told = captions(record)
     table = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0))
     table.add_column(no_wrap=True, style="bold")
@@ -136,7 +136,16 @@ def opened(folder: Path) -> Record:
         raise AssayError(f"There is no folder {folder}; name one that 'assay audit' has left.")
     if not folder.is_dir():
         raise AssayError(f"{folder} is a file; name the folder that 'assay audit' has left.")
-    return Record.read(folder)
+    return told(Record.read(folder))
+
+
+def told(record: Record) -> Record:
+    """The record with the stories of its audits; those of an earlier version get today's."""
+    if record.told:
+        return record
+    from assay.audits.conclusions import tell
+
+    return tell(record)
 
 
 @contextmanager

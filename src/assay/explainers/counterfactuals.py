@@ -11,6 +11,7 @@ from torch import Tensor
 
 from assay.errors import AssayError
 from assay.explainers.needs import demand, no_table
+from assay.stories import Measure, Story
 from assay.types import Attribution, Batch, Model, TokenModel, at_least_float32
 
 TOKENS = {"cpu": 4096, "cuda": 32_768}  # read at once
@@ -50,6 +51,12 @@ class Counterfactual:
     """
 
     sparse: ClassVar[bool] = True
+    story: ClassVar[Story] = Story(
+        measures=(
+            Measure("swaps", "words swapped until the decision changes, in texts where it does"),
+            Measure("flipped", "texts whose decision changes (share)"),
+        )
+    )
 
     swaps: int = 3
     beam: int = 5

@@ -15,8 +15,8 @@ from jaxtyping import Float
 from scipy.special import expit, logit
 from scipy.stats import norm
 
+from assay.lookup import side_by_side, texts
 from assay.records import CHANCE, Finding, Record
-from assay.report.instances import side_by_side, texts
 from assay.writing import count, listed, number
 
 ECONOMY = ("deciding", "economy")

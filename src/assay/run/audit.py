@@ -19,6 +19,7 @@ from rich.progress import Progress, TaskID
 
 from assay import progress
 from assay.audits.cases import Audit
+from assay.audits.conclusions import tell
 from assay.audits.resources import PreparedAudit, Remarking, Resources
 from assay.data.batches import Tokenised, by_tokens, tokenise
 from assay.data.examples import Corpus, Example
@@ -62,7 +63,7 @@ def audit(
     weights = store.fingerprint(model.network)
     finished = parts.claim({"plan": plan.json(), "model": weights, "data": fingerprint(examples)})
     if finished and folder is not None:
-        return Record.read(folder)
+        return tell(Record.read(folder))
     resources = Resources(model, explainers, rows, corpus, folder, plan.seed)
     audits = {name: _prepared(audit, resources) for name, audit in plan.chosen_audits().items()}
     read = replace(model, network=doubled(model.network))
@@ -82,6 +83,7 @@ def audit(
         "seconds": round(time.monotonic() - started, 1),
     }
     record = Record(summary, instances_table(table, list(audits)), examples_table(table))
+    record = tell(record, plan.chosen_audits())
     if builders:
         record.summary["trees"] = divided(model, rows, record, builders)
     if folder is not None:

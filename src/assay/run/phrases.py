@@ -14,7 +14,7 @@ from assay.explainers.hierarchies import tree_builders
 from assay.explainers.hierarchies.scorers import TreeBuilder
 from assay.models.store import Opened
 from assay.records import Record
-from assay.report.chosen import choose
+from assay.report.examples import choose
 from assay.run.languages import Home, with_language
 
 MOST, LONGEST = 6, 40

@@ -15,6 +15,7 @@ from assay.explainers.random import mixed
 from assay.explainers.surrogates import bounds
 from assay.explainers.surrogates.coalitions import Surrogate, keys, uniform
 from assay.models.erasure import kept_probabilities
+from assay.stories import Measure, Story
 from assay.types import Attribution, Batch, Model
 
 ROUNDS = 3  # in which the two rules that are hardest to tell apart are tried again
@@ -47,6 +48,14 @@ class Anchors(Surrogate):
     """
 
     sparse: ClassVar[bool] = True
+    story: ClassVar[Story] = Story(
+        measures=(
+            Measure("precision", "precision of the rule"),
+            Measure("lower_bound", "lower bound of that precision"),
+            Measure("size", "words in the rule"),
+            Measure("coverage", "coverage of the rule"),
+        )
+    )
 
     precision: float = 0.95
     confidence: float = 0.9

@@ -6,11 +6,12 @@ import math
 
 import altair as alt
 
+from assay.lookup import RANDOM
 from assay.records import Record
 from assay.report.canvas import GRADE_COLOURS, INK, Figure, Rows, finish, known, layers, sheet
-from assay.report.dots import WIDTH, names
+from assay.report.figures.explainers import WIDTH, names
 from assay.report.verdicts import ranked, verdicts
-from assay.report.yardsticks import NULL, TRUTH, scale
+from assay.report.yardsticks import TRUTH, scale
 from assay.writing import number
 
 SHAPES = {"pass": "circle", "warn": "triangle-up", "fail": "diamond", "reference": "square"}
@@ -23,7 +24,7 @@ def verdict(record: Record) -> Figure | None:
     graded = [v for v in verdicts(record) if v.effect is not None] if ranked(record) else []
     rows: Rows = [
         {"name": v.name, "mean": v.effect, "low": v.low, "high": v.high, "grade": v.grade}
-        | {"label": f"{number(v.effect, 2)}  {'null' if v.name == NULL else v.grade}"}
+        | {"label": f"{number(v.effect, 2)}  {'null' if v.name == RANDOM else v.grade}"}
         for v in graded
     ]
     if not rows:

@@ -1,56 +1,33 @@
-"""How alike every two explainers are, or how often one ranking beats another, as squares of numbers."""
+"""Squares of numbers: how alike every two explainers are, how often one ranking beats another, decision flips."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float, Int
 from scipy.cluster.hierarchy import leaves_list, linkage
 from scipy.spatial.distance import squareform
 
+from assay.lookup import items, known
 from assay.records import Record
-from assay.report import rankings
 from assay.report.heatmaps import LEVELS
-from assay.report.items import items
-from assay.report.known import known
-from assay.writing import number
+from assay.stories import Drawing
+from assay.writing import count, number, percent
 
 ROOM = 12  # up to this many explainers a cell has room for a whole number
+CELLS = ("both", "top_only", "other_only", "neither")
+"""The measures of a table of decision flips."""
 
 
 @dataclass(frozen=True)
 class Kind:
-    """One way of comparing two: where its numbers stand, what they mean, and what is compared."""
+    """One way of comparing two: what its numbers are called, what they mean, and what is compared."""
 
-    audit: str
-    measure: str
     title: str
     reading: str
     of: str = "explainers"
-
-
-KINDS = (
-    Kind("agreement", "tau", "Kendall τ", "1 the same ranking of the words, 0 unrelated, below 0 reversed"),
-    Kind(
-        "consistency", "overlap", "Overlap of the top words", "the share of the highest words that two have in common"
-    ),
-    Kind(
-        "consistency",
-        "sign",
-        "Same sign",
-        "the share of words that both call a reason for, or both against, the class; scores without signs are left out",
-    ),
-)
-WINS = Kind(
-    rankings.AUDIT,
-    "wins",
-    "Fewer erasures",
-    "the share of texts in which the ranking of the row changes the decision with fewer {items} than that of the "
-    "column; what is missing to 1 between a pair are ties",
-    "rankings",
-)
 
 
 @dataclass(frozen=True)
@@ -74,22 +51,28 @@ class Matrix:
 
 def matrices(record: Record, audit: str) -> list[Matrix]:
     """The squares of one audit, all in the same order."""
-    if audit == WINS.audit:
-        return _contest(record)
-    found = [(kind, values) for kind in KINDS if kind.audit == audit and (values := square(record, kind)) is not None]
-    if not found:
-        return []
+    story = record.stories.get(audit)
+    every = [] if story is None else [each for each in story.drawings if each.kind == "matrix"]
+    contests = [each for each in every if each.options.get("directed")]
+    alike = [(each, square(record, audit, each.options["measure"])) for each in every if each not in contests]
+    found = [(_kind(record, each), values) for each, values in alike if values is not None]
+    order = _order(record, every[0], found[0][1]) if found else np.empty(0, int)
     names = [*record.summary["explainers"]]
-    order = _order(record, found[0][1])
-    return [_drawn(kind, names, values, _some(values, order)) for kind, values in found]
+    squares = [_drawn(kind, names, values, _some(values, order)) for kind, values in found]
+    return squares + [drawn for each in contests if (drawn := _contest(record, audit, each)) is not None]
 
 
-def square(record: Record, kind: Kind) -> Float[np.ndarray, "k k"] | None:
+def _kind(record: Record, drawing: Drawing) -> Kind:
+    options = drawing.options
+    return Kind(options["title"], items(record).named(options["reading"]), options.get("of", "explainers"))
+
+
+def square(record: Record, audit: str, measure: str) -> Float[np.ndarray, "k k"] | None:
     """The mean of each pair of explainers, nan where there is none; None where no pair has a number."""
     places = {name: place for place, name in enumerate(record.summary["explainers"])}
     values = np.full((len(places), len(places)), np.nan)
     for finding in record.findings:
-        if (finding.audit, finding.measure, finding.group) == (kind.audit, kind.measure, "all"):
+        if (finding.audit, finding.measure, finding.group) == (audit, measure, "all"):
             one, _, other = finding.subject.partition("~")
             if one in places and other in places:
                 values[places[one], places[other]] = values[places[other], places[one]] = finding.mean
@@ -99,9 +82,9 @@ def square(record: Record, kind: Kind) -> Float[np.ndarray, "k k"] | None:
     return values
 
 
-def _order(record: Record, values: Float[np.ndarray, "k k"]) -> Int[np.ndarray, " k"]:
+def _order(record: Record, drawing: Drawing, values: Float[np.ndarray, "k k"]) -> Int[np.ndarray, " k"]:
     """Explainers so that those with like rankings stand together: average linkage over 1 - τ, Sokal (1958)."""
-    ranked = square(record, KINDS[0])
+    ranked = square(record, *drawing.options["order"])
     alike = values if ranked is None else ranked
     if len(alike) < 3:
         return np.arange(len(alike))
@@ -109,14 +92,13 @@ def _order(record: Record, values: Float[np.ndarray, "k k"]) -> Int[np.ndarray, 
     return np.asarray(leaves_list(linkage(squareform(apart, checks=False), "average", optimal_ordering=True)), int)
 
 
-def _contest(record: Record) -> list[Matrix]:
+def _contest(record: Record, audit: str, drawing: Drawing) -> Matrix | None:
     """The square of wins, those of the row over those of the column, in the order of the rankings."""
-    names = list(rankings.RANKINGS)
-    pairs = [[known(record, WINS.audit, WINS.measure, f"{one}~{other}") for other in names] for one in names]
+    called, measure = drawing.options["called"], drawing.options["measure"]
+    pairs = [[known(record, audit, measure, f"{one}~{other}") for other in called] for one in called]
     values = np.array([[np.nan if found is None else found.mean for found in row] for row in pairs])
-    places = [place for place in range(len(names)) if np.isfinite(values[place]).any()]
-    kind = replace(WINS, reading=items(record).named(WINS.reading))
-    return [_drawn(kind, list(rankings.RANKINGS.values()), values, places)] if places else []
+    places = [place for place in range(len(called)) if np.isfinite(values[place]).any()]
+    return _drawn(_kind(record, drawing), list(called.values()), values, places) if places else None
 
 
 def _some(values: Float[np.ndarray, "k k"], order: Int[np.ndarray, " k"]) -> list[int]:
@@ -139,3 +121,30 @@ def _cell(pair: str, value: float, itself: bool, roomy: bool) -> Cell:
         return Cell("" if itself else "–", 0, "")
     text = number(value, 2) if roomy else f"{round(100 * value)}".replace("-", "−")
     return Cell(text, round(float(np.clip(value, -1, 1)) * LEVELS), "" if roomy else f"{pair}: {number(value, 2)}")
+
+
+@dataclass(frozen=True)
+class Flips:
+    """One table of Serrano and Smith (2019), table 2: shares of texts as text, by what changes the decision."""
+
+    top: str
+    other: str
+    n: str
+    both: str
+    top_only: str
+    other_only: str
+    neither: str
+
+
+def flip_tables(record: Record, audit: str) -> list[Flips]:
+    """A table of decision flips for each way of choosing the item on top; none where there are no numbers."""
+    noun = items(record)
+    story = record.stories.get(audit)
+    tops = [each.options["tops"] for each in story.drawings if each.kind == "flips"] if story else []
+    tables = []
+    for subject, top in (pair for each in tops for pair in each.items()):
+        found = [each for cell in CELLS if (each := known(record, audit, cell, subject)) is not None]
+        if len(found) == len(CELLS):
+            shares = [percent(each.mean) for each in found]
+            tables.append(Flips(noun.named(top), noun.named("a random other {item}"), count(found[0].n), *shares))
+    return tables

@@ -1,18 +1,21 @@
-"""Figures with one line for each explainer: a dot for the mean and a bar for its 95 % interval."""
+"""Figures of explainers: a line with the mean and 95 % interval of each, and curves of a few over words removed."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import altair as alt
 
+from assay.lookup import BASELINES, RANDOM
 from assay.records import CHANCE, Finding, Record
 from assay.report.canvas import CLASS_COLOURS, INK, Figure, Rows, finish, layers, sheet
-from assay.report.measures import MOST
-from assay.report.yardsticks import NULL
+from assay.report.sections import MOST
 from assay.writing import number, significance
+
+FEW = 5
+"""More curves than this cannot be told apart."""
 
 WIDTH = 250
 NARROW = 200  # where numbers stand beside the dots
@@ -33,41 +36,26 @@ class Dots:
     null: float | None = None
 
 
-DECIDING = Dots(
-    "deciding", {"sufficient": "to keep the decision", "necessary": "to lose it"}, "fewest words, as a share of its own"
-)
-TRUTH = Dots("truth", {"auprc": "AUPRC", "precision": "precision at the number of deciding words"}, "")
-ERASURE = Dots("erasure", {"comprehensiveness_gain": ""}, "probability lost beyond random words", null=0.0)
-ROAR = Dots("roar", {"fall_gain": ""}, "accuracy lost beyond random words", null=0.0)
-SHORTCUT = Dots("shortcut", {"shown": ""}, "how well the shortcut is shown")
-STEADINESS = Dots("stability", {"steadiness": ""}, "τ before and after tiny changes")
-PLAUSIBILITY = Dots("plausibility", {"auprc": "AUPRC", "token_f1": "token F1"}, "match with what people marked")
-SANITY = Dots(
-    "sanity",
-    {
-        "similarity_decoder": "decoder randomised",
-        "similarity_alignment": "and alignment",
-        "similarity_encoder": "and encoder",
-        "similarity_embedding": "and embedding",
-        "similarity_labels": "random labels",
-    },
-    "τ with the explanation of the randomised model",
-    null=1.0,
-)
+def dots(record: Record, audit: str, options: Mapping[str, Any]) -> Figure | None:
+    """Mean and 95 % interval of each explainer, the highest at the top; None where the audit gave no such number."""
+    spec = Dots(audit, options["measures"], options.get("title", ""), options.get("null"))
+    if (start := options.get("depths")) is not None:
+        spec = _sampled(record, spec, start, options.get("last", ()))
+    return draw(record, spec)
 
 
-def sanity(record: Record) -> Figure | None:
-    """Likeness of the explanations as more and more of the model is random: of a deep one, some of the depths."""
-    steps = [f.measure for f in record.findings if f.audit == SANITY.audit and f.measure.startswith("similarity_")]
-    depths = [step for step in dict.fromkeys(steps) if step not in SANITY.measures]
+def _sampled(record: Record, spec: Dots, start: str, last: Sequence[str]) -> Dots:
+    """Of a deep model, some of the depths down to which it was randomised, and the `last` measures."""
+    steps = [f.measure for f in record.findings if f.audit == spec.audit and f.measure.startswith(start)]
+    depths = [step for step in dict.fromkeys(steps) if step not in spec.measures]
     if not depths:
-        return draw(record, SANITY)
-    last = [step for step in ("similarity_embedding", "similarity_labels") if step in steps]
+        return spec
+    last = [step for step in last if step in steps]
     room = len(SHAPES) - len(last)
     chosen = depths if len(depths) <= room else [depths[round(n * (len(depths) - 1) / (room - 1))] for n in range(room)]
-    titles = {step: f"down to {step.removeprefix('similarity_')}" for step in chosen}
-    titles[chosen[0]] = f"{chosen[0].removeprefix('similarity_')} randomised"
-    return draw(record, replace(SANITY, measures=titles | {step: SANITY.measures[step] for step in last}))
+    titles = {step: f"down to {step.removeprefix(start)}" for step in chosen}
+    titles[chosen[0]] = f"{chosen[0].removeprefix(start)} randomised"
+    return replace(spec, measures=titles | {step: spec.measures[step] for step in last})
 
 
 def draw(record: Record, spec: Dots) -> Figure | None:
@@ -115,7 +103,7 @@ def _null(found: list[Finding], spec: Dots) -> list[float]:
     if spec.null is not None:
         return [spec.null]
     leading = next(iter(spec.measures))
-    return [f.mean for f in found if f.subject == NULL and f.measure == leading]
+    return [f.mean for f in found if f.subject == RANDOM and f.measure == leading]
 
 
 def _labelled(rows: Rows, title: str) -> list[alt.Chart]:
@@ -146,3 +134,54 @@ def _mixed(rows: Rows, spec: Dots, title: str) -> list[alt.Chart]:
     shared = shared.encode(yOffset=alt.YOffset("kind:N", sort=kinds))
     bars = shared.mark_rule(strokeWidth=4, opacity=0.5).encode(x=alt.X("low:Q", title=title), x2="high:Q")
     return [bars, dots.encode(yOffset=alt.YOffset("kind:N", sort=kinds))]
+
+
+def curves(record: Record, audit: str, options: Mapping[str, Any]) -> Figure | None:
+    """`measure@share` of the explainers with the highest `best`, and of chance, over the share of words."""
+    measure, best, title = options["measure"], options["best"], options["title"]
+    found = [f for f in record.findings if f.audit == audit and f.group == "all" and f.n > 0]
+    leading = sorted((f for f in found if f.measure == best and f.subject not in BASELINES), key=lambda f: -f.mean)
+    names = [f.subject for f in leading[:FEW]]
+    points = [f for f in found if f.measure.startswith(f"{measure}@") and f.subject in (*names, CHANCE)]
+    if not names or not points:
+        return None
+    shares = [f"{100 * share:g} %" for share in sorted({_share(f) for f in points})]
+    x = alt.X("share:O", sort=shares, title="share of words taken away", axis=alt.Axis(labelAngle=0))
+    y = alt.Y("mean:Q", title=title, scale=alt.Scale(zero=False))
+    rows = _steps(points, names)
+    charts = [chart.encode(x=x, y=y) for chart in (*_chance(rows, shares), *_lines(rows, names))]
+    figure = layers(*charts).properties(width=280, height=190)
+    return finish(figure, f"{title}, by share of words taken away, for {', '.join(names)} and for random words.")
+
+
+def _steps(points: list[Finding], names: list[str]) -> Rows:
+    """A row for each point; without any words taken away all explainers are where chance is."""
+    start = [f for f in points if _share(f) == 0 and f.subject == CHANCE]
+    shared = [(f, name) for f in start for name in names] + [(f, f.subject) for f in points]
+    return [{"share": f"{100 * _share(f):g} %", "mean": f.mean, "name": name} for f, name in shared]
+
+
+def _lines(rows: Rows, names: list[str]) -> list[alt.Chart]:
+    legend = alt.Legend(columns=2)
+    colour = alt.Color("name:N", legend=legend, scale=_scale(names, CLASS_COLOURS))
+    shape = alt.Shape("name:N", legend=legend, scale=_scale(names, SHAPES))
+    shared = sheet([row for row in rows if row["name"] in names]).encode(color=colour)
+    return [shared.mark_line(strokeWidth=2), shared.mark_point(filled=True, size=60, opacity=1).encode(shape=shape)]
+
+
+def _chance(rows: Rows, shares: list[str]) -> list[alt.Chart]:
+    """What random words give, as a dashed line with its name at the end."""
+    mine = [row | {"label": "random" if row["share"] == shares[-1] else ""} for row in rows if row["name"] == CHANCE]
+    if not mine:
+        return []
+    shared = sheet(mine)
+    words = shared.mark_text(align="left", dx=8, fontSize=11, color=INK).encode(text="label:N")
+    return [shared.mark_line(color=INK, strokeDash=[4, 3]), words]
+
+
+def _share(finding: Finding) -> float:
+    return float(finding.measure.partition("@")[2])
+
+
+def _scale(names: list[str], values: tuple[str, ...]) -> alt.Scale:
+    return alt.Scale(domain=names, range=list(values[: len(names)]))
