@@ -55,7 +55,15 @@ def cloze(path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("name", ["han-rnn", "han-conv", "han-none", "flan-rnn", "flan-conv", "flan-none"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "han-rnn",
+        "flan-conv",
+        "flan-none",
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("han-conv", "han-none", "flan-rnn")),
+    ],
+)
 def test_each_network_of_the_paper_is_trained_and_audited_by_its_name(name, assay, monkeypatch, tmp_path):  # noqa: F811
     small(name, monkeypatch)
     mine = str(ratings(tmp_path / "mine.csv"))
