@@ -1,9 +1,15 @@
 """Shapes are checked at run time, in tests only; randomness and threads are fixed."""
 
+import inspect
+from collections.abc import Callable
+from dataclasses import is_dataclass
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any, get_args, get_origin
 
-from jaxtyping import install_import_hook
+import jaxtyping
+from beartype import beartype
 
 
 def _modules_with_arrays() -> list[str]:
@@ -16,7 +22,45 @@ def _modules_with_arrays() -> list[str]:
     return [name.removesuffix(".__init__") for name in names]
 
 
-hook = install_import_hook(_modules_with_arrays(), "beartype.beartype")
+def _resolved(annotation: object, names: dict[str, Any]) -> Any:
+    """What an annotation stands for; anything, where it is not known at run time."""
+    if not isinstance(annotation, str):
+        return annotation
+    try:
+        return eval(annotation, names)
+    except Exception:
+        return Any
+
+
+@cache
+def _holds_arrays(annotation: Any) -> bool:
+    if isinstance(annotation, type) and issubclass(annotation, jaxtyping.AbstractArray):
+        return True
+    return get_origin(annotation) is not Callable and any(map(_holds_arrays, get_args(annotation)))
+
+
+def _checked(function: Any) -> Any:
+    """A function that checks its arrays, if it names any: parameters and result once each."""
+    if isinstance(function, classmethod | staticmethod):
+        return type(function)(_checked(function.__func__))
+    if isinstance(function, property):
+        return property(*(each and _checked(each) for each in (function.fget, function.fset, function.fdel)))
+    if inspect.isclass(function):
+        if is_dataclass(function) and "__init__" in vars(function):
+            function.__init__ = _checked(function.__init__)
+        return function
+    hints = {name: _resolved(each, function.__globals__) for name, each in function.__annotations__.items()}
+    if not any(map(_holds_arrays, hints.values())):
+        return function
+    if inspect.isgeneratorfunction(function):  # its parameters would be checked at its first step, as its caller's
+        return shaped(function, typechecker=beartype)
+    function.__annotations__ = hints
+    return shaped(beartype(function), typechecker=None)
+
+
+shaped = jaxtyping.jaxtyped
+jaxtyping.jaxtyped = lambda typechecker: _checked  # it would check functions without arrays, and parameters twice
+hook = jaxtyping.install_import_hook(_modules_with_arrays(), "beartype.beartype")
 
 import os  # noqa: E402
 
