@@ -114,7 +114,8 @@ def test_a_question_that_is_missing_or_not_wanted_is_told_in_a_sentence(assay, t
 
 
 def test_of_a_cloze_question_only_entities_of_the_text_are_predicted(assay, tmp_path):  # noqa: F811
-    code, _, err = assay("audit", "--corpus", str(cloze(tmp_path / "won.jsonl")), "--out", "run", "--limit", "12")
+    chosen = ("--audits", "agreement,adversary", "--out", "run", "--limit", "12")
+    code, _, err = assay("audit", "--corpus", str(cloze(tmp_path / "won.jsonl")), *chosen)
     assert code == 0, err
     record = Record.read(Path("run"))
     classes = record.summary["corpus"]["classes"]

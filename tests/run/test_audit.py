@@ -42,18 +42,22 @@ def several_parts(monkeypatch):
     monkeypatch.setattr(portions, "TOKENS", 150)
 
 
+def in_parts(model, corpus, plan):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(portions, "TOKENS", 150)
+        return audit(model, corpus.test, plan)
+
+
 @pytest.fixture(scope="module")
 def record(model, corpus):
     """What the plan gives, in several parts."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(portions, "TOKENS", 150)
-        return audit(model, corpus.test, PLAN)
+    return in_parts(model, corpus, PLAN)
 
 
 @pytest.fixture(scope="module")
 def short(model, corpus):
-    """What the short plan gives, in one part."""
-    return audit(model, corpus.test, SHORT)
+    """What the short plan gives, in several parts."""
+    return in_parts(model, corpus, SHORT)
 
 
 def same(one: Record, other: Record) -> bool:
