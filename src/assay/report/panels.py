@@ -11,8 +11,8 @@ import altair as alt
 from assay.lookup import BASELINES
 from assay.report import study_words
 from assay.report.canvas import CLASS_COLOURS, GRADE_COLOURS, INK, Figure, Rows, finish, known, layers, sheet
+from assay.report.canvas import GRADE_SHAPES as SHAPES
 from assay.report.differences import Comparison
-from assay.report.figures.verdict import SHAPES
 from assay.report.plain import line
 from assay.report.quantities import headline
 from assay.report.questions import Answer, Cell, Column, Row
