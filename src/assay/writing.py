@@ -42,6 +42,11 @@ def count(value: int) -> str:
     return f"{value:,}"
 
 
+def counted(size: int, one: str, several: str) -> str:
+    """How many there are of something."""
+    return f"{count(size)} {one if size == 1 else several}"
+
+
 def evidence(low: float, high: float, n: int) -> str:
     """What stands behind a mean: `95 % interval low to high, n = n`."""
     return f"95 % interval {interval(low, high, 2)}, n = {count(n)}"

@@ -15,7 +15,6 @@ import altair as alt
 
 from assay.errors import AssayError
 from assay.files import whole
-from assay.records import Finding
 from assay.report.plain import finite
 
 Figure = alt.Chart | alt.LayerChart | alt.FacetChart
@@ -47,7 +46,7 @@ def layers(*charts: alt.Chart) -> alt.LayerChart:
     return alt.LayerChart(layer=list(charts))
 
 
-def ends(found: Finding) -> dict[str, float]:
+def ends(found: Any) -> dict[str, float]:
     """A mean and its interval, as parts of a row."""
     return {"mean": found.mean, "low": found.low, "high": found.high}
 
@@ -72,7 +71,7 @@ def graded() -> tuple[alt.Color, alt.Shape]:
     return alt.Color("grade:N", legend=None, scale=looks[0]), alt.Shape("grade:N", legend=None, scale=looks[1])
 
 
-def null_line(**at: float) -> alt.Chart:
+def null_line(**at: int | float) -> alt.Chart:
     """A dashed line through the whole figure at a number on one of its axes."""
     line: alt.Chart = sheet([at]).mark_rule(color=INK, strokeDash=DASHES)
     return line.encode(**{axis: f"{axis}:Q" for axis in at})

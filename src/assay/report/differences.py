@@ -13,7 +13,7 @@ from jaxtyping import Float, Int
 
 from assay.errors import AssayError
 from assay.lookup import BASELINES
-from assay.metrics.comparisons import Contrast, alone, apart, holm, paired
+from assay.metrics.comparisons import ENOUGH, FEWEST, SURE, Contrast, alone, apart, holm, paired
 from assay.records import Finding, Record
 from assay.report.plain import line
 from assay.report.quantities import Quantity, groups, headline, matched, numbers, quantities, why_not
@@ -22,15 +22,6 @@ from assay.report.yardsticks import Grade
 
 Noise = Literal["same texts", "other texts", "seeds", "one against seeds"]
 State = Literal["exceeds noise", "may be chance", "within noise"]
-
-SURE = 0.05
-"""A difference exceeds noise when its p-value, adjusted for all on the page, is at most this."""
-
-FEWEST = 10
-"""Of fewer texts no difference is judged: their spread is not known well enough."""
-
-ENOUGH = 3
-"""From so many seeds on, runs are judged together, by the spread over them."""
 
 MOST = 24
 """More runs than this make a page that nobody reads."""
