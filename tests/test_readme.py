@@ -64,7 +64,7 @@ def test_the_explainer_of_the_contributing_page_works():
 
 
 def test_the_error_of_the_verdict_is_that_of_the_table():
-    from assay.report.likely import known_reasons
+    from assay.grading.grade import known_reasons
 
     known = known_reasons()
     told = known["explainer"]["held_out"]

@@ -5,15 +5,14 @@ from __future__ import annotations
 import re
 
 from assay.document import Span
+from assay.grading.differences import Comparison, Difference, Side
+from assay.grading.grade import FEW, Grade
+from assay.grading.quantities import ATTENTION, Quantity
+from assay.grading.quantities import headline as graded_by
+from assay.grading.verdicts import near_chance, verdicts
 from assay.metrics.comparisons import ENOUGH, FEWEST, SURE
-from assay.report.differences import Comparison, Difference, Side
 from assay.report.outcome import OPENINGS
-from assay.report.plain import line
-from assay.report.quantities import ATTENTION, Quantity
-from assay.report.quantities import headline as graded_by
-from assay.report.verdicts import near_chance, verdicts
-from assay.report.yardsticks import FEW, Grade
-from assay.writing import count, counted, interval, listed, number
+from assay.writing import count, counted, interval, line, listed, number
 
 BULLETS = 6
 """So many lines of the verdict tell what differs; the rest stands in a table."""

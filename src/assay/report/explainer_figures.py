@@ -8,13 +8,13 @@ from typing import Any
 
 import altair as alt
 
+from assay.grading.grade import TRUTH, scale
+from assay.grading.verdicts import ranked, verdicts
 from assay.lookup import BASELINES, RANDOM
 from assay.records import CHANCE, Finding, Record
 from assay.report import canvas
 from assay.report.canvas import DASHES, INK, SHAPES, Figure, Rows, drawn, known, null_line, sheet
 from assay.report.sections import MOST
-from assay.report.verdicts import ranked, verdicts
-from assay.report.yardsticks import TRUTH, scale
 from assay.writing import number, significance
 
 FEW_CURVES = 5

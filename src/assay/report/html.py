@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 from assay.document import Bar, Block, Chart, Document, Section, Span, Words, parts
 from assay.files import write_text
 from assay.report import passages
-from assay.report.plain import encodable
 from assay.report.scripts import policy
 from assay.report.tables import MARKS
 from assay.report.templating import environment
+from assay.writing import encodable
 
 if TYPE_CHECKING:
     from jinja2.environment import TemplateModule

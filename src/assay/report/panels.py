@@ -7,14 +7,13 @@ from collections.abc import Sequence
 
 import altair as alt
 
+from assay.grading.differences import Comparison
+from assay.grading.grade import scale
+from assay.grading.quantities import headline
 from assay.lookup import BASELINES
 from assay.report.canvas import GRADE_SHAPES, INK, Figure, Rows, beside, drawn, ends, graded, known, sheet
-from assay.report.differences import Comparison
-from assay.report.plain import line
-from assay.report.quantities import headline
 from assay.report.sections import MOST
-from assay.report.yardsticks import scale
-from assay.writing import number
+from assay.writing import line, number
 
 WIDTH = 150
 LONG = 24  # letters of a name beside the axis

@@ -8,11 +8,10 @@ import altair as alt
 
 from assay.report.canvas import CLASS_COLOURS, Figure, Rows, drawn, ends, known, sheet, told_apart
 from assay.report.panels import labels
-from assay.report.plain import line
 from assay.report.sections import MOST
 from assay.study.page_words import places, subject
 from assay.study.results import Answer, Cell, Column, Row
-from assay.writing import number
+from assay.writing import line, number
 
 WIDE = 190
 LETTER, LIMIT = 7.5, 170  # width of a letter of a name beside the axis, and of all

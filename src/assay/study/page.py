@@ -30,13 +30,12 @@ from assay.document import (
     some,
 )
 from assay.report import markdown
-from assay.report.plain import encodable, line
 from assay.study import page_words as words
 from assay.study.page_words import places, subject
 from assay.study.results import Answer, Missing, Study
 from assay.study.results import Cell as Reached
 from assay.study.results import Column as Asked
-from assay.writing import count, interval, number, significance
+from assay.writing import count, encodable, interval, line, number, significance
 
 OPEN = 30
 """A table of more rows is folded away."""

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 
 from assay.metrics.comparisons import ENOUGH, FEWEST, SURE
 from assay.report.facts import KINDS
-from assay.report.plain import line
 from assay.study.results import MODEL, Answer, Cell, Column, Difference, Missing, Study
-from assay.writing import count, counted, listed
+from assay.writing import count, counted, line, listed
 
 RULES = (
     "A mean is one over seeds: every model was trained once by each seed, and what it reaches is one number. Its 95 % "

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
+from assay.grading.grade import AGREES as AGREEMENT
+from assay.grading.grade import DECIDING, REFERENCE, TRUTH, yardstick
+from assay.grading.leaderboard import columns
 from assay.lookup import side_by_side, texts
 from assay.records import Finding, Record
-from assay.report.leaderboard import columns
-from assay.report.yardsticks import AGREES as AGREEMENT
-from assay.report.yardsticks import DECIDING, REFERENCE, TRUTH, yardstick
 
 ATTENTION = "attention"
 YARDSTICKS = [(each.audit, each.measure) for each in (TRUTH, DECIDING)]
