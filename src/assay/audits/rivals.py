@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -37,6 +37,19 @@ class View:
     probabilities: Float[np.ndarray, "B C"]
     weights: Float[np.ndarray, "B N"]
     shown: Float[np.ndarray, "B T"]
+
+
+class RivalAudit:
+    """What audits share that compare the model with `rivals`, which are trained beside it."""
+
+    lacking: str  # why there are none
+    rivals: Mapping[str, Rival]
+
+    def kind(self, classes: int) -> str:
+        return "sample"
+
+    def unfit(self, case: Case) -> str | None:
+        return unfit_for_rivals(case, None if self.rivals else self.lacking)
 
 
 @torch.no_grad()
