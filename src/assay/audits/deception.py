@@ -11,9 +11,9 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from assay.audits.answers import TRAINED
-from assay.audits.cases import Answer, Case
+from assay.audits.cases import Answer, Case, Numbers
 from assay.audits.resources import LACKING, Resources, Variant
-from assay.audits.rivals import Numbers, Rival, RivalAudit, check_strengths, made, right, viewed
+from assay.audits.rivals import Rival, RivalAudit, check_strengths, made, right, viewed
 from assay.data.batches import Tokenised, tokenise
 from assay.data.text import SPECIAL, Tokeniser
 from assay.errors import AssayError

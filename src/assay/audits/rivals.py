@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from jaxtyping import Bool, Float
 
-from assay.audits.cases import Case, numpy
+from assay.audits.cases import Case, Numbers, numpy
 from assay.audits.resources import FOREIGN, Resources, Variant
 from assay.audits.twins import mean_defined
 from assay.errors import AssayError
@@ -18,8 +18,6 @@ from assay.models.network import Network
 from assay.models.objectives import Imitated
 from assay.models.recipes import Recipe
 from assay.types import Batch, Edit, over_tokens
-
-Numbers = dict[str, Float[np.ndarray, " B"]]
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ from typing import ClassVar
 
 from assay.audits import four_tests
 from assay.audits.answers import TRAINED
-from assay.audits.cases import Answer, Case
+from assay.audits.cases import Answer, Case, Numbers
 from assay.audits.resources import LACKING, Resources
-from assay.audits.rivals import Numbers, Rival, RivalAudit, averaged, compared, siblings
+from assay.audits.rivals import Rival, RivalAudit, averaged, compared, siblings
 from assay.errors import AssayError
 from assay.records import Record
 from assay.stories import Conclusion, Measure, Story

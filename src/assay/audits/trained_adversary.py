@@ -8,10 +8,9 @@ from typing import ClassVar
 
 from assay.audits import four_tests
 from assay.audits.answers import TRAINED
-from assay.audits.cases import Answer, Case
+from assay.audits.cases import Answer, Case, Numbers
 from assay.audits.resources import LACKING, Resources, Variant
 from assay.audits.rivals import (
-    Numbers,
     Rival,
     RivalAudit,
     adversary,

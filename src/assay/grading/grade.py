@@ -16,7 +16,7 @@ import pyarrow.compute
 from jaxtyping import Float
 from scipy.special import expit, logit, ndtri
 
-from assay.lookup import RANDOM, side_by_side, texts
+from assay.lookup import RANDOM, over_all, side_by_side, texts
 from assay.records import CHANCE, Finding, Record
 from assay.writing import count, listed, number
 
@@ -165,13 +165,7 @@ class Scale:
 def scale(record: Record, rule: Yardstick | None = None) -> Scale:
     """The record's yardstick with all numbers on it; the null is the random explainer's, or else chance."""
     rule = rule or yardstick(record)
-    measured = {
-        finding.subject: finding
-        for finding in record.findings
-        if (finding.audit, finding.measure, finding.group) == (rule.audit, rule.measure, "all")
-        and finding.n > 0
-        and not math.isnan(finding.mean)
-    }
+    measured = {f.subject: f for f in over_all(record, rule.audit, rule.measure) if not math.isnan(f.mean)}
     chance = measured.pop(CHANCE, None)
     null = measured.get(RANDOM, chance)
     if rule is not DECIDING:
@@ -250,7 +244,7 @@ def trusts(record: Record) -> dict[int, dict[str, float]]:
     It is read off the economy in the text and the explainer's mean over texts.
     """
     audit, measure = ECONOMY
-    means = {f.subject: f.mean for f in record.findings if (f.audit, f.measure, f.group) == (*ECONOMY, "all") and f.n}
+    means = {f.subject: f.mean for f in over_all(record, audit, measure)}
     means.pop(CHANCE, None)
     start, own, whole = known_reasons()["text"]["coefficients"]
     economies = side_by_side(record, audit, [f"{measure}:{name}" for name in means])

@@ -13,7 +13,7 @@ from jaxtyping import Float, Int
 from assay.grading.grade import AGREES as AGREEMENT
 from assay.grading.grade import DECIDING, REFERENCE, TRUTH, yardstick
 from assay.grading.leaderboard import columns
-from assay.lookup import side_by_side, texts
+from assay.lookup import over_all, side_by_side, texts
 from assay.records import Finding, Record
 
 ATTENTION = "attention"
@@ -35,13 +35,8 @@ class Quantity:
 
     def subjects(self, record: Record) -> dict[str, Finding]:
         """The explainers that have this number in a run, each with its finding over all texts."""
-        found = {}
-        for finding in record.findings:
-            if (finding.audit, finding.measure, finding.group) == (self.audit, self.measure, "all") and finding.n > 0:
-                name = self._subject(finding.subject)
-                if name is not None and name in record.summary["explainers"]:
-                    found[name] = finding
-        return found
+        found = {self._subject(each.subject): each for each in over_all(record, self.audit, self.measure)}
+        return {name: each for name, each in found.items() if name in record.summary["explainers"]}
 
     def column(self, record: Record, subject: str) -> str | None:
         """The column of `instances` with the number of each text, or None."""
@@ -52,11 +47,12 @@ class Quantity:
             names = [self.measure]
         return next((name for name in names if record.instances.schema.get_field_index(name) >= 0), None)
 
-    def _subject(self, name: str) -> str | None:
-        if self.audit != AGREEMENT[0]:
-            return name
+    def _subject(self, name: str) -> str:
+        """The explainer that a finding is about: of a pair with the reference, the other one."""
         one, _, other = name.partition("~")
-        return one if other == REFERENCE else other if one == REFERENCE else None
+        if self.audit != AGREEMENT[0] or REFERENCE not in (one, other):
+            return name
+        return one if other == REFERENCE else other
 
 
 AGREES = Quantity(*AGREEMENT, "τ with leave-one-out", True, "how alike its ranking is to that of deletion")

@@ -22,7 +22,7 @@ KINDS: dict[str, Callable[[Record, str, Mapping[str, Any]], Figure | None]] = {
     "curves": explainers.removals,
     "histogram": texts.histogram,
     "quarters": texts.quarters,
-    "boxes": texts.extents,
+    "boxes": texts.erased,
     "binned": texts.binned,
     "models": models.models,
     "strengths": models.strengths,

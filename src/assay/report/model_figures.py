@@ -7,8 +7,7 @@ from typing import Any
 
 import altair as alt
 
-from assay.lookup import known as one
-from assay.lookup import named, short, subjects
+from assay.lookup import named, over_all, short, subjects
 from assay.records import Finding, Record
 from assay.report import canvas
 from assay.report.canvas import CLASS_COLOURS, DASHES, INK, Figure, Rows, drawn, ends, known, null_line, sheet
@@ -245,10 +244,8 @@ def by_layer(record: Record, audit: str, options: Mapping[str, Any]) -> Figure |
 
 def _layers(record: Record, audit: str, measure: str, every: str) -> dict[str, Finding]:
     """The findings of single layers, the lowest first, then that of all of them."""
-    mine = [f for f in record.findings if (f.audit, f.measure, f.group) == (audit, measure, "all") and f.n > 0]
-    found = {f.subject: f for f in mine if f.subject != every}
-    whole = one(record, audit, measure, every)
-    return found if whole is None else found | {every: whole}
+    found = {f.subject: f for f in over_all(record, audit, measure)}
+    return {name: found[name] for name in sorted(found, key=lambda name: name == every)}
 
 
 def pruning(section: Mapping[str, Any]) -> Figure:

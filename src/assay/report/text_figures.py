@@ -11,7 +11,7 @@ import altair as alt
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from assay.lookup import items, side_by_side
+from assay.lookup import Extent, extents, items, side_by_side
 from assay.records import Record
 from assay.report import canvas
 from assay.report.canvas import CLASS_COLOURS, DASHES, INK, Figure, Rows, drawn, null_line, sheet
@@ -67,47 +67,30 @@ def quarters(record: Record, audit: str, options: Mapping[str, Any]) -> Figure |
     return drawn(charts, WIDE - 80, alt.Step(step), told)
 
 
-def extents(record: Record, audit: str, options: Mapping[str, Any]) -> Figure | None:
+def erased(record: Record, audit: str, options: Mapping[str, Any]) -> Figure | None:
     """The share of items, or of attention, erased until the first flip; Serrano and Smith (2019), figure 5.
 
     Every box is of all texts: those that a ranking never flips lie at its right end, and their share stands beside it.
     The one that erases least is on top, and the median of the exact one runs through all rows.
     """
-    found, never = _extents(record, audit, options)
     exact, called = options["exact"], options["called"]
+    found = extents(record, audit, called, [options[key] for key in ("measure", "older", "never")])
     if exact not in found:
         return None
-    rows: Rows = [whiskers(values) | {"name": called[name], "exact": name == exact} for name, values in found.items()]
-    labelled = [row | {"label": _beside(never[name], row["median"])} for name, row in zip(found, rows, strict=True)]
+    rows: Rows = []
+    for name, each in found.items():
+        box = whiskers(each.erased)
+        rows.append(box | {"name": called[name], "exact": name == exact, "label": _beside(each, box["median"])})
     title = items(record).named(options["title"])
     axis = alt.Axis(format="%", values=[0, 0.25, 0.5, 0.75, 1])
     x = alt.X("low:Q", title=title, scale=alt.Scale(domain=(0, 1)), axis=axis)
-    charts = [null_line(x=float(np.median(found[exact]))), *_boxes(labelled, x, canvas.names())]
-    return drawn(charts, WIDTH, alt.Step(STEP), f"Box plots, {title}; medians: {canvas.listing(labelled)}.")
+    charts = [null_line(x=float(np.median(found[exact].erased))), *_boxes(rows, x, canvas.names())]
+    return drawn(charts, WIDTH, alt.Step(STEP), f"Box plots, {title}; medians: {canvas.listing(rows)}.")
 
 
-def _extents(
-    record: Record, audit: str, options: Mapping[str, Any]
-) -> tuple[dict[str, Float[np.ndarray, " n"]], dict[str, Float[np.ndarray, " n"]]]:
-    """The shares of each subject, the least on average first, and in which texts it never changes the decision.
-
-    Where older records hold no share of such a text, everything counts as erased.
-    """
-    found, never = {}, {}
-    for name in options["called"]:
-        columns = [f"{options[key]}:{name}" for key in ("measure", "older", "never")]
-        values, older, lost = side_by_side(record, audit, columns).T
-        values = np.where(np.isfinite(values), values, np.where(lost == 1, 1.0, older))
-        if len(there := values[np.isfinite(values)]):
-            found[name], never[name] = there, lost[np.isfinite(lost)]
-    means = {name: lost.mean() if len(lost) else 0 for name, lost in never.items()}
-    ordered = sorted(found, key=lambda name: (round(found[name].mean(), 9), means[name]))
-    return {name: found[name] for name in ordered}, never
-
-
-def _beside(never: Float[np.ndarray, " n"], median: float) -> str:
+def _beside(extent: Extent, median: float) -> str:
     """What stands beside a box: its median, and how many texts it never flips."""
-    return percent(median) + (f", never {percent(never.mean(), 0)}" if never.any() else "")
+    return percent(median) + (f", never {percent(extent.never.mean(), 0)}" if extent.never.any() else "")
 
 
 def binned(record: Record, audit: str, options: Mapping[str, Any]) -> Figure | None:
