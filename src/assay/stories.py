@@ -5,11 +5,14 @@ A record carries the stories of its audits, so that pages are written with the w
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, TypeVar
 
 Better = Literal["high", "low"]
+Kind = TypeVar("Kind", bound="Plain")
+Member = TypeVar("Member", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True)
@@ -25,7 +28,7 @@ class Plain:
         return {name: _plain(value) for name, value in values.items() if value != getattr(bare, name)}
 
     @classmethod
-    def of(cls, stored: object) -> Self:
+    def of(cls: type[Kind], stored: object) -> Kind:
         """The stored one; what is missing or damaged has its default."""
         if not isinstance(stored, Mapping):
             return cls()
@@ -44,7 +47,7 @@ class Plain:
         if kind is not None:
             return kind.of(value) if isinstance(value, Mapping) else default
         if isinstance(default, tuple):
-            return tuple(value) if isinstance(value, list | tuple) else default
+            return _frozen(value) if isinstance(value, list | tuple) else default
         if default is None:
             number = isinstance(value, int | float) and not isinstance(value, bool)
             return value if number or isinstance(value, str) else None
@@ -58,8 +61,6 @@ class Measure(Plain):
     name: str = ""
     label: str = ""  # in tables; without one, the name with blanks
     better: Better | None = None
-    unit: str = ""
-    null: str | None = None  # what random scores reach, in words
     help: str = ""  # one line on what it says
     column: str = ""  # its head in the leaderboard; none, no column
     short: str = ""  # the same for a terminal
@@ -68,6 +69,8 @@ class Measure(Plain):
     main: bool = False  # whether a study asks for it where nothing else is said
     about: str = ""  # what it is of, where that is not the subject of the finding
     hidden: bool = False  # in no table, as means that do not compare
+    caution: str = ""  # what stands behind its meaning
+    at: str = " at {percent}"  # after its label, of a number at one of several thresholds
 
 
 @dataclass(frozen=True)
@@ -114,34 +117,87 @@ class Story(Plain):
     ungraded: str = ""  # why there is no rule
     about: Literal["explanations", "attention", "model"] = "explanations"
     subjects: Literal["explainer", "pair", "model", "of"] = "explainer"  # of the findings
-    kind: str = ""  # of the numbers, where the record says nothing better
+    kinds: Mapping[str, str] = field(default_factory=dict)  # what kinds of numbers are called where not as usual
     against: str = ""  # the subject that a study tests others against
     terms: tuple[str, ...] = ()  # words of the glossary that its pages use
+    words: Mapping[str, str] = field(default_factory=dict)  # words of its own, with what they mean
 
-    def measure(self, name: str) -> Measure | None:
-        """The measure of this name, or None."""
-        return next((each for each in self.measures if each.name == name), None)
+    def measure(self, name: str) -> Measure:
+        """A measure with its label: `fall_gain` and `fall@0.1` are put together where they have none of their own.
+
+        The name of a measure may end in a star, which stands for any ending.
+        """
+        base, _, threshold = name.partition("@")
+        found = self._named(base)
+        gained = found is None and base.endswith("_gain")
+        stem = base.removesuffix("_gain") if gained else base
+        found = found or self._named(stem) or Measure(stem)
+        label = found.label or stem.replace("_", " ")
+        if threshold:
+            label += found.at.replace("{value}", threshold).replace("{percent}", _percent(threshold))
+        if gained:
+            better: Better | None = "high" if found.better else None
+            return Measure(name, f"{label}, gain over chance", better)
+        return replace(found, name=name, label=label)
+
+    def _named(self, name: str) -> Measure | None:
+        for each in self.measures:
+            start, star, _ = each.name.partition("*")
+            if each.name == name or (star and name.startswith(start)):
+                return replace(each, label=each.label.replace("*", name.removeprefix(start))) if star else each
+        return None
+
+
+@dataclass(frozen=True)
+class Grid(Plain):
+    """A table as text: column heads and rows; columns from `first_number` on hold numbers."""
+
+    columns: tuple[str, ...] = ()
+    rows: tuple[tuple[str, ...], ...] = ()
+    first_number: int = 2
 
 
 @dataclass(frozen=True)
 class Conclusion(Plain):
     """What an audit of one model says: the answer in a sentence or two, and its own grade with the reason, if any."""
 
+    inner: ClassVar[Mapping[str, type[Plain]]] = {"tables": Grid}
+
     answer: str = ""
     grade: str = ""  # pass, warn, fail, measured or not applicable; none, the rule gives it
     why: str = ""
-    tables: tuple[Mapping[str, Any], ...] = ()
+    tables: tuple[Grid, ...] = ()
+    drawn: Mapping[str, Any] = field(default_factory=dict)  # options of figures, by their names
 
 
 def story_of(method: object) -> Story:
     """The story of a method: its own, or else its name, the first line of its documentation and its paper."""
     own = getattr(method, "story", None)
-    if isinstance(own, Story):
+    if isinstance(own, Story) and own.title:
         return own
-    cls = method if isinstance(method, type) else type(method)
-    name = "".join(f" {letter.lower()}" if letter.isupper() else letter for letter in cls.__name__).strip()
+    cls: Any = method if hasattr(method, "__name__") else type(method)
+    name = "".join(f" {letter.lower()}" if letter.isupper() else letter for letter in cls.__name__)
+    name = name.replace("_", " ").strip()
     question = (cls.__doc__ or "").strip().partition("\n")[0]
-    return Story(title=name.capitalize(), question=question, paper=str(getattr(method, "paper", "")))
+    told = own if isinstance(own, Story) else Story()
+    return replace(told, title=name.capitalize(), question=question, paper=str(getattr(method, "paper", "")))
+
+
+def with_story(title: str, paper: str = "", like: Story | None = None) -> Callable[[Member], Member]:
+    """Decorator that gives a class or function a story, whose question is the first line of its documentation."""
+
+    def told(member: Member) -> Member:
+        question = (member.__doc__ or "").strip().partition("\n")[0]
+        story = replace(like or Story(), title=title, question=question, paper=paper)
+        setattr(member, "story", story)  # noqa: B010 – members are classes and functions alike
+        return member
+
+    return told
+
+
+def filled(text: str, **values: str) -> str:
+    """The text with a value in place of each {name} that is given; others stay as they are."""
+    return re.sub(r"\{(\w+)\}", lambda found: values.get(found[1], found[0]), text)
 
 
 def _plain(value: Any) -> Any:
@@ -150,3 +206,14 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {str(key): _plain(each) for key, each in value.items()}
     return [_plain(each) for each in value] if isinstance(value, list | tuple) else value
+
+
+def _percent(share: str) -> str:
+    try:
+        return f"{100 * float(share):g} %"
+    except ValueError:
+        return share
+
+
+def _frozen(values: Any) -> tuple[Any, ...]:
+    return tuple(tuple(each) if isinstance(each, list) else each for each in values)

@@ -52,7 +52,7 @@ def pair(**changes: Any) -> dict[str, Any]:
 
 def aligned() -> dict[str, Any]:
     """What the page of a model that aligns words is made of."""
-    how = selections()["selecting"] | {"rule": "aligned", "transport": {"most": 3, "price": 0.2}}
+    how = selections()["selecting"] | {"rule": "aligned", "meaning": "the words that are aligned"}
     del how["rate"]
     examples = [pair(), pair(pairs=[], kept=[False] * 9), pair(predicted="bad")]
     return selections(recipe={"name": "transport", "meaning": "words meet"}, selecting=how, examples=examples)
@@ -61,6 +61,7 @@ def aligned() -> dict[str, Any]:
 def phrased() -> dict[str, Any]:
     """What the page of a model that shows its phrases is made of."""
     how = selections()["selecting"] | {"rule": "telling", "units": {"kind": "phrase", "width": 5}}
+    how |= {"meaning": "the {units} that say most for the answer, {share} of them, rounded up"}
     account = {
         "parts": {"whole": 3.21, "phrases": 0.2, "stored": -0.1},
         "phrases": [{"text": HOSTILE, "by": 0.35}, {"text": "word1 word2", "by": -0.15}],
@@ -68,7 +69,8 @@ def phrased() -> dict[str, Any]:
     }
     parts = {"whole": 0.9, "phrases": 0.06, "stored": 0.04}
     examples = [example() | {"account": account}, example(predicted="bad") | {"account": account}]
-    return selections(selecting=how, reads="all", parts=parts, examples=examples)
+    recipe = {"name": "selfexplain", "meaning": "phrases answer"}
+    return selections(recipe=recipe, selecting=how, reads="all", parts=parts, examples=examples)
 
 
 def selections(**changes: Any) -> dict[str, Any]:
@@ -87,7 +89,7 @@ def selections(**changes: Any) -> dict[str, Any]:
             "units": {"kind": "token", "width": 5},
             "rule": "top",
             "rate": 0.2,
-            "meaning": "the likeliest units",
+            "meaning": "the likeliest {units} of each text, {share} of them, rounded up",
             "masks": 1,
             "reading": "zero",
         },

@@ -15,10 +15,13 @@ from jaxtyping import Bool, Float, Int
 from assay.influence.nearest import Vectors
 from assay.influence.representations import DECODER, layers, representations, share_below
 from assay.influence.setting import Influence, Setting
+from assay.influence.stories import CHANGE
+from assay.stories import with_story
 
 VOTES = "share of votes"
 
 
+@with_story("Nearest neighbours", "Cover and Hart (1967)", like=CHANGE)
 @dataclass(frozen=True)
 class Neighbours:
     """The change of the class's share of votes if an example is removed and the next nearest one votes instead.
@@ -56,6 +59,7 @@ class Neighbours:
         return shares
 
 
+@with_story("Shapley values of nearest neighbours", "Jia et al. (2019), theorem 1", like=CHANGE)
 @dataclass(frozen=True)
 class NeighbourShapley:
     """Minus the Shapley value of each example for the votes of the k nearest for the class.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
 from typing import Any
 
@@ -29,6 +30,8 @@ from assay.document import (
     grid,
     some,
 )
+from assay.influence.stories import CHANGE
+from assay.stories import Story, filled
 from assay.writing import count, figures, interval, number, percent
 
 Answer = Mapping[str, Any]
@@ -85,7 +88,7 @@ def brief(answer: Answer) -> tuple[Block, ...]:
         return lead, _brief(heads, [(each, each["predicted"]) for each in answer["suspects"][:MOST]])
     return lead, *(
         _brief(
-            ("label", "", "without it", title),
+            ("label", "", _story(answer).measure("score").label, title),
             [(each, "" if each["label"] == each["predicted"] else "≠") for each in answer[name]],
         )
         for title, name in (("speaks for it", "supporting"), ("speaks against it", "opposing"))
@@ -119,10 +122,13 @@ def reading(answer: Answer) -> str:
             "text has."
         )
     lower, higher = ("rise", "fall") if answer["target"] == "loss" else ("fall", "rise")
-    return (
-        f"Each number is how far {_target(answer)} is predicted to move if the model is trained without that text: "
-        f"without a supporting text it would {lower}, without an opposing one {higher}."
-    )
+    return filled(_story(answer).reading, target=_target(answer), lower=lower, higher=higher)
+
+
+def _story(answer: Answer) -> Story:
+    """The story of the method, with the usual words where it has none of its own."""
+    own = Story.of(answer["method"].get("story"))
+    return replace(own, measures=own.measures or CHANGE.measures, reading=own.reading or CHANGE.reading)
 
 
 def caveats(answer: Answer) -> list[str]:
@@ -173,16 +179,17 @@ def _verdict(answer: Answer, text: bool) -> tuple[Block, ...]:
         return some(top, warned, Prose(reading(answer), "reading"), _suspects(answer))
     quotes = [Prose(each, "quote") for each in (answer["text"], answer["query"]) if each]
     peak = max((abs(each["score"]) for name in ("supporting", "opposing") for each in answer[name]), default=0.0)
+    head = _story(answer).measure("score").label
     tables: list[Block] = []
     for title, name in (("Speak for it", "supporting"), ("Speak against it", "opposing")):
         rows = answer[name]
-        tables += [Heading(title, 2, name), _trained(name, rows, peak or 1.0) if rows else Prose("None.", "soft")]
+        tables += [Heading(title, 2, name), _trained(name, head, rows, peak or 1.0) if rows else Prose("None.", "soft")]
     return some(top, warned, quotes, Prose(reading(answer), "reading"), tables)
 
 
-def _trained(name: str, rows: Sequence[Answer], peak: float) -> Table:
+def _trained(name: str, head: str, rows: Sequence[Answer], peak: float) -> Table:
     heads = (
-        Column("without it", True, "score"),
+        Column(head, True, "score"),
         Column("size", role="bar soft"),
         Column("label", role="label"),
         Column("training text", wide=True),

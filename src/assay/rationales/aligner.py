@@ -19,6 +19,7 @@ from assay.rationales.selecting import Selecting, without_others
 from assay.rationales.transport import Transport
 from assay.rationales.units import Units
 from assay.types import Batch, Edit, Output, Selection
+from assay.writing import count, percent
 
 LEAST = 1e-6  # added under a root, which has no gradient at 0
 
@@ -87,11 +88,19 @@ class Aligner(Selecting):
         return {
             "units": asdict(Units()),
             "rule": "aligned",
-            "meaning": "words that are aligned, by more than half, with a word of the question or hypothesis",
+            "meaning": self._meaning(),
             "masks": 1,
             "reading": "delete",
             "transport": asdict(self.transport),
         }
+
+    def _meaning(self) -> str:
+        most, price = self.transport.most, self.transport.price
+        return (
+            "the words that are aligned, by more than half, with a word of the question or hypothesis"
+            + (f", at most {count(most)} of them" if most else "")
+            + (f"; a pair must say more than {percent(price)} of what the strongest one says" if price else "")
+        )
 
     @property
     def reads(self) -> str:

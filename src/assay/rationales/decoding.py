@@ -11,9 +11,9 @@ from torch import Tensor
 from assay.errors import AssayError, unknown
 
 RULES = {
-    "top": "the likeliest units, a given share of each text, rounded up",
-    "window": "the likeliest stretch of units that is as long as that share",
-    "threshold": "all units with a probability above one half",
+    "top": "the likeliest {units} of each text, {share} of them, rounded up",
+    "window": "the likeliest stretch of {units} that is {share} of the text, rounded up",
+    "threshold": "all {units} with a probability above one half",
 }
 
 

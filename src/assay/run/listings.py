@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+from assay.stories import story_of
 
 Listing = dict[str, tuple[str, str]]
 
@@ -35,15 +35,20 @@ def methods() -> Listing:
     """What a score of each method of influence is, and the options that can be changed."""
     from assay.influence import METHODS
 
-    return {name: (_first(each.__doc__), _facts(each)) for name, each in METHODS.items()}
+    return {name: _told(each) for name, each in METHODS.items()}
 
 
 def recipes() -> Listing:
     """What happens in each recipe of 'assay rationalise', and what it is after."""
     from assay.rationales.recipes import RECIPES, UNPLAYED
 
-    every = {**RECIPES, **UNPLAYED}
-    return {name: (_first(each.__doc__), _first(sys.modules[each.__module__].__doc__)) for name, each in every.items()}
+    return {name: _told(each) for name, each in {**RECIPES, **UNPLAYED}.items()}
+
+
+def _told(member: object) -> tuple[str, str]:
+    story = story_of(member)
+    cited = [] if story.paper in story.question else [story.paper]
+    return story.question, _facts(member, story.title, *cited)
 
 
 def _facts(instrument: object, *before: str) -> str:

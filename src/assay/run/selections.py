@@ -16,12 +16,13 @@ from assay.models import store
 from assay.models.store import Opened
 from assay.rationales.collapse import collapse
 from assay.rationales.measuring import Selected, measured, pooled, selected
+from assay.rationales.recipes import RECIPES, UNPLAYED
 from assay.rationales.selecting import Selecting
 from assay.run.kept import finite
-from assay.run.listings import recipes
 from assay.run.summaries import device_of
 from assay.run.told import Told
 from assay.run.versions import versions
+from assay.stories import story_of
 
 FORMAT = "assay-rationales-1"
 SHOWN = 8  # texts of either kind, decided right and decided wrong, on the page
@@ -38,6 +39,7 @@ def examined(model: Opened, corpus: Corpus, seed: int = 0, limit: int | None = N
     found = selected(network, rows)
     trained, shares = model.history["rationalising"], model.history.get("shares", [])
     told = Told(model, texts)
+    story = story_of((RECIPES | UNPLAYED)[trained["recipe"]])
     whole: dict[str, Any] = finite(
         {
             "format": FORMAT,
@@ -45,10 +47,7 @@ def examined(model: Opened, corpus: Corpus, seed: int = 0, limit: int | None = N
             "versions": {"assay": __version__} | versions(),
             "device": device_of(model),
             "command": "assay.rationalise(...) in Python",
-            "recipe": {
-                "name": trained["recipe"],
-                "meaning": recipes()[trained["recipe"]][0],
-            },
+            "recipe": {"name": trained["recipe"], "meaning": story.question, "story": story.json()},
             "selecting": network.selecting,
             "reads": network.reads,
             "critic": network.critic,

@@ -114,7 +114,7 @@ class SelfExplaining(Selecting):
             "units": {"kind": "phrase", "width": self.phrases.width},
             "rule": "telling",
             "rate": self.decoding.rate,
-            "meaning": "the phrases that say most for the answer",
+            "meaning": "the {units} that say most for the answer, {share} of them, rounded up",
             "masks": 1,
             "reading": "delete",
         }
