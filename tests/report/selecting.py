@@ -52,7 +52,7 @@ def pair(**changes: Any) -> dict[str, Any]:
 
 def aligned() -> dict[str, Any]:
     """What the page of a model that aligns words is made of."""
-    how = selections()["selecting"] | {"rule": "aligned", "meaning": "the words that are aligned"}
+    how = selections()["selecting"] | {"rule": "aligned", "transport": {"most": 3, "price": 0.2}}
     del how["rate"]
     examples = [pair(), pair(pairs=[], kept=[False] * 9), pair(predicted="bad")]
     return selections(recipe={"name": "transport", "meaning": "words meet"}, selecting=how, examples=examples)
@@ -61,7 +61,6 @@ def aligned() -> dict[str, Any]:
 def phrased() -> dict[str, Any]:
     """What the page of a model that shows its phrases is made of."""
     how = selections()["selecting"] | {"rule": "telling", "units": {"kind": "phrase", "width": 5}}
-    how |= {"meaning": "the {units} that say most for the answer, {share} of them, rounded up"}
     account = {
         "parts": {"whole": 3.21, "phrases": 0.2, "stored": -0.1},
         "phrases": [{"text": HOSTILE, "by": 0.35}, {"text": "word1 word2", "by": -0.15}],
@@ -89,7 +88,7 @@ def selections(**changes: Any) -> dict[str, Any]:
             "units": {"kind": "token", "width": 5},
             "rule": "top",
             "rate": 0.2,
-            "meaning": "the likeliest {units} of each text, {share} of them, rounded up",
+            "meaning": "the likeliest units",
             "masks": 1,
             "reading": "zero",
         },

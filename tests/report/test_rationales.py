@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from assay.rationales.decoding import RULES
 from assay.rationales.measuring import MEASURES as MEASURED
 from assay.rationales.page import (
     READINGS,
@@ -30,7 +29,7 @@ from assay.rationales.page import (
 )
 from assay.rationales.recipes import RECIPES, UNPLAYED
 from assay.rationales.rules import READINGS as READ
-from assay.rationales.stories import MEASURES
+from assay.rationales.stories import MEASURES, RULES
 from assay.rationales.units import KINDS
 from assay.report import html, passages
 from assay.report.console import shown as console_of
@@ -92,8 +91,10 @@ def test_all_that_is_measured_is_explained() -> None:
     [("top", "the likeliest words of each text, 20.0 % of them"), ("window", "stretch"), ("threshold", "one half")],
 )
 def test_the_rule_of_selection_is_named(rule: str, said: str) -> None:
-    how = selections()["selecting"] | {"rule": rule, "meaning": RULES[rule]}
+    how = selections()["selecting"] | {"rule": rule}
     assert said in selecting(selections(selecting=how))
+    recipe = selections()["recipe"] | {"story": {}}
+    assert said in selecting(selections(recipe=recipe, selecting=how | {"rule": "other", "meaning": RULES[rule]}))
     assert "for each of 4 masks" in selecting(selections(selecting=how | {"masks": 4}))
 
 
@@ -108,7 +109,7 @@ def test_aligned_words_have_the_number_of_their_pair_on_both_sides() -> None:
     assert page.count('<ol class="pairs"') == 2 and "No word is aligned" in page
     assert "<bdi>word3</bdi>" in page and "<bdi>word2</bdi>" in page and 'own">good +2.50' in page
     assert [name for name, _ in votes({"votes": [1.0, -4.0, 3.0, 0.5]}, "d", "abcd")] == ["d", "b", "c"]
-    assert "selected are the words that are aligned. " in selecting(aligned())
+    assert "at most 3 of them; a pair must say more than 20.0 % of what the strongest one says" in selecting(aligned())
 
 
 def test_neighbours_of_different_pairs_are_not_run_together() -> None:
@@ -215,9 +216,11 @@ def test_a_file_without_a_story_has_that_of_today(name: str) -> None:
     about = {"name": name, "meaning": "it reads"}
     member = (RECIPES | UNPLAYED).get(name, RECIPES["lei"])
     told = about | {"story": story_of(member).json()}
-    assert render(selections(recipe=about)) == render(selections(recipe=told))
+    how = selections()["selecting"] | {"meaning": RULES["top"]}
+    assert render(selections(recipe=about)) == render(selections(recipe=told, selecting=how))
 
 
 def test_a_damaged_story_is_the_usual_one() -> None:
     recipe = selections()["recipe"] | {"story": {"reading": 3, "measures": "none"}}
-    assert render(selections(recipe=recipe)) == render(selections())
+    how = selections()["selecting"] | {"meaning": RULES["top"]}
+    assert render(selections(recipe=recipe, selecting=how)) == render(selections())

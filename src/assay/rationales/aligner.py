@@ -16,10 +16,10 @@ from assay.models.architecture import Architecture
 from assay.models.encoders import encoder
 from assay.models.network import blank_of
 from assay.rationales.selecting import Selecting, without_others
+from assay.rationales.stories import aligned
 from assay.rationales.transport import Transport
 from assay.rationales.units import Units
 from assay.types import Batch, Edit, Output, Selection
-from assay.writing import count, percent
 
 LEAST = 1e-6  # added under a root, which has no gradient at 0
 
@@ -88,19 +88,11 @@ class Aligner(Selecting):
         return {
             "units": asdict(Units()),
             "rule": "aligned",
-            "meaning": self._meaning(),
+            "meaning": aligned(self.transport.most, self.transport.price),
             "masks": 1,
             "reading": "delete",
             "transport": asdict(self.transport),
         }
-
-    def _meaning(self) -> str:
-        most, price = self.transport.most, self.transport.price
-        return (
-            "the words that are aligned, by more than half, with a word of the question or hypothesis"
-            + (f", at most {count(most)} of them" if most else "")
-            + (f"; a pair must say more than {percent(price)} of what the strongest one says" if price else "")
-        )
 
     @property
     def reads(self) -> str:

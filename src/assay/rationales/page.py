@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from assay.document import (
@@ -11,25 +10,25 @@ from assay.document import (
     Block,
     Bullets,
     Cell,
-    Code,
     Column,
     Document,
     Group,
     Heading,
     Headline,
-    Pairs,
     Passage,
     Prose,
     Row,
     Section,
     Span,
     Table,
-    Words,
     grid,
+    page_of,
+    provenance,
     some,
+    versions,
 )
-from assay.rationales.stories import BEFORE, GAME
-from assay.stories import Story, filled
+from assay.rationales.stories import rule, story
+from assay.stories import filled
 from assay.writing import count, figures, interval, number, percent
 
 Answer = Mapping[str, Any]
@@ -60,40 +59,22 @@ LIMITS = (
 
 def document(answer: Answer) -> Document:
     """The whole page: the finding, the measures, texts to look at, limits, provenance."""
-    where: Words = (
-        "This command made the page; all numbers lie beside it in ",
-        Span("rationales.json", "code"),
-        ", with what was selected of every test text.",
-    )
     intro = "Means over test texts with 95 % intervals; the line on a bar is the interval."
-    return Document(
-        title=f"What a model selects of {answer['corpus']['name']}",
-        subject="what a model selects",
-        sections=(
-            Section("verdict", "", _verdict(answer), "Finding"),
-            Section("measures", "What the selection is worth", (Prose(intro), _measured(answer)), "Measures"),
-            Section("texts", "Texts to look at", tuple(_texts(answer)), "Texts"),
-            Section("limits", "Limits", tuple(map(Prose, limits(answer))), "Limits"),
-            Section(
-                "provenance",
-                "Provenance",
-                (Prose(where), Code(answer["command"]), Pairs(tuple(facts(answer)))),
-                "Provenance",
-            ),
-        ),
-        made_by=answer["versions"]["assay"],
-        created=answer["created"],
-        footer=f"Made by assay {answer['versions']['assay']}. This page is complete in itself: it holds no script and "
-        "asks for nothing from the network.",
-        data=answer,
+    sections = (
+        Section("verdict", "", _verdict(answer), "Finding"),
+        Section("measures", "What the selection is worth", (Prose(intro), _measured(answer)), "Measures"),
+        Section("texts", "Texts to look at", tuple(_texts(answer)), "Texts"),
+        Section("limits", "Limits", tuple(map(Prose, limits(answer))), "Limits"),
+        provenance(answer, "rationales.json", facts(answer), ", with what was selected of every test text"),
     )
+    return page_of(answer, f"What a model selects of {answer['corpus']['name']}", "what a model selects", sections)
 
 
 def brief(answer: Answer) -> tuple[Block, ...]:
     """What a terminal shows: the finding, and the measures."""
-    story, measures = _story(answer), answer["measures"]
+    told, measures = story(answer), answer["measures"]
     rows = [
-        (story.measure(name).label, number(each["mean"]), interval(each["low"], each["high"]), count(each["n"]))
+        (told.measure(name).label, number(each["mean"]), interval(each["low"], each["high"]), count(each["n"]))
         for name, each in measures.items()
     ]
     return Headline(f"{headline(answer)}."), grid(("measure", "mean", "95 % interval", "texts"), rows)
@@ -117,9 +98,9 @@ def _measured(answer: Answer) -> Table:
         Column("0 to 1", role="bar", wide=True),
         Column("what it means", role="meaning", wide=True),
     )
-    rows, story = [], _story(answer)
+    rows, told = [], story(answer)
     for name, found in answer["measures"].items():
-        measure = story.measure(name)
+        measure = told.measure(name)
         mean, low, high = (min(1.0, max(0.0, found[end])) for end in ("mean", "low", "high"))
         good = measure.caution or measure.better
         cells = (
@@ -266,36 +247,29 @@ def _findings(answer: Answer) -> list[str]:
 
 def meaning(answer: Answer, name: str) -> str:
     """What a measure means here."""
-    story = _story(answer)
-    predictor = story.words.get("predictor", "the predictor")
+    told = story(answer)
+    predictor = told.words.get("predictor", "the predictor")
     reader = "the critic, which was trained for it," if answer["critic"] else predictor
     guess = percent(answer["corpus"]["majority"])
     words = {"marked": _marked(answer), "predictor": predictor, "reader": reader, "majority": guess}
-    return filled(story.measure(name).help, **words)
-
-
-def _story(answer: Answer) -> Story:
-    """The story of the recipe, with the usual words where it has none of its own."""
-    recipe = answer["recipe"]
-    own = Story.of(recipe["story"]) if "story" in recipe else BEFORE.get(recipe["name"], GAME)
-    return replace(own, measures=own.measures or GAME.measures, reading=own.reading or GAME.reading)
+    return filled(told.measure(name).help, **words)
 
 
 def selecting(answer: Answer) -> str:
     """By which rule words are selected, without which no number of the page means anything."""
     how = answer["selecting"]
     units, share = UNITS[how["units"]["kind"]].format(width=how["units"]["width"]), percent(how.get("rate"))
-    rule = filled(how["meaning"], units=units, share=share)
+    said = filled(rule(answer), units=units, share=share)
     several = f", for each of {count(how['masks'])} masks" if how["masks"] > 1 else ""
     return (
-        f"Nothing is drawn by chance here: selected are {rule}{several}. What is not selected "
+        f"Nothing is drawn by chance here: selected are {said}{several}. What is not selected "
         f"{READINGS[how['reading']]}. Under another rule every number of this page would be another."
     )
 
 
 def limits(answer: Answer) -> tuple[str, ...]:
     """What the page cannot tell."""
-    reading = _story(answer).reading
+    reading = story(answer).reading
     return *filter(None, reading.split("\n\n")), *LIMITS
 
 
@@ -340,7 +314,7 @@ def facts(answer: Answer) -> list[tuple[str, str]]:
         ("Weights (sha256)", model["sha256"]),
         ("Device", answer["device"]),
         ("Seconds", figures(answer["seconds"])),
-        ("Versions", ", ".join(f"{name} {version}" for name, version in answer["versions"].items())),
+        ("Versions", versions(answer)),
     ]
     return found
 

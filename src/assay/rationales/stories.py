@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from assay.stories import Measure, Story
+from assay.writing import count, percent
 
 MEASURES = (
     Measure("accuracy", better="high", help="Decisions that are right."),
@@ -91,5 +94,39 @@ PHRASES = replace(
     "says is not divided among its words, so the phrases explain no more of the answer than their own part.",
 )
 
-BEFORE = {"transport": ALIGNMENT, "selfexplain": PHRASES}
-"""Of files that hold no story; the others are of games."""
+RULES = {
+    "top": "the likeliest {units} of each text, {share} of them, rounded up",
+    "window": "the likeliest stretch of {units} that is {share} of the text, rounded up",
+    "threshold": "all {units} with a probability above one half",
+}
+"""What is selected of the probabilities of units."""
+
+TELLING = "the {units} that say most for the answer, {share} of them, rounded up"
+
+
+def aligned(most: int | None, price: float) -> str:
+    """What is selected where words are aligned, at most so many pairs at such a price."""
+    return (
+        "the words that are aligned, by more than half, with a word of the question or hypothesis"
+        + (f", at most {count(most)} of them" if most else "")
+        + (f"; a pair must say more than {percent(price)} of what the strongest one says" if price else "")
+    )
+
+
+def story(answer: Mapping[str, Any]) -> Story:
+    """The story that a file holds, with the usual words for what it lacks; older files hold none."""
+    recipe = answer["recipe"]
+    before = {"transport": ALIGNMENT, "selfexplain": PHRASES}.get(recipe["name"], GAME)
+    own = Story.of(recipe["story"]) if "story" in recipe else before
+    return replace(own, measures=own.measures or GAME.measures, reading=own.reading or GAME.reading)
+
+
+def rule(answer: Mapping[str, Any]) -> str:
+    """The rule of selection that a file holds; older files hold a shorter one."""
+    how = answer["selecting"]
+    if "story" in answer["recipe"]:
+        return str(how["meaning"])
+    if how["rule"] == "aligned":
+        transport = how.get("transport") or {}
+        return aligned(transport.get("most"), transport.get("price", 0.0))
+    return str((RULES | {"telling": TELLING}).get(how["rule"], how["meaning"]))
