@@ -11,7 +11,6 @@ from assay.document import (
     Bar,
     Block,
     Cell,
-    Code,
     Column,
     Document,
     Figure,
@@ -19,7 +18,6 @@ from assay.document import (
     Group,
     Heading,
     Headline,
-    Pairs,
     Passage,
     Prose,
     Row,
@@ -28,7 +26,10 @@ from assay.document import (
     Table,
     Words,
     grid,
+    page_of,
+    provenance,
     some,
+    versions,
 )
 from assay.influence.stories import CHANGE
 from assay.stories import Story, filled
@@ -68,16 +69,9 @@ SALIENCES = {
 def document(answer: Answer) -> Document:
     """The whole page: what was found, what stands behind words, checks by training again, limits, provenance."""
     text = answer["kind"] == "text"
-    return Document(
-        title="Training texts behind a decision" if text else "Training texts with a doubtful label",
-        subject="training texts behind a decision" if text else "doubtful labels",
-        sections=tuple(section for section in _sections(answer, text) if section is not None),
-        made_by=answer["versions"]["assay"],
-        created=answer["created"],
-        footer=f"Made by assay {answer['versions']['assay']}. This page is complete in itself: it holds no script and "
-        "asks for nothing from the network.",
-        data=answer,
-    )
+    title = "Training texts behind a decision" if text else "Training texts with a doubtful label"
+    subject = "training texts behind a decision" if text else "doubtful labels"
+    return page_of(answer, title, subject, _sections(answer, text))
 
 
 def brief(answer: Answer) -> tuple[Block, ...]:
@@ -147,7 +141,7 @@ def caveats(answer: Answer) -> list[str]:
     return found
 
 
-def _sections(answer: Answer, text: bool) -> Iterable[Section | None]:
+def _sections(answer: Answer, text: bool) -> Iterable[Section]:
     yield Section("verdict", "", _verdict(answer, text), "Finding")
     if tokens := answer.get("tokens"):
         yield Section("tokens", "Why the model looks at a word", words_behind(tokens), "Words")
@@ -156,13 +150,7 @@ def _sections(answer: Answer, text: bool) -> Iterable[Section | None]:
     if checks:
         yield Section("checks", "", tuple(chain.from_iterable(checks)), "Checks", "Checks by training again")
     yield Section("limits", "Limits", tuple(map(Prose, LIMITS if text else SUSPECTED)), "Limits")
-    where = "This command made the page; all numbers lie beside it in "
-    blocks = (
-        Prose((where, Span("influence.json", "code"), ".")),
-        Code(answer["command"]),
-        Pairs(tuple(_facts(answer))),
-    )
-    yield Section("provenance", "Provenance", blocks, "Provenance")
+    yield provenance(answer, "influence.json", _facts(answer))
 
 
 def _verdict(answer: Answer, text: bool) -> tuple[Block, ...]:
@@ -257,12 +245,11 @@ def _facts(answer: Answer) -> Iterable[tuple[str, str]]:
         yield name.replace("_", " ").capitalize(), figures(value) if isinstance(value, float) else str(value)
     yield "Weights (sha256)", model["sha256"]
     yield "Seconds", figures(answer["seconds"])
-    yield "Versions", ", ".join(f"{name} {version}" for name, version in answer["versions"].items())
+    yield "Versions", versions(answer)
 
 
 def _lds(check: Answer) -> tuple[Block, ...]:
     """How well predictions rank what happened when models were trained again."""
-    title = "Do the predictions come true? (linear datamodelling score)"
     rows = [
         (
             each["method"],
@@ -279,12 +266,11 @@ def _lds(check: Answer) -> tuple[Block, ...]:
         f"{count(check['queries'])} texts (Spearman; 1 is perfect, 0 is chance)."
     )
     heads = ("method", "score", "95 % interval", "seconds", "parameters")
-    return Heading(title, 2), Prose(read), grid(heads, rows, title=title)
+    return _check("Do the predictions come true? (linear datamodelling score)", read, heads, rows)
 
 
 def _removal(check: Answer) -> tuple[Block, ...]:
     """What happened when the strongest texts were taken away."""
-    title = "What really happens without them"
     rows = [
         (
             each["method"],
@@ -300,6 +286,10 @@ def _removal(check: Answer) -> tuple[Block, ...]:
         "trained again: what was predicted, and what really happened, beside as many texts drawn by chance."
     )
     heads = ("method", "texts removed", "predicted change", "measured change", "95 % interval")
+    return _check("What really happens without them", read, heads, rows)
+
+
+def _check(title: str, read: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> tuple[Block, ...]:
     return Heading(title, 2), Prose(read), grid(heads, rows, title=title)
 
 
