@@ -133,7 +133,7 @@ def trained(folder: Path) -> Path:
     """The small model: as the README's."""
     import assay
 
-    assay.train(assay.corpus("planted:negation"), encoder="lstm", seed=0, folder=folder)
+    assay.train(assay.corpus("planted:negation"), encoder="lstm", seed=0, out=folder)
     return folder
 
 

@@ -9,22 +9,20 @@ from pathlib import Path
 import altair as alt
 
 import assay
-from assay.intervene.acts import Act
-from assay.report.plots import save
-from assay.run.workbench import Workbench
+from assay.report.figures import save
 
 corpus = assay.corpus("planted:majority")
-bench = Workbench(assay.train(corpus, encoder="gru", embedding=32, hidden=16, epochs=3), "a small model")
+model = assay.train(corpus, encoder="gru", embedding=32, hidden=16, epochs=3)
 text = min((example.text for example in corpus.test), key=len)
 
 # %% Each act gives the weights that were used and the answer under them.
 acts = {
-    "as it is": Act("observed"),
-    "the same on every word": Act("uniform"),
-    "furthest with the same answer": Act("furthest"),
-    "without as few words as can be": Act("flip"),
+    "as it is": "observed",
+    "the same on every word": "uniform",
+    "furthest with the same answer": "furthest",
+    "without as few words as can be": "flip",
 }
-found = {name: bench.attend(text, None, act) for name, act in acts.items()}
+found = {name: assay.attend(model, text, act).answer for name, act in acts.items()}
 for name, each in found.items():
     print(f"{name}: {each['predicted_after']}, moved by {each['tvd']:.3f} (TVD). {each['note']}")
 

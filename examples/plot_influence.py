@@ -11,7 +11,7 @@ corpus = thinned(assay.corpus("planted:keyword"), 400, 0)
 model = assay.train(corpus, encoder="lstm", embedding=16, hidden=8, epochs=10, learning_rate=1e-2)
 
 # %% The training texts behind one decision: each score is the predicted change of the log-odds without that text.
-found = assay.influential(model, corpus.test[0].text, corpus, top=3)
+found = assay.influence(model, corpus.test[0].text, corpus, top=3)
 print(found)
 
 # %% As a page, with the words of training texts that made the model look at the most salient word.

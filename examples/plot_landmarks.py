@@ -13,7 +13,7 @@ import assay
 from assay.influence.landmarks import LandmarkRecipe, because, faithfulness, influence, train
 from assay.influence.landmarks.kernels import Spectrum
 from assay.models.options import Training
-from assay.report.plots import save
+from assay.report.figures import save
 
 corpus = assay.corpus("planted:keyword")
 known, unseen = corpus.train[:1000], corpus.test[:200]

@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 
 import assay
-from assay.report.plots import FIGURES, save
+from assay.report.figures import VERDICT, figure, save
 
 
 def contrast(model, batch, target):
@@ -39,4 +39,4 @@ result = assay.audit(model, corpus, explainers, audits=["truth"], limit=200)
 print(result)
 
 # %% As a figure.
-save(FIGURES["verdict"](result.record), Path("own-explainer.svg"))
+save(figure(result.record, VERDICT), Path("own-explainer.svg"))

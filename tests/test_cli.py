@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -136,8 +137,8 @@ def broken(tmp_path: Path) -> dict[str, tuple[list[str], str]]:
     (tmp_path / "folder").mkdir()
     return {
         "unknown corpus": (["audit", "--corpus", "snipets"], "did you mean 'snippets'"),
-        "unknown encoder": (["audit", "--corpus", str(mine), "--encoder", "lstmm"], "did you mean 'lstm'"),
-        "unknown alignment": (["audit", "--corpus", str(mine), "--alignment", "dott"], "did you mean 'dot'"),
+        "unknown encoder": (["train", "--corpus", str(mine), "--encoder", "lstmm"], "did you mean 'lstm'"),
+        "unknown alignment": (["train", "--corpus", str(mine), "--alignment", "dott"], "did you mean 'dot'"),
         "unknown explainer": (["audit", "--corpus", str(mine), "--explainers", "gradiant"], "did you mean"),
         "unknown explainer option": (["audit", "--corpus", str(mine), "--explainers", "random(sede=1)"], "'seed'"),
         "unknown audit": (["audit", "--corpus", str(mine), "--audits", "agrement"], "did you mean 'agreement'"),
@@ -154,7 +155,7 @@ def broken(tmp_path: Path) -> dict[str, tuple[list[str], str]]:
         "no audit": (["report", str(tmp_path / "folder")], "no finished audit"),
         "no seed": (["audit", "--corpus", str(mine), "--seed", "-1"], "from 0"),
         "no folder": (["audit", "--corpus", str(mine), "--out", str(mine)], "mine.csv"),
-        "no epochs": (["train", "--corpus", str(mine), "--epochs", "0"], "from 1"),
+        "no epochs": (["train", "--corpus", str(mine), "--epochs", "0"], "at least 1"),
         "no device": (["train", "--corpus", str(mine), "--device", "abacus"], "abacus"),
     }
 
@@ -175,6 +176,32 @@ def test_a_mistake_gets_one_sentence_and_exit_code_2(assay, tmp_path, case):
     assert hint in told
     assert len(told.strip().splitlines()) == 1
     assert "Traceback" not in told + out
+
+
+def test_an_option_of_another_verb_is_told_where_it_belongs(assay):
+    code, _, told = assay("audit", "--encoder", "gru")
+    assert code == 2
+    assert told.startswith(
+        "--encoder is an option of 'assay train' and 'assay rationalise', not of 'assay audit'; train"
+    )
+    Path("plan.toml").write_text("encoder = 'gru'\n")
+    code, _, told = assay("audit", "--plan", "plan.toml")
+    assert (code, "--encoder (from" in told, "'assay train'" in told) == (2, True, True)
+    assert "is trained already" in assay("audit", "--model", "m", "--epochs", "2")[2]
+    assert "'assay audit'" in assay("explain", "x", "--model", "m", "--audits", "truth")[2]
+
+
+def test_options_of_old_still_work(assay):
+    for words in (("--pieces",), ("--place", "1"), ("--place=1",), ("--attention-head", "0")):
+        code, _, told = assay("attend", "a film", "--model", "nowhere", *words)
+        assert (code, "nowhere" in told or "transformers" in told) == (2, True)
+
+
+def test_a_corpus_and_a_model_are_shown(assay, tmp_path, model):
+    code, out, _ = assay("corpus", str(tmp_path / "mine.csv"))
+    assert (code, "2 classes (no, yes)" in out) == (0, True)
+    code, out, _ = assay("load", str(model))
+    assert (code, "Classes: no, yes." in out, "Trained on mine." in out) == (0, True, True)
 
 
 @pytest.fixture
@@ -211,13 +238,26 @@ def test_a_truncated_model_is_named_and_nothing_is_written(assay, model, tmp_pat
     assert not Path("a").exists()
 
 
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A run of the small model over the table, to be copied."""
+    folder = tmp_path_factory.mktemp("made")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(PRESETS, "default", SMALL)
+        patch.chdir(folder)
+        patch.setattr("sys.argv", ["assay", "audit", "--corpus", str(table(folder / "mine.csv")), "--out", "run"])
+        with contextlib.suppress(SystemExit):
+            cli.main()
+    return folder / "run"
+
+
 @pytest.mark.parametrize(
     ("file", "verb"), [("plan.json", "audit"), ("summary.json", "audit"), ("summary.json", "report")]
 )
 @pytest.mark.parametrize("content", ["{", "{}"])
-def test_a_damaged_run_is_named(assay, tmp_path, file, verb, content):
+def test_a_damaged_run_is_named(assay, tmp_path, made, file, verb, content):
     mine = str(table(tmp_path / "mine.csv"))
-    assay("audit", "--corpus", mine, "--out", "run")
+    shutil.copytree(made, "run")
     (Path("run") / file).write_text(content)
     words = ["report", "run"] if verb == "report" else ["audit", "--corpus", mine, "--out", "run"]
     code, _, told = assay(*words)
@@ -230,7 +270,7 @@ def test_another_run_in_the_same_folder_is_refused_and_nothing_is_lost(assay, tm
     mine = str(table(tmp_path / "mine.csv"))
     assay("audit", "--corpus", mine, "--out", "run")
     before = {path: path.read_bytes() for path in Path("run").rglob("*") if path.is_file()}
-    for change in (["--encoder", "cnn"], ["--seed", "1"], ["--epsilon", "0.1"]):
+    for change in (["--epochs", "1"], ["--seed", "1"], ["--epsilon", "0.1"]):
         code, _, told = assay("audit", "--corpus", mine, "--out", "run", *change)
         assert (code, "other options" in told) == (2, True)
     assert {path: path.read_bytes() for path in Path("run").rglob("*") if path.is_file()} == before

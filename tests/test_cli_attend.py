@@ -9,13 +9,13 @@ import shlex
 import pytest
 from rich.console import Console
 
-from assay.cli.attending import chosen_act, reading_options, show
+from assay.cli.attending import chosen_act, reading_options
 from assay.cli.options import ActOptions, TransformerOptions
 from assay.errors import AssayError
 from assay.intervene.acts import Act
 from assay.models import store
 from assay.models.store import Trained
-from assay.run.workbench import Workbench
+from assay.run.workbench import Workbench, attend
 from tests import builders
 from tests.calling import call
 from tests.workbenches import CLASSES, TEXT, pooled, stack, tokeniser
@@ -130,7 +130,7 @@ def test_a_mistake_is_told_in_one_sentence(assay, folder, sentence) -> None:
 def test_options_become_the_act_that_they_say() -> None:
     assert chosen_act(ActOptions("set", " 3=0.5, 7=.25,")) == Act("set", {3: 0.5, 7: 0.25})
     assert chosen_act(ActOptions("erase", items="1, 2")) == Act("erase", items=(1, 2))
-    placed = ActOptions("uniform", layer=1, attention_head=2, place=3)
+    placed = ActOptions("uniform", layer=1, head=2, position=3)
     assert chosen_act(placed) == Act("uniform", layer=1, head=2, place=3)
     with pytest.raises(AssayError, match="is no number"):
         chosen_act(ActOptions("erase", items="1.5"))
@@ -138,13 +138,13 @@ def test_options_become_the_act_that_they_say() -> None:
 
 def test_how_a_model_is_read_is_part_of_a_command() -> None:
     assert reading_options("cpu", TransformerOptions()) == ()
-    reading = TransformerOptions(pieces=True, dtype="bfloat16")
-    assert reading_options("cuda", reading) == ("--device", "cuda", "--pieces", "--dtype", "bfloat16")
+    reading = TransformerOptions(subwords=True, dtype="bfloat16")
+    assert reading_options("cuda", reading) == ("--device", "cuda", "--subwords", "--dtype", "bfloat16")
 
 
 def test_a_terminal_shows_the_text_twice_and_what_is_no_word() -> None:
     console = Console(width=90, file=io.StringIO(), force_terminal=True)
-    show(stack("bert").model, "A very [red]good film", None, Act("set", {3: 0.9}), False, console)
+    console.print(attend(stack("bert").model, "A very [red]good film", Act("set", {3: 0.9})))
     assert isinstance(console.file, io.StringIO)
     shown = console.file.getvalue()
     assert "\x1b[" in shown
@@ -155,9 +155,7 @@ def test_a_terminal_shows_the_text_twice_and_what_is_no_word() -> None:
     assert "on markers and question" in shown
 
 
-def test_what_attention_can_reach_is_shown_for_every_class(capsys) -> None:
-    console = Console(width=90, file=io.StringIO())
-    show(pooled("lstm", 3).model, TEXT, None, Act("likeliest"), False, console)
-    out = capsys.readouterr().out
+def test_what_attention_can_reach_is_shown_for_every_class() -> None:
+    out = str(attend(pooled("lstm", 3).model, TEXT, "likeliest"))
     assert "likeliest by attention alone: bad" in out
     assert "bracket" in out

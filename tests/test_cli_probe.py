@@ -13,7 +13,7 @@ from assay import cli
 from assay.models.huggingface.loading import silent
 from assay.probes.stored import read
 from assay.run import probing
-from assay.run.kept import Kept, finite
+from assay.run.resume import Kept, finite
 from tests import pretrained
 from tests.calling import call
 

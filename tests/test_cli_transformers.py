@@ -125,6 +125,8 @@ def test_an_encoder_is_fine_tuned_and_audited(assay, tmp_path, monkeypatch):
         assert code == 0, told
         summary = Record.read(Path(f"{head}-run")).summary
         assert summary["corpus"]["audited"] < 40  # the test split alone: the model has seen the others
+    assert assay("finetune", "--base", start, *learn, "--head", "own", "--out", "own")[0] == 0
+    assert "no pretrained encoder" in assay("finetune", "--base", "han-rnn", *learn)[2]
     code, _, told = assay("train", "--model", start, *learn, "--head", "own", "--seed", "1", "--out", "own")
     assert (code, "other options" in told) == (2, True)
 
@@ -172,7 +174,7 @@ def broken(path: Path) -> dict[str, tuple[list[str], str]]:
         "a label of one choice": (["explain", "dull", "--model", fine, "--label", "x"], "independent labels"),
         "a head for a given model": (["explain", "dull", "--model", fine, "--head", "own"], "--head"),
         "options of networks": (["train", "--model", fine, "--corpus", mine, "--encoder", "lstm"], "--encoder"),
-        "pieces of networks": (["train", "--corpus", mine, "--pieces"], "--pieces"),
+        "pieces of networks": (["train", "--corpus", mine, "--pieces"], "--subwords"),
         "no data set": (["audit", "--model", fine, "--data", "hf:"], "hf:"),
         "unpublished data": (["audit", "--model", fine, "--data", "hf:nobody/nothing"], "could not be read"),
     }

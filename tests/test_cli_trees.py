@@ -93,7 +93,7 @@ def learnt(tmp_path_factory):
         (folder / f"{name}.csv").write_text("\n".join(["text,label", *rows]), encoding="utf-8")
         rows = rows[:-8]
     corpus = toolkit.corpus(str(folder / "mine.csv"))
-    toolkit.train(corpus, encoder="average", embedding=4, hidden=4, epochs=1, folder=folder / "model")
+    toolkit.train(corpus, encoder="average", embedding=4, hidden=4, epochs=1, out=folder / "model")
     return folder
 
 
@@ -119,10 +119,12 @@ def test_a_language_model_is_fitted_once_and_kept_beside_the_model(monkeypatch, 
 
 def test_an_audit_fits_it_too(monkeypatch, capsys, learnt, tmp_path):
     audited = ("--explainers", "occlusion,random", "--audits", "erasure", "--tree", "soc", "--limit", "3")
-    words = ("audit", "--corpus", str(learnt / "mine.csv"), "--encoder", "average", "--embedding", "4", "--hidden", "4")
-    code, _, told = call(monkeypatch, capsys, *words, "--epochs", "1", *audited, "--out", str(tmp_path))
+    small = ("--encoder", "average", "--embedding", "4", "--hidden", "4", "--epochs", "1")
+    texts, model = ("--corpus", str(learnt / "mine.csv")), str(tmp_path / "trained")
+    assert call(monkeypatch, capsys, "train", *texts, *small, "--out", model)[0] == 0
+    code, _, told = call(monkeypatch, capsys, "audit", *texts, "--model", model, *audited, "--out", str(tmp_path))
     assert code == 0 and "language 4/4" in told, told
-    assert (tmp_path / "model" / "language" / "language.json").exists()
+    assert (tmp_path / "trained" / "language" / "language.json").exists()
     assert "soc" in (tmp_path / "report.html").read_text(encoding="utf-8")
     summary = json.loads((tmp_path / "summary.json").read_text(encoding="utf-8"))
     assert {tree["name"] for each in summary["trees"] for tree in each["trees"]} == {"soc"}

@@ -1,7 +1,8 @@
 """The screenshots of README and guides: a report, the app, a comparison, each opened in Chromium.
 
     assay audit --corpus planted:negation --limit 200 --seed 0 --out runs/lstm-0    # and with seeds 1 and 2
-    assay audit --corpus planted:negation --limit 200 --encoder average --out runs/average-0
+    assay train --corpus planted:negation --encoder average --out runs/average
+    assay audit --corpus planted:negation --limit 200 --model runs/average --out runs/average-0
     python docs/figures/screenshots.py docs/figures
 
 Texts are planted or typed in here: what others wrote is not ours to show.

@@ -4,34 +4,45 @@
 >>> corpus = assay.corpus("planted:negation")
 >>> model = assay.train(corpus, encoder="lstm")
 >>> print(assay.explain(model, "not a good film", ["attention", "leave_one_out"]))
->>> assay.audit(model, corpus.test).report("report.html")
+>>> assay.audit(model, corpus).report("report.html")
 """
 
 from __future__ import annotations
 
 import importlib
+import sys
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from assay.audits import AUDITS as AUDITS
+    from assay.audits.cases import Audit as Audit
     from assay.data.corpora import CORPORA as CORPORA
-    from assay.data.corpora import corpus as corpus
     from assay.data.examples import Corpus as Corpus
     from assay.data.examples import Example as Example
+    from assay.data.given import corpus as corpus
     from assay.errors import AssayError as AssayError
     from assay.explainers import EXPLAINERS as EXPLAINERS
     from assay.influence import METHODS as METHODS
+    from assay.influence.setting import Method as Method
     from assay.intervene import EDITS as EDITS
     from assay.models.encoders import ENCODERS as ENCODERS
+    from assay.rationales.recipes import RECIPES as RECIPES
     from assay.records import Record as Record
+    from assay.run.explanation import explain as explain
+    from assay.run.influencing import influence as influence
+    from assay.run.influencing import mislabelled as mislabelled
+    from assay.run.probing import probe as probe
     from assay.run.rationalising import rationalise as rationalise
-    from assay.run.traced import influential as influential
-    from assay.run.traced import mislabelled as mislabelled
+    from assay.run.reporting import report as report
     from assay.run.verbs import audit as audit
-    from assay.run.verbs import explain as explain
     from assay.run.verbs import finetune as finetune
     from assay.run.verbs import load as load
     from assay.run.verbs import train as train
+    from assay.run.verbs import wrap as wrap
+    from assay.run.workbench import attend as attend
+    from assay.serve.server import serve as serve
+    from assay.study.verb import study as study
     from assay.types import Batch as Batch
     from assay.types import Edit as Edit
     from assay.types import Explainer as Explainer
@@ -43,42 +54,52 @@ __version__ = "0.1.0"
 
 # Loaded when first used, so that `assay --help` need not wait for torch.
 _HOME = {
-    "AUDITS": "audits",
-    "CORPORA": "data.corpora",
-    "EDITS": "intervene",
-    "ENCODERS": "models.encoders",
-    "EXPLAINERS": "explainers",
-    "AssayError": "errors",
-    "Batch": "types",
-    "Corpus": "data.examples",
-    "Edit": "types",
-    "Example": "data.examples",
-    "Explainer": "types",
-    "METHODS": "influence",
-    "Model": "types",
-    "Output": "types",
-    "PooledModel": "types",
-    "Record": "records",
-    "audit": "run.verbs",
-    "corpus": "data.corpora",
-    "explain": "run.verbs",
-    "finetune": "run.verbs",
-    "influential": "run.traced",
-    "load": "run.verbs",
-    "mislabelled": "run.traced",
-    "rationalise": "run.rationalising",
-    "train": "run.verbs",
+    "data.given": "corpus",
+    "run.verbs": "train finetune load wrap audit",
+    "run.explanation": "explain",
+    "run.workbench": "attend",
+    "run.influencing": "influence mislabelled",
+    "run.rationalising": "rationalise",
+    "run.probing": "probe",
+    "study.verb": "study",
+    "run.reporting": "report",
+    "serve.server": "serve",
+    "explainers": "EXPLAINERS",
+    "audits": "AUDITS",
+    "influence": "METHODS",
+    "intervene": "EDITS",
+    "rationales.recipes": "RECIPES",
+    "models.encoders": "ENCODERS",
+    "data.corpora": "CORPORA",
+    "types": "Batch Edit Explainer Model Output PooledModel",
+    "audits.cases": "Audit",
+    "influence.setting": "Method",
+    "data.examples": "Corpus Example",
+    "records": "Record",
+    "errors": "AssayError",
 }
-__all__ = sorted(_HOME)
+_MODULE = {name: module for module, names in _HOME.items() for name in names.split()}
+__all__ = sorted(_MODULE)
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOME:
+    if name not in _MODULE:
         raise AttributeError(f"module 'assay' has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"assay.{_HOME[name]}"), name)
+    value = getattr(importlib.import_module(f"assay.{_MODULE[name]}"), name)
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
     return __all__
+
+
+class _Face(ModuleType):
+    """The package with verbs that have the names of its folders: an import of the folder does not hide the verb."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if not (name in _MODULE and isinstance(value, ModuleType)):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Face

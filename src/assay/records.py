@@ -6,7 +6,7 @@ import json
 import math
 import re
 from collections.abc import Iterable
-from dataclasses import MISSING, asdict, dataclass, fields
+from dataclasses import MISSING, asdict, dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -17,9 +17,11 @@ import pyarrow.parquet as pq
 
 from assay.errors import AssayError, Damaged, reason
 from assay.files import whole, write_text
+from assay.stories import Conclusion, Story
 
 SUMMARY, INSTANCES, EXAMPLES = "summary.json", "instances.parquet", "examples.parquet"
 FIRST_LAYER = "first_layer"  # of a summary: the number of the lowest layer; earlier ones lack it and count from 1
+STORIES = "stories"  # of a summary: those of the explainers; each audit holds its own
 NEEDED = ("corpus", "explainers", "audits", "findings")  # what a summary must hold to be shown
 CHANCE = "chance"  # of a finding: the subject of what random rankings that an audit draws itself reach on average
 
@@ -65,6 +67,22 @@ class Record:
     def findings(self) -> list[Finding]:
         return findings_of(self.summary["findings"])
 
+    @property
+    def told(self) -> bool:
+        """Whether the record holds the stories of its audits, which earlier versions did not write."""
+        return STORIES in self.summary
+
+    @cached_property
+    def stories(self) -> dict[str, Story]:
+        """The story of each audit; one that has none has its name as its title."""
+        return {name: _story(name, about) for name, about in self.summary["audits"].items()}
+
+    @cached_property
+    def conclusions(self) -> dict[str, Conclusion]:
+        """What each audit says, of those that say something."""
+        every = self.summary["audits"].items()
+        return {name: Conclusion.of(about["conclusion"]) for name, about in every if "conclusion" in about}
+
     def finding(self, audit: str, subject: str, measure: str, group: str = "all") -> Finding | None:
         """The finding with these names, or None."""
         wanted = (audit, subject, measure, group)
@@ -97,6 +115,12 @@ class Record:
             raise Damaged(
                 f"{folder} holds a damaged audit ({reason(fault)}); run it again with another --out."
             ) from fault
+
+
+def _story(name: str, about: dict[str, Any]) -> Story:
+    told = Story.of(about.get("story"))
+    title = told.title or name.replace("_", " ").capitalize()
+    return replace(told, title=title, question=about.get("question") or "", paper=about.get("paper") or "")
 
 
 def _check(summary: Any) -> None:

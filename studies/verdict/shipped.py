@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from assay.report.measures import COLUMNS
+from assay.audits import AUDITS
+from assay.stories import story_of
 from studies.verdict.bank import NETWORKS
 from studies.verdict.fitting import ALONE, NULL, counts
 from studies.verdict.rule import FOUND, Cases, auroc, fit, held_out, judged, logistic, with_one
@@ -49,11 +50,11 @@ def shipped(explainers: pa.Table, texts: pa.Table) -> dict[str, Any]:
 def _alone(rows: pa.Table) -> dict[str, float]:
     """How surely each measure of the leaderboard by itself tells finders from others."""
     found = {}
-    for measure in COLUMNS:
-        if measure.audit in ("deciding", "erasure"):
-            cases = of_explainers(rows, (measure.name,))
-            values = cases.x[:, 0] if measure.rises else -cases.x[:, 0]
-            found[measure.name] = round(auroc(values, cases.found), 3)
+    every = [each for audit in ("deciding", "erasure") for each in story_of(AUDITS[audit]).measures if each.column]
+    for measure in every:
+        cases = of_explainers(rows, (measure.name,))
+        values = cases.x[:, 0] if measure.better == "high" else -cases.x[:, 0]
+        found[measure.name] = round(auroc(values, cases.found), 3)
     return found
 
 

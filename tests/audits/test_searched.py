@@ -10,7 +10,9 @@ from assay.audits.adversary import Adversary
 from assay.audits.cases import Case, trust
 from assay.audits.searched import ALIKE, Searched
 from assay.intervene.adversary.search import Search
-from assay.report.facts import KINDS, kind
+from assay.report.facts import KINDS
+from assay.report.tables import kind
+from assay.stories import Story, story_of
 from tests import builders
 
 
@@ -51,5 +53,5 @@ def test_what_a_search_found_is_never_called_exact(classes: int) -> None:
     given = trust(Searched(), builders.kind("gru", classes=classes), classes)
     assert given == "search"
     for earlier in ("exact", "bracket", "lower bound", given):  # the first three stand in older records
-        assert "a search" in KINDS[kind("searched", earlier)] and "exact for each text" not in KINDS["search"]
-    assert kind("adversary", "exact") == "exact"
+        assert "a search" in KINDS[kind(story_of(Searched()), earlier)] and "exact for each text" not in KINDS["search"]
+    assert kind(Story(), "exact") == "exact"

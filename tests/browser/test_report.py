@@ -8,11 +8,11 @@ from dataclasses import replace
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from assay.audits.minimal_set import MinimalSet
 from assay.records import Record
-from assay.report.flips import flip_tables
 from assay.report.outcome import outcome
 from assay.report.page import write
-from assay.report.rankings import ranking_rows
+from assay.report.squares import flip_tables
 from tests.browser.noticing import noticed
 from tests.report.synthetic import FAITHFUL, MANY, synthetic_record, worded
 
@@ -163,12 +163,12 @@ def test_erased_attention_can_be_read_without_a_script(page: Page, pairs: str, a
     for card in (single, sets):
         card.locator("> summary").click()
     assert single.locator("svg").count() == sets.locator("svg").count() == 2
-    for table, flips in zip(single.locator(".flips").all(), flip_tables(asked), strict=True):
+    for table, flips in zip(single.locator(".flips").all(), flip_tables(asked, "single_weight"), strict=True):
         assert table.is_visible()
         for told in (flips.both, flips.top_only, flips.other_only, flips.neither):
             assert told.replace(" %", "\u00a0%") in table.inner_text()
     assert [row.inner_text().split("\t")[0] for row in sets.locator(".words-1 tbody tr").all()] == [
-        row[0] for row in ranking_rows(asked).rows
+        row[0] for row in MinimalSet().conclude(asked).tables[0].rows
     ]
     scripted = page.locator("#browser").is_visible()
     assert page.locator(".static").is_visible() is not scripted

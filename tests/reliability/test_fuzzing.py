@@ -25,7 +25,7 @@ from assay.models.checkpoints import Checkpoint
 from assay.models.options import Training
 from assay.records import EXAMPLES, INSTANCES, SUMMARY, Record
 from assay.run import verbs
-from assay.run.parts import Parts
+from assay.run.resume import Parts
 from assay.study.plans import read
 from tests.reliability.inputs import TABLES, changed, damaged, lying, plans
 from tests.reliability.studying import contents

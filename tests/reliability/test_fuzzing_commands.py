@@ -26,14 +26,16 @@ from assay.models.options import Training
 from assay.models.presets import PRESETS
 from assay.records import SUMMARY, Record
 from assay.run import verbs
+from assay.serve import server
 from tests.reliability.inputs import USUAL, changed, toml
 from tests.reliability.studying import contents
 from tests.reliability.test_fuzzing import COUNTS, FEW, fuzz
 
 SMALL = recipes.Recipe(Architecture(embedding=4, hidden=4, alignment_size=4), training=Training(epochs=1))
 VERBS = ["audit", "train", "explain", "attend", "influence", "rationalise", "report", "figures", "probe", "study"]
+VERBS += ["finetune", "mislabelled", "corpus", "load"]
 VERBS += ["corpora", "explainers", "audits", "methods", "nonsense", "serve", ""]
-WITH_OPTIONS = VERBS[:10]
+WITH_OPTIONS = VERBS[:14]
 FRESH = {"--corpus": "mine.csv", "--out": "new", "--epochs": "1"}
 USUALLY: dict[str, dict[str, str]] = {
     "audit": FRESH | {"--explainers": "attention", "--audits": "erasure"},
@@ -184,7 +186,7 @@ def room(tmp_path_factory) -> Path:
 @pytest.fixture
 def quick(monkeypatch) -> None:
     """Small models, no network, and a web app that is not started."""
-    monkeypatch.setattr("assay.cli.serving.served", lambda *given: None)
+    monkeypatch.setattr(server, "serve", lambda *folders, **given: None)
     monkeypatch.setitem(os.environ, "HF_HUB_OFFLINE", "1")
     monkeypatch.delenv("ASSAY_DATA", raising=False)
     kept = thinned(corpus("planted:keyword"), 32, 0)

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from assay.records import Finding, Record, finding_rows
+from assay.audits.conclusions import tell
+from assay.records import STORIES, Finding, Record, finding_rows
 from tests.report.erased import ERASED, smallest_set
 from tests.report.invented import EXPLAINERS, FAITHFUL, MANY, NEW, SIGNED, agreements, all_scores, found
 from tests.report.trained import MAKE, QUESTIONS, numbers
 
-__all__ = ["FAITHFUL", "MANY", "SIGNED", "changed", "failing", "synthetic_record", "thinned", "worded"]
+__all__ = ["FAITHFUL", "MANY", "SIGNED", "changed", "failing", "remade", "synthetic_record", "thinned", "worded"]
 
 OPENINGS = ["the film", "this story", "her second novel", "the last act", "their new play", "a quiet comedy"]
 MIDDLES = [
@@ -88,11 +89,24 @@ def synthetic_record(
     examples = [_example(draw, place, text, classes, explainers, audits) for place, text in enumerate(texts)]
     instances = [row for example in examples for row in _instances(draw, example, explainers, audits)]
     findings = [f for audit in audits for f in _findings(audit, instances, classes, kind)]
-    return Record(
-        _summary(classes, explainers, audits, kind, examples, findings),
-        pa.Table.from_pylist(instances, schema=_schema(instances)),
-        pa.Table.from_pylist(examples),
+    return tell(
+        Record(
+            _summary(classes, explainers, audits, kind, examples, findings),
+            pa.Table.from_pylist(instances, schema=_schema(instances)),
+            pa.Table.from_pylist(examples),
+        )
     )
+
+
+def remade(record: Record, **parts: Any) -> Record:
+    """The record with other parts, and with the conclusions that follow from them."""
+    made = replace(record, **parts)
+    audits = {
+        name: {key: value for key, value in about.items() if key not in ("story", "conclusion")}
+        for name, about in made.summary["audits"].items()
+    }
+    bare = {key: value for key, value in made.summary.items() if key not in (STORIES, "together")}
+    return tell(replace(made, summary=bare | {"audits": audits}))
 
 
 def changed(record: Record, audit: str, subject: str, measure: str, **values: Any) -> Record:
@@ -102,7 +116,7 @@ def changed(record: Record, audit: str, subject: str, measure: str, **values: An
         row | values if (row["audit"], row["subject"], row["measure"], row["group"]) == place else row
         for row in record.summary["findings"]
     ]
-    return replace(record, summary=record.summary | {"findings": rows})
+    return remade(record, summary=record.summary | {"findings": rows})
 
 
 def thinned(record: Record, *columns: str, every: int) -> Record:
@@ -112,7 +126,7 @@ def thinned(record: Record, *columns: str, every: int) -> Record:
     for name in columns:
         values = pa.array(table[name].to_numpy(), mask=~kept)
         table = table.set_column(table.column_names.index(name), name, values)
-    return replace(record, instances=table)
+    return remade(record, instances=table)
 
 
 def failing(record: Record) -> Record:
@@ -125,7 +139,7 @@ def failing(record: Record) -> Record:
 
 def worded(record: Record, shape: str = "hierarchical", items: str = "sentences") -> Record:
     """The record as one of a model of this shape, whose attention is over these items."""
-    return replace(
+    return remade(
         record, summary=record.summary | {"model": record.summary["model"] | {"shape": shape, "items": items}}
     )
 

@@ -1,21 +1,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from assay.audits import AUDITS
 from assay.records import Finding, Record, finding_rows
-from assay.report.answers import ANSWERS
 from assay.report.sections import sections
-from tests.report.synthetic import FAITHFUL
+from tests.report.synthetic import FAITHFUL, remade
 
 
 def told(record: Record, audit: str) -> str:
-    answer = ANSWERS[audit](record)
-    assert answer is not None
-    return answer
+    return AUDITS[audit].conclude(record).answer
 
 
 def best(record: Record, audit: str, measure: str, apart: tuple[str, ...] = ("random", "chance")) -> Finding:
@@ -28,7 +25,7 @@ def with_gains(record: Record, p_values: dict[str, float | None], mean: float = 
         Finding("erasure", name, "comprehensiveness_gain", "all", mean, mean - reach, mean + reach, 0.1, 50, p_value=p)
         for name, p in p_values.items()
     ]
-    return replace(record, summary=record.summary | {"findings": finding_rows(rows)})
+    return remade(record, summary=record.summary | {"findings": finding_rows(rows)})
 
 
 @pytest.mark.parametrize(
@@ -112,7 +109,7 @@ def test_sanity_names_both_ends_and_what_scores_without_a_model_have(contest: Re
 
 def test_a_model_that_takes_no_shortcut_is_told_so(record: Record) -> None:
     used = Finding("shortcut", "model", "used", "all", 0.0, 0.0, 0.0, 0.0, 50)
-    unused = replace(record, summary=record.summary | {"findings": finding_rows([used])})
+    unused = remade(record, summary=record.summary | {"findings": finding_rows([used])})
     assert told(unused, "shortcut") == (
         "The model uses the planted words in 0 of 100 texts (n = 50). So there is nothing to show."
     )
@@ -129,7 +126,7 @@ def test_pairs_are_told_by_their_mean_and_their_ends(contest: Record, make: Call
     assert told(others, "agreement").startswith("gradient_norm and input_x_gradient have a τ of")
 
 
-@pytest.mark.parametrize("audit", ANSWERS)
+@pytest.mark.parametrize("audit", AUDITS)
 def test_an_audit_without_numbers_has_no_answer(audit: str, record: Record) -> None:
-    empty = replace(record, summary=record.summary | {"findings": []})
-    assert ANSWERS[audit](empty) is None
+    empty = remade(record, summary=record.summary | {"findings": []})
+    assert AUDITS[audit].conclude(empty).answer == ""

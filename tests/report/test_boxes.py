@@ -3,23 +3,23 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
+from assay.audits.minimal_set import RANKINGS, shares
 from assay.records import Record
-from assay.report import plots
-from assay.report.boxes import whiskers
 from assay.report.canvas import svg
-from assay.report.rankings import RANKINGS, shares
+from assay.report.figures import figure as figure_of
+from assay.report.figures.texts import whiskers
+from tests.report.synthetic import remade
 
 
 def words(record: Record, name: str) -> list[str]:
     """All words of a figure, in their order."""
-    figure = plots.FIGURES[name](record)
+    figure = figure_of(record, name)
     assert figure is not None
     return [node.text or "" for node in ElementTree.fromstring(svg(figure)).iter() if node.tag.endswith("}text")]
 
@@ -31,7 +31,7 @@ def rows(record: Record, name: str) -> list[dict[str, Any]]:
 
 def held(record: Record, name: str) -> list[list[dict[str, Any]]]:
     """All tables of a figure, wherever altair puts them."""
-    figure = plots.FIGURES[name](record)
+    figure = figure_of(record, name)
     assert figure is not None
     drawn = figure.to_dict()
     own = [part["data"]["values"] for part in (drawn, *drawn["layer"]) if "values" in part.get("data", {})]
@@ -50,7 +50,7 @@ def with_gaps(record: Record, gaps: list[float], more: list[float]) -> Record:
     for measure, values in columns.items():
         place = kept.column_names.index(f"{measure}:attention")
         kept = kept.set_column(place, f"{measure}:attention", [values])
-    return replace(record, instances=kept)
+    return remade(record, instances=kept)
 
 
 def test_whiskers_reach_to_the_last_value_within_one_and_a_half_boxes() -> None:
@@ -88,7 +88,7 @@ def test_every_ranking_has_a_box_beside_the_smallest_set(erased: Record, name: s
 def test_the_median_of_the_smallest_set_runs_through_all_rows(erased: Record) -> None:
     line = next(each for each in held(erased, "minimal_set") if "x" in each[0])
     assert line == [{"x": np.median(numbers(erased, "minimal_set", "erased:optimum"))}]
-    figure = plots.FIGURES["minimal_set"](erased)
+    figure = figure_of(erased, "minimal_set")
     assert figure is not None
     assert svg(figure).count("stroke-dasharray") == 1
 
@@ -133,5 +133,5 @@ def test_texts_are_counted_in_whole_numbers(erased: Record) -> None:
 
 def test_a_box_needs_a_text_with_several_items(erased: Record) -> None:
     alone = with_gaps(erased, [math.nan] * 3, [math.nan] * 3)
-    assert plots.FIGURES["single_weight"](alone) is None
-    assert plots.FIGURES["single_weight_smaller"](alone) is None
+    assert figure_of(alone, "single_weight") is None
+    assert figure_of(alone, "single_weight_smaller") is None

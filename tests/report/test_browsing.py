@@ -10,7 +10,7 @@ import pytest
 
 from assay.records import Record
 from assay.report.browsing import CELLS, LEAST, STEPS, browse, thirds
-from assay.report.chosen import choose
+from assay.report.examples import choose
 from assay.report.scripts import data, policy
 from tests.report.hostile import WORDS, hostile
 

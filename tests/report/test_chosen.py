@@ -1,13 +1,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from assay.records import Record
-from assay.report.chosen import choose
-from assay.report.examples import groups
+from assay.report.examples import choose, groups
 from assay.report.likely import trusts
-from tests.report.synthetic import thinned
+from tests.report.synthetic import remade, thinned
 
 
 def test_extremes_are_the_lowest_and_the_highest(record: Record) -> None:
@@ -27,7 +25,7 @@ def test_extremes_are_the_lowest_and_the_highest(record: Record) -> None:
 
 def without(record: Record, audit: str) -> Record:
     kept = [each != audit for each in record.instances["audit"].to_pylist()]
-    return replace(record, instances=record.instances.filter(kept))
+    return remade(record, instances=record.instances.filter(kept))
 
 
 def test_those_at_random_are_of_the_texts_that_the_verdict_was_read_off(record: Record) -> None:
@@ -82,7 +80,7 @@ def test_no_example_is_shown_twice_and_no_more_than_24(record: Record) -> None:
 def test_the_random_ones_depend_on_the_seed_only(record: Record) -> None:
     other = record.summary | {"plan": record.summary["plan"] | {"seed": 4}}
     assert choose(record) == choose(record)
-    assert choose(record)[-1].rows != choose(replace(record, summary=other))[-1].rows
+    assert choose(record)[-1].rows != choose(remade(record, summary=other))[-1].rows
     assert "seed 3" in choose(record)[-1].rule
 
 

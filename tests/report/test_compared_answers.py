@@ -6,11 +6,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from assay.audits import AUDITS
+from assay.audits.sparsity import sweep
+from assay.lookup import strength
 from assay.records import Finding, Record, finding_rows
-from assay.report.answers import ANSWERS
-from assay.report.compared.found import strength
-from assay.report.compared.spreads import sweep
 from assay.report.sections import sections
+from tests.report.synthetic import remade
 from tests.report.trained import MODELS, SEEDS
 
 
@@ -21,15 +22,13 @@ def models(make: Callable[..., Record]) -> Record:
 
 
 def told(record: Record, audit: str) -> str:
-    answer = ANSWERS[audit](record)
-    assert answer is not None
-    return answer
+    return AUDITS[audit].conclude(record).answer
 
 
 def without(record: Record, *unwanted: tuple[str, str, str]) -> Record:
     """The record without these findings, and without the columns behind them."""
     rows = [r for r in record.summary["findings"] if (r["audit"], r["measure"], r["subject"]) not in unwanted]
-    return replace(record, summary=record.summary | {"findings": rows})
+    return remade(record, summary=record.summary | {"findings": rows})
 
 
 def mean(record: Record, audit: str, column: str) -> float:
@@ -176,10 +175,10 @@ def test_variants_are_sorted_by_what_their_gains_surely_are(models: Record, chan
 def test_planted_truth_has_its_place_in_the_comparison(models: Record) -> None:
     finding = Finding("word_level", "tying", "auprc_gain", "all", 0.11, 0.06, 0.16, 0.2, 300, p_value=0.001)
     rows = [*models.summary["findings"], *finding_rows([finding])]
-    record = replace(models, summary=models.summary | {"findings": rows})
+    record = remade(models, summary=models.summary | {"findings": rows})
     assert "finds the deciding words better (AUPRC) with tying by 0.11 (0.06 to 0.16)." in told(record, "word_level")
     fallen = replace(finding, subject="mlm", mean=-0.22, low=-0.31, high=-0.12)
-    worse = replace(record, summary=record.summary | {"findings": finding_rows([*record.findings, fallen])})
+    worse = remade(record, summary=record.summary | {"findings": finding_rows([*record.findings, fallen])})
     assert "tying by 0.11 (0.06 to 0.16); it is the other way round with mlm by 0.22 (0.12 to 0.31)." in told(
         worse, "word_level"
     )
@@ -231,7 +230,7 @@ def test_a_sweep_may_go_over_entmax(models: Record) -> None:
     kept = ("softmax", "sparsemax", "attention", *new)
     rows = [row | {"subject": new.get(row["subject"], row["subject"])} for row in models.summary["findings"]]
     rows = [row for row in rows if row["audit"] == "sparsity" and row["subject"] in (*kept, *new.values())]
-    record = replace(models, summary=models.summary | {"findings": rows})
+    record = remade(models, summary=models.summary | {"findings": rows})
     assert sweep(record).strengths == {"softmax": 1.0, "entmax(1.25)": 1.25, "entmax(1.5)": 1.5, "sparsemax": 2.0}
     words = told(record, "sparsity")
     assert words.startswith("As attention gets sparser (entmax, α from 1 to 2), the entropy")

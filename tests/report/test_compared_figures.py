@@ -1,18 +1,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 
+from assay.audits import AUDITS
+from assay.lookup import subjects
 from assay.records import Record
-from assay.report import plots
 from assay.report.canvas import svg
-from assay.report.compared.found import subjects
-from assay.report.compared.words import CAPTIONS, FIGURES
+from assay.report.figures import KINDS
+from assay.report.figures import figure as figure_of
+from assay.stories import story_of
+from tests.report.synthetic import remade
 from tests.report.trained import ADVERSARIES, EPSILONS, GUIDES, MASSES, MODELS, SEEDS, STRENGTHS, VARIANTS
+
+NAMES = list(dict.fromkeys(each.name for audit in MODELS for each in story_of(AUDITS[audit]).drawings))
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +26,7 @@ def models(make: Callable[..., Record]) -> Record:
 
 def tables(record: Record, name: str) -> list[list[dict[str, Any]]]:
     """All rows that a figure draws, layer by layer."""
-    figure = plots.FIGURES[name](record)
+    figure = figure_of(record, name)
     assert figure is not None
     drawn = figure.to_dict()
     own = [part["data"]["values"] for part in (drawn, *drawn["layer"]) if "values" in part.get("data", {})]
@@ -34,7 +38,7 @@ def rows(record: Record, name: str, key: str) -> list[dict[str, Any]]:
 
 
 def words(record: Record, name: str) -> list[str]:
-    figure = plots.FIGURES[name](record)
+    figure = figure_of(record, name)
     assert figure is not None
     return [node.text or "" for node in ElementTree.fromstring(svg(figure)).iter() if node.tag.endswith("}text")]
 
@@ -137,13 +141,16 @@ def test_the_guides_are_percentages(models: Record) -> None:
 
 
 def test_all_figures_are_listed_with_captions() -> None:
-    for names in FIGURES.values():
-        assert set(names) <= set(CAPTIONS) & set(plots.FIGURES)
+    for audit in AUDITS.values():
+        for drawing in story_of(audit).drawings:
+            assert drawing.name
+            assert drawing.kind in (*KINDS, "matrix", "flips")
+            assert bool(drawing.caption) is (drawing.kind in KINDS)
 
 
-@pytest.mark.parametrize("name", CAPTIONS)
+@pytest.mark.parametrize("name", NAMES)
 def test_a_figure_is_described_in_ink_that_follows_the_page(name: str, models: Record) -> None:
-    figure = plots.FIGURES[name](models)
+    figure = figure_of(models, name)
     assert figure is not None
     drawn = svg(figure)
     assert drawn.count("<title") == 1
@@ -153,6 +160,6 @@ def test_a_figure_is_described_in_ink_that_follows_the_page(name: str, models: R
     assert width < 400, "text stays readable on a phone"
 
 
-@pytest.mark.parametrize("name", CAPTIONS)
+@pytest.mark.parametrize("name", NAMES)
 def test_a_figure_without_numbers_is_not_drawn(name: str, models: Record) -> None:
-    assert plots.FIGURES[name](replace(models, summary=models.summary | {"findings": []})) is None
+    assert figure_of(remade(models, summary=models.summary | {"findings": []}), name) is None

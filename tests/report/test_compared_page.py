@@ -2,24 +2,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from assay.audits import AUDITS, four_tests
 from assay.records import Record
-from assay.report.answers import ANSWERS
-from assay.report.compared.labels import COMPARING, LABELS
-from assay.report.compared.together import together
-from assay.report.compared.words import CAPTIONS
 from assay.report.leaderboard import leaderboard
-from assay.report.measures import label
 from assay.report.outcome import outcome
 from assay.report.page import render
 from assay.report.sections import sections
 from assay.report.tables import measure_rows
 from assay.report.verdicts import verdicts
+from assay.stories import story_of
 from tests.report.parsed import Page, words
+from tests.report.synthetic import remade
 from tests.report.trained import ADVERSARIES, MODELS, SEEDS, VARIANTS
 
 
@@ -35,12 +32,17 @@ def shown(models: Record) -> str:
 
 @pytest.mark.parametrize("audit", MODELS)
 def test_every_measure_has_a_name_of_its_own_audit(audit: str, models: Record) -> None:
-    measures = {f.measure for f in models.findings if f.audit == audit and f.measure != "tau"}
+    measures, story = {f.measure for f in models.findings if f.audit == audit}, models.stories[audit]
     for measure in measures:
-        assert measure.partition("@")[0] in LABELS[audit]
-        assert "over chance" not in label(measure, audit)
-    assert label("jsd") == label("jsd", "adversary") != label("jsd", "trained_adversary")
-    assert label("jsd@0.05", "word_level") == "furthest attention (JSD) where the output may move by 0.05"
+        assert measure.partition("@")[0] in [each.name for each in story.measures]
+        assert "over chance" not in story.measure(measure).label
+
+
+def test_the_same_measure_has_another_name_in_another_audit() -> None:
+    labels = [story_of(AUDITS[audit]).measure("jsd").label for audit in ("adversary", "trained_adversary")]
+    assert labels[0] != labels[1]
+    at = story_of(AUDITS["word_level"]).measure("jsd@0.05")
+    assert at.label == "furthest attention (JSD) where the output may move by 0.05"
 
 
 def test_tables_of_many_models_do_not_grow_with_the_classes(make: Callable[..., Record]) -> None:
@@ -54,9 +56,11 @@ def test_tables_of_many_models_do_not_grow_with_the_classes(make: Callable[..., 
 
 def test_the_classes_that_are_left_out_are_mentioned_only_where_they_are(models: Record) -> None:
     told = {section.name: section.whole for section in sections(models)}
-    assert all(told[name] for name in COMPARING)
-    whole = [row for row in models.summary["findings"] if row["audit"] not in COMPARING or row["group"] == "all"]
-    alone = replace(models, summary=models.summary | {"findings": whole})
+    comparing = [name for name, story in models.stories.items() if story.subjects == "model"]
+    assert len(comparing) == 7
+    assert all(told[name] for name in comparing)
+    whole = [row for row in models.summary["findings"] if row["audit"] not in comparing or row["group"] == "all"]
+    alone = remade(models, summary=models.summary | {"findings": whole})
     assert not any(section.whole for section in sections(alone))
 
 
@@ -81,7 +85,9 @@ def test_a_page_shows_every_audit_with_answer_and_figures(models: Record, shown:
         assert words(section.answer) in answers
         assert section.title in page.texts("h3")
     captions = [words(text) for text in page.texts("figcaption")]
-    assert [captions.count(words(caption)) for caption in CAPTIONS.values()] == [1] * len(CAPTIONS)
+    stories = (models.stories[audit] for audit in MODELS)
+    every = {drawing.caption for story in stories for drawing in story.drawings}
+    assert [captions.count(words(caption)) for caption in every] == [1] * len(every)
     assert len(shown.encode()) < 500_000
 
 
@@ -125,11 +131,11 @@ def test_any_finding_may_be_missing_or_no_number(share: float, models: Record) -
     for _ in range(20):
         kept = [row for row in models.summary["findings"] if draw.random() < share]
         rows = [row | nothing if draw.random() < 0.3 else row for row in kept]
-        record = replace(models, summary=models.summary | {"findings": rows})
+        record = remade(models, summary=models.summary | {"findings": rows})
         for name in MODELS:
-            answer = ANSWERS[name](record)
-            assert answer is None or (answer.endswith(".") and "nan" not in answer.split())
-        together(record)
+            answer = AUDITS[name].conclude(record).answer
+            assert not answer or (answer.endswith(".") and "nan" not in answer.split())
+        four_tests.together(record)
     Page(render(record))
 
 

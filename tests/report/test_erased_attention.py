@@ -9,21 +9,21 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from assay.audits.minimal_set import RANKINGS, MinimalSet, shares
+from assay.audits.single_weight import SingleWeight
 from assay.records import Record
-from assay.report.attention import sentences
 from assay.report.canvas import svg
 from assay.report.examples import groups, notes
 from assay.report.facts import facts, glossary
-from assay.report.flips import alone, flip_tables
-from assay.report.matrices import matrices
+from assay.report.figures import figure as figure_of
 from assay.report.page import render
-from assay.report.plots import FIGURES
-from assay.report.rankings import RANKINGS, ranking_rows, shares, shortest
 from assay.report.sections import captions, sections
+from assay.report.squares import flip_tables, matrices
 from assay.run.result import Result
+from assay.stories import Grid
 from assay.writing import interval, number
 from tests.report.parsed import Page, words
-from tests.report.synthetic import changed
+from tests.report.synthetic import changed, remade
 
 SUBJECTS = ("attention", "gradient", "product")
 
@@ -31,6 +31,14 @@ SUBJECTS = ("attention", "gradient", "product")
 @pytest.fixture(scope="module")
 def text(erased: Record) -> str:
     return render(erased)
+
+
+def shortest(record: Record) -> str:
+    return MinimalSet().conclude(record).answer
+
+
+def ranking_rows(record: Record) -> Grid:
+    return MinimalSet().conclude(record).tables[0]
 
 
 def values(record: Record, audit: str, column: str) -> np.ndarray:
@@ -49,7 +57,7 @@ def replaced(record: Record, column: str, numbers: list[float]) -> Record:
     filled = np.full(len(mine), np.nan)
     filled[np.flatnonzero(mine)[: len(numbers)]] = numbers
     place = record.instances.column_names.index(column)
-    return replace(record, instances=record.instances.set_column(place, column, [filled]))
+    return remade(record, instances=record.instances.set_column(place, column, [filled]))
 
 
 def section_of(text: str, title: str) -> str:
@@ -77,7 +85,7 @@ def test_texts_that_need_everything_or_more_are_counted(erased: Record) -> None:
     assert told is not None
     assert "In 3 of 10 texts nothing short of all words does, in 1 not even that." in told
     record = replaced(replaced(erased, "erased:optimum", [0.5] * 9), "never:optimum", [0.0] * 9)
-    assert "nothing short" not in (shortest(record) or "")
+    assert "nothing short" not in shortest(record)
 
 
 def test_the_table_of_rankings_holds_the_numbers_of_the_record(erased: Record) -> None:
@@ -125,7 +133,7 @@ def test_a_ranking_that_never_flips_is_last_wherever_rankings_stand(erased: Reco
     title, lost = RANKINGS[name], f"{total - 1} of {total}"
     assert ranking_rows(record).rows[-1][0] == title
     assert ranking_rows(record).rows[-1][3] == lost
-    figure = FIGURES["minimal_set"](record)
+    figure = figure_of(record, "minimal_set")
     assert figure is not None
     drawn = re.findall(r"<text[^>]*>([^<]*)</text>", svg(figure))
     named = [each for each in drawn if each in RANKINGS.values()]
@@ -133,7 +141,7 @@ def test_a_ranking_that_never_flips_is_last_wherever_rankings_stand(erased: Reco
     labels = [each for each in drawn if re.match(r"\d+\.\d %", each)]
     assert len(labels) == len(named) and labels[-1] == f"100.0 %, never {100 * (total - 1) / total:.0f} %"
     told = f"and {title} {100 * (total - 0.99) / total:.1f} % (never in {100 * (total - 1) / total:.1f} %)."
-    assert told in (shortest(record) or "")
+    assert told in shortest(record)
     assert told.replace(" ", "") in re.sub(r"\s", "", str(Result(record)))  # a terminal breaks lines
     page = section_of(render(record), "How many words must go before the decision changes?")
     rows = [words(row) for row in Page(page[page.index("<table") : page.index("</table>")] + "</table>").texts("tr")]
@@ -168,7 +176,7 @@ def older(record: Record) -> Record:
                 ends = {"low": mean, "high": mean, "std": 0.0, "n": int(np.isfinite(kept).sum())}
                 findings.append(about | {"mean": mean} | ends)
     table = table.drop_columns([each for each in table.column_names if each.startswith("too_many")])
-    return replace(record, instances=table, summary=record.summary | {"findings": findings})
+    return remade(record, instances=table, summary=record.summary | {"findings": findings})
 
 
 def test_older_records_are_told_of_all_texts_too(erased: Record) -> None:
@@ -182,7 +190,6 @@ def test_older_records_are_told_of_all_texts_too(erased: Record) -> None:
         assert then[:4] == now[:4]
         assert then[4:] == ("–", "–", now[6])
     told, whole = shortest(before), shortest(erased)
-    assert told is not None and whole is not None
     assert whole.startswith(told)
     page = render(before)
     assert "never changes the decision" in page
@@ -206,7 +213,7 @@ def test_wins_are_those_of_the_row_over_the_column(erased: Record) -> None:
 
 
 def test_flip_tables_hold_the_shares_of_the_record_and_sum_to_all(erased: Record) -> None:
-    tables = flip_tables(erased)
+    tables = flip_tables(erased, "single_weight")
     assert [table.top for table in tables] == [
         "the most attended word",
         "the word of the highest gradient",
@@ -222,7 +229,7 @@ def test_flip_tables_hold_the_shares_of_the_record_and_sum_to_all(erased: Record
 
 def test_the_answer_on_single_weights_adds_up_the_table(erased: Record) -> None:
     both, top, other = (values(erased, "single_weight", f"{n}:attention") for n in ("both", "top_only", "other_only"))
-    told = alone(erased)
+    told = SingleWeight().conclude(erased).answer
     assert told is not None
     assert f"most attended word alone changed the decision in {100 * (both + top).mean():.1f} % of texts" in told
     assert f"a random other word in {100 * (both + other).mean():.1f} %" in told
@@ -235,7 +242,7 @@ def test_the_page_shows_tables_square_and_figures_of_erased_attention(erased: Re
     sets = section_of(text, "How many words must go before the decision changes?")
     assert single.count("<svg") == sets.count("<svg") == 2
     parts = re.findall(r'<table class="flips">.*?</table>', single, flags=re.DOTALL)
-    for part, table in zip(parts, flip_tables(erased), strict=True):
+    for part, table in zip(parts, flip_tables(erased, "single_weight"), strict=True):
         cells = [words(cell).replace("\u00a0", " ") for cell in Page(part).texts("td")]
         assert cells == [
             "",
@@ -294,7 +301,7 @@ def test_without_the_audit_there_is_no_row_for_a_smallest_set(record: Record) ->
 def test_attended_items_are_called_what_they_are(erased: Record, worded: Callable[..., Record], items: str) -> None:
     record = worded(erased, items=items)
     one, other = items.removesuffix("s"), {"words": "sentence", "sentences": "word"}[items]
-    told = " ".join(sentences(record))
+    told = " ".join(said.answer for said in record.conclusions.values())
     assert f"among the {items}" in told
     assert f"the most attended {one} alone" in told
     assert f"% of the {items} (median, exact)" in told
@@ -311,7 +318,10 @@ def test_attended_items_are_called_what_they_are(erased: Record, worded: Callabl
     assert f"no {one} in common" in glossary(record)["JSD"]
     assert f"the {one} on top" in glossary(record)["ΔJS"]
     assert f"fewest {items}" in glossary(record)["smallest set"]
-    assert all(f"{one} " in table.top and other not in table.top + table.other for table in flip_tables(record)[1:])
+    assert all(
+        f"{one} " in table.top and other not in table.top + table.other
+        for table in flip_tables(record, "single_weight")[1:]
+    )
     assert ranking_rows(record).columns[1] == f"{items} erased, median"
     assert "{" not in words("".join(Page(render(record)).texts("main"))).split("The whole plan")[0].split("Examples")[0]
 
@@ -336,7 +346,7 @@ def test_heatmaps_of_sentences_are_explained(erased: Record, record: Record, wor
 def test_texts_of_one_word_alone_give_a_page_without_numbers(erased: Record, audit: str) -> None:
     findings = [row for row in erased.summary["findings"] if row["audit"] != audit]
     kept = erased.instances.filter([each != audit for each in erased.instances["audit"].to_pylist()])
-    empty = replace(erased, summary=erased.summary | {"findings": findings}, instances=kept)
+    empty = remade(erased, summary=erased.summary | {"findings": findings}, instances=kept)
     told = {section.name: section for section in sections(empty)}[audit]
     assert told.answer == "No text gave a number."
     assert told.flips == ()

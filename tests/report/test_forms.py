@@ -16,13 +16,13 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from assay.records import Record
-from assay.report.cards import grade
 from assay.report.forms import FORMS, data, markdown, pdf
 from assay.report.leaderboard import leaderboard
 from assay.report.outcome import outcome
 from assay.report.plain import LONG, line
-from assay.report.sections import sections
+from assay.report.sections import grade, sections
 from assay.report.verdicts import verdicts
+from tests.report.synthetic import remade
 
 HOSTILE = (
     "<script>alert(1)</script>",
@@ -58,7 +58,7 @@ def hostile(make: Callable[..., Record]) -> Record:
         row | _spans(text.encode("utf-8", "replace").decode(), row)
         for row, text in zip(record.examples.to_pylist(), texts, strict=True)
     ]
-    return replace(record, summary=summary, examples=pa.Table.from_pylist(rows))
+    return remade(record, summary=summary, examples=pa.Table.from_pylist(rows))
 
 
 def _spans(text: str, row: dict[str, Any]) -> dict[str, Any]:

@@ -94,3 +94,17 @@ def test_a_page_is_made_with_the_story_of_its_file() -> None:
     dual = story_of(METHODS["dual"]).json()
     assert render(traced()) == render(traced() | {"method": method | {"story": dual}})
     assert render(traced()) == render(traced() | {"method": method | {"story": {"reading": 3}}})
+
+
+def test_a_member_without_a_story_has_that_of_its_documentation() -> None:
+    def own_recipe(options: object) -> None:
+        """Reads every word.
+
+        Twice.
+        """
+
+    class OwnMethod:
+        """Counts words in common."""
+
+    assert story_of(own_recipe) == Story("Own recipe", "Reads every word.")
+    assert story_of(OwnMethod()) == Story("Own method", "Counts words in common.")

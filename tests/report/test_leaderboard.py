@@ -2,19 +2,18 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 import pytest
 from rich.console import Console
 
+from assay.lookup import side_by_side, texts
 from assay.records import Record
-from assay.report.instances import side_by_side, texts
 from assay.report.leaderboard import Cell, Leaderboard, leaderboard
-from assay.report.measures import COLUMNS
 from assay.report.tables import leaderboard_table
 from assay.report.verdicts import verdicts
 from assay.writing import number
+from tests.report.synthetic import remade
 
 
 def board_of(record: Record) -> Leaderboard:
@@ -43,13 +42,13 @@ def given(record: Record, audit: str, measure: str, values: dict[str, np.ndarray
             row | mean if (row["audit"], row["subject"], row["measure"], row["group"]) == wanted else row
             for row in findings
         ]
-    return replace(record, instances=instances, summary=record.summary | {"findings": findings})
+    return remade(record, instances=instances, summary=record.summary | {"findings": findings})
 
 
 def test_only_measures_that_were_run_are_columns_and_all_explainers_rows(contest: Record, human: Record) -> None:
     board = board_of(contest)
     found = {(f.audit, f.measure) for f in contest.findings}
-    assert [(m.audit, m.name) for m in board.measures] == [(m.audit, m.name) for m in COLUMNS if m.audit in AUDITS]
+    assert [(m.audit, m.name) for m in board.measures] == COLUMNS
     assert all((measure.audit, measure.name) in found for measure in board.measures)
     assert {row.name for row in board.rows} == set(contest.summary["explainers"]) - {"random"}
     assert [row.name for row in board.apart] == ["random", "chance"]
@@ -57,6 +56,14 @@ def test_only_measures_that_were_run_are_columns_and_all_explainers_rows(contest
 
 
 AUDITS = ("truth", "erasure", "roar", "shortcut", "sanity", "stability")
+COLUMNS = [
+    ("truth", "auprc"),
+    *(("erasure", measure) for measure in ("comprehensiveness", "sufficiency", "flip", "morf")),
+    ("roar", "fall_gain"),
+    ("shortcut", "shown"),
+    ("sanity", "similarity"),
+    ("stability", "steadiness"),
+]
 
 
 def test_cells_are_the_means_of_the_findings(contest: Record) -> None:
@@ -193,7 +200,7 @@ def test_costs_stand_beside_and_may_be_missing(contest: Record) -> None:
     assert costs["random"] == ("13.5", "1", "8.90")
     assert costs["chance"] == ("–", "–", "–")
     old = {key: value for key, value in contest.summary.items() if key not in ("explainer_cost", "explainer_seconds")}
-    assert board_of(replace(contest, summary=old)).costs == ()
+    assert board_of(remade(contest, summary=old)).costs == ()
 
 
 def printed(record: Record) -> str:
@@ -219,4 +226,4 @@ def test_the_terminal_table_fits_and_marks_the_best(which: str, request: pytest.
 
 def test_square_brackets_in_names_are_not_markup(contest: Record) -> None:
     explainers = contest.summary["explainers"] | {"[red]mine[/red]": "Mine."}
-    assert "[red]mine[/red]" in printed(replace(contest, summary=contest.summary | {"explainers": explainers}))
+    assert "[red]mine[/red]" in printed(remade(contest, summary=contest.summary | {"explainers": explainers}))

@@ -1,23 +1,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
 import pytest
 
 from assay.records import Finding, Record, finding_rows
-from assay.report.matrices import KINDS, Matrix, matrices, square
+from assay.report.squares import Matrix, matrices, square
 from assay.writing import number
-from tests.report.synthetic import SIGNED
+from tests.report.synthetic import SIGNED, remade
 
 
 def with_taus(record: Record, taus: dict[tuple[str, str], float]) -> Record:
     names = sorted({name for pair in taus for name in pair})
     rows = [Finding("agreement", f"{a}~{b}", "tau", "all", t, t, t, 0.1, 9) for (a, b), t in taus.items()]
     summary = record.summary | {"findings": finding_rows(rows), "explainers": dict.fromkeys(names, "")}
-    return replace(record, summary=summary)
+    return remade(record, summary=summary)
 
 
 def cells(matrix: Matrix) -> dict[tuple[str, str], str]:
@@ -42,7 +41,7 @@ def test_overlap_and_signs_stand_in_the_order_of_the_rankings(crowd: Record) -> 
     (ranked,), (overlap, signs) = matrices(crowd, "agreement"), matrices(crowd, "consistency")
     assert ranked.names == overlap.names
     assert signs.names == tuple(name for name in ranked.names if name in SIGNED)
-    assert [each.kind.measure for each in (overlap, signs)] == ["overlap", "sign"]
+    assert [each.kind.title for each in (overlap, signs)] == ["Overlap of the top words", "Same sign"]
     assert matrices(crowd, "erasure") == []
 
 
@@ -65,7 +64,7 @@ def test_few_have_numbers_and_many_have_hundredths_with_names_on_hover(contest: 
     (few,), (many,) = matrices(contest, "agreement"), matrices(crowd, "agreement")
     assert (few.roomy, many.roomy) == (True, False)
     assert {cell.title for row in few.rows for cell in row} == {""}
-    values = square(crowd, KINDS[0])
+    values = square(crowd, "agreement", "tau")
     assert values is not None
     places = {name: place for place, name in enumerate(crowd.summary["explainers"])}
     for one, row in zip(many.names, many.rows, strict=True):

@@ -14,6 +14,7 @@ from assay.report.outcome import outcome
 from assay.report.verdicts import verdicts
 from assay.run.result import Result
 from tests.report.shown import HOSTILE, NAMES, SENTENCE, hostile, made_up
+from tests.report.synthetic import remade
 
 
 class Tree(HTMLParser):
@@ -161,6 +162,6 @@ def test_an_audit_without_a_leaderboard_is_shown(make):
 def test_an_audit_of_hostile_names_is_text(make):
     record = make(count=20)
     summary = record.summary | {"corpus": record.summary["corpus"] | {"name": "<script>alert(5)</script>"}}
-    page = Result(replace(record, summary=summary))._repr_html_()
+    page = Result(remade(record, summary=summary))._repr_html_()
     assert "<script" not in page
     assert "<script>alert(5)</script>" in Tree(page).said

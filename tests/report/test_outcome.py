@@ -6,29 +6,29 @@ import html
 import io
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from rich.console import Console
 
+from assay.audits import FOUR_TESTS
 from assay.cli.reporting import tell
 from assay.records import Record
 from assay.report import notebook, page
-from assay.report.compared.together import TESTS
 from assay.report.forms import markdown
 from assay.report.forms.document import document
 from assay.report.outcome import outcome
+from assay.run.reporting import Report
 from assay.run.result import Result
-from tests.report.synthetic import changed, failing, synthetic_record, worded
+from tests.report.synthetic import changed, failing, remade, synthetic_record, worded
 
 UNREAD = {"more than 512 pieces": 11, "no words": 1}
 
 
 def _known(record: Record, part: str, **values: Any) -> Record:
     """The record with other values in one part of its summary."""
-    return replace(record, summary=record.summary | {part: record.summary[part] | values})
+    return remade(record, summary=record.summary | {part: record.summary[part] | values})
 
 
 def _unpooled() -> Record:
@@ -38,7 +38,7 @@ def _unpooled() -> Record:
 
 
 def _beyond_the_seeds() -> Record:
-    record = synthetic_record(count=60, audits=TESTS)
+    record = synthetic_record(count=60, audits=FOUR_TESTS)
     return changed(record, "frozen_uniform", "learnt", "right_gain", mean=0.1, low=0.05, high=0.15)
 
 
@@ -101,7 +101,7 @@ def _plain(text: str) -> str:
 
 def _terminal(record: Record) -> str:
     console = Console(file=io.StringIO(), width=100)
-    tell(record, Path("report.html"), console)
+    tell(Report(Path("report.html"), record), console)
     return console.file.getvalue()  # type: ignore[attr-defined]
 
 

@@ -13,13 +13,14 @@ from pathlib import Path
 import pytest
 
 from assay.records import Record
+from assay.report import page
 from assay.report.outcome import outcome
 from assay.report.page import SCRIPTS, render, write
 from assay.report.scripts import static
 from assay.report.verdicts import verdicts
 from assay.writing import interval, number
 from tests.report.parsed import Page, words
-from tests.report.synthetic import FAITHFUL
+from tests.report.synthetic import FAITHFUL, remade
 
 HOSTILE_CLASSES = ("<script>alert(3)</script>", '"><img src=x onerror=alert(4)>')
 
@@ -69,7 +70,7 @@ def test_nothing_in_a_record_becomes_markup(make: Callable[..., Record]) -> None
     summary["explainers"] = record.summary["explainers"] | {"</style><script>": nasty}
     summary["audits"] = record.summary["audits"] | {nasty: {"question": nasty, "paper": nasty, "kind": nasty}}
     summary["plan"] = record.summary["plan"] | {"note": nasty}
-    shown = Page(render(replace(record, summary=summary)))
+    shown = Page(render(remade(record, summary=summary)))
     tags = {tag for tag, _, _ in shown.elements}
     kept, *scripts = shown.texts("script")
     assert scripts == [static(name).strip() for name in SCRIPTS]
@@ -171,7 +172,7 @@ def test_a_summary_may_know_little(record: Record) -> None:
     corpus = {"name": "mine", "classes": ["negative", "positive"]}
     known = {key: record.summary[key] for key in ("assay", "created", "command", "explainers", "findings")}
     audits = {name: {"kind": "sample"} for name in ("agreement", "permutation", "adversary")}
-    bare = replace(record, summary=known | {"corpus": corpus, "audits": audits})
+    bare = remade(record, summary=known | {"corpus": corpus, "audits": audits})
     assert "300 test texts" in render(bare)
 
 
@@ -181,7 +182,7 @@ def test_an_audit_that_does_not_apply_says_so(record: Record) -> None:
         "why": "This model has no attention.",
     }
     audits = record.summary["audits"] | {"permutation": about}
-    text = render(replace(record, summary=record.summary | {"audits": audits}))
+    text = render(remade(record, summary=record.summary | {"audits": audits}))
     start = text.index('<details class="card" id="audit-3">')
     card = text[start : text.index("</details>", start)]
     assert Page(f"{card}</details>").texts("span", "badge") == ["– not applicable"]
@@ -206,20 +207,20 @@ def test_the_second_text_of_a_pair_stands_above_the_first(make: Callable[..., Re
 
 def test_bytes_that_are_no_text_do_not_stop_the_page(make: Callable[..., Record], tmp_path: Path) -> None:
     record = make(count=3)
-    record = replace(record, summary=record.summary | {"command": "assay audit --corpus caf\udce9.csv"})
+    record = remade(record, summary=record.summary | {"command": "assay audit --corpus caf\udce9.csv"})
     write(record, tmp_path / "report.html")
     assert "caf?.csv" in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
 def test_a_page_is_written_whole_or_not_at_all(record: Record, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "new" / "report.html"
-    monkeypatch.setattr("assay.report.page.render", lambda _: "first")
+    monkeypatch.setattr(page, "render", lambda _: "first")
     write(record, path)
 
     def full(*_: object) -> None:
         raise OSError("No space left on device")
 
-    monkeypatch.setattr("assay.report.page.render", lambda _: "second")
+    monkeypatch.setattr(page, "render", lambda _: "second")
     monkeypatch.setattr("os.fsync", full)
     with pytest.raises(OSError, match="No space"):
         write(record, path)

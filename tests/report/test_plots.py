@@ -2,48 +2,29 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
+from assay.audits import AUDITS as TODAY
 from assay.errors import AssayError
 from assay.records import Record
-from assay.report import plots
-from assay.report.bins import classes, column, histogram, quarters
+from assay.report import page
 from assay.report.canvas import CLASS_COLOURS, GRADE_COLOURS, finish, layers, save, sheet, svg
-from assay.report.compared import words as compared
-from assay.report.measures import MOST
-from assay.report.sections import captions
+from assay.report.figures import KINDS, figures
+from assay.report.figures import figure as figure_of
+from assay.report.figures.texts import classes, column, outlines, quantiles
+from assay.report.sections import MOST, captions
+from assay.stories import story_of
 from assay.writing import number, significance
-from tests.report.synthetic import FAITHFUL
+from tests.report.synthetic import FAITHFUL, remade
 from tests.report.trained import MODELS
 
-SOURCES = {
-    "verdict": "deciding",
-    "deciding": "deciding",
-    "agreement_gradient": "agreement",
-    "agreement_leave_one_out": "agreement",
-    "permutation": "permutation",
-    "adversary": "adversary",
-    "adversary_by_attention": "adversary",
-    "layers": "layers",
-    "truth": "truth",
-    "erasure": "erasure",
-    "erasure_by_share": "erasure",
-    "roar": "roar",
-    "roar_by_share": "roar",
-    "shortcut": "shortcut",
-    "sanity": "sanity",
-    "stability": "stability",
-    "plausibility": "plausibility",
-    "single_weight": "single_weight",
-    "single_weight_smaller": "single_weight",
-    "minimal_set": "minimal_set",
-    "minimal_set_mass": "minimal_set",
-} | {figure: audit for audit, figures in compared.FIGURES.items() for figure in figures}
+SOURCES = {"verdict": "deciding"} | {
+    drawing.name: name for name, audit in TODAY.items() for drawing in story_of(audit).drawings if drawing.kind in KINDS
+}
 AUDITS = (
     "deciding",
     "permutation",
@@ -75,7 +56,7 @@ def test_the_outline_of_a_histogram_follows_the_counts_of_each_class(record: Rec
     assert data is not None
     edges = np.linspace(-1, 1, 21)
     labels = classes(record, data.predicted)
-    rows = histogram(data, labels, edges)
+    rows = outlines(data, labels, edges)
     table = record.audit_rows("agreement").to_pylist()
     for which, label in labels.items():
         corners = [(row["x"], row["share"]) for row in rows if row["class"] == label]
@@ -93,7 +74,7 @@ def test_quarters_hold_the_quantiles_of_their_examples(record: Record) -> None:
     assert data is not None
     labels = classes(record, data.predicted)
     table = record.audit_rows("permutation").to_pylist()
-    boxes = quarters(data, labels)
+    boxes = quantiles(data, labels)
     assert boxes
     for box in boxes:
         which = next(key for key, label in labels.items() if label == box["class"])
@@ -124,24 +105,24 @@ def every(make: Callable[..., Record]) -> Record:
     return make(count=30, audits=AUDITS)
 
 
-@pytest.mark.parametrize("name", plots.FIGURES)
+@pytest.mark.parametrize("name", SOURCES)
 def test_a_figure_is_there_when_its_audit_is_and_only_then(name: str, every: Record) -> None:
-    assert plots.FIGURES[name](every) is not None
+    assert figure_of(every, name) is not None
     # some numbers two audits have
     left = {SOURCES[name]} | {"verdict": {"truth"}, "tvd_jsd": {"seed_variance"}}.get(name, set())
-    assert plots.FIGURES[name](without(every, left)) is None
+    assert figure_of(without(every, left), name) is None
 
 
 def without(record: Record, audits: set[str]) -> Record:
     """The record as it would be if some audits had not been run."""
     findings = [row for row in record.summary["findings"] if row["audit"] not in audits]
     kept = [audit not in audits for audit in record.instances["audit"].to_pylist()]
-    return replace(record, summary=record.summary | {"findings": findings}, instances=record.instances.filter(kept))
+    return remade(record, summary=record.summary | {"findings": findings}, instances=record.instances.filter(kept))
 
 
-@pytest.mark.parametrize("name", plots.FIGURES)
+@pytest.mark.parametrize("name", SOURCES)
 def test_svg_names_itself_scales_and_fetches_nothing(name: str, every: Record) -> None:
-    figure = plots.FIGURES[name](every)
+    figure = figure_of(every, name)
     assert figure is not None
     text = svg(figure)
     root = ElementTree.fromstring(text)
@@ -158,7 +139,7 @@ def test_svg_names_itself_scales_and_fetches_nothing(name: str, every: Record) -
 
 def test_figures_of_one_page_share_no_id_and_stay_the_same(every: Record) -> None:
     def drawn() -> list[str]:
-        return [svg(figure) for draw in plots.FIGURES.values() if (figure := draw(every)) is not None]
+        return [svg(figure) for figure in figures(every).values()]
 
     first = drawn()
     names = [name for text in first for name in re.findall(r'\bid="([^"]+)"', text)]
@@ -175,7 +156,7 @@ def shown(figure: object) -> list[str]:
 def test_dots_stand_in_the_order_of_the_means_with_their_numbers(every: Record) -> None:
     found = [f for f in every.findings if (f.audit, f.measure, f.group) == ("erasure", "comprehensiveness_gain", "all")]
     found.sort(key=lambda f: -f.mean)
-    words = shown(plots.FIGURES["erasure"](every))
+    words = shown(figure_of(every, "erasure"))
     assert [word for word in words if word in {f.subject for f in found}] == [f.subject for f in found]
     labels = [f"{number(f.mean, 2)}  {significance(f.p_value)}" for f in found]
     assert [word for word in words if " p " in word] == labels
@@ -183,33 +164,31 @@ def test_dots_stand_in_the_order_of_the_means_with_their_numbers(every: Record) 
 
 def test_a_figure_of_many_explainers_holds_only_the_best_and_says_so(crowd: Record) -> None:
     names = set(crowd.summary["explainers"])
-    drawn = [word for word in shown(plots.FIGURES["stability"](crowd)) if word in names or word.endswith("…")]
+    drawn = [word for word in shown(figure_of(crowd, "stability")) if word in names or word.endswith("…")]
     assert len(drawn) == MOST == 15
     assert "the best 15 of 30 explainers" in captions(crowd)["stability"]
     assert "least noticing 15" in captions(crowd)["sanity"]
     few = dict(list(crowd.summary["explainers"].items())[:15])
-    some = replace(crowd, summary=crowd.summary | {"explainers": few})
+    some = remade(crowd, summary=crowd.summary | {"explainers": few})
     assert all("15 of" not in caption for caption in captions(some).values())
-    assert (
-        len([word for word in shown(plots.FIGURES["verdict"](crowd)) if word.endswith(("pass", "warn", "fail"))]) > 15
-    )
+    assert len([word for word in shown(figure_of(crowd, "verdict")) if word.endswith(("pass", "warn", "fail"))]) > 15
 
 
 def test_curves_show_few_lines_beside_chance(crowd: Record) -> None:
     found = [f for f in crowd.findings if (f.audit, f.measure, f.group) == ("erasure", "comprehensiveness", "all")]
     ordered = sorted((f for f in found if f.subject not in ("random", "chance")), key=lambda f: -f.mean)
-    words = shown(plots.FIGURES["erasure_by_share"](crowd))
+    words = shown(figure_of(crowd, "erasure_by_share"))
     assert [word for word in words if word in crowd.summary["explainers"]] == [
         "random",
         *(f.subject for f in ordered[:5]),
     ]
     assert [word for word in words if word.endswith(" %")] == ["1 %", "5 %", "10 %", "20 %", "50 %"]
-    retrained = shown(plots.FIGURES["roar_by_share"](crowd))
+    retrained = shown(figure_of(crowd, "roar_by_share"))
     assert [word for word in retrained if word.endswith(" %")] == ["0 %", "10 %", "30 %", "50 %"]
 
 
 def test_without_words_taken_away_all_lines_start_where_chance_does(crowd: Record) -> None:
-    figure = plots.FIGURES["roar_by_share"](crowd)
+    figure = figure_of(crowd, "roar_by_share")
     assert figure is not None
     drawn = figure.to_dict()
     held = [*drawn.get("datasets", {}).values(), *(layer["data"].get("values", []) for layer in drawn["layer"])]
@@ -238,7 +217,7 @@ def test_what_a_figure_refers_to_is_its_own() -> None:
 
 def test_class_names_stay_text_and_are_cut_to_fit(make: Callable[..., Record]) -> None:
     hostile = ("<script>alert(1)</script>", '\x00 role="x" & y', "n" * 80)
-    figure = plots.FIGURES["agreement_gradient"](make(count=30, classes=hostile))
+    figure = figure_of(make(count=30, classes=hostile), "agreement_gradient")
     assert figure is not None
     text = svg(figure)
     words = [node.text or "" for node in ElementTree.fromstring(text).iter() if node.tag.endswith("}text")]
@@ -252,14 +231,14 @@ def test_class_names_stay_text_and_are_cut_to_fit(make: Callable[..., Record]) -
 def test_any_number_of_classes_can_be_drawn(number: int, make: Callable[..., Record]) -> None:
     record = make(count=60, classes=tuple(f"class {place}" for place in range(number)))
     for name in ("agreement_gradient", "permutation", "adversary"):
-        figure = plots.FIGURES[name](record)
+        figure = figure_of(record, name)
         assert figure is not None
         text = svg(figure)
         assert ("all 12 classes (n = 60)" in text) == (number == 12)
 
 
 def test_colours_can_be_told_from_light_and_from_dark_ground() -> None:
-    style = (Path(plots.__file__).parent / "templates" / "report.css").read_text(encoding="utf-8")
+    style = (Path(page.__file__).parent / "templates" / "report.css").read_text(encoding="utf-8")
     grounds = re.findall(r"--ground: (#[0-9a-f]{6});", style)
     assert len(grounds) == 2
     for colour in (*CLASS_COLOURS, *GRADE_COLOURS.values()):
@@ -267,7 +246,7 @@ def test_colours_can_be_told_from_light_and_from_dark_ground() -> None:
 
 
 def test_text_can_be_read_on_every_ground() -> None:
-    style = (Path(plots.__file__).parent / "templates" / "report.css").read_text(encoding="utf-8")
+    style = (Path(page.__file__).parent / "templates" / "report.css").read_text(encoding="utf-8")
     for theme in re.findall(r":root \{(.*?)\}", style, flags=re.DOTALL)[:2]:
         colours = dict(re.findall(r"--(\w+): (#[0-9a-f]{6});", theme))
         for name in ("ink", "soft", "link", "pass", "warn", "fail", "reference", "none"):
@@ -277,7 +256,7 @@ def test_text_can_be_read_on_every_ground() -> None:
 
 @pytest.mark.parametrize(("ending", "start"), [(".svg", b"<svg"), (".png", b"\x89PNG"), (".PDF", b"%PDF")])
 def test_figures_are_saved_by_the_ending_of_the_name(ending: str, start: bytes, record: Record, tmp_path: Path) -> None:
-    figure = plots.FIGURES["verdict"](record)
+    figure = figure_of(record, "verdict")
     assert figure is not None
     save(figure, tmp_path / f"figure{ending}")
     assert (tmp_path / f"figure{ending}").read_bytes().startswith(start)
@@ -285,7 +264,7 @@ def test_figures_are_saved_by_the_ending_of_the_name(ending: str, start: bytes, 
 
 
 def test_an_unknown_ending_is_refused_in_one_sentence(record: Record, tmp_path: Path) -> None:
-    figure = plots.FIGURES["verdict"](record)
+    figure = figure_of(record, "verdict")
     assert figure is not None
     with pytest.raises(AssayError, match=r"end the name in .svg, .png or .pdf"):
         save(figure, tmp_path / "figure.gif")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ import pytest
 from rich.console import Console
 from scipy import stats
 
-from assay.cli.reporting import compared, run_names
+from assay.cli.reporting import reported
 from assay.errors import AssayError
 from assay.metrics.comparisons import alone
 from assay.records import Finding, Record, finding_rows
@@ -24,13 +23,15 @@ from assay.report.compare_words import BULLETS, caveats, headline, lacking, plai
 from assay.report.compare_words import bullets as told
 from assay.report.differences import FEWEST, MOST, Comparison, differences
 from assay.report.markdown import render as markdown_of
-from assay.report.quantities import KNOWN, groups, matched, numbers, seed
+from assay.report.quantities import Quantity, groups, matched, numbers, seed
 from assay.report.save import FORMS, as_json
+from assay.run.reporting import run_names
 from tests.report.parsed import Page, words
-from tests.report.synthetic import changed, synthetic_record
+from tests.report.synthetic import changed, remade, synthetic_record
 
 NAMES = ("attention", "gradient", "leave_one_out", "random")
 HOSTILE = '<script>alert("x")</script> | \u202eesrever\u202c & "quoted"'
+DECIDES = Quantity("truth", "auprc", "AUPRC", True, "")
 
 
 def markdown(comparison: Comparison) -> str:
@@ -93,14 +94,14 @@ def test_texts_are_matched_by_text_query_and_the_name_of_the_label(base: Record)
     )
     assert matched(first, second).tolist() == [[0, 5], [1, 3], [2, 4], [3, 2]]
     corpus = second.summary["corpus"] | {"classes": ["positive", "negative"]}
-    turned = replace(second, summary=second.summary | {"corpus": corpus})
+    turned = remade(second, summary=second.summary | {"corpus": corpus})
     assert matched(first, turned).tolist() == [[5, 0]]  # the same place is another class
 
 
 def test_numbers_follow_the_table_of_examples(base: Record) -> None:
     values = np.random.default_rng(0).random(20)
     record = run(base, {"attention": values})
-    mixed = replace(record, instances=record.instances.take(np.random.default_rng(1).permutation(20)))
+    mixed = remade(record, instances=record.instances.take(np.random.default_rng(1).permutation(20)))
     assert numbers(mixed, "truth", ["auprc:attention", "auprc:absent"])[:, 0].tolist() == values.tolist()
     assert np.isnan(numbers(mixed, "truth", ["auprc:attention", "auprc:absent"])[:, 1]).all()
 
@@ -148,7 +149,7 @@ def test_of_a_measure_that_falls_the_lower_run_is_better(base: Record) -> None:
     record = synthetic_record(count=40, explainers=NAMES, audits=("erasure", "truth"))
     place = record.instances.column_names.index("flip:gradient")
     raised = [None if value is None else value + 3 for value in record.instances["flip:gradient"].to_pylist()]
-    higher = replace(record, instances=record.instances.set_column(place, "flip:gradient", pa.array(raised)))
+    higher = remade(record, instances=record.instances.set_column(place, "flip:gradient", pa.array(raised)))
     found = differences({"as it was": record, "worse": higher})
     assert [(each.subject, each.quantity.title) for each in found.exceeding] == [("gradient", "flip")]
     assert "By flip, gradient is better in as it was than in worse, by 3.00" in plain(told(found)[0])
@@ -162,7 +163,7 @@ def test_the_verdict_tells_as_much_as_fits_in_few_lines(base: Record) -> None:
         for name, values in zip(record.instances.column_names, record.instances.to_pydict().values(), strict=True)
     ]
     table = pa.table(dict(zip(record.instances.column_names, columns, strict=True)))
-    found = differences({"a": record, "b": replace(record, instances=table)})
+    found = differences({"a": record, "b": remade(record, instances=table)})
     assert len(found.exceeding) == len(found.differences) > 18
     lines = [plain(each) for each in told(found)]
     assert lines[0].startswith("By AUPRC, attention, gradient, and leave_one_out are better in b than in a")
@@ -225,7 +226,7 @@ def test_runs_that_differ_only_by_their_seed_are_grouped(base: Record) -> None:
     model = runs["0.5 seed 2"].summary["model"]
     recipe = {"architecture": {"encoder": "average"}, "training": {"seed": 2, "epochs": 3}}
     history = model["history"] | {"recipe": recipe}
-    other = replace(runs["0.5 seed 2"], summary=runs["0.5 seed 2"].summary | {"model": model | {"history": history}})
+    other = remade(runs["0.5 seed 2"], summary=runs["0.5 seed 2"].summary | {"model": model | {"history": history}})
     assert groups(runs | {"0.5 seed 2": other}) == [("0.5 seed 0", "0.5 seed 1")]
     assert groups(runs | {"copy": runs["0.5 seed 0"]}) == []
     assert groups({"a": base, "b": base}) == []
@@ -239,7 +240,7 @@ def test_groups_of_seeds_are_judged_by_their_spread(base: Record) -> None:
     found = differences(first | second)
     assert [side.runs for side in found.sides] == [tuple(first), tuple(second)]
     (only,) = found.differences
-    means = [[found.values[KNOWN[0], "attention", name].mean for name in side] for side in (first, second)]
+    means = [[found.values[DECIDES, "attention", name].mean for name in side] for side in (first, second)]
     expected = stats.ttest_ind(*means, equal_var=False)
     assert (only.noise, only.contrast.sizes) == ("seeds", (3, 4))
     assert only.contrast.p == pytest.approx(expected.pvalue)
@@ -302,7 +303,7 @@ def test_two_seeds_that_differ_are_named_as_noise_of_training(base: Record) -> N
 
 def test_another_epsilon_is_another_question(base: Record) -> None:
     record = synthetic_record(count=30, explainers=NAMES, audits=("adversary", "permutation"))
-    other = replace(record, summary=record.summary | {"plan": record.summary["plan"] | {"epsilon": 0.1}})
+    other = remade(record, summary=record.summary | {"plan": record.summary["plan"] | {"epsilon": 0.1}})
     found = differences({"a": record, "b": other})
     assert {each.quantity.audit for each in found.differences} == {"permutation"}
     ((what, why),) = found.not_compared
@@ -314,7 +315,7 @@ def test_options_of_an_audit_and_the_items_of_attention_are_minded(base: Record)
     record = synthetic_record(count=30, explainers=NAMES, audits=("adversary", "permutation", "erasure"))
     plan = record.summary["plan"] | {"audits": ["adversary", "permutation", "erasure(thresholds=(0.5,))"]}
     model = record.summary["model"] | {"items": "sentences"}
-    other = replace(record, summary=record.summary | {"plan": plan, "model": model})
+    other = remade(record, summary=record.summary | {"plan": plan, "model": model})
     found = differences({"a": record, "b": other})
     assert found.differences == ()
     assert any("other options" in why for _, why in found.not_compared)
@@ -350,7 +351,7 @@ def test_corpora_and_yardsticks_that_differ_are_told(base: Record) -> None:
     planted = synthetic_record(count=40, explainers=NAMES, audits=("agreement", "truth"))
     plain_corpus = synthetic_record(count=40, explainers=NAMES, classes=("no", "yes", "maybe"), audits=("agreement",))
     corpus = plain_corpus.summary["corpus"] | {"name": "letters"}
-    runs = {"a": planted, "b": replace(plain_corpus, summary=plain_corpus.summary | {"corpus": corpus})}
+    runs = {"a": planted, "b": remade(plain_corpus, summary=plain_corpus.summary | {"corpus": corpus})}
     found = differences(runs)
     notes = " ".join(map(plain, caveats(found)))
     assert "different corpora (planted:negation and letters)" in notes
@@ -410,7 +411,7 @@ def test_names_from_anywhere_are_text(base: Record) -> None:
     record = run(base, {HOSTILE: values, "leave_one_out": values})
     moved = run(base, {HOSTILE: values + 1, "leave_one_out": values})
     corpus = record.summary["corpus"] | {"name": HOSTILE, "classes": [HOSTILE, "other"]}
-    made = {HOSTILE: replace(record, summary=record.summary | {"corpus": corpus, "command": HOSTILE}), "other": moved}
+    made = {HOSTILE: remade(record, summary=record.summary | {"corpus": corpus, "command": HOSTILE}), "other": moved}
     text = render(made)
     assert "<script>alert" not in text
     page = Page(text)
@@ -460,7 +461,7 @@ def test_the_headline_counts_what_each_run_says_of_itself(record: Record) -> Non
 
 
 def test_provenance_tells_what_differs_and_what_does_not(base: Record) -> None:
-    other = replace(base, summary=base.summary | {"versions": base.summary["versions"] | {"torch": "3.0"}})
+    other = remade(base, summary=base.summary | {"versions": base.summary["versions"] | {"torch": "3.0"}})
     found = provenance({"a": base, "b": other})
     assert found[0] == (("versions.torch", ("2.13.0", "3.0")),)
     assert ("plan.encoder", "lstm") in found[1]
@@ -480,7 +481,7 @@ def folders(runs: dict[str, Record], tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def show(folders: list[Path], form: str = "html", out: Path | None = None) -> str:
     console = Console(file=io.StringIO(), width=100)
-    compared(folders, form, out, console)
+    reported(folders, form, out, console)
     return console.file.getvalue()  # type: ignore[attr-defined, no-any-return]
 
 
@@ -523,7 +524,7 @@ def test_runs_are_named_by_as_much_of_their_path_as_is_needed(tmp_path: Path) ->
 
 def test_a_finding_without_rows_is_shown_and_not_compared(make: Callable[..., Record]) -> None:
     record = make(count=30, explainers=NAMES, audits=("truth",))
-    gone = replace(record, instances=record.instances.drop_columns(["auprc:gradient"]))
+    gone = remade(record, instances=record.instances.drop_columns(["auprc:gradient"]))
     found = differences({"a": record, "b": changed(gone, "truth", "gradient", "auprc", mean=0.1)})
-    assert (KNOWN[0], "gradient", "b") in found.values
+    assert (DECIDES, "gradient", "b") in found.values
     assert "gradient" not in {each.subject for each in found.differences}

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import math
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from assay.records import Record
 from assay.report.forms import FORMS
+from tests.report.synthetic import remade
 
 
 @pytest.fixture(scope="module")
@@ -19,7 +19,7 @@ def single(contest: Record, tmp_path_factory: pytest.TempPathFactory) -> Record:
     """A record whose findings have no intervals, written and read."""
     folder = tmp_path_factory.mktemp("single")
     rows = [row | {"low": None, "high": None, "n": 1} for row in contest.summary["findings"]]
-    replace(contest, summary=contest.summary | {"findings": rows}).write(folder)
+    remade(contest, summary=contest.summary | {"findings": rows}).write(folder)
     return Record.read(folder)
 
 

@@ -4,27 +4,28 @@ from __future__ import annotations
 
 import random
 import re
-from dataclasses import replace
 from functools import cache
 
 import pytest
 
+from assay.audits.adversary import Adversary
+from assay.audits.layers import LayerByLayer
+from assay.audits.permutation import Permutation
+from assay.audits.sanity import Sanity
 from assay.data.examples import Example
 from assay.models.store import Opened
 from assay.records import Record
-from assay.report import depths, dots, stacks
-from assay.report.answers import ANSWERS
-from assay.report.attention import furthest, shuffling
 from assay.report.examples import notes
 from assay.report.facts import facts
-from assay.report.measures import label
+from assay.report.figures import figure
 from assay.report.page import render
 from assay.report.sections import captions, sections
 from assay.report.tables import measure_rows
 from assay.run.audit import audit
 from assay.run.plan import AuditPlan
+from assay.stories import story_of
 from tests import pretrained
-from tests.report.synthetic import synthetic_record
+from tests.report.synthetic import remade, synthetic_record
 
 PLAN = AuditPlan(
     ("attention", "gradient", "leave_one_out", "random"),
@@ -48,19 +49,19 @@ def section(name):
 
 def test_the_layers_have_an_answer_a_figure_and_a_table():
     mine = section("layers")
-    assert mine.title == stacks.TITLE
+    assert mine.title == story_of(LayerByLayer()).title
     assert mine.figures == ("layers",)
     assert mine.answer.startswith("Shuffling the attention of all layers moves the prediction by 0.")
     assert "Of single layers layer " in mine.answer
     assert mine.grid.columns[0] == "of"
     assert {row[0] for row in mine.grid.rows} == {"all layers", "layer 0", "layer 1"}
-    described = depths.by_layer(record()).to_dict()["description"]
-    assert all(f"{place} {kind}" in described for place in ("0", "1", "all") for kind in stacks.KINDS.values())
+    described = figure(record(), "layers").to_dict()["description"]
+    assert all(f"{place} {kind}" in described for place in ("0", "1", "all") for kind in ("made equal", "shuffled"))
 
 
 def test_without_that_audit_there_is_neither():
-    assert stacks.needed(synthetic_record(count=20)) is None
-    assert depths.by_layer(synthetic_record(count=20)) is None
+    assert LayerByLayer().conclude(synthetic_record(count=20)).answer == ""
+    assert figure(synthetic_record(count=20), "layers") is None
 
 
 def test_the_adversary_of_a_stack_is_never_called_exact():
@@ -69,7 +70,7 @@ def test_the_adversary_of_a_stack_is_never_called_exact():
     assert all(row[-1] == "lower bound" for row in mine.grid.rows)
     assert "exact" not in mine.answer
     assert "which a search found, and provably at most" in mine.answer
-    assert "over layers, heads, places and texts" in furthest(record())
+    assert "over layers, heads, places and texts" in Adversary().conclude(record()).answer
     assert "was found" in captions(record())["adversary"]
 
 
@@ -85,34 +86,34 @@ def test_the_adversary_of_an_attention_that_pools_is_what_it_was():
 
 
 def test_words_speak_of_layers_for_a_stack_and_of_words_elsewhere():
-    assert "in every layer, head and place" in shuffling(record())
-    assert "among the words" in shuffling(synthetic_record(count=20))
+    assert "in every layer, head and place" in Permutation().conclude(record()).answer
+    assert "among the words" in Permutation().conclude(synthetic_record(count=20)).answer
     assert any("every layer and head" in text for _, text in facts(record()))
     assert any("uppermost layer" in note for note in notes(record()))
 
 
 def test_every_depth_of_the_cascade_is_drawn_or_some_of_many():
-    described = dots.sanity(record()).to_dict()["description"]
+    described = figure(record(), "sanity").to_dict()["description"]
     for words in ("classifier randomised", "down to layer 1", "down to layer 0", "and embedding"):
         assert words in described
     steps = ["classifier", *(f"layer {layer}" for layer in range(11, -1, -1)), "embedding"]
     deep = synthetic_record(count=20, audits=("sanity",))
     rows = [row for row in deep.summary["findings"] if row["measure"] == "similarity_decoder"]
     deep.summary["findings"] = [row | {"measure": f"similarity_{step}"} for step in steps for row in rows]
-    described = dots.sanity(deep).to_dict()["description"]
+    described = figure(deep, "sanity").to_dict()["description"]
     for words in ("classifier randomised", "down to layer 0", "and embedding"):
         assert words in described
-    assert label("similarity_layer 3", "sanity") == "τ after randomising from the output down to layer 3"
+    label = story_of(Sanity()).measure("similarity_layer 3").label
+    assert label == "τ after randomising from the output down to layer 3"
 
 
 @pytest.mark.parametrize("kind", ["bert", "gpt2"])
 def test_the_whole_page_is_written(kind):
     page = render(record(kind))
-    assert stacks.TITLE in page
+    assert story_of(LayerByLayer()).title in page
     assert "the model does not end in a linear decoder over one attention" in page
     assert "This is exact" not in page
     assert "{item" not in page
-    assert set(ANSWERS) >= {"layers"}
 
 
 def test_the_table_tells_layers_over_all_texts_only():
@@ -126,7 +127,7 @@ def test_a_record_of_an_earlier_version_is_counted_from_0(tmp_path):
     earlier = [each | {part: _counted_from_1(each[part]) for part in named} for each in rows]
     summary = {key: each for key, each in made.summary.items() if key != "first_layer"} | {"findings": earlier}
     names = [_counted_from_1(name) for name in made.instances.column_names]
-    replace(made, summary=summary, instances=made.instances.rename_columns(names)).write(tmp_path)
+    remade(made, summary=summary, instances=made.instances.rename_columns(names)).write(tmp_path)
     read = Record.read(tmp_path)
     assert any("layer 2" in name for name in names)
     assert (read.findings, read.instances.column_names) == (made.findings, made.instances.column_names)

@@ -2,17 +2,17 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
 from rich.console import Console
 
+from assay.audits import AUDITS
 from assay.records import Record
-from assay.report.facts import kind
-from assay.report.measures import label
 from assay.report.tables import agreement_rows, measure_rows, verdict_table
 from assay.report.verdicts import verdicts
+from assay.stories import story_of
 from assay.writing import count, figures, interval, number, significance
+from tests.report.synthetic import remade
 
 
 def printed(record: Record, width: int = 100) -> str:
@@ -71,18 +71,18 @@ def test_numbers_of_any_size_keep_three_figures() -> None:
 
 
 @pytest.mark.parametrize(
-    ("measure", "words"),
+    ("audit", "measure", "words"),
     [
-        ("comprehensiveness@0.05", "comprehensiveness at 5 %"),
-        ("comprehensiveness_gain", "comprehensiveness, gain over chance"),
-        ("fall_gain", "accuracy lost beyond random removal"),
-        ("similarity_encoder", "τ after randomising from the output down to the encoder"),
-        ("token_f1", "token F1"),
-        ("my_own", "my own"),
+        ("erasure", "comprehensiveness@0.05", "comprehensiveness at 5 %"),
+        ("erasure", "comprehensiveness_gain", "comprehensiveness, gain over chance"),
+        ("roar", "fall_gain", "accuracy lost beyond random removal"),
+        ("sanity", "similarity_encoder", "τ after randomising from the output down to the encoder"),
+        ("plausibility", "token_f1", "token F1"),
+        ("truth", "my_own", "my own"),
     ],
 )
-def test_measures_have_names_that_can_be_read(measure: str, words: str) -> None:
-    assert label(measure) == words
+def test_measures_have_names_that_can_be_read(audit: str, measure: str, words: str) -> None:
+    assert story_of(AUDITS[audit]).measure(measure).label == words
 
 
 def test_the_paired_test_stands_beside_gains_only(contest: Record) -> None:
@@ -96,11 +96,11 @@ def test_the_paired_test_stands_beside_gains_only(contest: Record) -> None:
 
 def test_square_brackets_in_names_are_not_markup(record: Record) -> None:
     explainers = {"[red]mine[/red]": "Mine."} | record.summary["explainers"]
-    assert "[red]mine[/red]" in printed(replace(record, summary=record.summary | {"explainers": explainers}))
+    assert "[red]mine[/red]" in printed(remade(record, summary=record.summary | {"explainers": explainers}))
 
 
 def test_agreement_rows_have_the_shape_of_the_papers_table(record: Record) -> None:
-    grid = agreement_rows(record)
+    grid = agreement_rows(record, "agreement")
     found = [f for f in record.findings if f.audit == "agreement"]
     assert len(grid.rows) == len(found) == 15 * 3
     for row, f in zip(grid.rows, found, strict=True):
@@ -117,5 +117,5 @@ def test_measure_rows_keep_every_finding_of_an_audit(make: Callable[..., Record]
         found = [f for f in record.findings if f.audit == audit]
         grid = measure_rows(record, audit)
         assert [row[3] for row in grid.rows] == [f"{f.mean:.3f} ± {f.std:.3f}" for f in found]
-        assert [row[-1] for row in grid.rows] == [kind(audit, f.kind) for f in found]
+        assert [row[-1] for row in grid.rows] == [f.kind for f in found]
         assert all(len(row) == len(grid.columns) for row in grid.rows)

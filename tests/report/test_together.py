@@ -1,21 +1,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
 
+from assay.audits import FOUR_TESTS
 from assay.records import Record
-from assay.report.compared.together import TESTS, closing, together
+from assay.report.outcome import together
 from assay.report.page import render
 from tests.report.parsed import Page, words
+from tests.report.synthetic import remade
 
 HEADING = "Four tests of attention, together"
 
 
 @pytest.fixture(scope="module")
 def four(make: Callable[..., Record]) -> Record:
-    return make(count=120, audits=("agreement", *TESTS))
+    return make(count=120, audits=("agreement", *FOUR_TESTS))
+
+
+def closing(record: Record) -> str:
+    """The last sentences of the block."""
+    block = together(record)
+    assert block is not None
+    return str(block["closing"])
 
 
 def judged(record: Record, changed: Callable[..., Record], beyond: bool, helps: bool, worth: float = 0.1) -> Record:
@@ -37,7 +45,7 @@ def test_a_task_that_needs_no_attention_cannot_tell(four: Record, changed: Calla
 
 def test_a_model_near_chance_is_no_ground_for_a_test(four: Record) -> None:
     model = four.summary["model"] | {"test": {"accuracy": 0.51, "auc": 0.52}}
-    record = replace(four, summary=four.summary | {"model": model})
+    record = remade(four, summary=four.summary | {"model": model})
     assert (
         closing(record)
         == f"The audited model is itself hardly better than chance, so none of this says much. {closing(four)}"
@@ -66,7 +74,7 @@ def test_the_closing_sentence_follows_the_numbers(
 def test_an_adversary_that_guides_as_well_takes_the_merit_away(four: Record, changed: Callable[..., Record]) -> None:
     instances = four.instances
     place = instances.column_names.index("right:adversarial")
-    alike = replace(four, instances=instances.set_column(place, "right:adversarial", instances["right:imported"]))
+    alike = remade(four, instances=instances.set_column(place, "right:adversarial", instances["right:imported"]))
     said = closing(judged(alike, changed, False, True))
     assert "the adversary’s attention serves that model about as well" in said
     assert said.endswith("the tests do not agree.")
@@ -81,7 +89,7 @@ def test_an_adversary_that_guides_as_well_takes_the_merit_away(four: Record, cha
         (("frozen_uniform", "guide"), True),
         (("seed_variance", "trained_adversary"), True),
         (("seed_variance", "frozen_uniform"), True),
-        (TESTS, True),
+        (FOUR_TESTS, True),
     ],
     ids=str,
 )
@@ -99,7 +107,8 @@ def test_two_of_the_tests_make_a_block(audits: tuple[str, ...], shown: bool, mak
 def test_the_table_holds_the_numbers_of_the_findings(four: Record) -> None:
     block = together(four)
     assert block is not None
-    assert [test.name for test in block.tests] == ["uniform attention", "other seeds", "trained adversary", "guide"]
+    names = [test["name"] for test in block["tests"]]
+    assert names == ["uniform attention", "other seeds", "trained adversary", "guide"]
     page = Page(render(four))
     rows = [words(row) for row in page.texts("tr")]
     for audit, subject in (("frozen_uniform", "learnt"), ("guide", "imported")):
@@ -107,12 +116,12 @@ def test_the_table_holds_the_numbers_of_the_findings(four: Record) -> None:
         assert found is not None
         ends = f"{100 * found.mean:.1f} points (95 % interval {100 * found.low:.1f} to {100 * found.high:.1f}, n = 120)"
         assert any(ends in row for row in rows)
-    assert words(page.texts("p", "answer")[0]) == words(block.closing)
+    assert words(page.texts("p", "answer")[0]) == words(block["closing"])
     assert any("Each model was trained once" in text for text in page.texts("p", "soft"))
 
 
 def test_audits_without_numbers_make_no_block(four: Record) -> None:
-    empty = replace(four, summary=four.summary | {"findings": []})
+    empty = remade(four, summary=four.summary | {"findings": []})
     assert together(empty) is None
     assert HEADING not in render(empty)
 
@@ -121,9 +130,9 @@ def test_a_test_that_does_not_apply_is_left_out_of_the_block(four: Record) -> No
     rows = [row for row in four.summary["findings"] if row["audit"] != "guide"]
     about = four.summary["audits"]["guide"] | {"applies": False, "why": "The texts are not at hand."}
     audits = four.summary["audits"] | {"guide": about}
-    record = replace(four, summary=four.summary | {"findings": rows, "audits": audits})
+    record = remade(four, summary=four.summary | {"findings": rows, "audits": audits})
     block = together(record)
     assert block is not None
-    assert "guide" not in [test.name for test in block.tests]
-    assert "cannot read context" not in block.closing
+    assert "guide" not in [test["name"] for test in block["tests"]]
+    assert "cannot read context" not in block["closing"]
     assert "The texts are not at hand." in render(record)

@@ -19,6 +19,7 @@ from assay.report.page import render
 from assay.report.verdicts import Verdict, leading, near_chance, standing, verdicts
 from assay.report.yardsticks import TRUTH, Scale, scale
 from tests.report import synthetic
+from tests.report.synthetic import remade
 
 
 def finding(low: float, high: float, count: int = 100) -> Finding:
@@ -136,7 +137,7 @@ def test_the_furthest_attention_says_how_certain_it_is(make: Callable[..., Recor
 
 def with_upper(record: Record, mean: float) -> Record:
     upper = Finding("adversary", "attention", "jsd_upper", "all", mean, mean, mean, 0.1, 40)
-    return replace(record, summary=record.summary | {"findings": record.summary["findings"] + finding_rows([upper])})
+    return remade(record, summary=record.summary | {"findings": record.summary["findings"] + finding_rows([upper])})
 
 
 def test_a_bracket_names_its_upper_end(make: Callable[..., Record]) -> None:
@@ -249,7 +250,7 @@ def test_a_model_near_chance_gets_a_caveat_and_never_a_clear_pass(record: Record
 
 
 def modelled(record: Record, **values: Any) -> Record:
-    return replace(record, summary=record.summary | {"model": record.summary["model"] | values})
+    return remade(record, summary=record.summary | {"model": record.summary["model"] | values})
 
 
 def test_a_model_that_is_unlike_the_bank_is_said_to_be_and_widens(record: Record) -> None:
@@ -273,7 +274,7 @@ def test_a_narrow_pass_of_a_model_unlike_the_bank_is_a_warning(record: Record) -
 def test_what_makes_a_model_unlike_the_bank(record: Record) -> None:
     bank = known_reasons()["bank"]
     corpus = record.summary["corpus"] | {"classes": list(map(str, range(bank["classes"][1] + 1)))}
-    assert "classes apart" in unlike(replace(record, summary=record.summary | {"corpus": corpus}))[0]
+    assert "classes apart" in unlike(remade(record, summary=record.summary | {"corpus": corpus}))[0]
     assert "accuracy" in unlike(modelled(record, test={"accuracy": bank["accuracy"][0] - 0.01}))[0]
     long = [list(range(int(bank["words"][1]) + 2))] * record.examples.num_rows
     place = record.examples.column_names.index("starts")
@@ -355,7 +356,7 @@ def test_an_audit_that_does_not_apply_gives_its_reason(make: Callable[..., Recor
     record = make(count=40, audits=("permutation",))
     about = {"question": "?", "paper": "", "kind": "sample", "applies": False, "why": "one token a text."}
     audits = record.summary["audits"] | {"deciding": about}
-    record = replace(record, summary=record.summary | {"audits": audits})
+    record = remade(record, summary=record.summary | {"audits": audits})
     assert named(record, "attention").sentence == "Not graded: one token a text."
 
 

@@ -10,9 +10,10 @@ from assay.explainers.hierarchies import TREES
 from assay.records import Record
 from assay.report.page import render
 from assay.run.audit import audit
+from assay.run.explanation import explain
 from assay.run.phrases import LONGEST, MOST
 from assay.run.plan import AuditPlan
-from assay.run.verbs import explain, train
+from assay.run.verbs import train
 from assay.trees import Tree
 
 PLAN = AuditPlan(("attention", "random"), ("agreement",), limit=12, tree="acd", scorer="alone")

@@ -28,7 +28,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def made(folder: Path) -> Rationalised:
-    return assay.rationalise(phrases(), "lei", folder=folder, **TINY)
+    return assay.rationalise(phrases(), "lei", out=folder, **TINY)
 
 
 def test_numbers_page_and_model_lie_in_the_folder(made: Rationalised, folder: Path) -> None:
@@ -46,11 +46,11 @@ def words(text: dict, made: Rationalised) -> int:
 
 
 def test_the_same_call_returns_the_same_numbers(made: Rationalised, folder: Path) -> None:
-    again = assay.rationalise(phrases(), "lei", folder=folder, **TINY)
+    again = assay.rationalise(phrases(), "lei", out=folder, **TINY)
     for name in ("measures", "pooled", "texts", "examples", "selecting"):
         assert again.answer[name] == made.answer[name]
     with pytest.raises(AssayError, match="other options"):
-        assay.rationalise(phrases(), "lei", folder=folder, **TINY | {"epochs": 3})
+        assay.rationalise(phrases(), "lei", out=folder, **TINY | {"epochs": 3})
 
 
 def test_texts_to_look_at_are_right_and_wrong_ones_with_what_was_read(made: Rationalised) -> None:
@@ -86,7 +86,7 @@ def test_a_corpus_without_marks_has_no_measure_of_them() -> None:
 
 def test_a_pretrained_encoder_plays_as_well(tmp_path: Path) -> None:
     name = encoder(tmp_path / "encoder")
-    found = assay.rationalise(films(), "lei", model=name, epochs=1, batch_size=8, folder=tmp_path / "run")
+    found = assay.rationalise(films(), "lei", model=name, epochs=1, batch_size=8, out=tmp_path / "run")
     assert found.answer["selecting"]["reading"] == "mask"
     assert "BertModel" in found.answer["model"]["description"]
     explained = assay.explain(tmp_path / "run" / "model", "this film is unwatchable", ["rationale"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 
@@ -38,6 +40,10 @@ def test_a_model_at_hand_and_the_same_from_a_folder_are_explained_alike(theirs, 
     assert here.network.inner is theirs
     assert all(torch.equal(tensor, before[name]) for name, tensor in theirs.state_dict().items())
     assert theirs.config._attn_implementation == "sdpa"
+    pipeline = SimpleNamespace(model=theirs, tokenizer=pretrained.tokenizer())
+    assert assay.explain(pipeline, "not a good film", FEW) == one
+    wrapped = assay.wrap(theirs, pretrained.tokenizer(), ["no", "yes"])
+    assert wrapped.classes == ("no", "yes")
 
 
 def test_the_answer_is_that_of_the_library(theirs):

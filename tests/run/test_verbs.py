@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import csv
+import importlib
 from dataclasses import dataclass, replace
 
+import numpy as np
+import pyarrow as pa
 import pytest
 import torch
 
 import assay
+from assay.audits.agreement import Agreement
+from assay.audits.cases import Answer, numpy
 from assay.data.matching import examples_for, matched
 from assay.data.planted import PLANTED
 from assay.errors import AssayError
 from assay.explainers import EXPLAINERS
+from assay.explainers.occlusion import Occlusion
+from assay.explainers.surrogates.linear import Lime
+from assay.intervene.attention import uniform
 from assay.models import store
 from assay.run.plan import AuditPlan
+from assay.run.result import Result
 
 FEW = ["attention", "leave_one_out", "random"]
 
@@ -60,6 +69,22 @@ class Picky:
 
     def unfit(self, model):
         return "it serves no model"
+
+
+@dataclass(frozen=True)
+class Mass:
+    """An audit that no package has."""
+
+    paper: str = "none"
+
+    def kind(self, classes):
+        return "exact"
+
+    def unfit(self, case):
+        return None
+
+    def __call__(self, case):
+        return Answer({f"mass:{name}": numpy(each.abs().sum(-1)) for name, each in case.scores.items()})
 
 
 def test_a_corpus_stands_for_its_test_split(model, corpus):
@@ -164,6 +189,117 @@ def test_scores_of_another_shape_are_refused(model):
         assay.explain(model, "a film", [short])
 
 
+def test_one_s_own_audit_is_asked_beside_ours(model, corpus):
+    result = assay.audit(model, corpus, ["random", "attention"], ["truth", Mass()], limit=5)
+    assert list(result.record.summary["audits"]) == ["truth", "Mass"]
+    assert result.record.summary["plan"]["audits"] == ("truth", "Mass")
+    assert result.record.finding("Mass", "random", "mass").mean > 0
+    named = assay.audit(model, corpus, ["random"], {"weight": Mass(), "truth": "truth"}, limit=5)
+    assert list(named.record.summary["audits"]) == ["weight", "truth"]
+    with pytest.raises(AssayError, match=r"Mass is a class; give an object of it, as in Mass\(\)"):
+        assay.audit(model, corpus, ["random"], [Mass], limit=5)
+
+
+def test_explainers_may_stand_by_names_of_one_s_own(model, corpus):
+    found = assay.explain(model, corpus.test[0].text, {"mine": embedding_norm, "a": "random(seed=3)", "b": "random"})
+    assert list(found.scores) == ["mine", "a", "b"]
+    assert found.scores["a"] != found.scores["b"]
+    with pytest.raises(AssayError, match="There is an explainer 'random' already"):
+        AuditPlan.of({"random": embedding_norm})
+
+
+def test_an_object_of_ours_is_known_by_its_name_and_options():
+    assert AuditPlan.of([Lime(samples=7), Occlusion("zero"), "random"], [Agreement()]).explainers == (
+        *("lime(samples=7)", "occlusion_zero", "random"),
+    )
+    assert AuditPlan.of(["random"], [Agreement()]).audits == ("agreement",)
+
+
+def test_scores_may_be_given_as_numbers(model, corpus):
+    texts = corpus.test[:6]
+    scores = [np.arange(len(assay.explain(model, each.text, ["random"]).words)) for each in texts]
+    found = assay.explain(model, texts[0].text, {"mine": scores[0], "random": "random"})
+    assert found.scores["mine"] == scores[0].tolist()
+    result = assay.audit(model, list(texts), {"mine": scores, "random": "random"}, ["truth", "sanity"])
+    assert result.record.examples["score:mine"].to_pylist() == [each.tolist() for each in scores]
+    with pytest.raises(AssayError, match=r"Text 0 has .* words, and scores of shape"):
+        assay.audit(model, list(texts), {"mine": [each[1:] for each in scores]}, ["truth"])
+    with pytest.raises(AssayError, match="Scores are given for 2 texts, and text 5 has none"):
+        assay.audit(model, list(texts), {"mine": scores[:2]}, ["truth"])
+
+
+class Frame:
+    """What a DataFrame of pandas, polars or a table of pyarrow has."""
+
+    def __init__(self, cells, names="columns"):
+        self.cells = cells
+        setattr(self, names, list(cells))
+
+    def __getitem__(self, name):
+        return np.array(self.cells[name], dtype=object)
+
+
+def test_tables_and_lists_of_pairs_are_corpora(model, corpus):
+    pairs = [(each.text, corpus.classes[each.label]) for each in corpus.test]
+    whole = assay.audit(model, corpus.test, FEW, ["agreement"])
+    assert same(assay.audit(model, pairs, FEW, ["agreement"]), whole) is False  # they say nothing of deciding words
+    columns = {"text": [text for text, _ in pairs], "label": [label for _, label in pairs]}
+    tables = [columns, Frame(columns), Frame(columns, "column_names"), pa.table(columns)]
+    for table in [pairs, *tables]:
+        found = assay.corpus(table, whole=True)
+        assert [example.text for example in found.test] == columns["text"]
+    for wrong, sentence in (
+        (["a film"], "Texts alone say no class"),
+        ([("a", "b", "c")], "holds \\(text, label\\) pairs"),
+        (3, "not int"),
+        (Frame({"words": ["a"], "label": ["b"]}), "no column 'text'"),
+    ):
+        with pytest.raises(AssayError, match=sentence):
+            assay.corpus(wrong)
+
+
+def test_what_is_no_model_is_said(model):
+    with pytest.raises(AssayError, match="not Linear; a module needs its tokenizer"):
+        assay.explain(torch.nn.Linear(2, 2), "a film")
+    with pytest.raises(AssayError, match="Linear is no classifier of transformers"):
+        assay.wrap(torch.nn.Linear(2, 2), None)
+    again = assay.wrap(model.network, model.tokeniser, model.classes)
+    assert assay.explain(again, "a film", FEW) == assay.explain(model, "a film", FEW)
+
+
+def test_attention_is_edited_by_an_act_an_edit_or_its_name(model, corpus):
+    text = corpus.test[0].text
+    assert "stays" in str(assay.attend(model, text, "uniform")) or "changes" in str(
+        assay.attend(model, text, "uniform")
+    )
+    same_by_hand = assay.attend(model, text, lambda weights, mask: uniform(weights, mask)).answer
+    assert same_by_hand["weights"] == assay.attend(model, text, "uniform").answer["weights"]
+    assert max(assay.attend(model, text, "one_hot").answer["weights"]) == 1
+    with pytest.raises(AssayError, match="Unknown act 'unform'; did you mean 'uniform'"):
+        assay.attend(model, text, "unform")
+    with pytest.raises(AssayError, match="An edit gives as many weights as there are"):
+        assay.attend(model, text, lambda weights, mask: weights[:, :1])
+
+
+def test_a_report_is_of_a_result_a_record_or_folders(model, corpus, tmp_path):
+    result = assay.audit(model, corpus, FEW, ["truth"], limit=8)
+    made = assay.report(result, out=tmp_path / "one.md")
+    assert made.path.read_text(encoding="utf-8").startswith("#")
+    assert str(result) in str(made) or "truth" in str(made)
+    for name in "ab":
+        result.save(tmp_path / name)
+    assert assay.report(tmp_path / "a", tmp_path / "b", out=tmp_path / "two.html").path.exists()
+    with pytest.raises(AssayError, match="A report is of a folder"):
+        assay.report(3)
+
+
+def test_a_verb_is_never_hidden_by_the_folder_of_its_name():
+    for name in ("influence", "report", "serve", "study"):
+        importlib.import_module(f"assay.{name}")
+        assert callable(getattr(assay, name)), name
+    assert importlib.import_module("assay.influence").METHODS is assay.METHODS
+
+
 def test_a_name_of_ours_is_not_given_to_another(model):
     def lime(model, batch, target):
         return batch.mask.float()
@@ -190,8 +326,8 @@ def test_a_result_is_written_in_the_form_that_its_name_ends_in(model, corpus, tm
     drawn = result.figures(tmp_path / "figures")
     assert drawn
     assert all("<svg" in path.read_text(encoding="utf-8") for path in drawn)
-    assert same(result, assay.run.result.Result(assay.Record.read(result.save(tmp_path / "run"))))
+    assert same(result, Result(assay.Record.read(result.save(tmp_path / "run"))))
 
 
 def test_the_public_names_are_few():
-    assert len(assay.__all__) <= 25
+    assert len(assay.__all__) <= 41

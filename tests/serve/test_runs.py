@@ -15,13 +15,14 @@ from fastapi.testclient import TestClient
 
 from assay.intervene.acts import Act
 from assay.records import Record
+from assay.report import page
 from assay.report.page import render
 from assay.report.verdicts import verdicts
 from assay.serve.app import create
 from assay.serve.browsing import A_PAGE
 from assay.serve.library import Library, Run
 from assay.serve.lru_cache import LruCache
-from assay.serve.render_cache import RenderCache, figures_of, policy_of
+from assay.serve.render_cache import RenderCache, policy_of
 from assay.serve.safety import POLICY
 from assay.serve.settings import Settings
 from tests.report.parsed import Page
@@ -215,7 +216,7 @@ def test_reports_are_made_once_for_each_state_of_the_files(
     runs: dict[str, Run], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = []
-    monkeypatch.setattr("assay.report.page.render", lambda record: made.append(record) or "page")
+    monkeypatch.setattr(page, "render", lambda record: made.append(record) or "page")
     render_cache, run = RenderCache(), runs["films"]
     assert render_cache.report(run) == render_cache.report(run) == "page"
     render_cache.report(replace(run, stamp=()))
@@ -280,7 +281,7 @@ def test_a_figure_that_a_run_lacks_is_said(client: TestClient, runs: dict[str, R
 
 
 def test_figures_are_offered_by_the_audits_that_were_run(runs: dict[str, Run]) -> None:
-    found = figures_of(runs["films"])
+    found = list(runs["films"].figures)
     render_cache = RenderCache()
     assert found[0] == "verdict"
     assert "truth" not in found

@@ -13,10 +13,11 @@ import pytest
 from scipy import stats
 
 from assay.audits import AUDITS
+from assay.lookup import WORDS
 from assay.metrics import shares
 from assay.records import Finding, finding_rows
-from assay.report.asked import MAIN, title
 from assay.report.questions import Answer, Cell, Difference
+from assay.stories import story_of
 from assay.study.finished import Finished, finished
 from assay.study.folder import Folder
 from assay.study.plans import Question, StudyPlan
@@ -309,19 +310,21 @@ def test_a_plan_that_names_none_asks_for_the_main_measures_of_its_audits() -> No
 
 
 def test_every_audit_has_main_measures_that_it_gives() -> None:
-    assert set(MAIN) == set(AUDITS)
     known = tuple(name for name in AUDITS if name in SYNTHETIC)
     assert len(known) >= 20
     made = synthetic_record(count=12, audits=known)
     given = {(each.audit, each.measure, each.subject) for each in made.findings}
     untested = set()
     for audit in known:
-        for measure in MAIN[audit].measures:
+        story = story_of(AUDITS[audit])
+        main = [each.name for each in story.measures if each.main]
+        assert main
+        for measure in main:
             subjects = {subject for one, other, subject in given if (one, other) == (audit, measure)}
             if (audit, measure) != ("consistency", "sign"):  # which the made-up record lacks
                 assert subjects, (audit, measure)
-            untested |= {audit} if MAIN[audit].against not in subjects else set()
-        assert title(audit, MAIN[audit].measures[0]).count("{") == 0
+            untested |= {audit} if (story.against or "random") not in subjects else set()
+        assert WORDS.named(story.title).count("{") == 0
     assert untested == {
         *("agreement", "permutation", "adversary", "layers", "single_weight", "consistency"),
         *("dispersion", "seed_variance"),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import torch
 from jaxtyping import Float
@@ -13,7 +14,96 @@ from assay.audits.stack import of_stack, parts, stacked, without_attention
 from assay.intervene.adversary import furthest
 from assay.intervene.layers import Stack
 from assay.intervene.stacked import StackSearch, limit
+from assay.lookup import bounded, known, told
+from assay.lookup import stacked as stack_audited
+from assay.metrics.divergence import MAX_JSD
+from assay.records import Finding, Record
+from assay.stories import Conclusion, Drawing, Measure, Rule, Story
 from assay.types import Batch, Model
+from assay.writing import evidence, number
+
+FAR = MAX_JSD / 2
+"""Beyond half of the largest possible divergence (0.69), two attention maps tell different stories."""
+
+SEARCHED = "This is a lower bound from a search: the furthest one may be further away."
+STORY = Story(
+    title="Could another heatmap explain the same prediction?",
+    measures=(
+        Measure(
+            "jsd",
+            "furthest equal-prediction attention (JSD)",
+            short="furthest same-prediction attention (JSD)",
+            help="how far another attention may lie away",
+            main=True,
+        ),
+        Measure("jsd_upper", "certified upper bound (JSD)"),
+        Measure("tvd", "its output change (TVD)"),
+        Measure("jsd_of_k", "mean of several such attentions (JSD)"),
+        Measure("max_attention", "largest attention weight"),
+    ),
+    drawings=(
+        Drawing(
+            "histogram",
+            "adversary",
+            (
+                "Distance of the furthest attention with the same prediction. The dashed line is the largest "
+                "divergence that two distributions can have."
+            ),
+            {
+                "columns": ["jsd"],
+                "title": "JSD from the observed attention",
+                "edges": [0, 0.7, 14],
+                "line": MAX_JSD,
+                "line_label": "limit 0.69",
+                "of": "the furthest equal-prediction attention (JSD)",
+            },
+        ),
+        Drawing(
+            "quarters",
+            "adversary_by_attention",
+            (
+                "The same distance, by how peaked the observed attention is. Thin line: 5 to 95 % of texts; "
+                "bar: 25 to 75 %; thick tick: median."
+            ),
+            {"column": "jsd", "title": "JSD from the observed attention"},
+        ),
+    ),
+    reading=(
+        "Mass near the dashed limit means that for most texts some quite different heatmap goes with the same "
+        "prediction. One would hope for small distances where attention is peaked (upper rows)."
+    ),
+    rule=Rule(
+        "Fails when another attention with the same prediction surely lies further away than a divergence "
+        "of 0.35, half of the most there can be. Passes when it is certain that none does; what only a "
+        "search did not find is no such certainty. In between it gets a warning."
+    ),
+    about="attention",
+    terms=("TVD", "JSD"),
+)
+
+TRANSFORMER = replace(
+    STORY,
+    title="Could other attention go with the same prediction?",
+    reading=(
+        "In every layer, head and place other weights are searched for that leave the prediction where it "
+        "is; the distance is the mean over all of them. Places that the prediction cannot depend on do "
+        "not count. What was found exists, but the search may have missed what lies further away. Mass "
+        "near the dashed limit means that for most texts quite different attention goes with the same "
+        "prediction."
+    ),
+    drawings=(
+        replace(
+            STORY.drawings[0],
+            caption=(
+                "Distance of the furthest attention that was found with the same prediction, the mean over "
+                "layers, heads and places. The dashed line is the largest divergence that two distributions can "
+                "have."
+            ),
+        ),
+        *STORY.drawings[1:],
+    ),
+)
+"""The same of a stack of layers that nothing pools."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +120,8 @@ class Adversary:
     epsilon: float = 0.01
     k: int = 5
     steps: int = 30
+    story: ClassVar[Story] = STORY
+    transformer: ClassVar[Story] = TRANSFORMER
     paper: str = "Jain and Wallace (2019), section 4.2.2, equation 1, figures 7 and 8"
 
     def kind(self, classes: int) -> str:
@@ -40,6 +132,9 @@ class Adversary:
 
     def unfit(self, case: Case) -> str | None:
         return without_attention(case)
+
+    def conclude(self, record: Record) -> Conclusion:
+        return Conclusion(_answer(record), *_grade(record))
 
     def __call__(self, case: Case) -> Answer:
         if stacked(case.model):
@@ -69,3 +164,50 @@ class Adversary:
         found = StackSearch(self.epsilon, self.steps)(model, batch, stack)
         measures = {"jsd": found.jsd, "jsd_upper": limit(stack), "tvd": found.tvd, "max_attention": stack.peak}
         return measures, stack.read(found.weights, batch.ids.shape[1])
+
+
+def _answer(record: Record) -> str:
+    """Two sentences on the furthest attention with the same prediction: how far, and how certain that is."""
+    found, upper = known(record, "adversary", "jsd"), known(record, "adversary", "jsd_upper")
+    if found is None:
+        return ""
+    epsilon = record.summary.get("plan", {}).get("epsilon")
+    within = f"within {epsilon:g}" if isinstance(epsilon, (int, float)) else "within ε"
+    least, most = f"{found.mean:.2f}", f"{MAX_JSD if upper is None else upper.mean:.2f}"
+    between = f"the furthest one lies at least {least}, which a search found, and provably at most {most} away."
+    certainty = {
+        "exact": "This is exact: no attention with the same prediction is further away.",
+        "to rounding": "To the rounding of single precision, no attention with the same prediction is further away.",
+        "bracket": f"The furthest one is certified to lie between this and {most} on average.",
+        "lower bound": f"On average {between}" if most < f"{MAX_JSD:.2f}" else SEARCHED,
+    }
+    other, over = "Another attention map gives", ""
+    if stack_audited(record):
+        other, over = "Other weights in all layers give", " over layers, heads, places and texts"
+    return (
+        f"{other} the same prediction ({within}) at a Jensen–Shannon divergence of "
+        f"{least} on average{over}, where {MAX_JSD:.2f} is the most there can be "
+        f"({evidence(found.low, found.high, found.n)}). "
+        f"{certainty.get(_kind(record, found), SEARCHED)}"
+    )
+
+
+def _kind(record: Record, found: Finding) -> str:
+    if found.kind in ("exact", "to rounding", "bracket", "lower bound"):
+        return found.kind
+    return str(record.summary["audits"].get("adversary", {}).get("kind", "lower bound"))
+
+
+def _grade(record: Record) -> tuple[str, str]:
+    found, upper = bounded(record, "adversary", "jsd"), bounded(record, "adversary", "jsd_upper")
+    if found is None:
+        return "", ""
+    kind = found.kind if found.kind != "sample" else record.summary["audits"]["adversary"].get("kind")
+    certain = kind in ("exact", "to rounding")
+    most = found if certain else upper
+    why = f"Another attention with the same prediction lies {told(found)} away (JSD) on average"
+    if found.low > FAR:
+        return "fail", f"{why}."
+    if most is not None and most.high <= FAR:
+        return "pass", f"{why}, and none further than {number(most.mean, 2)}."
+    return "warn", f"{why}{'' if certain else '; there may be one further away'}."

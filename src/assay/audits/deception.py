@@ -5,20 +5,64 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 import numpy as np
 from jaxtyping import Float, Int
 
+from assay.audits.answers import TRAINED
 from assay.audits.cases import Answer, Case
 from assay.audits.resources import LACKING, Resources, Variant
 from assay.audits.rivals import Numbers, Rival, check_strengths, made, right, unfit_for_rivals, viewed
 from assay.data.batches import Tokenised, tokenise
 from assay.data.text import SPECIAL, Tokeniser
 from assay.errors import AssayError
+from assay.lookup import NOT_APPLICABLE, named, shared, subjects
 from assay.models.objectives import Without
+from assay.records import Finding, Record
+from assay.stories import Conclusion, Drawing, Measure, Rule, Story
+from assay.writing import count, percent
 
 SELDOM = 5  # a word of fewer texts may tell a class by chance
 WITHOUT, HONEST = "without", "λ=0"
+
+
+STORY = Story(
+    title="How little attention do telling words need?",
+    measures=(
+        Measure("mass", "attention on the avoided words (share)", main=True),
+        Measure("mass_gain", "the same, gain over λ = 0"),
+        Measure("right", "texts on which it is right (share)", better="high", main=True),
+        Measure("right_gain", "the same, gain over λ = 0", better="high"),
+    ),
+    drawings=(
+        Drawing(
+            "tradeoff",
+            "deception",
+            (
+                "Accuracy against the attention left on the avoided words, a point for each λ, with 95 % "
+                "intervals. The dashed line is a model that never sees these words. Names that would overlap "
+                "are left out."
+            ),
+            {"x": "mass", "y": "right", "line": "without"},
+        ),
+    ),
+    reading=(
+        "Attention is trained to stay off some words, those that were named or those that tell most of the "
+        "label in the training texts; λ is how strongly. Where accuracy holds at hardly any attention on "
+        "them, the model reads them through other states, and its heatmap hides what it uses. Where a model "
+        "without these words does as well, there is nothing to hide. Attention is counted in texts that hold "
+        "such a word, accuracy in all. One seed for each λ."
+    ),
+    rule=Rule(
+        "Fails when attention was surely moved off words that count while the accuracy stayed within 1 "
+        "point, passes when no training did that. In between it gets a warning."
+    ),
+    about="model",
+    subjects="model",
+    kinds=TRAINED,
+    against="λ=0",
+)
 
 
 @dataclass(frozen=True)
@@ -34,6 +78,7 @@ class Deception:
     words: str = ""
     k: int = 10
     strengths: tuple[float, ...] = (0.01, 0.1, 1.0)
+    story: ClassVar[Story] = STORY
     paper: str = "Pruthi et al. (2020), section 3"
     lacking: str = LACKING
     ids: tuple[int, ...] = field(default=(), compare=False, repr=False)
@@ -81,6 +126,9 @@ class Deception:
         tokeniser = resources.trained.tokeniser
         rows, _ = tokenise(resources.corpus.train, tokeniser, tokeniser.options.longest)
         return telling(rows, len(tokeniser.vocabulary), len(resources.trained.classes), self.k)
+
+    def conclude(self, record: Record) -> Conclusion:
+        return Conclusion(_answer(record), *_grade(record))
 
     def __call__(self, case: Case) -> Answer:
         there = np.isin(case.batch.ids.cpu().numpy(), self.ids) & case.batch.mask.cpu().numpy()
@@ -132,3 +180,65 @@ def telling(rows: Sequence[Tokenised], words: int, classes: int, k: int) -> tupl
     if not found:
         raise AssayError("No word of the training texts tells anything of the label; name the words to avoid.")
     return found
+
+
+KEPT = 0.01
+"""An accuracy at most 1 point below that of the model which was not trained to deceive counts as kept."""
+
+
+def _kept(record: Record) -> dict[str, Finding]:
+    """The mean mass on the words for each λ whose accuracy is at most KEPT below that of λ = 0, and for λ = 0."""
+    mass, right = (named(record, "deception", measure, "λ=") for measure in ("mass", "right"))
+    if HONEST not in mass or HONEST not in right:
+        return {}
+    least = right[HONEST].mean - KEPT - 1e-9  # so that exactly 1 point is within 1 point
+    return {name: mass[name] for name in mass if name in right and right[name].mean >= least}
+
+
+def _answer(record: Record) -> str:
+    """The smallest mass on the avoided words at which accuracy holds, and the accuracy without these words."""
+    right, within = subjects(record, "deception", "right"), _kept(record)
+    if not within:
+        return ""
+    best, honest = min(within, key=lambda name: within[name].mean), within[HONEST]
+    honestly = _accuracy(right, HONEST)
+    start = (
+        f"{shared(honest)} of the attention lies on the words to be avoided (n = {count(honest.n)} texts that hold one)"
+    )
+    if best == HONEST:
+        told = f"{start}, and no λ lowered that with an accuracy within {100 * KEPT:g} point of {honestly}."
+    else:
+        told = (
+            f"{start}; trained to stay off them with {best}, it is {shared(within[best])}, and the model is right on "
+            f"{_accuracy(right, best)} of texts where without that it is on {honestly}."
+        )
+    return told + _control(right, best)
+
+
+def _control(right: dict[str, Finding], best: str) -> str:
+    """What the words are worth: a model that never sees them."""
+    if WITHOUT not in right:
+        return ""
+    told = f" Without these words a model is right on {shared(right[WITHOUT])}"
+    if right[WITHOUT].mean >= right[HONEST].mean - KEPT:
+        return f"{told}: they are not needed, so that avoiding them hides nothing."
+    if best == HONEST:
+        return f"{told}."
+    return f"{told}: the words count, and attention need not show it."
+
+
+def _accuracy(right: dict[str, Finding], name: str) -> str:
+    return percent(right[name].mean)
+
+
+def _grade(record: Record) -> tuple[str, str]:
+    within, right = _kept(record), subjects(record, "deception", "right")
+    if not within:
+        return "", ""
+    honest, without = within[HONEST], right.get(WITHOUT)
+    if without is not None and without.mean >= right[HONEST].mean - KEPT:
+        return NOT_APPLICABLE, "The model does as well without these words, so that there is nothing to hide."
+    best = min(within.values(), key=lambda found: found.mean)
+    told = f"At the same accuracy {shared(best)} of attention is left on words that had {percent(honest.mean)}"
+    given = "pass" if best is honest else "fail" if best.high < honest.low else "warn"
+    return given, f"{told} (n = {count(best.n)})."

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from assay.audits.answers import best
 from assay.audits.cases import Answer, Case, numpy
 from assay.audits.rankings import distinct, ranked, shuffled
 from assay.audits.resources import Resources
@@ -22,7 +24,8 @@ from assay.explainers.occlusion import leave_one_out
 from assay.explainers.random import mixed, text_numbers
 from assay.metrics.shortest import REACHED, economy, shortest
 from assay.models.redrawing import Pool, redrawn_probabilities
-from assay.records import CHANCE
+from assay.records import CHANCE, Record
+from assay.stories import Conclusion, Drawing, Measure, Rule, Story
 from assay.types import Batch, Explainer
 
 SIZES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
@@ -33,6 +36,67 @@ AT_ONCE = 1000  # texts whose numbers are made together
 FIRST_SHUFFLE = 1 << 33  # seeds of random rankings start here, far from those of explainers and of other audits
 DECIDES = 0.25
 """The words of a text must make its decision so much more probable than words drawn from other texts do."""
+
+
+STORY = Story(
+    title="Do the words that are shown decide, whatever the others are?",
+    measures=(
+        Measure(
+            "economy",
+            "economy of the highest words",
+            better="high",
+            column="economy",
+            place=1,
+            help=(
+                "how few of its highest words it takes to keep the decision, and to lose it, beside the "
+                "ranking that takes the fewest, while words of other texts stand in all other places"
+            ),
+            main=True,
+        ),
+        Measure(
+            "sufficient",
+            "fewest words that keep the decision, as a share of its own",
+            better="high",
+        ),
+        Measure(
+            "necessary",
+            "fewest words that the decision is lost without, as a share of its own",
+            better="high",
+        ),
+    ),
+    drawings=(
+        Drawing(
+            "dots",
+            "deciding",
+            (
+                "How few words each explainer takes to keep the decision, and to lose it, beside the ranking "
+                "that takes the fewest, with 95 % intervals. The dashed line is where random rankings are."
+            ),
+            {
+                "measures": {"sufficient": "to keep the decision", "necessary": "to lose it"},
+                "title": "fewest words, as a share of its own",
+                "drawn": "best",
+            },
+        ),
+    ),
+    reading=(
+        "Words give way to words drawn from other audited texts, so that texts stay of the kind that the "
+        "model knows and the decision is not held by what is left out. A good ranking takes few of its "
+        "highest words: with them alone the decision stays, and with them drawn anew it goes. 1 means as few "
+        "as the better one of leave-one-out and integrated gradients takes, or fewer; 0.5 twice as many. Only "
+        "texts count in which the words decide: against words drawn for all of them they raise the "
+        "probability of the decision by a quarter at least. The mean of both, the economy, is what the "
+        "verdict is read off."
+    ),
+    rule=Rule(
+        "An explainer passes from a probability of 0.77 on, fails below 0.36 or where it is not surely "
+        "more economical than random rankings, and gets a warning in between. With a model that is unlike "
+        "those of the bank a pass takes the whole interval. With fewer than 30 texts nothing is graded.",
+        measure="economy",
+        sentence="Economy of {name}: {found}; {likelihood} such explainers had found the words.",
+    ),
+    terms=("economy", "trust"),
+)
 
 
 @dataclass(frozen=True)
@@ -55,6 +119,7 @@ class Deciding:
     seed: int = 0
     pool: Pool | None = field(default=None, repr=False, compare=False)
     chosen: Int[Tensor, " N"] | None = field(default=None, repr=False, compare=False)  # numbers of the drawn texts
+    story: ClassVar[Story] = STORY
     paper: str = "this tool; resampling of words: Hase et al. (2021), section 3"
 
     def __post_init__(self) -> None:
@@ -85,6 +150,9 @@ class Deciding:
             if len(chosen) >= self.texts:
                 break
         return replace(self, pool=pool, chosen=numbers[chosen[: self.texts]])
+
+    def conclude(self, record: Record) -> Conclusion:
+        return Conclusion(best(record, "deciding", "economy", "an economy of"))
 
     def __call__(self, case: Case) -> Answer:
         assert self.pool is not None and self.chosen is not None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -14,12 +15,16 @@ from assay.explainers.attention import StateGradient
 from assay.explainers.gradients import gradient_norm
 from assay.explainers.occlusion import leave_one_out
 from assay.intervene.erasure import Pooling, single_logits
+from assay.lookup import SENTENCES, items, shared, spread, subjects
 from assay.metrics.agreement import kendall
 from assay.metrics.divergence import tvd
 from assay.metrics.entropy import normalised_entropy
 from assay.models.dependence import shares, state_gradient_norms
 from assay.models.network import Network
+from assay.records import Finding, Record
+from assay.stories import Conclusion, Drawing, Measure, Story
 from assay.types import Explainer
+from assay.writing import count
 
 Numbers = dict[str, Float[np.ndarray, " B"]]
 WORDS: dict[str, tuple[str, Explainer]] = {
@@ -27,6 +32,54 @@ WORDS: dict[str, tuple[str, Explainer]] = {
     "leave_one_out": ("leave_one_out", leave_one_out),
 }
 STATES = "states"
+
+
+MOSTLY = 0.5
+"""A state of which more than half comes from its own word stands mostly for that word."""
+
+STORY = Story(
+    title="What does a state stand for?",
+    measures=(
+        Measure("entropy", "normalised entropy", main=True),
+        Measure("own", "share of what moves a state that comes from its own word"),
+        Measure("first", "states that their own word moves most (share)"),
+        Measure("tau", "Kendall τ"),
+        Measure("significant", "texts whose τ differs from 0 at p ≤ 0.05 (share)"),
+    ),
+    drawings=(
+        Drawing(
+            "models",
+            "dispersion",
+            (
+                "How evenly importance is spread over the words of a text, with 95 % intervals: 1 all alike, "
+                "0 on a single one."
+            ),
+            {
+                "measure": "entropy",
+                "title": "normalised entropy (1: all alike)",
+                "called": {
+                    "attention": "attention",
+                    "gradient": "words, by gradient",
+                    "leave_one_out": "words, by deletion",
+                    "state_gradient": "states, by gradient",
+                    "state_leave_one_out": "states, by deletion",
+                    "states": "words for one state",
+                },
+            },
+        ),
+    ),
+    reading=(
+        "Attention weighs states, not words. Where a state is moved by the whole text, a weight on it says "
+        "little about the word at its place. Entropies are normalised by the length of the text, so that "
+        "texts can be compared; gradients and deletions are two answers to the same question, and may differ. "
+        "The decoder is linear, so that the gradient of a state grows with its attention: agreement of these "
+        "two is high by construction. This is one model: another seed gives other states."
+    ),
+    ungraded="It describes the model’s states; no amount is right or wrong.",
+    about="model",
+    subjects="of",
+    terms=("normalised entropy",),
+)
 
 
 @dataclass(frozen=True)
@@ -41,6 +94,7 @@ class Dispersion:
     sentences, shared among them. Texts with a single word are left out.
     """
 
+    story: ClassVar[Story] = STORY
     paper: str = "Meister et al. (2021), equations 4 to 6, tables 1 and 2, figures 1 and 2"
 
     def kind(self, classes: int) -> str:
@@ -50,6 +104,9 @@ class Dispersion:
         if isinstance(case.model, Network):
             return without_pooling(case)
         return "the model's states cannot be followed back to its words"
+
+    def conclude(self, record: Record) -> Conclusion:
+        return Conclusion(_answer(record))
 
     def __call__(self, case: Case) -> Answer:
         words, states = of_words(case), of_states(case)
@@ -128,3 +185,43 @@ def _agreeing(
         found = kendall(weights, values, mask)
         measures |= {f"tau:attention~{name}": found.tau, f"p:attention~{name}": found.p}
     return measures
+
+
+def _answer(record: Record) -> str:
+    """How much of a state comes from its own word, how spread the rest is, and whom attention agrees with."""
+    entropy, own = subjects(record, "dispersion", "entropy"), subjects(record, "dispersion", "own").get("states")
+    if "states" not in entropy and own is None:
+        return ""
+    told, words = [], "words" if items(record) is SENTENCES else "word"
+    if own is not None:
+        told.append(f"of what moves a state {shared(own)} comes from its own {words}")
+    if "states" in entropy:
+        share = "" if told else "what moves a state has "
+        told.append(f"{share}a normalised entropy of {spread(entropy['states'])} over the words of the text")
+    joined = ", with ".join(told) if len(told) == 2 else told[0]
+    n = (own or entropy["states"]).n
+    meaning = _meaning(own, entropy.get("states"))
+    return f"{joined[0].upper()}{joined[1:]} (n = {count(n)}): {meaning}.{_with_attention(record)}"
+
+
+def _meaning(own: Finding | None, entropy: Finding | None) -> str:
+    """What these numbers mean for a weight on a state."""
+    if own is not None and own.low > MOSTLY:
+        return "a state stands mostly for its word, so that a weight on it is one on the word"
+    if own is not None and own.high < MOSTLY:
+        return "a state stands for much more than its word, so that a weight on it is not one on the word alone"
+    if entropy is not None and own is None:
+        return "1 is all words alike, 0 a single one"
+    return "about half of it is other words"
+
+
+def _with_attention(record: Record) -> str:
+    tau = subjects(record, "dispersion", "tau")
+    pairs = {"states": ("attention~state_gradient", "attention~state_leave_one_out")}
+    pairs["words"] = ("attention~gradient", "attention~leave_one_out")
+    ways = ("by gradient", "by deletion")
+    told = []
+    for what, names in pairs.items():
+        both = [f"{spread(tau[name])} {way}" for name, way in zip(names, ways, strict=True) if name in tau]
+        told += [f"with the importance of {what} at τ {' and '.join(both)}"] if both else []
+    return f" Attention agrees {', '.join(told)}." if told else ""

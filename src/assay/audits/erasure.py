@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from assay.audits.answers import beating, best, rivals, tested
 from assay.audits.cases import Answer, Case, numpy
 from assay.audits.rankings import distinct, ranked, shuffled
 from assay.errors import AssayError
 from assay.metrics import erasure
 from assay.models.erasure import version_probabilities
-from assay.records import CHANCE
+from assay.records import CHANCE, Record
+from assay.stories import Conclusion, Drawing, Measure, Rule, Story
 from assay.types import BlankModel
 
 FIRST_SHUFFLE = 1 << 32  # seeds of random rankings start here, far from those of any explainer
@@ -55,6 +58,102 @@ class Curves:
         return erasure.first_flip(answers.argmax(-1) != self.predicted[:, None, None], self.share)
 
 
+STORY = Story(
+    title="Does the prediction need the words that are shown?",
+    measures=(
+        Measure(
+            "comprehensiveness",
+            better="high",
+            column="compre\u00adhensiveness",
+            short="compreh.",
+            place=2,
+            help="how far the probability of the predicted class falls without the highest words",
+            main=True,
+        ),
+        Measure("comprehensiveness_normalised", better="high"),
+        Measure(
+            "sufficiency",
+            better="low",
+            column="sufficiency",
+            short="suffic.",
+            place=3,
+            help="how far that probability falls when the highest words alone are left",
+            main=True,
+        ),
+        Measure("sufficiency_normalised", better="low"),
+        Measure(
+            "flip",
+            "words deleted until the decision changes, all where it never does (share)",
+            better="low",
+            column="flip",
+            place=4,
+            help="share of words to delete until the decision first changes, all where it never does",
+            main=True,
+        ),
+        Measure(
+            "flip_mask",
+            "words masked until the decision changes, all where it never does (share)",
+            better="low",
+        ),
+        Measure("flipped", "texts whose decision changes at all (share)", better="high"),
+        Measure(
+            "morf",
+            "area, highest words first (MoRF)",
+            better="low",
+            column="MoRF",
+            place=5,
+            help="area under the probability while the highest words go first",
+            main=True,
+        ),
+        Measure("lerf", "area, lowest words first (LeRF)", better="high"),
+        Measure("log_odds", "log-odds", better="high"),
+    ),
+    drawings=(
+        Drawing(
+            "dots",
+            "erasure",
+            (
+                "Comprehensiveness beyond that of random rankings (the dashed line at 0), with 95 % "
+                "intervals; p from a paired test of the mean."
+            ),
+            {
+                "measures": {"comprehensiveness_gain": ""},
+                "title": "probability lost beyond random words",
+                "null": 0.0,
+                "drawn": "best",
+            },
+        ),
+        Drawing(
+            "curves",
+            "erasure_by_share",
+            (
+                "Fall of the probability as more of the highest words go, for the five explainers with the "
+                "largest falls at most, and for random words (dashed)."
+            ),
+            {
+                "measure": "comprehensiveness",
+                "best": "comprehensiveness",
+                "title": "probability lost without them",
+            },
+        ),
+    ),
+    reading=(
+        "If the words that an explainer ranks highest are the reason, the prediction should fall without them "
+        "(comprehensiveness, high is good), stay with them alone (sufficiency, low is good), and change "
+        "after few deletions (flip, low is good; a decision that never changes counts as all words). A text "
+        "with words missing is not a text that the model has learnt, so part of any fall is surprise; this is "
+        "why each number stands beside that of random words."
+    ),
+    rule=Rule(
+        "Passes when the 95 % interval of the gain over random words lies above 0, fails when nothing of "
+        "it does. In between it gets a warning. The measure is comprehensiveness.",
+        measure="comprehensiveness_gain",
+        sentence="Beyond random words the probability falls by {found} without the words that {name} ranks highest.",
+    ),
+    terms=("comprehensiveness", "sufficiency", "MoRF, LeRF"),
+)
+
+
 @dataclass(frozen=True)
 class Erasure:
     """Comprehensiveness, sufficiency, log-odds, decision flips, MoRF and LeRF areas, beside those of random rankings.
@@ -76,6 +175,7 @@ class Erasure:
     prefixes: int = 12
     masked: bool = True
     seed: int = 0
+    story: ClassVar[Story] = STORY
     paper: str = "DeYoung et al. (2020), section 4.2; Samek et al. (2017); Serrano and Smith (2019)"
 
     def __post_init__(self) -> None:
@@ -87,6 +187,16 @@ class Erasure:
 
     def unfit(self, case: Case) -> str | None:
         return None
+
+    def conclude(self, record: Record) -> Conclusion:
+        gains = rivals(record, "erasure", "comprehensiveness_gain")
+        if not gains:
+            return Conclusion(best(record, "erasure", "comprehensiveness", "a comprehensiveness of"))
+        leader = max(gains, key=lambda f: f.mean)
+        return Conclusion(
+            f"Best is {leader.subject}: without the words that it ranks highest the probability of the predicted class "
+            f"falls by {tested(leader)} more than without random words. {beating(gains)}"
+        )
 
     def __call__(self, case: Case) -> Answer:
         chance = shuffled(case, FIRST_SHUFFLE + self.seed * self.shuffles, self.shuffles)

@@ -4,14 +4,63 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
+from assay.audits import four_tests
+from assay.audits.answers import TRAINED
 from assay.audits.cases import Answer, Case
 from assay.audits.resources import LACKING, Resources, Variant
 from assay.audits.rivals import Rival, adversary, check_strengths, made, right, unfit_for_rivals, viewed
 from assay.models.network import Network
 from assay.models.objectives import Guided
+from assay.records import Record
+from assay.stories import Conclusion, Drawing, Measure, Rule, Story
 
 LEARNT = "learnt"
+
+
+STORY = Story(
+    title="Does the attention help another model?",
+    measures=(
+        Measure("right", "texts on which it is right (share)", better="high", main=True),
+        Measure("right_gain", "the same, gain over attention learnt by itself", better="high"),
+    ),
+    drawings=(
+        Drawing(
+            "models",
+            "guide",
+            (
+                "Accuracy of a model that reads each word alone, by what weighs the words, with 95 % "
+                "intervals. The dashed line is its own attention."
+            ),
+            {
+                "measure": "right",
+                "title": "texts on which it is right",
+                "called": {
+                    "imported": "audited model",
+                    "learnt": "its own",
+                    "uniform": "uniform",
+                    "adversarial": "adversary",
+                },
+                "null": "learnt",
+                "shares": True,
+            },
+        ),
+    ),
+    reading=(
+        "The guided model sees one word at a time, so that it must rely on the weights it is given. If "
+        "attention marks words that matter, it should serve this model better than uniform weights or those "
+        "of an adversary. It need not: a state knows its context, the word alone does not."
+    ),
+    rule=Rule(
+        "Passes when this attention surely helps a model without context, and more than that of an "
+        "adversary if there was one; fails when it surely harms. In between it gets a warning."
+    ),
+    about="model",
+    subjects="model",
+    kinds=TRAINED,
+    against="learnt",
+)
 
 
 @dataclass(frozen=True)
@@ -25,6 +74,7 @@ class Guide:
 
     # differs from Wiegreffe and Pinter (2019): each word is read by our Average encoder, a linear map and ReLU
     strength: float = 0.01
+    story: ClassVar[Story] = STORY
     paper: str = "Wiegreffe and Pinter (2019)"
     lacking: str = LACKING
     rivals: Mapping[str, Rival] = field(default_factory=dict, compare=False, repr=False)
@@ -65,6 +115,9 @@ class Guide:
             "adversarial": Rival(models[name].network, adversarial.teacher_edit),
         }
         return replace(self, rivals=rivals)
+
+    def conclude(self, record: Record) -> Conclusion:
+        return Conclusion(four_tests.guide(record), *four_tests.graded_guide(record))
 
     def __call__(self, case: Case) -> Answer:
         assert isinstance(case.model, Network)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import repeat
+from typing import ClassVar
 
 import numpy as np
 from jaxtyping import Float
@@ -14,10 +15,48 @@ from assay.audits.cases import Answer, Case, numpy
 from assay.audits.stack import answers, of_stack, seeds, without_stack
 from assay.intervene.attention import Within, uniform
 from assay.intervene.layers import Shuffled
+from assay.lookup import known, told
 from assay.metrics.divergence import tvd
+from assay.records import Record
+from assay.stories import Conclusion, Drawing, Measure, Story
 from assay.types import Edit
+from assay.writing import number, percent
 
 ALL = "all layers"
+
+
+STORY = Story(
+    title="Which layers’ attention does the prediction need?",
+    measures=(
+        Measure("uniform", "output change with equal weights (TVD)", main=True),
+        Measure("uniform_flips", "texts then decided otherwise (share)"),
+        Measure("permuted", "median output change with shuffled weights (TVD)"),
+        Measure("permuted_flips", "shuffles then decided otherwise (share)"),
+    ),
+    drawings=(
+        Drawing(
+            "layers",
+            "layers",
+            (
+                "Change of the prediction (TVD) when the attention of one layer alone is made equal, or "
+                "shuffled, and when that of all layers is; mean over texts and 95 % interval. Layer 0 is the "
+                "lowest."
+            ),
+            {"measures": {"uniform": "made equal", "permuted": "shuffled"}, "all": "all layers"},
+        ),
+    ),
+    reading=(
+        "In one layer after the other, every place attends to all others alike, or its weights are dealt out "
+        "anew at random; the layers above go on with what they get. Where the prediction hardly moves, a "
+        "heatmap of that layer’s attention shows nothing that the prediction hangs on. Layers can stand in "
+        "for each other: that each can be spared does not mean that all can, which is what the last place "
+        "shows."
+    ),
+    ungraded="It tells which layers matter; no amount is right or wrong.",
+    about="model",
+    subjects="of",
+    terms=("TVD",),
+)
 
 
 @dataclass(frozen=True)
@@ -30,6 +69,7 @@ class LayerByLayer:
     """
 
     shuffles: int = 5
+    story: ClassVar[Story] = STORY
     paper: str = "Jain and Wallace (2019), algorithm 2, and Wiegreffe and Pinter (2019), layer by layer"
 
     def kind(self, classes: int) -> str:
@@ -37,6 +77,20 @@ class LayerByLayer:
 
     def unfit(self, case: Case) -> str | None:
         return without_stack(case)
+
+    def conclude(self, record: Record) -> Conclusion:
+        mine = [f for f in record.findings if (f.audit, f.measure, f.group) == ("layers", "permuted", "all") and f.n]
+        alone, every = [f for f in mine if f.subject != ALL], known(record, "layers", "permuted", ALL)
+        if not alone or every is None:
+            return Conclusion()
+        most, least = max(alone, key=lambda f: f.mean), min(alone, key=lambda f: f.mean)
+        flips = known(record, "layers", "permuted_flips", ALL)
+        changed = "" if flips is None else f" and changes {percent(flips.mean, 0)} of the decisions"
+        between = f"; {least.subject} least: by {number(least.mean, 2)}" if len(alone) > 1 else ""
+        return Conclusion(
+            f"Shuffling the attention of all layers moves the prediction by {told(every)}{changed}. Of single layers "
+            f"{most.subject} matters most: by {told(most)}{between}."
+        )
 
     def __call__(self, case: Case) -> Answer:
         measures: dict[str, Float[np.ndarray, " B"]] = {}

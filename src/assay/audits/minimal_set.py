@@ -2,21 +2,126 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations
+from typing import ClassVar
 
 import numpy as np
 import torch
 from jaxtyping import Bool, Float
+from scipy.stats import binomtest
 from torch import Tensor
 
+from assay.audits.answers import LEAD_SURE
 from assay.audits.cases import Answer, Case, numpy, without_pooling
 from assay.audits.single_weight import drawn, rankings
 from assay.intervene.erasure import Pooling, flips, leave_one_out, ranked, smallest
+from assay.lookup import bounded, items, known, side_by_side
+from assay.records import Record
+from assay.stories import Conclusion, Drawing, Grid, Measure, Rule, Story
 from assay.types import PooledModel, over_tokens
+from assay.writing import count, evidence, interval, listed, number, percent
 
 OPTIMUM = "optimum"
+
+
+OPTIMUM = "optimum"
+RANKINGS = {
+    OPTIMUM: "smallest set (exact)",
+    "attention": "attention",
+    "gradient": "gradient",
+    "product": "gradient × attention",
+    "leave_one_out": "leave one out",
+    "random": "random order",
+}
+"""The rankings of the audit, and what they are called in figures and tables; those that need the same stand so."""
+
+BOXES = {"called": RANKINGS, "exact": OPTIMUM, "never": "never"}
+STORY = Story(
+    title="How many {items} must go before the decision changes?",
+    measures=(
+        Measure("items", "attended items"),
+        Measure(
+            "erased",
+            "items erased until the decision changes, all where it never does (share)",
+            better="low",
+            main=True,
+        ),
+        Measure(
+            "erased_mass",
+            "attention erased until the decision changes, all where it never does (share)",
+            better="low",
+        ),
+        Measure("never", "texts whose decision never changes (share)", better="low", main=True),
+        Measure(
+            "too_many",
+            "items erased beyond the smallest set, in texts whose decision some set changes",
+            better="low",
+            main=True,
+        ),
+        Measure("optimal", "texts in which it is as short as possible (share)", better="high"),
+        Measure("wins", "texts in which the first needs fewer items (share)"),
+        Measure("fraction", hidden=True),
+        Measure("mass", hidden=True),
+        Measure("excess", hidden=True),
+    ),
+    drawings=(
+        Drawing(
+            "boxes",
+            "minimal_set",
+            (
+                "Share of the {items} erased, in the order of each ranking, until the decision first changes. "
+                "All boxes hold the same texts: where a ranking never changes the decision everything is "
+                "erased, and the text lies at the right end; how many these are stands beside the median. "
+                "Box: the middle half of the texts; thick tick: median; thin line: to the last text within "
+                "1.5 box lengths. On top is what erases least on average; the dashed line is the median of "
+                "the smallest set."
+            ),
+            BOXES | {"measure": "erased", "older": "fraction", "title": "{items} erased until the decision changes"},
+        ),
+        Drawing(
+            "boxes",
+            "minimal_set_mass",
+            (
+                "The same as the share of all attention that lay on what was erased by then; all of it where "
+                "the decision never changes."
+            ),
+            BOXES | {"measure": "erased_mass", "older": "mass", "title": "attention erased until it changes"},
+        ),
+        Drawing(
+            "matrix",
+            "minimal_set_wins",
+            options={
+                "measure": "wins",
+                "title": "Fewer erasures",
+                "reading": "the share of texts in which the ranking of the row changes the decision with fewer "
+                "{items} than that of the column; what is missing to 1 between a pair are ties",
+                "called": RANKINGS,
+                "of": "rankings",
+                "directed": True,
+            },
+        ),
+    ),
+    reading=(
+        "Attention is set to zero in the order of each ranking, the highest first, until the model decides "
+        "otherwise. The smallest set is not searched for but computed: no fewer {items} change the decision, "
+        "so in no text a ranking can do better, and what it needs beyond are {items} that it puts too high. "
+        "Gradient is the slope of the decision’s probability at the attention weights, not the explainer of "
+        "that name. The share of attention that is erased on the way says how much of it can go without any "
+        "effect on the decision. Every ranking is measured on the same texts. Where it never changes the "
+        "decision, everything was erased and it did not help, so the text counts as 100 % and, where a "
+        "smaller set does change the decision, as all {items} beyond that; the table tells how many these "
+        "are. The order is that of the mean share, which is the area over the curve of decisions changed by "
+        "the time that so many {items} are erased. The random order is drawn once for each text."
+    ),
+    rule=Rule(
+        "Passes when going down the attention surely changes the decision sooner than a random order "
+        "(two-sided sign test over texts, p ≤ 0.05), fails when it does not. This is a low bar."
+    ),
+    about="attention",
+    terms=("smallest set",),
+)
 
 
 @dataclass(frozen=True)
@@ -39,6 +144,7 @@ class MinimalSet:
     # differs from Serrano and Smith (2019): section 5.1 leaves out the texts whose decision a ranking never changes
 
     seed: int = 0
+    story: ClassVar[Story] = STORY
     paper: str = "Serrano and Smith (2019), section 5, figures 5 and 6"
 
     def kind(self, classes: int) -> str:
@@ -46,6 +152,10 @@ class MinimalSet:
 
     def unfit(self, case: Case) -> str | None:
         return without_pooling(case)
+
+    def conclude(self, record: Record) -> Conclusion:
+        table = _table(record)
+        return Conclusion(_answer(record), *_grade(record), tables=(table,) if table.rows else ())
 
     def __call__(self, case: Case) -> Answer:
         assert isinstance(case.model, PooledModel)
@@ -99,3 +209,142 @@ class Erased:
 
 def _beside(rankings: Tensor, optimum: Tensor) -> Float[np.ndarray, "B R"]:
     return numpy(torch.cat([rankings, optimum[:, None]], 1))
+
+
+OLDER = {"erased": "fraction", "erased_mass": "mass"}
+"""What older records hold of the texts whose decision a ranking changes, and of no others."""
+
+
+def shares(record: Record, measure: str = "erased") -> dict[str, Float[np.ndarray, " n"]]:
+    """For each ranking the share of items, or of attention (`erased_mass`), that it erases of each text.
+
+    The one that erases least on average comes first; of equals, the one that changes more decisions.
+    """
+    found = {name: values for name in RANKINGS if len(values := _counted(record, measure, name))}
+    never = {name: values.mean() for name in found if len(values := _never(record, name))}
+    return dict(sorted(found.items(), key=lambda each: (round(each[1].mean(), 9), never.get(each[0], 0))))
+
+
+def never(record: Record, name: str) -> tuple[int, int]:
+    """In how many texts the ranking never changes the decision, and of how many that is known."""
+    found = _never(record, name)
+    return int(found.sum()), len(found)
+
+
+def _counted(record: Record, measure: str, name: str) -> Float[np.ndarray, " n"]:
+    """A share of every text with several items, 1 where the decision never changes."""
+    columns = [f"{measure}:{name}", f"{OLDER[measure]}:{name}", f"never:{name}"]
+    values, older, lost = side_by_side(record, "minimal_set", columns).T
+    values = np.where(np.isfinite(values), values, np.where(lost == 1, 1.0, older))
+    return np.asarray(values[np.isfinite(values)])
+
+
+def _never(record: Record, name: str) -> Float[np.ndarray, " n"]:
+    values = side_by_side(record, "minimal_set", [f"never:{name}"])[:, 0]
+    return np.asarray(values[np.isfinite(values)])
+
+
+def _answer(record: Record) -> str:
+    """What the decision hangs on at least, the rankings by what they erase, and how often attention erases least."""
+    found, optimal, excess = (
+        shares(record),
+        known(record, "minimal_set", "optimal"),
+        known(record, "minimal_set", "too_many"),
+    )
+    if OPTIMUM not in found or "attention" not in found:
+        return ""
+    noun, least = items(record), percent(float(np.median(found[OPTIMUM])))
+    told = (
+        f"To change the decision one must erase at least {least} of the {noun.many} (median, exact); going down the "
+        f"attention takes {percent(float(np.median(found['attention'])))}"
+    )
+    told += f", a random order {percent(float(np.median(found['random'])))}" if "random" in found else ""
+    told += f".{_everything(record)} {_order(record, found)}"
+    if optimal is None or excess is None:
+        return told
+    spread = interval(100 * optimal.low, 100 * optimal.high, 1)
+    return (
+        f"{told} Attention is as short as possible in {percent(optimal.mean)} of the texts whose decision some set "
+        f"changes (95 % interval {spread} %, n = {count(optimal.n)}) and takes {number(excess.mean, 1)} {noun.many} "
+        f"more than needed on average ({evidence(excess.low, excess.high, excess.n)})."
+    )
+
+
+def _order(record: Record, found: Mapping[str, Float[np.ndarray, " n"]]) -> str:
+    """The rankings by the mean share that they erase, with the texts that each never changes."""
+    total = count(max(map(len, found.values())))
+    counted = ", everything where the decision never changes" if any(never(record, name)[0] for name in found) else ""
+    told = listed([_mean(record, *each) for each in found.items()])
+    return f"Mean share erased, of all {total} texts{counted}: {told}."
+
+
+def _mean(record: Record, name: str, values: Float[np.ndarray, " n"]) -> str:
+    lost, total = never(record, name)
+    some = f" (never in {percent(lost / total)})" if lost else ""
+    return f"{RANKINGS[name]} {percent(float(values.mean()))}{some}"
+
+
+def _everything(record: Record) -> str:
+    """In how many texts nothing short of erasing everything changes the decision, if in any."""
+    none, total = never(record, OPTIMUM)
+    whole = int((shares(record)[OPTIMUM] == 1).sum())
+    some = f"{count(whole)} of {count(total)} texts nothing short of all {items(record).many} does"
+    return f" In {some}{f', in {count(none)} not even that' if none else ''}." if whole else ""
+
+
+def no_sooner(record: Record) -> bool:
+    """Whether attention does not surely change the decision sooner than a random order, by a sign test over texts."""
+    ahead, behind = (known(record, "minimal_set", "wins", pair) for pair in ("attention~random", "random~attention"))
+    if ahead is None or behind is None:
+        return False
+    won, lost = round(ahead.mean * ahead.n), round(behind.mean * behind.n)
+    if won + lost == 0:  # no text tells them apart
+        return False
+    return won <= lost or float(binomtest(won, won + lost).pvalue) > LEAD_SURE
+
+
+def _table(record: Record) -> Grid:
+    """A row for each ranking, the one that erases least first, beside the smallest set."""
+    noun = items(record)
+    columns = (
+        "ranking",
+        f"{noun.many} erased, median",
+        "mean",
+        "never changes the decision",
+        f"{noun.many} too many, mean",
+        "95 % interval",
+        "as short as possible",
+    )
+    rows = [(RANKINGS[name], *_extent(values), *_compared(record, name)) for name, values in shares(record).items()]
+    return Grid(columns, tuple(rows), first_number=1)
+
+
+def _extent(values: Float[np.ndarray, " n"]) -> tuple[str, str]:
+    return percent(float(np.median(values))), percent(float(values.mean()))
+
+
+def _compared(record: Record, name: str) -> tuple[str, str, str, str]:
+    """Where a ranking never changes the decision, and how it compares with the smallest set."""
+    excess, optimal = (known(record, "minimal_set", measure, name) for measure in ("too_many", "optimal"))
+    lost, total = never(record, name)
+    return (
+        f"{count(lost)} of {count(total)}" if total else "–",
+        "–" if excess is None else number(excess.mean, 2),
+        "–" if excess is None else interval(excess.low, excess.high, 2),
+        "–" if optimal is None else percent(optimal.mean),
+    )
+
+
+def _grade(record: Record) -> tuple[str, str]:
+    ahead, behind = (bounded(record, "minimal_set", "wins", pair) for pair in ("attention~random", "random~attention"))
+    if ahead is None or behind is None:
+        return "", ""
+    why = (
+        f"Attention needs fewer erasures than a random order in {percent(ahead.mean)} of texts, more in "
+        f"{percent(behind.mean)} ({evidence(ahead.low, ahead.high, ahead.n)} for the first share)"
+    )
+    lost = [bounded(record, "minimal_set", "never", name) for name in ("attention", "random")]
+    never = [percent(each.mean) for each in lost if each is not None]
+    why += f"; it never changes the decision in {never[0]}, that order in {never[1]}." if len(never) == 2 else "."
+    tied = ahead.mean == behind.mean == 0
+    return "warn" if tied else "fail" if no_sooner(record) else "pass", why

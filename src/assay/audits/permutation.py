@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import torch
 
@@ -10,7 +11,63 @@ from assay.audits.cases import Answer, Case, numpy
 from assay.audits.stack import answers, of_stack, parts, seeds, stacked, without_attention
 from assay.intervene.attention import Permute
 from assay.intervene.layers import Shuffled, Stack
+from assay.lookup import bounded, items, known, told
+from assay.lookup import stacked as stack_audited
 from assay.metrics.divergence import tvd
+from assay.records import Record
+from assay.stories import Conclusion, Drawing, Measure, Rule, Story
+from assay.writing import count, interval, number
+
+SMALL = 0.05
+"""Below this mean of median TVDs shuffling hardly matters: predictions move by less than 5 points."""
+
+STORY = Story(
+    title="Does it matter which {item} gets the attention?",
+    measures=(
+        Measure(
+            "median_tvd",
+            "median output change (TVD)",
+            short="change when shuffled (TVD)",
+            help="how far shuffled attention moves the prediction",
+            main=True,
+        ),
+        Measure("max_attention", "largest attention weight"),
+    ),
+    drawings=(
+        Drawing(
+            "quarters",
+            "permutation",
+            (
+                "Change of the prediction when attention is shuffled, by how peaked attention is. Thin line: "
+                "5 to 95 % of texts; bar: 25 to 75 %; thick tick: median."
+            ),
+            {"column": "median_tvd", "title": "median change of the prediction (TVD)"},
+        ),
+    ),
+    reading=(
+        "The weights of each text are dealt out anew at random, the {items} stay. If the prediction hardly "
+        "moves even where one {item} had most of the attention (upper rows), it is hard to argue that this "
+        "{item} was the reason."
+    ),
+    rule=Rule(
+        "Fails when shuffling surely moves predictions by less than 0.05 (TVD), passes when it surely "
+        "moves them by more. In between it gets a warning."
+    ),
+    about="attention",
+    terms=("TVD",),
+)
+
+TRANSFORMER = replace(
+    STORY,
+    title="Does it matter what the layers attend to?",
+    reading=(
+        "The weights of each layer, head and place are dealt out anew at random over what may be attended "
+        "to. If the prediction hardly moves even where attention is peaked (upper rows: the mean over "
+        "layers, heads and places of the largest weight), it is hard to argue that what is attended to "
+        "was the reason."
+    ),
+)
+"""The same of a stack of layers that nothing pools."""
 
 
 @dataclass(frozen=True)
@@ -24,6 +81,8 @@ class Permutation:
 
     shuffles: int = 100
     stack_shuffles: int = 20
+    story: ClassVar[Story] = STORY
+    transformer: ClassVar[Story] = TRANSFORMER
     paper: str = "Jain and Wallace (2019), section 4.2.1, algorithm 2 and figure 6"
 
     def kind(self, classes: int) -> str:
@@ -31,6 +90,22 @@ class Permutation:
 
     def unfit(self, case: Case) -> str | None:
         return without_attention(case)
+
+    def conclude(self, record: Record) -> Conclusion:
+        found, sure = known(record, "permutation", "median_tvd"), bounded(record, "permutation", "median_tvd")
+        if found is None:
+            return Conclusion()
+        size = " hardly at all" if found.high < SMALL else " noticeably" if found.high >= SMALL else ""
+        mean, ends = number(100 * found.mean, 1), interval(100 * found.low, 100 * found.high, 1)
+        among = "in every layer, head and place" if stack_audited(record) else f"among the {items(record).many}"
+        answer = (
+            f"Shuffling the attention weights {among} moves the prediction{size}: by {mean} "
+            f"percentage points on average (95 % interval {ends}, n = {count(found.n)})."
+        )
+        if sure is None:
+            return Conclusion(answer)
+        grade = "fail" if sure.high < SMALL else "pass" if sure.low >= SMALL else "warn"
+        return Conclusion(answer, grade, f"Shuffled attention moves predictions by a TVD of {told(sure)}.")
 
     def __call__(self, case: Case) -> Answer:
         if stacked(case.model):

@@ -3,14 +3,87 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 from jaxtyping import Bool, Float
 
+from assay.audits.answers import best
 from assay.audits.cases import Answer, Case, numpy
 from assay.audits.resources import Resources
 from assay.metrics import plausibility
 from assay.metrics.overlap import auprc, average_precision
+from assay.records import Record
+from assay.stories import Conclusion, Drawing, Measure, Story
+
+STORY = Story(
+    title="Do the explanations convince people?",
+    measures=(
+        Measure(
+            "token_f1",
+            "token F1",
+            better="high",
+            column="human token F1",
+            short="human F1",
+            place=10,
+            help="overlap with the words that people marked",
+            faithful=False,
+            caution="what people find convincing, not what the model did",
+            main=True,
+        ),
+        Measure("token_precision"),
+        Measure("token_recall"),
+        Measure(
+            "iou_f1",
+            "IOU F1",
+            better="high",
+            column="human IOU F1",
+            short="human IOU",
+            place=11,
+            help="overlap with the passages that people marked",
+            faithful=False,
+            caution="what people find convincing, not what the model did",
+            main=True,
+        ),
+        Measure("iou_precision", "IOU precision"),
+        Measure("iou_recall", "IOU recall"),
+        Measure(
+            "auprc",
+            "AUPRC",
+            better="high",
+            column="human AUPRC",
+            short="human AUC",
+            place=12,
+            help="how well the ranking finds the words that people marked",
+            faithful=False,
+            caution="what people find convincing, not what the model did",
+            main=True,
+        ),
+        Measure("average_precision", better="high"),
+    ),
+    drawings=(
+        Drawing(
+            "dots",
+            "plausibility",
+            (
+                "Match with the words that people marked, with 95 % intervals. The dashed line is the AUPRC "
+                "of random scores. What people find convincing, not what the model did."
+            ),
+            {
+                "measures": {"auprc": "AUPRC", "token_f1": "token F1"},
+                "title": "match with what people marked",
+                "drawn": "best",
+            },
+        ),
+    ),
+    reading=(
+        "People marked the words that they hold to be the reason. An explainer that finds them is easy to "
+        "believe, and may still be wrong about the model, which may have used other words. These numbers do "
+        "not count in the order of the leaderboard."
+    ),
+    ungraded="It tells what people find convincing, not whether an explanation is true to the model.",
+    terms=("AUPRC",),
+)
 
 
 @dataclass(frozen=True)
@@ -24,6 +97,7 @@ class Plausibility:
     """
 
     share: float | None = None
+    story: ClassVar[Story] = STORY
     paper: str = "DeYoung et al. (2020), section 4.1"
 
     def prepared(self, resources: Resources) -> Plausibility:
@@ -40,6 +114,11 @@ class Plausibility:
         if case.batch.truth is None:  # a corpus without evidence, or one batch of a corpus that has some
             return "the corpus does not mark the words that people go by" if self.share is None else None
         return "the words that decide are planted, not marked by people" if case.planted else None
+
+    def conclude(self, record: Record) -> Conclusion:
+        told = best(record, "plausibility", "auprc", "an AUPRC of")
+        warning = "This tells what people find convincing, not what the model did."
+        return Conclusion(f"{told} {warning}" if told else "")
 
     def __call__(self, case: Case) -> Answer:
         mask = case.batch.mask.cpu().numpy()

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -14,6 +14,7 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 
 from assay import progress
+from assay.audits.answers import beating, rivals, tested
 from assay.audits.cases import Answer, Case
 from assay.audits.resources import FOREIGN, LACKING, Resources
 from assay.audits.retraining import Retraining, Splits
@@ -21,7 +22,8 @@ from assay.data.batches import collate
 from assay.explainers.random import Random
 from assay.models import store
 from assay.models.network import Network
-from assay.records import CHANCE
+from assay.records import CHANCE, Record
+from assay.stories import Conclusion, Drawing, Measure, Rule, Story
 from assay.types import Batch, Explainer
 
 Answers = Int[np.ndarray, " N"]
@@ -29,6 +31,65 @@ Answers = Int[np.ndarray, " N"]
 
 Text = tuple[tuple[int, ...], ...]
 """All that a model reads of an example."""
+
+
+STORY = Story(
+    title="Can the model learn without the words that are shown?",
+    measures=(
+        Measure(
+            "fall_gain",
+            "accuracy lost beyond random removal",
+            better="high",
+            column="ROAR",
+            place=6,
+            help="accuracy that a retrained model loses beyond random removal",
+            main=True,
+        ),
+        Measure("accuracy", better="high"),
+    ),
+    drawings=(
+        Drawing(
+            "dots",
+            "roar",
+            (
+                "Accuracy lost by retraining without the highest words, beyond random words (the dashed line "
+                "at 0), with 95 % intervals; p from a paired test of the mean."
+            ),
+            {
+                "measures": {"fall_gain": ""},
+                "title": "accuracy lost beyond random words",
+                "null": 0.0,
+                "drawn": "best",
+            },
+        ),
+        Drawing(
+            "curves",
+            "roar_by_share",
+            (
+                "Accuracy of the retrained models, for the five explainers with the largest falls at most, "
+                "and for random words (dashed)."
+            ),
+            {
+                "measure": "accuracy",
+                "best": "fall_gain",
+                "title": "accuracy after retraining without them",
+            },
+        ),
+    ),
+    reading=(
+        "The highest words are removed from the training texts too, and a model is trained from the start: it "
+        "has never seen whole texts, so nothing surprises it. Accuracy should fall faster than without "
+        "random words. Where the same thing can be learnt from other words, it need not fall at all."
+    ),
+    rule=Rule(
+        "Passes when the 95 % interval of the gain over random words lies above 0, fails when nothing of "
+        "it does. In between it gets a warning.",
+        measure="fall_gain",
+        sentence="Beyond random words the accuracy of a retrained model falls by {found} "
+        "without the words that {name} ranks highest.",
+    ),
+    terms=("ROAR",),
+)
 
 
 @dataclass(frozen=True)
@@ -43,6 +104,7 @@ class Roar:
     shares: tuple[float, ...] = (0.1, 0.3, 0.5)  # of the words of each text
     train_limit: int = 2000  # texts of a split, drawn by the seed
     seed: int = 0
+    story: ClassVar[Story] = STORY
     paper: str = "Hooker et al. (2019), RemOve And Retrain"
     lacking: str = LACKING
     places: Mapping[Text, int] = field(default_factory=dict, compare=False, repr=False)
@@ -83,6 +145,16 @@ class Roar:
                 done += 1 + len(shares)  # the first is for the explaining, which is left out where nothing is trained
                 shown.update(task, completed=done)
         return replace(self, answers=answers, places={text: place for place, text in enumerate(_audited(resources))})
+
+    def conclude(self, record: Record) -> Conclusion:
+        gains = rivals(record, "roar", "fall_gain")
+        if not gains:
+            return Conclusion()
+        leader = max(gains, key=lambda f: f.mean)
+        return Conclusion(
+            f"Best is {leader.subject}: a model trained anew without the words that it ranks highest loses "
+            f"{tested(leader)} more of its accuracy than one trained without random words. {beating(gains)}"
+        )
 
     def __call__(self, case: Case) -> Answer:
         rows = [self.places[text] for text in _texts(case.batch)]

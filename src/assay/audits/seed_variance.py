@@ -4,11 +4,47 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
+from assay.audits import four_tests
+from assay.audits.answers import TRAINED
 from assay.audits.cases import Answer, Case
 from assay.audits.resources import LACKING, Resources
 from assay.audits.rivals import Numbers, Rival, averaged, compared, siblings, unfit_for_rivals
 from assay.errors import AssayError
+from assay.records import Record
+from assay.stories import Conclusion, Drawing, Measure, Story
+
+STORY = Story(
+    title="How far apart does the seed alone put attention?",
+    measures=(
+        Measure("jsd", "attention, distance from the audited model (JSD)", main=True),
+        Measure("tvd", "predictions, distance from the audited model (TVD)", main=True),
+        Measure("same", "same decision as the audited model (share)"),
+        Measure("right", "texts on which it is right (share)", better="high"),
+    ),
+    drawings=(
+        Drawing(
+            "distances",
+            "tvd_jsd",
+            (
+                "Distance of attention against the change of the predictions, means over texts; the cross is "
+                "the audited model, bars are 95 % intervals. Adversaries further up than the seeds, and not "
+                "further right, moved attention at no cost. Names that would overlap are left out."
+            ),
+            {"path": "trained_adversary", "clouds": ["trained_adversary", "seed_variance"]},
+        ),
+    ),
+    reading=(
+        "Models that differ in nothing but their seed are equally good accounts of the data. What attention "
+        "varies among them it varies for no reason. The audited model is one of them; distances are from it."
+    ),
+    ungraded="It is the null for the trained adversary, not a test by itself.",
+    about="model",
+    subjects="model",
+    kinds=TRAINED,
+    terms=("TVD", "JSD", "seed"),
+)
 
 
 @dataclass(frozen=True)
@@ -20,6 +56,7 @@ class SeedVariance:
     """
 
     seeds: int = 8
+    story: ClassVar[Story] = STORY
     paper: str = "Wiegreffe and Pinter (2019)"
     lacking: str = LACKING
     rivals: Mapping[str, Rival] = field(default_factory=dict, compare=False, repr=False)
@@ -40,6 +77,9 @@ class SeedVariance:
             return replace(self, lacking=reason)
         models = resources.train_all(siblings(resources, self.seeds))
         return replace(self, rivals={name.replace("-", " "): Rival(model.network) for name, model in models.items()})
+
+    def conclude(self, record: Record) -> Conclusion:
+        return Conclusion(four_tests.seeds(record))
 
     def __call__(self, case: Case) -> Answer:
         measures: Numbers = {}

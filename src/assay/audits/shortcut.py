@@ -3,14 +3,60 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from jaxtyping import Float
 
+from assay.audits.answers import best
 from assay.audits.cases import Answer, Case, numpy
 from assay.audits.truth import UNPLANTED
+from assay.lookup import MODEL, NOT_APPLICABLE
 from assay.metrics.overlap import precision_at_truth
 from assay.models.erasure import kept_probabilities
+from assay.records import Record
+from assay.stories import Conclusion, Drawing, Measure, Rule, Story
+from assay.writing import count
+
+STORY = Story(
+    title="Do the explanations show a shortcut?",
+    measures=(
+        Measure("used", "texts in which the model uses the shortcut (share)"),
+        Measure(
+            "shown",
+            "how well the shortcut is shown",
+            better="high",
+            column="shortcut",
+            place=7,
+            help="how well it shows the planted token that was used",
+            main=True,
+        ),
+    ),
+    drawings=(
+        Drawing(
+            "dots",
+            "shortcut",
+            (
+                "Precision among as many of the highest words as were planted, in texts where the model uses "
+                "them, with 95 % intervals. The dashed line is where random scores are."
+            ),
+            {"measures": {"shown": ""}, "title": "how well the shortcut is shown", "drawn": "best"},
+        ),
+    ),
+    reading=(
+        "The planted words decide; in a shortcut they mean nothing. Only texts in which the model surely uses "
+        "them count. An explainer that does not show them would hide the fault."
+    ),
+    rule=Rule(
+        "Passes when the 95 % interval of its precision at the planted words lies at or above 0.8, fails "
+        "when it lies below 0.5 or not above what random scores reach. In between it gets a warning.",
+        measure="shown",
+        sentence="At the planted words {name} has a precision of {found}; random scores reach {null} at most.",
+        passes=0.8,
+        fails=0.5,
+        beyond_null=True,
+    ),
+)
 
 
 @dataclass(frozen=True)
@@ -23,6 +69,7 @@ class Shortcut:
     """
 
     moved: float = 0.25
+    story: ClassVar[Story] = STORY
     paper: str = "Bastings et al. (2022), on shortcuts that are planted and checked; planted corpora: this tool"
 
     def kind(self, classes: int) -> str:
@@ -30,6 +77,16 @@ class Shortcut:
 
     def unfit(self, case: Case) -> str | None:
         return None if case.planted and case.batch.truth is not None else UNPLANTED
+
+    def conclude(self, record: Record) -> Conclusion:
+        used = record.finding("shortcut", MODEL, "used")
+        told = best(record, "shortcut", "shown", "a precision at the planted words of")
+        if used is None or used.n == 0:
+            return Conclusion(told)
+        share = f"The model uses the planted words in {100 * used.mean:.0f} of 100 texts (n = {count(used.n)})."
+        unused = f"The model uses the planted words in none of {count(used.n)} texts."
+        answer = f"{share} {told}" if told else f"{share} So there is nothing to show."
+        return Conclusion(answer, NOT_APPLICABLE, unused) if used.mean == 0 else Conclusion(answer)
 
     def __call__(self, case: Case) -> Answer:
         assert case.batch.truth is not None

@@ -4,24 +4,104 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 import numpy as np
 from jaxtyping import Float
 
 from assay.audits import dispersion
+from assay.audits.answers import TRAINED
 from assay.audits.cases import Answer, Case, numpy
 from assay.audits.resources import LACKING, Resources, Variant
 from assay.audits.rivals import made, right, unfit_for_rivals
 from assay.errors import AssayError
+from assay.lookup import short, strength, subjects
 from assay.metrics.agreement import kendall
 from assay.metrics.entropy import normalised_entropy
 from assay.models.architecture import Architecture
 from assay.models.network import Network
+from assay.records import Finding, Record
+from assay.stories import Conclusion, Drawing, Measure, Story
+from assay.writing import count, listed, number, percent
 
 Numbers = dict[str, Float[np.ndarray, " B"]]
 DENSE = "softmax"
 KNOWN: dict[float, str] = {1.0: DENSE, 2.0: "sparsemax"}  # entmax by other names
 TRENDS = {"trend_entropy": "entropy_gradient", "trend_input": "tau_input", "trend_state": "tau_state"}
+
+
+STORY = Story(
+    title="Is sparse attention easier to read?",
+    measures=(
+        Measure("right", "texts on which it is right (share)", better="high", main=True),
+        Measure("support", "words with any attention"),
+        Measure("entropy_attention", "entropy of attention (normalised)"),
+        Measure("entropy_gradient", "entropy of the importance of words, by gradient"),
+        Measure("entropy_loo", "entropy of the importance of words, by deletion"),
+        Measure("entropy_states", "entropy of what moves a state"),
+        Measure("tau_input", "τ of attention with the importance of words", main=True),
+        Measure("tau_state", "τ of attention with the importance of states", main=True),
+        Measure(
+            "trend_entropy",
+            "τ of λ or α with the entropy of the importance of words",
+            about="the whole sweep",
+        ),
+        Measure("trend_input", "τ of λ or α with the agreement with words", about="the whole sweep"),
+        Measure("trend_state", "τ of λ or α with the agreement with states", about="the whole sweep"),
+    ),
+    drawings=(
+        Drawing(
+            "strengths",
+            "sparsity",
+            (
+                "Accuracy, and normalised entropies, by the λ of sparsegen, or the α of entmax: the further "
+                "right, the sparser the attention; steps are those of the sweep, not to scale. Softmax has no "
+                "λ: then it stands apart, on the left."
+            ),
+            {
+                "measures": {
+                    "right": "accuracy",
+                    "entropy_attention": "entropy of attention",
+                    "entropy_gradient": "of words, by gradient",
+                    "entropy_loo": "of words, by deletion",
+                    "entropy_states": "of words for one state",
+                    "support": "words with any attention",
+                },
+                "title": "share, or normalised entropy",
+                "share": "support",
+            },
+        ),
+        Drawing(
+            "strengths",
+            "sparsity_agreement",
+            (
+                "τ of attention with the importance of words and of states, with 95 % intervals. The dashed "
+                "line at 0 is what unrelated rankings give."
+            ),
+            {
+                "measures": {
+                    "tau_input": "with the importance of words",
+                    "tau_state": "with the importance of states",
+                },
+                "title": "Kendall τ of attention",
+                "bars": True,
+            },
+        ),
+    ),
+    reading=(
+        "One model was trained for each λ, all else equal. If sparse attention were easier to read, agreement "
+        "with the importance of words should rise to the right. τ with λ is taken text by text and then "
+        "averaged: above 0, something rises as attention gets sparser. With one seed for each λ, a single "
+        "step up or down may be chance; look at the whole line. Agreement with the gradient of states is high "
+        "by construction, for the decoder is linear."
+    ),
+    ungraded="It describes a trend; no amount is right or wrong.",
+    about="model",
+    subjects="model",
+    kinds=TRAINED,
+    against="softmax",
+    terms=("normalised entropy", "sparsegen, λ"),
+)
 
 
 @dataclass(frozen=True)
@@ -39,6 +119,7 @@ class Sparsity:
     strengths: tuple[float, ...] = (-10.0, -4.0, -1.0, 0.0, 0.25, 0.5, 0.75)  # λ of sparsegen; sparsemax at 0
     alphas: tuple[float, ...] = ()
     inner: bool = False
+    story: ClassVar[Story] = STORY
     paper: str = "Meister et al. (2021), table 2 and figures 1 to 3"
     lacking: str | None = LACKING
     models: Mapping[str, Network] = field(default_factory=dict, compare=False, repr=False)
@@ -83,6 +164,11 @@ class Sparsity:
         models = {name: trained.get(f"sparsity-{name}", resources.trained).network for name in wanted}
         return replace(self, models=models, lacking=None)
 
+    def conclude(self, record: Record) -> Conclusion:
+        swept = sweep(record)
+        about = {"strengths": swept.strengths, "of": f"{swept.symbol} of {swept.family}", "symbol": swept.symbol}
+        return Conclusion(_answer(record), drawn=dict.fromkeys(("sparsity", "sparsity_agreement"), about))
+
     def __call__(self, case: Case) -> Answer:
         found = {
             name: measured(case if model is case.model else replace(case, model=model, scores={}))
@@ -117,3 +203,65 @@ def measured(case: Case) -> Numbers:
         "tau_input": kendall(dispersion.attention_to_words(case), words["gradient"], mask).tau,
         "tau_state": kendall(states["attention"], states["state_gradient"], real).tau,
     }
+
+
+RISING = {
+    "trend_entropy": "the entropy of the importance of words",
+    "trend_input": "agreement of attention with the importance of words",
+    "trend_state": "agreement of attention with the importance of states",
+}
+"""What is followed along λ or α: a positive τ means that it rises as attention gets sparser."""
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """The projections that a number sets, the least sparse first, with that number; what it is, and of what."""
+
+    symbol: str
+    family: str
+    strengths: dict[str, float]
+
+
+SPARSEGEN, ENTMAX = ("λ", "sparsegen", {"sparsemax": 0.0}), ("α", "entmax", {"softmax": 1.0, "sparsemax": 2.0})
+"""Both families with the projections that have another name."""
+
+
+def sweep(record: Record) -> Sweep:
+    """Over what the record's sweep goes: λ of sparsegen, for which softmax stands apart, or α of entmax."""
+    names = subjects(record, "sparsity", "right")
+    symbol, family, known = SPARSEGEN if any(name.startswith("sparsegen(") for name in names) else ENTMAX
+    found = {name: known.get(name, strength(name) if name.startswith(family) else None) for name in names}
+    ordered = sorted((value, name) for name, value in found.items() if value is not None)
+    # a strength under two names counts once
+    return Sweep(symbol, family, {name: value for value, name in {pair[0]: pair for pair in ordered}.values()})
+
+
+def _answer(record: Record) -> str:
+    """What rises and what falls as attention gets sparser, and what that does to the accuracy."""
+    swept, right = sweep(record), subjects(record, "sparsity", "right")
+    values = list(swept.strengths.values())
+    if len(values) < 2:
+        return ""
+    known = [clause for measure in RISING if (clause := _trend(record, measure, swept.symbol))]
+    ends = f"{swept.symbol} from {short(values[0])} to {short(values[-1])}"
+    opening = f"As attention gets sparser ({swept.family}, {ends})"
+    rates = [right[name].mean for name in swept.strengths]
+    apart = "softmax" in right and "softmax" not in swept.strengths
+    softmax = f"; with softmax it is {percent(right['softmax'].mean)}" if apart else ""
+    low, high = percent(min(rates)), percent(max(rates))
+    accuracy = f"accuracy {f'is {low}' if low == high else f'lies between {low} and {high}'}{softmax}"
+    ending = f"{accuracy} (n = {count(right[next(iter(swept.strengths))].n)}, one model for each {swept.symbol})."
+    return f"{opening}, {listed(known)}. A{ending[1:]}" if known else f"{opening}, {ending}"
+
+
+def _trend(record: Record, measure: str, symbol: str) -> str:
+    """Whether something rises or falls, or neither for sure, as attention gets sparser, text by text."""
+    found = next(iter(subjects(record, "sparsity", measure).values()), None)
+    if found is None:
+        return ""
+    moves = "rises" if found.low > 0 else "falls" if found.high < 0 else "neither clearly rises nor falls"
+    return f"{RISING[measure]} {moves} (τ with {symbol} {number(found.mean, 2)}, 95 % interval {_ends(found)})"
+
+
+def _ends(found: Finding) -> str:
+    return f"{number(found.low, 2)} to {number(found.high, 2)}"

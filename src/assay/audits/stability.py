@@ -4,23 +4,78 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from assay.audits.answers import best, tested
 from assay.audits.cases import Answer, Case, numpy
 from assay.audits.resources import Resources
 from assay.audits.rivals import siblings
 from assay.audits.twins import Heard, heard, likeness, mean_defined, without_twins
 from assay.explainers.gradients import room
 from assay.intervene.nudges import Nudges, nudges
+from assay.lookup import MODEL
 from assay.metrics.divergence import tvd
 from assay.models.erasure import extents, query_lengths
 from assay.models.textmodel import TextModel
+from assay.records import Record
+from assay.stories import Conclusion, Drawing, Measure, Rule, Story
 
 Numbers = dict[str, Float[np.ndarray, " B"]]
+
+
+STORY = Story(
+    title="Do the explanations hold still?",
+    measures=(
+        Measure(
+            "steadiness",
+            "τ after tiny changes of the input",
+            better="high",
+            column="steadiness",
+            short="steady",
+            place=9,
+            help="τ between explanations before and after tiny changes of the input",
+            faithful=False,
+            main=True,
+        ),
+        Measure("change", "relative change of the scores", better="low"),
+        Measure("seeds", "τ between models of other seeds", better="high"),
+        Measure("moved", "change of the prediction itself"),
+    ),
+    drawings=(
+        Drawing(
+            "dots",
+            "stability",
+            (
+                "Likeness of explanations before and after tiny changes of the embeddings, with 95 % "
+                "intervals. The dashed line is where random scores are."
+            ),
+            {
+                "measures": {"steadiness": ""},
+                "title": "τ before and after tiny changes",
+                "drawn": "best",
+            },
+        ),
+    ),
+    reading=(
+        "Every embedding is moved by a hundredth of what usually lies between two words. A ranking that "
+        "changes with it says more about its own noise than about the model. A constant would be perfectly "
+        "steady: this too is a test to pass."
+    ),
+    rule=Rule(
+        "Passes when rankings before and after tiny changes surely agree well (τ from 0.6 on), fails when "
+        "they surely do not (τ below 0.4). In between it gets a warning.",
+        measure="steadiness",
+        sentence="Before and after tiny changes {name} agrees with itself at a τ of {found}.",
+        passes=0.6,
+        fails=0.4,
+    ),
+    terms=("TVD",),
+)
 
 
 @dataclass(frozen=True)
@@ -36,6 +91,7 @@ class Stability:
     seeds: int = 2
     seed: int = 0
     # differs from Yeh et al. (2019): the mean over draws, not the largest; a maximum of few draws is no bound
+    story: ClassVar[Story] = STORY
     paper: str = "Alvarez-Melis and Jaakkola (2018), robustness; Yeh et al. (2019), sensitivity"
     moved: Nudges | None = field(default=None, compare=False, repr=False)
     siblings: Sequence[TextModel] = field(default=(), compare=False, repr=False)
@@ -53,6 +109,13 @@ class Stability:
             return ready
         trained = resources.train_all(siblings(resources, self.seeds))
         return replace(ready, siblings=[each.network for each in trained.values()])
+
+    def conclude(self, record: Record) -> Conclusion:
+        told = best(record, "stability", "steadiness", "a τ before and after the change of")
+        moved = record.finding("stability", MODEL, "moved")
+        if not told or moved is None:
+            return Conclusion(told)
+        return Conclusion(f"{told} The prediction itself moved by {tested(moved)} (TVD).")
 
     def __call__(self, case: Case) -> Answer:
         assert isinstance(case.model, TextModel)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
+from assay.audits import four_tests
+from assay.audits.answers import TRAINED
 from assay.audits.cases import Answer, Case
 from assay.audits.resources import LACKING, Resources, Variant
 from assay.audits.rivals import (
@@ -17,6 +20,46 @@ from assay.audits.rivals import (
     unfit_for_rivals,
 )
 from assay.errors import AssayError
+from assay.records import Record
+from assay.stories import Conclusion, Drawing, Measure, Rule, Story
+
+STORY = Story(
+    title="Can attention be trained away?",
+    measures=(
+        Measure("jsd", "attention, distance from the audited model (JSD)", main=True),
+        Measure("tvd", "predictions, distance from the audited model (TVD)", main=True),
+        Measure("same", "same decision as the audited model (share)"),
+        Measure("right", "texts on which it is right (share)", better="high", main=True),
+    ),
+    drawings=(
+        Drawing(
+            "distances",
+            "tvd_jsd",
+            (
+                "Distance of attention against the change of the predictions, means over texts; the cross is "
+                "the audited model, bars are 95 % intervals. Adversaries further up than the seeds, and not "
+                "further right, moved attention at no cost. Names that would overlap are left out."
+            ),
+            {"path": "trained_adversary", "clouds": ["trained_adversary", "seed_variance"]},
+        ),
+    ),
+    reading=(
+        "A model is trained to predict as the audited one does with attention as different as possible; λ is "
+        "how much difference is worth. Attention that can be moved far, at no more change of the predictions "
+        "than another seed makes, is not bound to them. The adversaries are found by training: better ones "
+        "may exist."
+    ),
+    rule=Rule(
+        "Fails when attention was trained surely further away than other seeds lie, at no more change of "
+        "the predictions. Passes when it surely was not, or no adversary kept the predictions; with few "
+        "seeds that is a warning only."
+    ),
+    about="model",
+    subjects="model",
+    kinds=TRAINED,
+    against="λ=0",
+    terms=("TVD", "JSD", "seed"),
+)
 
 
 @dataclass(frozen=True)
@@ -30,6 +73,7 @@ class TrainedAdversary:
 
     strengths: tuple[float, ...] = (0.0, 0.0003, 0.001, 0.003, 0.01, 0.1)
     seeds: int = 8
+    story: ClassVar[Story] = STORY
     paper: str = "Wiegreffe and Pinter (2019), section 4"
     lacking: str = LACKING
     rivals: Mapping[str, Rival] = field(default_factory=dict, compare=False, repr=False)
@@ -55,6 +99,9 @@ class TrainedAdversary:
         models = resources.train_all(variants | siblings(resources, self.seeds))
         titles = {name: name.replace("adversary-", "λ=").replace("seed-", "seed ") for name in models}
         return replace(self, rivals={titles[name]: Rival(model.network) for name, model in models.items()})
+
+    def conclude(self, record: Record) -> Conclusion:
+        return Conclusion(four_tests.adversary(record), *four_tests.graded_adversary(record))
 
     def __call__(self, case: Case) -> Answer:
         measures: Numbers = {}

@@ -3,11 +3,65 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
+from assay.audits.answers import best
 from assay.audits.cases import Answer, Case, numpy
 from assay.metrics.overlap import average_precision, precision_at_truth
+from assay.records import Record
+from assay.stories import Conclusion, Drawing, Measure, Rule, Story
 
 UNPLANTED = "the corpus does not plant the words that decide"
+
+
+STORY = Story(
+    title="Do the explanations find the words that decide?",
+    measures=(
+        Measure(
+            "auprc",
+            "AUPRC",
+            better="high",
+            column="AUPRC",
+            place=0,
+            help="how well the ranking finds the words that decide by construction",
+            main=True,
+        ),
+        Measure("auprc_size", "AUPRC by absolute score", better="high"),
+        Measure("precision", "precision at the number of deciding words", better="high"),
+    ),
+    drawings=(
+        Drawing(
+            "dots",
+            "truth",
+            (
+                "How well each explainer finds the deciding words, with 95 % intervals. The dashed line is "
+                "the AUPRC of random scores."
+            ),
+            {
+                "measures": {
+                    "auprc": "AUPRC",
+                    "precision": "precision at the number of deciding words",
+                },
+                "title": "",
+                "drawn": "best",
+            },
+        ),
+    ),
+    reading=(
+        "In this corpus it is known which words decide, so the ranking can be checked directly: 1 means that "
+        "all deciding words come first."
+    ),
+    rule=Rule(
+        "Passes when the 95 % interval of its AUPRC lies at or above 0.8, fails when it lies below 0.5 or "
+        "not above what random scores reach. In between it gets a warning.",
+        measure="auprc",
+        sentence="For the words that decide {name} has an AUPRC of {found}; random scores reach {null} at most.",
+        passes=0.8,
+        fails=0.5,
+        beyond_null=True,
+    ),
+    terms=("AUPRC",),
+)
 
 
 @dataclass(frozen=True)
@@ -18,6 +72,7 @@ class Truth:
     absolute value. What people hold to be evidence is another question: the audit `plausibility`.
     """
 
+    story: ClassVar[Story] = STORY
     paper: str = "DeYoung et al. (2020), section 4.1; planted evidence: this tool"
 
     def kind(self, classes: int) -> str:
@@ -25,6 +80,9 @@ class Truth:
 
     def unfit(self, case: Case) -> str | None:
         return None if case.planted and case.batch.truth is not None else UNPLANTED
+
+    def conclude(self, record: Record) -> Conclusion:
+        return Conclusion(best(record, "truth", "auprc", "an AUPRC of"))
 
     def __call__(self, case: Case) -> Answer:
         assert case.batch.truth is not None

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from jaxtyping import Float
 
 from assay.audits.adversary import Adversary
+from assay.audits.answers import NOTICED, TRAINED
 from assay.audits.cases import Answer, Case, numpy
 from assay.audits.decoding import Decoded, Decoding
 from assay.audits.permutation import Permutation
@@ -17,15 +18,125 @@ from assay.audits.resources import LACKING, Resources, Variant
 from assay.audits.rivals import right, unfit_for_rivals
 from assay.audits.truth import Truth
 from assay.errors import AssayError, unknown
+from assay.lookup import difference, subjects
 from assay.metrics.information import Words
 from assay.models.options import Training
 from assay.models.recipes import Recipe
 from assay.models.regularisers import REGULARISERS
+from assay.records import Finding, Record
+from assay.stories import Conclusion, Drawing, Grid, Measure, Story
+from assay.writing import count, interval, listed, number, percent
 
 BASE, CONCAT = "base", "concat"
 STRENGTHS = (*REGULARISERS, "mlm")
 GAINS = ("right", "median_tvd", "auprc")
 Numbers = dict[str, Float[np.ndarray, " B"]]
+
+
+STORY = Story(
+    title="Does attention say more when states stay close to their words?",
+    measures=(
+        Measure("right", "texts on which it is right (share)", better="high", main=True),
+        Measure("right_gain", "the same, gain over the base model", better="high"),
+        Measure("information", "information of a state on its word, at least (bits)"),
+        Measure(
+            "information_shuffled",
+            "the same with words shuffled: about 0, or the estimate is wrong",
+        ),
+        Measure("median_tvd", "median output change when attention is shuffled (TVD)", main=True),
+        Measure("median_tvd_gain", "the same, gain over the base model"),
+        Measure("jsd", "furthest attention (JSD)", at=" where the output may move by {value}"),
+        Measure("auprc", "AUPRC of attention"),
+        Measure("auprc_gain", "the same, gain over the base model"),
+    ),
+    drawings=(
+        Drawing(
+            "thresholds",
+            "word_level",
+            (
+                "How far another attention can lie (JSD) when the output may move so much (TVD). Lower is "
+                "better: then another attention costs more."
+            ),
+            {
+                "measure": "jsd",
+                "title": "furthest attention (JSD)",
+                "by": "allowed change of the output (TVD)",
+                "first": "base",
+            },
+        ),
+        Drawing(
+            "models",
+            "word_level_right",
+            "Accuracy of each model, with 95 % intervals. The dashed line is the base model.",
+            {
+                "measure": "right",
+                "title": "texts on which it is right",
+                "called": {
+                    "base": "base",
+                    "concat": "concat",
+                    "tying": "tying",
+                    "mlm": "mlm",
+                    "conicity": "conicity",
+                    "diversity": "diversity",
+                },
+                "null": "base",
+                "shares": True,
+            },
+        ),
+        Drawing(
+            "models",
+            "word_level_information",
+            "How much a state tells of its own word, with 95 % intervals. The dashed line is the base model.",
+            {
+                "measure": "information",
+                "title": "information on the word, at least (bits)",
+                "called": {
+                    "base": "base",
+                    "concat": "concat",
+                    "tying": "tying",
+                    "mlm": "mlm",
+                    "conicity": "conicity",
+                    "diversity": "diversity",
+                },
+                "null": "base",
+            },
+        ),
+        Drawing(
+            "models",
+            "word_level_shuffled",
+            (
+                "Median change of the prediction when attention is shuffled, with 95 % intervals. The dashed "
+                "line is the base model."
+            ),
+            {
+                "measure": "median_tvd",
+                "title": "change when shuffled (TVD)",
+                "called": {
+                    "base": "base",
+                    "concat": "concat",
+                    "tying": "tying",
+                    "mlm": "mlm",
+                    "conicity": "conicity",
+                    "diversity": "diversity",
+                },
+                "null": "base",
+            },
+        ),
+    ),
+    reading=(
+        "Each variant is trained like the base model with one thing added that keeps a state close to its "
+        "word. It is worth its cost where the task score holds, a state tells more of its word, and shuffling "
+        "or replacing attention changes more. Information is a lower bound, among frequent words; with words "
+        "shuffled it should be about 0. The base model need not be the audited one: its states may have been "
+        "given the size of embeddings. One seed for each variant."
+    ),
+    ungraded="It compares models, each trained once; no limit between them can be defended.",
+    about="model",
+    subjects="model",
+    kinds=TRAINED,
+    against="base",
+    terms=("TVD", "JSD", "AUPRC", "information"),
+)
 
 
 @dataclass(frozen=True)
@@ -51,6 +162,7 @@ class WordLevel:
     words: int = 1000  # the most frequent ones, which the states are asked to tell
     tokens: int = 40_000  # of training texts, to learn from how states tell them
     seed: int = 0
+    story: ClassVar[Story] = STORY
     paper: str = "Tutek and Šnajder (2020), word-level objectives; Mohankumar et al. (2020)"
     lacking: str = LACKING
     models: Mapping[str, Decoded] = field(default_factory=dict, compare=False, repr=False)
@@ -85,6 +197,10 @@ class WordLevel:
         trained = {f"word_level-{BASE}": resources.trained, **resources.train_all(wanted)}
         decoding = Decoding.of(resources, Words(self.words), self.tokens, self.seed)
         return replace(self, models={name: decoding(trained[f"word_level-{name}"].network) for name in recipes})
+
+    def conclude(self, record: Record) -> Conclusion:
+        table = _table(record)
+        return Conclusion(_answer(record), tables=(table,) if table.rows else ())
 
     def __call__(self, case: Case) -> Answer:
         found = {name: self._measured(replace(case, model=each.network), each) for name, each in self.models.items()}
@@ -142,3 +258,105 @@ class WordLevel:
         if Truth().unfit(shown) is None:
             measures["auprc"] = Truth()(shown).measures["auprc:attention"]
         return measures
+
+
+TITLES = {
+    BASE: "base",
+    "concat": "concat: words beside states",
+    "tying": "tying: states drawn to words",
+    "mlm": "mlm: states tell masked words",
+    "conicity": "conicity",
+    "diversity": "diversity",
+}
+"""What a variant is called where there is room."""
+
+
+def _gain(record: Record, measure: str, variant: str) -> Finding | None:
+    """How much more of a measure a variant has than the base model: as the audit found it, else text by text."""
+    found = subjects(record, "word_level", f"{measure}_gain").get(variant)
+    return found if found is not None else difference(record, "word_level", measure, variant, BASE)
+
+
+def _variants(record: Record) -> list[str]:
+    """The variants that were trained, without the base model."""
+    return [name for name in subjects(record, "word_level", "right") if name != BASE]
+
+
+def _answer(record: Record) -> str:
+    """Which variants keep the task score, which states know more of their words, where shuffling matters more."""
+    right, names = subjects(record, "word_level", "right"), _variants(record)
+    if BASE not in right or not names:
+        return ""
+    told = _score(record, names)
+    for measure, start in (
+        ("information", "States tell more bits of their words (at least)"),
+        ("median_tvd", "Shuffling attention moves predictions more (TVD)"),
+        ("auprc", "Attention finds the deciding words better (AUPRC)"),
+    ):
+        told += _raised(record, names, measure, start)
+    told += (
+        f" The base model is right on {percent(right[BASE].mean)} of texts (n = {count(right[BASE].n)}); in brackets "
+    )
+    told += "stand 95 % intervals. One model was trained for each, so that part of a difference may be its seed."
+    return told.strip()
+
+
+def _score(record: Record, names: list[str]) -> str:
+    gains = {name: found for name in names if (found := _gain(record, "right", name)) is not None}
+    lost = {name: found for name, found in gains.items() if found.high < 0}
+    held = [name for name in gains if name not in lost]
+    told = [f"not surely lower with {listed(held)}"] if held else []
+    fallen = [
+        f"{name} by {number(-100 * f.mean, 1)} ({interval(-100 * f.high, -100 * f.low, 1)})" for name, f in lost.items()
+    ]
+    told += [f"lower with {listed(fallen)} points"] if lost else []
+    return f"The task score is {' and '.join(told)}." if gains else ""
+
+
+def _raised(record: Record, names: list[str], measure: str, start: str) -> str:
+    gains = {name: found for name in names if (found := _gain(record, measure, name)) is not None}
+    more = [
+        f"{name} by {number(f.mean, 2)} ({interval(f.low, f.high, 2)})" for name, f in gains.items() if f.low > NOTICED
+    ]
+    less = [
+        f"{name} by {number(-f.mean, 2)} ({interval(-f.high, -f.low, 2)})"
+        for name, f in gains.items()
+        if f.high < -NOTICED
+    ]
+    if not gains:
+        return ""
+    told = f" {start} with {listed(more) if more else 'none of them'}"
+    return f"{told}; it is the other way round with {listed(less)}." if less else f"{told}."
+
+
+def _table(record: Record) -> Grid:
+    """A row for each model: accuracy, information with its floor, what shuffling does, and AUPRC where there is one."""
+    measures = {"right": "right", "information": "information (bits)", "median_tvd": "median TVD", "auprc": "AUPRC"}
+    found = {measure: subjects(record, "word_level", measure) for measure in (*measures, "information_shuffled")}
+    shown = {measure: head for measure, head in measures.items() if found[measure]}
+    columns = ["model"]
+    for measure, head in shown.items():
+        columns += [head, "gain over base"] + (["words shuffled"] if measure == "information" else [])
+    rows = []
+    for name in found["right"]:
+        row = [TITLES.get(name, name)]
+        for measure in shown:
+            row += [_mean(found[measure].get(name), measure), _gained(record, measure, name)]
+            row += [_mean(found["information_shuffled"].get(name), "")] if measure == "information" else []
+        rows.append(tuple(row))
+    return Grid(tuple(columns), tuple(rows), first_number=1)
+
+
+def _mean(found: Finding | None, measure: str) -> str:
+    if found is None:
+        return "–"
+    return percent(found.mean) if measure == "right" else number(found.mean, 2)
+
+
+def _gained(record: Record, measure: str, name: str) -> str:
+    found = None if name == BASE else _gain(record, measure, name)
+    if found is None:
+        return "–"
+    scale, places = (100, 1) if measure == "right" else (1, 2)
+    ends = interval(scale * found.low, scale * found.high, places)
+    return f"{number(scale * found.mean, places)} ({ends})"

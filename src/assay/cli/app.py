@@ -9,9 +9,9 @@ import shlex
 import sys
 import tomllib
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
-from cyclopts import App, CycloptsError, Parameter
+from cyclopts import App, CycloptsError, Parameter, UnknownOptionError
 from cyclopts.config import Dict
 from rich.console import Console
 from rich.text import Text
@@ -19,18 +19,32 @@ from rich.text import Text
 from assay import __version__
 from assay.cli.models import GIVEN, check_device, given_model, keep_copy, kind_of, trained_model
 from assay.cli.options import (
-    DEVICE,
+    ASK,
+    DATA,
+    ENGINE,
+    FOLDER,
     MODEL,
     NAMES,
-    PLAN,
-    START,
+    OUTPUT,
+    SEED,
+    TRAINING,
     ActOptions,
     AuditOptions,
     DataOptions,
+    Device,
     EngineOptions,
+    Flat,
+    Given,
     InfluenceOptions,
+    Json,
     ModelOptions,
+    OneDevice,
+    Out,
+    Plan,
+    PresetOptions,
+    Query,
     SelectionOptions,
+    SuspectOptions,
     TrainedOn,
     TransformerOptions,
     TreeOptions,
@@ -40,13 +54,17 @@ from assay.cli.parts import (
     chosen_corpus,
     chosen_examples,
     chosen_plan,
+    columns,
     home_of,
-    learnt_corpus,
     names,
     title,
 )
 from assay.errors import AssayError
 from assay.progress import console as aside
+
+if TYPE_CHECKING:
+    from assay.data.examples import Corpus
+    from assay.models.store import Opened
 
 app = App(
     name="assay",
@@ -58,35 +76,52 @@ app = App(
 console = Console()
 study = App(name="study")
 app.command(study)
-Flat = Parameter(name="*")
-PLANNED = ("audit", "train")
+PLANNED = ("audit", "train", "finetune")
+VERBS = (
+    *("train", "finetune", "audit", "explain", "attend", "influence", "mislabelled", "rationalise", "probe"),
+    *("report", "serve", "corpus", "load"),
+)
+OLD = {"--pieces": "--subwords", "--place": "--position", "--attention-head": "--head"}
+"""Options by their names of old, which still work."""
 
 
 @app.command
 def audit(
     *,
-    data: Annotated[DataOptions, Flat] = DataOptions(),  # noqa: B008
-    training: Annotated[ModelOptions, Flat] = ModelOptions(),  # noqa: B008
-    options: Annotated[AuditOptions, Flat] = AuditOptions(),  # noqa: B008
-    phrases: Annotated[TreeOptions, Flat] = TreeOptions(),  # noqa: B008
-    reading: Annotated[TransformerOptions, Flat] = TransformerOptions(),  # noqa: B008
-    model: Annotated[str | None, Parameter(help=MODEL)] = None,
-    out: Annotated[Path | None, Parameter(help="Folder for the results; an interrupted run goes on there.")] = None,
-    plan: Annotated[Path | None, Parameter(help=PLAN)] = None,
+    model: Annotated[
+        str | None,
+        Parameter(
+            help="A model folder, a transformer of Hugging Face (folder or hf:NAME), or what to train first: a preset "
+            "such as han-rnn, or minilm.",
+            group=MODEL,
+        ),
+    ] = None,
+    device: Device = "cpu",
+    reading: Annotated[TransformerOptions, Flat, Parameter(group=MODEL)] = TransformerOptions(),  # noqa: B008
+    data: Annotated[DataOptions, Flat, Parameter(group=DATA)] = DataOptions(),  # noqa: B008
+    options: Annotated[AuditOptions, Flat, Parameter(group=ASK)] = AuditOptions(),  # noqa: B008
+    phrases: Annotated[TreeOptions, Flat, Parameter(group=ASK)] = TreeOptions(),  # noqa: B008
+    preset: Annotated[PresetOptions, Flat, Parameter(group=TRAINING)] = PresetOptions(),  # noqa: B008
+    seed: Annotated[int, Parameter(help="Random seed, of the training as well.", group=TRAINING)] = 0,
+    out: Out = None,
+    plan: Plan = None,
 ) -> None:
-    """Train or load a model, explain every test example, and test the explanations.
+    """Explain every test text of a model, and test the explanations; without --model, a classifier is trained first.
 
     Leaves a folder with report.html, summary.json, instances.parquet, examples.parquet and the model.
     """
     from assay.cli.reporting import shown
     from assay.run import audit as auditing
 
-    wanted = chosen_plan(options, phrases, training.seed)
-    check_device(training.device, several=kind_of(model) != "preset")
-    opened = given_model(model, training.device, reading) if kind_of(model) in GIVEN else None
-    corpus = chosen_corpus(data, training.seed, whole=opened is not None and "corpus" not in opened.history)
-    folder = out or Path("runs") / title(corpus.name, training, reading, model)
-    trained = opened or trained_model(model, corpus, training, reading, folder / "model")
+    training = ModelOptions(preset.preset, preset.epochs)
+    if kind_of(model) in GIVEN and preset != PresetOptions():
+        raise AssayError(f"--preset and --epochs are of a training, and {model} is trained already; leave them out.")
+    wanted = chosen_plan(options, phrases, seed)
+    check_device(device, several=kind_of(model) != "preset")
+    opened = given_model(model, device, reading) if kind_of(model) in GIVEN else None
+    corpus = chosen_corpus(data, seed, whole=opened is not None and "corpus" not in opened.history)
+    folder = out or Path("runs") / title(corpus.name, training, reading, model, seed)
+    trained = opened or trained_model(model, corpus, training, reading, folder / "model", seed, device)
     keep_copy(trained, folder / "model")
     about = {
         "command": shlex.join(["assay", *sys.argv[1:]]),
@@ -100,108 +135,186 @@ def audit(
 @app.command
 def train(
     *,
-    data: Annotated[DataOptions, Flat] = DataOptions(),  # noqa: B008
-    training: Annotated[ModelOptions, Flat] = ModelOptions(),  # noqa: B008
-    reading: Annotated[TransformerOptions, Flat] = TransformerOptions(),  # noqa: B008
-    model: Annotated[str | None, Parameter(help=START)] = None,
-    out: Annotated[Path | None, Parameter(help="Folder for the model; an interrupted training goes on there.")] = None,
-    plan: Annotated[Path | None, Parameter(help=PLAN)] = None,
+    model: Annotated[
+        str | None,
+        Parameter(help="What to start from: a preset such as han-rnn, minilm, or a transformer.", group=MODEL),
+    ] = None,
+    device: Device = "cpu",
+    reading: Annotated[TransformerOptions, Flat, Parameter(group=MODEL)] = TransformerOptions(),  # noqa: B008
+    data: Annotated[DataOptions, Flat, Parameter(group=DATA)] = DataOptions(),  # noqa: B008
+    training: Annotated[ModelOptions, Flat, Parameter(group=TRAINING)] = ModelOptions(),  # noqa: B008
+    seed: Annotated[int, Parameter(help=SEED, group=TRAINING)] = 0,
+    out: Out = None,
+    plan: Plan = None,
 ) -> None:
     """Train an attention classifier, or fine-tune a transformer, and store it."""
-    check_device(training.device, several=kind_of(model) != "preset")
-    corpus = chosen_corpus(data, training.seed)
-    folder = out or Path("runs") / title(corpus.name, training, reading, model) / "model"
-    trained = trained_model(model, corpus, training, reading, folder)
+    check_device(device, several=kind_of(model) != "preset")
+    corpus = chosen_corpus(data, seed)
+    folder = out or Path("runs") / title(corpus.name, training, reading, model, seed) / "model"
+    trained = trained_model(model, corpus, training, reading, folder, seed, device)
     best = trained.history["best_dev"]
     console.print(f"Model: {folder} (dev score {best:.3f} in epoch {trained.history['best_epoch']})", soft_wrap=True)
+
+
+@app.command
+def finetune(
+    *,
+    base: Annotated[str, Parameter(help="A pretrained encoder: minilm, a folder or hf:NAME.", group=MODEL)] = "minilm",
+    device: Device = "cpu",
+    reading: Annotated[TransformerOptions, Flat, Parameter(group=MODEL)] = TransformerOptions(),  # noqa: B008
+    data: Annotated[DataOptions, Flat, Parameter(group=DATA)] = DataOptions(),  # noqa: B008
+    head: Annotated[
+        str | None,
+        Parameter(
+            help="Classification head: own, or attention (a pooling head, needed for exact attention tests).",
+            group=TRAINING,
+        ),
+    ] = None,
+    frozen: Annotated[bool | None, Parameter(help="Do not train the pretrained encoder.", group=TRAINING)] = None,
+    epochs: Annotated[int | None, Parameter(help="Epochs of training.", group=TRAINING)] = None,
+    batch_size: Annotated[int | None, Parameter(help="Texts in one step of training.", group=TRAINING)] = None,
+    learning_rate: Annotated[float | None, Parameter(help="Learning rate.", group=TRAINING)] = None,
+    seed: Annotated[int, Parameter(help=SEED, group=TRAINING)] = 0,
+    out: Out = None,
+    plan: Plan = None,
+) -> None:
+    """Fine-tune a pretrained encoder to classify the texts of a corpus, and store it: 'assay train --model'."""
+    if kind_of(base) not in ("encoder", "transformer"):
+        raise AssayError(f"{base} is no pretrained encoder; name minilm, a folder of Hugging Face or hf:NAME.")
+    options = ModelOptions(epochs=epochs, frozen=frozen, head=head, batch_size=batch_size, learning_rate=learning_rate)
+    train(model=base, device=device, reading=reading, data=data, training=options, seed=seed, out=out)
 
 
 @app.command
 def explain(
     text: Annotated[str, Parameter(help="The text to classify and explain.")],
     *,
-    query: Annotated[str | None, Parameter(help="The question or hypothesis, for a model of pairs.")] = None,
-    model: Annotated[str, Parameter(help="A model folder, made by 'assay train' or 'assay audit', or hf:NAME.")],
-    reading: Annotated[TransformerOptions, Flat] = TransformerOptions(),  # noqa: B008
-    device: Annotated[str, Parameter(help=DEVICE)] = "cpu",
-    explainers: Annotated[str, Parameter(help=NAMES)] = "usual",
-    target: Annotated[str | None, Parameter(help="Class to explain; without it the predicted one.")] = None,
-    phrases: Annotated[TreeOptions, Flat] = TreeOptions(),  # noqa: B008
-    data: Annotated[TrainedOn, Flat] = TrainedOn(),  # noqa: B008
-    json_output: Annotated[bool, Parameter(name="--json", negative="", help="Print JSON.")] = False,
+    model: Given,
+    device: Device = "cpu",
+    reading: Annotated[TransformerOptions, Flat, Parameter(group=MODEL)] = TransformerOptions(),  # noqa: B008
+    query: Query = None,
+    data: Annotated[TrainedOn, Flat, Parameter(group=DATA)] = TrainedOn(),  # noqa: B008
+    explainers: Annotated[str, Parameter(help=NAMES, group=ASK)] = "usual",
+    target: Annotated[str | None, Parameter(help="Class to explain; without it the predicted one.", group=ASK)] = None,
+    phrases: Annotated[TreeOptions, Flat, Parameter(group=ASK)] = TreeOptions(),  # noqa: B008
+    json_output: Json = False,
 ) -> None:
     """Show which words of a text each explainer holds responsible for the decision."""
     from assay.explainers import EXPLAINERS, USUAL
-    from assay.run.explanation import explain as explain_text
-    from assay.run.languages import Home
+    from assay.run import explanation
+    from assay.run.phrases import Home
 
     chosen = names(explainers, {"all": tuple(EXPLAINERS), "usual": USUAL})
     check_device(device, several=True)
-    opened, tree, scorer = given_model(model, device, reading), phrases.tree, phrases.scorer
-    place = home_of(model, Path("runs") / f"language-{Path(model).name}")
-    home = Home(place, lambda: learnt_corpus(opened, data), named=data.corpus is not None)
-    explanation = explain_text(opened, text, chosen, target=target, query=query, tree=tree, scorer=scorer, home=home)
+    opened = given_model(model, device, reading)
+    folder = home_of(model, Path("runs") / f"language-{Path(model).name}")
+    home = Home(folder, lambda: _learnt(opened, data, None), named=data.corpus is not None)
+    made = explanation.explain(opened, text, chosen, target, query, phrases.tree, phrases.scorer, home=home)
     if json_output:
-        print(json.dumps(explanation.json(), ensure_ascii=False))
-    elif console.is_terminal:
-        console.print(explanation)
+        print(json.dumps(made.json(), ensure_ascii=False))
     else:
-        print(explanation)
+        _show(made)
 
 
 @app.command
 def attend(
     text: Annotated[str, Parameter(help="The text to classify.")],
     *,
-    query: Annotated[str | None, Parameter(help="The question or hypothesis, for a model of pairs.")] = None,
-    model: Annotated[str, Parameter(help="A model folder, made by 'assay train' or 'assay audit', or hf:NAME.")],
-    act: Annotated[ActOptions, Flat] = ActOptions(),  # noqa: B008
-    reading: Annotated[TransformerOptions, Flat] = TransformerOptions(),  # noqa: B008
-    device: Annotated[str, Parameter(help=DEVICE)] = "cpu",
-    json_output: Annotated[bool, Parameter(name="--json", negative="", help="Print JSON.")] = False,
+    model: Given,
+    device: Device = "cpu",
+    reading: Annotated[TransformerOptions, Flat, Parameter(group=MODEL)] = TransformerOptions(),  # noqa: B008
+    query: Query = None,
+    act: Annotated[ActOptions, Flat, Parameter(group=ASK)] = ActOptions(),  # noqa: B008
+    json_output: Json = False,
 ) -> None:
     """Classify a text under other attention, and show how far the answer moves."""
-    from assay.cli.attending import chosen_act, show
+    from assay.cli.attending import chosen_act
+    from assay.run import workbench
 
     check_device(device, several=True)
-    show(given_model(model, device, reading), text, query, chosen_act(act), json_output, console)
+    made = workbench.attend(given_model(model, device, reading), text, chosen_act(act), query)
+    if json_output:
+        print(json.dumps(made.answer | {"command": shlex.join(["assay", *sys.argv[1:]])}, ensure_ascii=False))
+    else:
+        _show(made)
 
 
 @app.command
 def influence(
     text: Annotated[str | None, Parameter(help="The text whose decision is traced back.")] = None,
     *,
-    query: Annotated[str | None, Parameter(help="The question or hypothesis, for a model of pairs.")] = None,
-    model: Annotated[str, Parameter(help="A model folder, made by 'assay train' or 'assay audit', or hf:NAME.")],
-    options: Annotated[InfluenceOptions, Flat] = InfluenceOptions(),  # noqa: B008
-    data: Annotated[TrainedOn, Flat] = TrainedOn(),  # noqa: B008
-    reading: Annotated[TransformerOptions, Flat] = TransformerOptions(),  # noqa: B008
-    device: Annotated[str, Parameter(help="cpu or cuda.")] = "cpu",
-    seed: Annotated[int | None, Parameter(help="That of the training, where the model does not know it.")] = None,
-    out: Annotated[Path | None, Parameter(help="Folder for the page and the numbers.")] = None,
+    model: Given,
+    device: OneDevice = "cpu",
+    reading: Annotated[TransformerOptions, Flat, Parameter(group=MODEL)] = TransformerOptions(),  # noqa: B008
+    query: Query = None,
+    data: Annotated[TrainedOn, Flat, Parameter(group=DATA)] = TrainedOn(),  # noqa: B008
+    seed: Annotated[
+        int | None, Parameter(help="Random seed of the training, where the model does not know it.", group=DATA)
+    ] = None,
+    options: Annotated[InfluenceOptions, Flat, Parameter(group=ASK)] = InfluenceOptions(),  # noqa: B008
+    json_output: Annotated[
+        bool, Parameter(name="--json", negative="", help="Print JSON, and write nothing.", group=OUTPUT)
+    ] = False,
+    out: Annotated[Path | None, Parameter(help="Folder for the page and the numbers.", group=OUTPUT)] = None,
 ) -> None:
-    """Show which training texts made the model decide so, or which of them have a doubtful label.
+    """Show which training texts made the model decide so, and which speak against it.
 
     Leaves a folder with influence.html and influence.json.
     """
-    from assay.cli.influencing import shown_influence
+    from assay.cli.influencing import checked, show, traced
 
+    checked(text, options)
     check_device(device)
-    shown_influence(given_model(model, device, reading), model, text, query, data, options, seed, out, console)
+    opened = given_model(model, device, reading)
+    made = traced(opened, text, query, _learnt(opened, data, seed), options)
+    show(made, model, out, json_output, console)
+
+
+@app.command
+def mislabelled(
+    *,
+    model: Given,
+    device: OneDevice = "cpu",
+    reading: Annotated[TransformerOptions, Flat, Parameter(group=MODEL)] = TransformerOptions(),  # noqa: B008
+    data: Annotated[TrainedOn, Flat, Parameter(group=DATA)] = TrainedOn(),  # noqa: B008
+    seed: Annotated[
+        int | None, Parameter(help="Random seed of the training, where the model does not know it.", group=DATA)
+    ] = None,
+    options: Annotated[SuspectOptions, Flat, Parameter(group=ASK)] = SuspectOptions(),  # noqa: B008
+    json_output: Annotated[
+        bool, Parameter(name="--json", negative="", help="Print JSON, and write nothing.", group=OUTPUT)
+    ] = False,
+    out: Annotated[Path | None, Parameter(help="Folder for the page and the numbers.", group=OUTPUT)] = None,
+) -> None:
+    """Show which training texts have a doubtful label.
+
+    Leaves a folder with influence.html and influence.json.
+    """
+    wanted = InfluenceOptions(options.method, options.top, mislabelled=True)
+    influence(
+        None,
+        model=model,
+        device=device,
+        reading=reading,
+        data=data,
+        seed=seed,
+        options=wanted,
+        json_output=json_output,
+        out=out,
+    )
 
 
 @app.command
 def rationalise(
     *,
-    data: Annotated[DataOptions, Flat] = DataOptions(),  # noqa: B008
-    options: Annotated[SelectionOptions, Flat] = SelectionOptions(),  # noqa: B008
     model: Annotated[
-        str | None, Parameter(help="A pretrained encoder to start from: minilm, a folder or hf:NAME; else --encoder.")
+        str | None,
+        Parameter(help="A pretrained encoder to start from: minilm, a folder or hf:NAME; else --encoder.", group=MODEL),
     ] = None,
-    recipes: Annotated[bool, Parameter(negative="", help="List the recipes, and do nothing else.")] = False,
-    out: Annotated[
-        Path | None, Parameter(help="Folder for the results; an interrupted training goes on there.")
-    ] = None,
+    data: Annotated[DataOptions, Flat, Parameter(group=DATA)] = DataOptions(),  # noqa: B008
+    options: Annotated[SelectionOptions, Flat, Parameter(group=TRAINING)] = SelectionOptions(),  # noqa: B008
+    recipes: Annotated[bool, Parameter(negative="", help="List the recipes, and do nothing else.", group=ASK)] = False,
+    out: Out = None,
 ) -> None:
     """Train a model that selects the words that it decides by, and measure what the selection is worth.
 
@@ -220,26 +333,31 @@ def rationalise(
 
 @app.command
 def report(
-    *folders: Annotated[Path, Parameter(help="Folders left by 'assay audit'; several are put side by side.")],
+    *folders: Annotated[Path, Parameter(help="Folders left by 'assay audit'; several are compared.")],
     form: Annotated[
         Literal["html", "pdf", "md", "json"] | None,
-        Parameter(name="--format", help="What to write; without it, what --out ends in, else html."),
+        Parameter(name="--format", help="Form of the report; without it, what --out ends in, else html.", group=OUTPUT),
     ] = None,
-    out: Annotated[Path | None, Parameter(help="The file to write; without it, one beside the audit.")] = None,
+    out: Annotated[
+        Path | None, Parameter(help="The file to write; without it, one beside the audit.", group=OUTPUT)
+    ] = None,
 ) -> None:
     """Write the report of a finished audit, or compare several, and show the verdict."""
-    from assay.cli.reporting import chosen_form, compared, reported
+    from assay.cli.reporting import reported
 
-    write = compared if len(folders) > 1 else reported
-    write(folders, chosen_form(form, out), out, console)
+    reported(folders, form, out, console)
 
 
 @app.command
 def figures(
     folder: Annotated[Path, Parameter(help="A folder left by 'assay audit'.")],
     *,
-    form: Annotated[Literal["svg", "png", "pdf"], Parameter(name="--format", help="Kind of file.")] = "svg",
-    out: Annotated[Path | None, Parameter(help="Folder for the figures; without it 'figures' in the audit's.")] = None,
+    form: Annotated[
+        Literal["svg", "png", "pdf"], Parameter(name="--format", help="Kind of file.", group=OUTPUT)
+    ] = "svg",
+    out: Annotated[
+        Path | None, Parameter(help="Folder for the figures; without it 'figures' in the audit's.", group=OUTPUT)
+    ] = None,
 ) -> None:
     """Write every figure of a finished audit as a file, for papers and slides."""
     from assay.cli.reporting import drawn
@@ -250,17 +368,55 @@ def figures(
 @app.command
 def serve(
     *folders: Annotated[Path, Parameter(help="Folders with runs; without any, 'runs'.")],
-    model: Annotated[list[str] | None, Parameter(help="Model folders or hf:NAME to explain live.")] = None,
-    reading: Annotated[TransformerOptions, Flat] = TransformerOptions(),  # noqa: B008
-    device: Annotated[str, Parameter(help=DEVICE)] = "cpu",
-    host: Annotated[str, Parameter(help="Address to listen at; any but this machine's needs a token.")] = "127.0.0.1",
-    port: Annotated[int, Parameter(help="Port to listen at; 0 takes a free one.")] = 8765,
+    model: Annotated[list[str] | None, Parameter(help="Model folders or hf:NAME to explain live.", group=MODEL)] = None,
+    device: Device = "cpu",
+    reading: Annotated[TransformerOptions, Flat, Parameter(group=MODEL)] = TransformerOptions(),  # noqa: B008
+    host: Annotated[
+        str, Parameter(help="Address to listen at; any but this machine's needs a token.", group=OUTPUT)
+    ] = "127.0.0.1",
+    port: Annotated[int, Parameter(help="Port to listen at; 0 takes a free one.", group=OUTPUT)] = 8765,
 ) -> None:
     """Explain texts live, edit attention by hand, browse runs and start audits, in a browser."""
-    from assay.cli.serving import served
+    from assay.cli.attending import reading_options
+    from assay.serve import server
 
     check_device(device, several=True)
-    served(folders, tuple(model or ()), device, reading, host, port)
+    opened = {name: given_model(name, device, reading) for name in model or ()}
+    server.serve(*folders, model=opened, host=host, port=port, options=reading_options(device, reading))
+
+
+@app.command
+def corpus(
+    name: Annotated[str, Parameter(help="Corpus: a name from 'assay corpora', a file of yours, or hf:NAME.")],
+    *,
+    text_column: Annotated[str, Parameter(help="Column of a file that holds the text.", group=DATA)] = "text",
+    label_column: Annotated[str, Parameter(help="Column of a file that holds the class.", group=DATA)] = "label",
+    seed: Annotated[int, Parameter(help=SEED, group=DATA)] = 0,
+) -> None:
+    """Show what is in a corpus: its classes, the size of its splits, and how many texts were left out."""
+    data = DataOptions(name, text_column, label_column)
+    read = chosen_corpus(data, seed)
+    sizes = ", ".join(f"{split} {len(getattr(read, split)):,}" for split in ("train", "dev", "test"))
+    _say(f"{read.name}: {sizes} texts of {len(read.classes)} classes ({', '.join(read.classes[:20])}).")
+    for reason, count in read.skipped.items():
+        _say(f"Left out: {count:,} ({reason}).")
+
+
+@app.command
+def load(
+    model: Annotated[str, Parameter(help=FOLDER)],
+    *,
+    device: Device = "cpu",
+    reading: Annotated[TransformerOptions, Flat, Parameter(group=MODEL)] = TransformerOptions(),  # noqa: B008
+) -> None:
+    """Show what a model is: its network, its classes, and what it learnt from, where that is known."""
+    check_device(device, several=True)
+    opened = given_model(model, device, reading)
+    network = opened.network
+    _say(f"{network.facts['description']}; {network.parameter_count:,} parameters.")
+    _say(f"Classes: {', '.join(opened.classes)}.")
+    if "corpus" in opened.history:
+        _say(f"Trained on {opened.history['corpus']}.")
 
 
 @app.command
@@ -281,7 +437,7 @@ def explainers() -> None:
 
 @app.command
 def audits() -> None:
-    """List the audits: the question that each answers, and where it was first asked."""
+    """List the audits: the question that each answers, and the paper."""
     from assay.run import listings
 
     _list(listings.audits())
@@ -298,15 +454,26 @@ def methods() -> None:
 @app.command
 def probe(
     *,
-    model: Annotated[str, Parameter(help="minilm, or a transformer of Hugging Face (folder or hf:NAME).")],
+    model: Annotated[
+        str, Parameter(help="Transformer to probe: minilm, or one of Hugging Face (folder or hf:NAME).", group=MODEL)
+    ],
+    device: OneDevice = "cpu",
     sections: Annotated[
-        str, Parameter(help="With commas: relations, speech, pairs, coreference, negation, importance, or all.")
+        str,
+        Parameter(
+            help="Sections of the probe, separated by commas: relations, speech, pairs, "
+            "coreference, negation, importance, or all.",
+            group=ASK,
+        ),
     ] = "all",
-    limit: Annotated[int | None, Parameter(help="Read this many sentences of each set, drawn by the seed.")] = None,
-    corpus: Annotated[str | None, Parameter(help="For importance: the texts that the model classifies.")] = None,
-    device: Annotated[str, Parameter(help="cpu or cuda.")] = "cpu",
-    seed: Annotated[int, Parameter(help="Decides everything that is random.")] = 0,
-    out: Annotated[Path | None, Parameter(help="Folder for the results; an interrupted probe goes on there.")] = None,
+    limit: Annotated[
+        int | None, Parameter(help="Number of sentences of each set, drawn by the seed; without it all.", group=DATA)
+    ] = None,
+    corpus: Annotated[
+        str | None, Parameter(help="Corpus that the model classifies, for the section importance.", group=DATA)
+    ] = None,
+    seed: Annotated[int, Parameter(help=SEED, group=DATA)] = 0,
+    out: Out = None,
 ) -> None:
     """Test what every attention head attends to, against fixed offsets and random controls.
 
@@ -324,7 +491,7 @@ def run_study(
     plan: Annotated[Path, Parameter(help="A TOML file with corpora, models, seeds and audits, or a study's folder.")],
     /,
     *,
-    options: Annotated[EngineOptions, Flat] = EngineOptions(),  # noqa: B008
+    options: Annotated[EngineOptions, Flat, Parameter(group=ENGINE)] = EngineOptions(),  # noqa: B008
     out: Annotated[Path | None, Parameter(help="Folder for the results; without it runs/ and the plan's name.")] = None,
     dry_run: Annotated[bool, Parameter(negative="", help="Show what there is to do, and do nothing.")] = False,
 ) -> None:
@@ -342,7 +509,7 @@ def run_study(
 
 @study.command
 def status(
-    place: Annotated[Path, Parameter(help="The folder of a study, or its plan.")],
+    folder: Annotated[Path, Parameter(help="The folder of a study, or its plan.")],
     /,
     *,
     out: Annotated[Path | None, Parameter(help="With a plan: its folder, where it is not runs/ and its name.")] = None,
@@ -351,21 +518,21 @@ def status(
     """Show how far a study is: what is done, failed and why, under way, or missing."""
     from assay.cli import studying
 
-    studying.told(place, out, json_output, console)
+    studying.told(folder, out, json_output, console)
 
 
 @study.command
 def retry_failed(
-    place: Annotated[Path, Parameter(help="The folder of a study, or its plan.")],
+    folder: Annotated[Path, Parameter(help="The folder of a study, or its plan.")],
     /,
     *,
-    options: Annotated[EngineOptions, Flat] = EngineOptions(),  # noqa: B008
+    options: Annotated[EngineOptions, Flat, Parameter(group=ENGINE)] = EngineOptions(),  # noqa: B008
     out: Annotated[Path | None, Parameter(help="With a plan: its folder, where it is not runs/ and its name.")] = None,
 ) -> None:
     """Run what is missing of a study, and try again what failed."""
     from assay.cli import studying
 
-    studying.ran(place, out, options, console, retry=True)
+    studying.ran(folder, out, options, console, retry=True)
 
 
 @study.command
@@ -378,6 +545,25 @@ def compare(
     from assay.cli import studying
 
     studying.held_together(first, second, console)
+
+
+def _learnt(model: Opened, data: TrainedOn, seed: int | None) -> Corpus:
+    """The corpus that a model learnt from: the one that is named, or the one that its card names."""
+    from assay.run.influencing import learnt_corpus
+
+    return learnt_corpus(model, data.corpus, seed, **columns(data))
+
+
+def _show(made: object) -> None:
+    """Prints a result with colours where there are any, else as a table."""
+    if console.is_terminal:
+        console.print(made)
+    else:
+        print(made)
+
+
+def _say(sentence: str) -> None:
+    console.print(sentence, soft_wrap=True, markup=False, highlight=False)
 
 
 def _list(rows: dict[str, tuple[str, str]]) -> None:
@@ -395,8 +581,11 @@ def main() -> None:
     """Runs the command line; what a user can mend ends in one sentence and exit code 2."""
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # the same weights on every machine: docs/decisions/0002
     try:
-        app.config = _planned(sys.argv[1:])
-        app(sys.argv[1:], exit_on_error=False, print_error=False)
+        words = _renamed(sys.argv[1:])
+        app.config = _planned(words)
+        app(words, exit_on_error=False, print_error=False)
+    except UnknownOptionError as fault:
+        _fail(_elsewhere(fault) or str(fault).strip())
     except (AssayError, CycloptsError) as fault:
         _fail(str(fault).strip())
     except OSError as fault:
@@ -406,11 +595,36 @@ def main() -> None:
         sys.exit(130)
 
 
+def _renamed(words: list[str]) -> list[str]:
+    """The words of the command line, with options of old by the names that they have now."""
+    end = words.index("--") if "--" in words else len(words)
+    pairs = [word.partition("=") for word in words[:end]]
+    return ["".join((OLD.get(name, name), *rest)) for name, *rest in pairs] + words[end:]
+
+
+def _elsewhere(fault: UnknownOptionError) -> str | None:
+    """Which verbs have an option that the verb at hand does not have; None where no verb has it."""
+    option = f"--{(fault.token.keyword or fault.token.value).lstrip('-').partition('=')[0].replace('_', '-')}"
+    verb = (fault.command_chain or ("",))[0]
+    verbs = [name for name in VERBS if name != verb and option in _options(name)]
+    if not verbs:
+        return None
+    having = " and ".join(f"'assay {name}'" for name in verbs[:3])
+    advice = "; train the model first, and give it as --model" if "train" in verbs and verb != "train" else ""
+    source = "" if fault.token.source == "cli" else f" (from {fault.token.source})"
+    return f"{option}{source} is an option of {having}, not of 'assay {verb}'{advice}."
+
+
+def _options(verb: str) -> set[str]:
+    """The names of the options of a verb."""
+    return {name for each in app[verb].assemble_argument_collection() for name in each.names}
+
+
 def _planned(words: list[str]) -> tuple[Dict, ...]:
     """The plan that the command line names, to be read before it."""
-    for place, word in enumerate(words):
-        if word == "--plan" and place + 1 < len(words):
-            return (_plan(Path(words[place + 1])),)
+    for number, word in enumerate(words):
+        if word == "--plan" and number + 1 < len(words):
+            return (_plan(Path(words[number + 1])),)
         if word.startswith("--plan="):
             return (_plan(Path(word.removeprefix("--plan="))),)
     return ()
@@ -424,6 +638,7 @@ def _plan(path: Path) -> Dict:
         held = tomllib.loads(path.read_text(encoding="utf-8"))
     except ValueError as fault:
         raise AssayError(f"The plan {path} is no TOML file: {fault}.") from fault
+    held = {OLD.get(f"--{name}", name).lstrip("-"): value for name, value in held.items()}
     options = {name: ",".join(map(str, value)) if isinstance(value, list) else value for name, value in held.items()}
     if any("\x00" in str(value) for value in options.values()):
         raise AssayError(f"The plan {path} holds a character \\0, which is in no name; remove it.")

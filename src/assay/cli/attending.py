@@ -1,23 +1,14 @@
-"""Attention by hand on the command line: what is asked for, and what came of it."""
+"""Options of `assay attend` as an act on attention."""
 
 from __future__ import annotations
 
-import json
-import shlex
-import sys
 from collections.abc import Callable
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any, TypeVar
-
-from rich.console import Console, Group
-from rich.text import Text
+from typing import TypeVar
 
 from assay.cli.options import ActOptions, TransformerOptions
 from assay.errors import AssayError
 from assay.intervene.acts import Act
-
-if TYPE_CHECKING:
-    from assay.models.store import Opened
 
 Number = TypeVar("Number", int, float)
 FOR = {"weights": "set", "items": "erase", "target": "likeliest", "seed": "permute", "epsilon": "furthest"}
@@ -42,8 +33,8 @@ def chosen_act(options: ActOptions) -> Act:
         seed=options.seed,
         epsilon=options.epsilon,
         layer=options.layer,
-        head=options.attention_head,
-        place=options.place,
+        head=options.head,
+        place=options.position,
     )
 
 
@@ -79,66 +70,3 @@ def reading_options(device: str, reading: TransformerOptions) -> tuple[str, ...]
         if value != getattr(usual, each.name):
             told += [f"--{each.name}", *([] if value is True else [value])]
     return tuple(told)
-
-
-def show(opened: Opened, text: str, query: str | None, act: Act, json_output: bool, console: Console) -> None:
-    """Prints the answer before and after, how far it moved, and the weights of each word."""
-    from assay.run.workbench import Workbench
-
-    found = Workbench(opened, "").attend(text, query, act)
-    found["command"] = shlex.join(["assay", *sys.argv[1:]])
-    if json_output:
-        print(json.dumps(found, ensure_ascii=False))
-    elif console.is_terminal:
-        console.print(_coloured(found, text))
-    else:
-        print(_plain(found))
-
-
-def _head(found: dict[str, Any]) -> list[str]:
-    """The answer before and after, the distances, and the note."""
-    old, new = (f"{found[name]}  {found[part][found[name]]:.1%}" for name, part in _SIDES)
-    most = "" if found["jsd_upper"] is None else f", at most {found['jsd_upper']:.4f}"
-    lines = [
-        f"{old}  →  {new}",
-        f"answer moved by {found['tvd']:.4f} (TVD), attention by {found['jsd']:.4f} (JSD{most}), {found['kind']}",
-        found["note"],
-    ]
-    if "reach" in found:
-        reach = ", ".join(f"{name} {share:.1%}" for name, share in found["reach"].items())
-        lines.append(f"likeliest by attention alone: {reach}")
-    return lines
-
-
-_SIDES = (("predicted_before", "before"), ("predicted_after", "after"))
-
-
-def _elsewhere(found: dict[str, Any]) -> list[str]:
-    if max(found["elsewhere"], found["elsewhere_after"]) < 5e-5:
-        return []
-    return [f"on markers and question: {found['elsewhere']:.1%} before, {found['elsewhere_after']:.1%} after"]
-
-
-def _coloured(found: dict[str, Any], text: str) -> Group:
-    """The text twice, with its weights as colours."""
-    from assay.report.heatmaps import terminal
-
-    starts, ends = zip(*found["spans"], strict=True)
-    first, *others = _head(found)
-    lines: list[Text] = [Text(first, style="bold"), *(Text(line) for line in others)]
-    for title, weights in (("before", found["observed"]), ("after", found["weights"])):
-        shown = [weights[item] for item in found["item_of"]]
-        lines += [Text(f"\n{title}", style="dim"), terminal(text, starts, ends, shown)]
-    return Group(*lines, *(Text(f"\n{line}", style="dim") for line in _elsewhere(found)))
-
-
-def _plain(found: dict[str, Any]) -> str:
-    """The same as a table with a row for each item."""
-    labels = [f"{number}  {' '.join(label.split())}" for number, label in enumerate(found["items"])]
-    labels = [label if len(label) <= 48 else f"{label[:47]}…" for label in labels]
-    width = max(map(len, labels))
-    rows = [
-        f"{label.ljust(width)}  {old:8.4f}  {new:8.4f}"
-        for label, old, new in zip(labels, found["observed"], found["weights"], strict=True)
-    ]
-    return "\n".join([*_head(found), f"{' ' * width}    before     after", *rows, *_elsewhere(found)])

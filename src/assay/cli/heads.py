@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,14 +12,10 @@ from rich.text import Text
 
 from assay.cli.models import HUB, kind_of
 from assay.cli.options import DataOptions
-from assay.cli.parts import chosen_corpus, chosen_examples, names
+from assay.cli.parts import chosen_corpus, names
 from assay.errors import AssayError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from assay.data.examples import Example
-    from assay.models.store import Opened
     from assay.run.probing import ProbePlan, Texts
 
 
@@ -36,12 +33,9 @@ def labelled(corpus: str | None, seed: int) -> Texts | None:
     """The dev and test texts of a corpus, with labels counted in the classes of a model; None without a corpus."""
     if corpus is None:
         return None
-    found = chosen_corpus(DataOptions(corpus=corpus), seed)
+    from assay.run import probing
 
-    def texts(model: Opened) -> tuple[Sequence[Example], Sequence[Example]]:
-        return chosen_examples(found, "dev", model), chosen_examples(found, "test", model)
-
-    return texts
+    return partial(probing.labelled, chosen_corpus(DataOptions(corpus=corpus), seed))
 
 
 def show(plan: ProbePlan, texts: Texts | None, out: Path | None, command: str, console: Console) -> None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 HUB = "hf:"
 PUBLISHED = re.compile(r"[\w.-]+/[\w.-]+")
-SHARED = ("frozen", "epochs", "batch_size", "learning_rate", "seed", "device", "preset")
+SHARED = ("frozen", "epochs", "batch_size", "learning_rate", "head", "preset")
 """What can be said of networks of ours and of transformers alike."""
 
 GIVEN = ("folder", "transformer")
@@ -37,21 +37,27 @@ def given_model(name: str | None, device: str, reading: TransformerOptions) -> O
     from assay.models.huggingface.opening import opened
     from assay.models.huggingface.presets import located
 
-    if reading.head is not None:
-        raise AssayError("--head is for training; a model that is given keeps its own.")
     return opened(located(str(name).removeprefix(HUB)), opening(device, reading))
 
 
 def trained_model(
-    name: str | None, corpus: Corpus, options: ModelOptions, reading: TransformerOptions, folder: Path
+    name: str | None,
+    corpus: Corpus,
+    options: ModelOptions,
+    reading: TransformerOptions,
+    folder: Path,
+    seed: int,
+    device: str,
 ) -> Opened:
     """A model trained on the corpus in the folder: a preset from scratch, or a transformer from where it stands."""
     if kind_of(name) in ("encoder", "transformer"):
-        return _finetuned(str(name), corpus, options, reading, folder)
+        return _finetuned(str(name), corpus, options, reading, folder, seed, device)
     from assay.models import recipes
 
     _refuse_reading(reading)
-    return recipes.train(corpus, chosen_recipe(named(name, options), corpus.name), folder, options.device)
+    if options.head is not None:
+        raise AssayError("--head is for transformers, and this model is none; leave it out.")
+    return recipes.train(corpus, chosen_recipe(named(name, options), corpus.name, seed), folder, device)
 
 
 def keep_copy(model: Opened, folder: Path) -> None:
@@ -92,7 +98,7 @@ def opening(device: str, reading: TransformerOptions) -> Opening:
     return Opening(
         device=device,
         dtype=reading.dtype or "float32",
-        words=not reading.pieces,
+        words=not reading.subwords,
         truncate=reading.truncate,
         label=reading.label,
         classes=classes,
@@ -100,16 +106,16 @@ def opening(device: str, reading: TransformerOptions) -> Opening:
     )
 
 
-def chosen_recipe(options: ModelOptions, corpus: str) -> Recipe:
+def chosen_recipe(options: ModelOptions, corpus: str, seed: int = 0) -> Recipe:
     """The preset with what was asked for beside it."""
     from assay.run.verbs import recipe
 
     given = asdict(options)
-    for name in ("preset", "seed", "device"):
+    for name in ("preset", "head"):
         del given[name]
     if options.avoid is not None:
         given["avoid"] = tuple(word.strip() for word in options.avoid.split(",") if word.strip())
-    return recipe(options.preset, options.seed, corpus, **given)
+    return recipe(options.preset, seed, corpus, **given)
 
 
 def check_device(name: str, several: bool = False) -> None:
@@ -123,7 +129,15 @@ def check_device(name: str, several: bool = False) -> None:
         raise AssayError(f"The device {name!r} cannot be used here; try cpu.") from fault
 
 
-def _finetuned(name: str, corpus: Corpus, options: ModelOptions, reading: TransformerOptions, folder: Path) -> Opened:
+def _finetuned(
+    name: str,
+    corpus: Corpus,
+    options: ModelOptions,
+    reading: TransformerOptions,
+    folder: Path,
+    seed: int,
+    device: str,
+) -> Opened:
     from assay.models.huggingface.finetuning import FineTuning, finetune
 
     if reading.label is not None or reading.classes is not None:
@@ -134,15 +148,15 @@ def _finetuned(name: str, corpus: Corpus, options: ModelOptions, reading: Transf
             raise AssayError(f"--{option} is for networks that are trained from scratch; leave it out with {name}.")
     usual = FineTuning()
     steps = {step: getattr(options, step) for step in ("epochs", "batch_size", "learning_rate")}
-    training = replace(usual.training, seed=options.seed, **{step: each for step, each in steps.items() if each})
+    training = replace(usual.training, seed=seed, **{step: each for step, each in steps.items() if each})
     recipe = FineTuning(
         base=name.removeprefix(HUB),
-        head=reading.head or usual.head,
+        head=options.head or usual.head,
         frozen=bool(options.frozen),
         dtype=reading.dtype or usual.dtype,
         training=training,
     )
-    return finetune(corpus, recipe, folder, replace(opening(options.device, reading), dtype="float32"))
+    return finetune(corpus, recipe, folder, replace(opening(device, reading), dtype="float32"))
 
 
 def _refuse_reading(reading: TransformerOptions) -> None:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from assay.cli.models import GIVEN, HUB, chosen_recipe, kind_of, named
-from assay.cli.options import AuditOptions, DataOptions, ModelOptions, TrainedOn, TransformerOptions, TreeOptions
-from assay.errors import AssayError
+from assay.cli.options import AuditOptions, DataOptions, ModelOptions, TransformerOptions, TreeOptions
 
 if TYPE_CHECKING:
     from assay.data.examples import Corpus, Example
@@ -19,33 +18,14 @@ if TYPE_CHECKING:
 
 
 def chosen_corpus(data: DataOptions, seed: int, whole: bool = False) -> Corpus:
-    from assay.data.corpora import corpus
-    from assay.data.files import Columns
-    from assay.data.subsets import thinned
+    from assay.data.given import corpus
 
-    names = (data.text_column, data.label_column, data.split_column, data.query_column, data.evidence_column)
-    found = corpus(data.corpus, seed, Columns(*names), data.joined, whole, data.parted)
-    return found if data.train_limit is None else thinned(found, data.train_limit, seed)
+    return corpus(data.corpus, seed, whole=whole, **columns(data))
 
 
-def learnt_corpus(model: Opened, data: TrainedOn, seed: int | None = None) -> Corpus:
-    """The corpus that a model learnt from: the one that is named, or the one that its card names."""
-    from assay.data.corpora import ours
-
-    known = model.history.get("corpus")
-    if data.corpus is None and known is None:
-        raise AssayError("Where this model learnt from is not known; name the texts with --corpus.")
-    if data.corpus is None and not ours(str(known)):
-        raise AssayError(f"The model learnt from {known}, which is no name of a corpus; name the texts with --corpus.")
-    if seed is None:
-        seed = _seed(model.history)
-    return chosen_corpus(replace(data, corpus=data.corpus or str(known)), seed)
-
-
-def _seed(history: dict[str, Any]) -> int:
-    """What the training of a model started from, or 0."""
-    made = history.get("recipe") or history.get("finetuning") or history.get("rationalising", {}).get("base") or {}
-    return int(made.get("training", {}).get("seed", 0))
+def columns(data: DataOptions) -> dict[str, Any]:
+    """How the texts of a corpus are to be read."""
+    return {name: value for name, value in asdict(data).items() if name != "corpus"}
 
 
 def chosen_plan(options: AuditOptions, phrases: TreeOptions, seed: int) -> AuditPlan:
@@ -64,15 +44,15 @@ def chosen_plan(options: AuditOptions, phrases: TreeOptions, seed: int) -> Audit
     )
 
 
-def title(name: str, options: ModelOptions, reading: TransformerOptions, model: str | None) -> str:
+def title(name: str, options: ModelOptions, reading: TransformerOptions, model: str | None, seed: int) -> str:
     """A folder name that tells one run from another."""
     if model is not None and kind_of(model) != "preset":
         place = Path(model.removeprefix(HUB))
         made = place.parent.name if place.name == "model" else place.name
         made += "".join(
-            f"-{mark}" for mark in (reading.head, "frozen" if options.frozen else None, reading.label) if mark
+            f"-{mark}" for mark in (options.head, "frozen" if options.frozen else None, reading.label) if mark
         )
-        made += "-pieces" * reading.pieces
+        made += "-subwords" * reading.subwords
     else:
         options = named(model, options)
         parts = chosen_recipe(options, name).architecture
@@ -82,7 +62,7 @@ def title(name: str, options: ModelOptions, reading: TransformerOptions, model: 
             own = (options.encoder, options.alignment, options.shape)
             made = options.preset if own == (None, None, None) else f"{made}-{options.preset}"
         made += "".join(_marks(options))
-    return re.sub(r"[^\w.-]+", "-", f"{name}-{made}-{options.seed}")
+    return re.sub(r"[^\w.-]+", "-", f"{name}-{made}-{seed}")
 
 
 def _marks(options: ModelOptions) -> Iterator[str]:

@@ -19,10 +19,10 @@ from assay.study.comparing import Comparison, compared
 from assay.study.engines import Engine
 from assay.study.engines.engine_settings import EngineSettings, engine
 from assay.study.engines.local import Local
-from assay.study.folder import Folder, opened
+from assay.study.folder import Folder
 from assay.study.plans import StudyPlan
-from assay.study.running import run
 from assay.study.status import TrialStatus, counted, reasons, trial_statuses
+from assay.study.verb import Studied, study
 
 FEW = 5  # titles that are shown of many
 
@@ -45,17 +45,11 @@ def planned(place: Path, out: Path | None, options: EngineOptions, console: Cons
 
 def ran(place: Path, out: Path | None, options: EngineOptions, console: Console, retry: bool = False) -> None:
     """Runs what is missing, writes the tables, and prints how it went; trials that failed make the exit code 1."""
-    plan, folder = plan_file.load(place, out)
-    crew = _engine(options)
-    opened(folder)
-    plan_file.store(plan, folder, place)
-    run(plan.trials, folder, crew, retry)
-    found = trial_statuses(plan.trials, Folder(folder))
-    _title(plan, folder, found, console)
-    if counted(found)["done"]:
-        _written(plan, folder, console)
-    _failures(found, folder, console)
-    if counted(found)["failed"]:
+    made = study(place, out, _engine(options), retry_failed=retry)
+    _title(made.plan, made.folder, made.trials, console)
+    _written(made, console)
+    _failures(made.trials, made.folder, console)
+    if counted(made.trials)["failed"]:
         sys.exit(1)
 
 
@@ -150,14 +144,11 @@ def _failures(found: Sequence[TrialStatus], folder: Path, console: Console) -> N
     console.print(_sentence(f"Try again: assay study retry-failed {shlex.quote(str(folder))}"))
 
 
-def _written(plan: StudyPlan, folder: Path, console: Console) -> None:
-    from assay.study.writing import write
-
-    paths = write(plan, Folder(folder))
-    tables = {path.parent if path.parent != folder else path for path in paths if path.suffix != ".html"}
+def _written(made: Studied, console: Console) -> None:
+    tables = {path.parent if path.parent != made.folder else path for path in made.paths if path.suffix != ".html"}
     for name, found in (
         ("Tables", sorted(tables, key=lambda path: path.suffix)),
-        ("Page", [path for path in paths if path.suffix == ".html"]),
+        ("Page", [path for path in made.paths if path.suffix == ".html"]),
     ):
         if found:
             console.print(_sentence(f"{name}: {', '.join(map(str, found))}"))

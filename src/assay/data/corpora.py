@@ -15,7 +15,8 @@ from assay.data.pins import SOURCES
 from assay.data.questions import read_folder
 from assay.data.sources import MEGABYTE, cached
 from assay.data.tables import table_suffix
-from assay.errors import AssayError, unknown
+from assay.errors import AssayError, library_errors, unknown
+from assay.plugins import loaded, offered
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,21 @@ def corpus(
     path = Path(name).expanduser()
     if not name.startswith("planted:") and (table_suffix(path) or path.exists()):
         return read_folder(path, seed) if path.is_dir() else read_file(path, columns or Columns(), seed, whole)
-    raise unknown("corpus", name, [*CORPORA, *PLANTED])
+    if name in offered("corpus"):
+        return _of_package(name, seed)
+    raise unknown("corpus", name, [*CORPORA, *PLANTED, *offered("corpus")])
+
+
+def _of_package(name: str, seed: int) -> Corpus:
+    """A corpus that another package offers, as such or as a function of the seed."""
+    found = loaded("corpus", name)
+    with library_errors(
+        lambda why: f"The corpus {name!r} of another package cannot be made ({why}); update or uninstall it."
+    ):
+        found = found if isinstance(found, Corpus) else found(seed)
+    if not isinstance(found, Corpus):
+        raise AssayError(f"The corpus {name!r} of another package is no Corpus but {type(found).__name__}.")
+    return found
 
 
 def ours(name: str) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import cast
+from typing import ClassVar, cast
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -11,6 +11,7 @@ from torch import Tensor
 
 from assay.errors import AssayError
 from assay.explainers.needs import demand, no_table
+from assay.stories import Measure, Story
 from assay.types import Attribution, Batch, Model, TokenModel, at_least_float32
 
 TOKENS = {"cpu": 4096, "cuda": 32_768}  # read at once
@@ -48,6 +49,14 @@ class Counterfactual:
     really makes, but it is a search: the number of swaps is an upper bound on the smallest. Nothing need be swapped
     where the decision is another from the start.
     """
+
+    sparse: ClassVar[bool] = True
+    story: ClassVar[Story] = Story(
+        measures=(
+            Measure("swaps", "words swapped until the decision changes, in texts where it does"),
+            Measure("flipped", "texts whose decision changes (share)"),
+        )
+    )
 
     swaps: int = 3
     beam: int = 5

@@ -111,7 +111,7 @@ def probability_gradient(
     with torch.enable_grad(), nullcontext() if isinstance(model, Body) else torch.backends.cudnn.flags(enabled=False):
         x = x.detach().requires_grad_()
         chosen = model(x, batch, edit).probabilities.gather(1, target[:, None]).squeeze(1)
-        (gradient,) = torch.autograd.grad(chosen, x, torch.ones_like(chosen))
+        (gradient,) = torch.autograd.grad(chosen.sum(), x)
     return chosen.detach(), gradient * batch.mask[..., None]
 
 

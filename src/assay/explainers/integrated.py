@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -15,6 +16,7 @@ from assay.errors import AssayError, unknown
 from assay.explainers.gradients import probability_gradient, room
 from assay.explainers.needs import demand, no_blank
 from assay.models.erasure import at_most, baseline, extents, query_lengths
+from assay.stories import Measure, Story
 from assay.types import BLANKS, Attribution, Batch, Model
 
 FLOOR = 0.01  # a smaller difference between text and baseline counts as this much when a gap is related to it
@@ -33,6 +35,13 @@ class IntegratedGradients:
     tells the gap, relative to the difference, and how many gradients were used ("nodes"). Where a GPU would idle,
     it reads some ahead that may not be used.
     """
+
+    story: ClassVar[Story] = Story(
+        measures=(
+            Measure("gap", "what the scores leave unexplained (share of the output)"),
+            Measure("nodes", "gradients along the path"),
+        )
+    )
 
     baseline: str = "zero"
     tolerance: float = 1e-2

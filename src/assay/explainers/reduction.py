@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -12,6 +13,7 @@ from torch.nn.utils.rnn import pad_sequence
 from assay.errors import AssayError
 from assay.explainers.occlusion import removed_probabilities
 from assay.models.erasure import gathered, kept_probabilities, left
+from assay.stories import Measure, Story
 from assay.types import Attribution, Batch, Model
 
 Sets = Bool[Tensor, "B K T"]
@@ -39,6 +41,14 @@ class InputReduction:
     the `beam` that make the class most probable are cut further. A text of more than `long` tokens first loses many at
     once. It is a search: the length that it finds is an upper bound on the shortest.
     """
+
+    sparse: ClassVar[bool] = True
+    story: ClassVar[Story] = Story(
+        measures=(
+            Measure("remaining", "share of words that is left"),
+            Measure("results", "shortest results"),
+        )
+    )
 
     # differs from Feng et al. (2018): the effect of each deletion is computed, not estimated from the gradient; without
     # larger cuts of long texts that would take time with the cube of their length.

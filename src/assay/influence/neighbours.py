@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from assay.errors import AssayError
 from assay.influence.nearest import Vectors
 from assay.influence.representations import DECODER, layers, representations, share_below
 from assay.influence.setting import Influence, Setting
@@ -77,8 +78,9 @@ class NeighbourShapley:
         return _unfit(setting, self.layer, self.k)
 
     def __call__(self, setting: Setting) -> Influence:
+        stored = _stored(setting, self)
         asked = representations(setting.network, setting.queries, [self.layer], self.folder)[self.layer]
-        found = _stored(setting, self).nearest(asked, len(setting.train))
+        found = stored.nearest(asked, len(setting.train))
         values = shapley(labels(setting)[found.indices] == setting.classes[:, None], self.k)
         scores = np.zeros_like(values)
         np.put_along_axis(scores, found.indices, -values, 1)
@@ -100,6 +102,8 @@ def labels(setting: Setting) -> Int[np.ndarray, " N"]:
 
 
 def _stored(setting: Setting, method: Neighbours | NeighbourShapley) -> Vectors:
+    if (reason := method.unfit(setting)) is not None:
+        raise AssayError(f"This method cannot be used: {reason}.")
     found = representations(setting.network, setting.train, [method.layer], method.folder)[method.layer]
     walked = isinstance(method, Neighbours) and method.approximate
     return Vectors(found, method.distance, walked, str(setting.network.device))

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from assay.errors import AssayError, unknown
+from assay.types import Edit
 
 ACTS = {
     "observed": "the attention as it is",
@@ -17,6 +18,9 @@ ACTS = {
     "flip": "the fewest items without which the decision is another",
     "likeliest": "the attention under which one class is as likely as attention can make it",
 }
+
+EDIT = "edit"
+"""The kind of an act that is a function of weights and mask."""
 
 
 @dataclass(frozen=True)
@@ -36,9 +40,10 @@ class Act:
     layer: int | None = None
     head: int | None = None
     place: int | None = None  # the word that attends
+    edit: Edit | None = field(default=None, compare=False)  # of "edit", which a person gives as an object
 
     def __post_init__(self) -> None:
-        if self.kind not in ACTS:
+        if self.kind not in ACTS and (self.kind != EDIT or self.edit is None):
             raise unknown("act", self.kind, ACTS)
         if any(not 0 <= weight <= 1 for weight in self.weights.values()) or sum(self.weights.values()) > 1 + 1e-9:
             raise AssayError("Attention weights must be between 0 and 1, and sum to at most 1.")

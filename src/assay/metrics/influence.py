@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Bool, Float
-from scipy.stats import rankdata
 
 from assay.metrics.performance import auc
 
@@ -24,6 +23,8 @@ class Bounded:
 
 def spearman(x: Float[np.ndarray, "Q S"], y: Float[np.ndarray, "Q S"]) -> Float[np.ndarray, " Q"]:
     """Spearman's rank correlation of each row; nan where a row is constant."""
+    from scipy.stats import rankdata  # slow to import, and only needed here
+
     return pearson(rankdata(x, axis=1), rankdata(y, axis=1))
 
 

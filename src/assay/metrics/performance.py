@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 from jaxtyping import Float, Int
-from scipy.stats import rankdata
 
 
 def accuracy(labels: Int[np.ndarray, " N"], predicted: Int[np.ndarray, " N"]) -> float:
@@ -27,6 +26,8 @@ def auc(labels: Int[np.ndarray, " N"], probabilities: Float[np.ndarray, "N C"]) 
     It is the chance that an example of the class ranks above one of the rest, equal ones counted half; Mann
     and Whitney (1947). Classes without an example are left out, and so is one that holds them all.
     """
+    from scipy.stats import rankdata  # slow to import, and only needed here
+
     examples, classes = probabilities.shape
     # of two classes, one column says all; the other may be rounded to ties near 1
     measured = np.arange(1 if classes == 2 else 0, classes)

@@ -7,7 +7,6 @@ from collections.abc import Callable
 import numpy as np
 from jaxtyping import Float, Int, Num
 from scipy.special import betainc, betaincc, betaincinv, ndtr, ndtri
-from scipy.stats import binom
 
 from assay.metrics.intervals import LEVEL, Interval
 
@@ -48,6 +47,8 @@ def _lowest(ones: Num[np.ndarray, " k"], n: Int[np.ndarray, " k"], alpha: float)
 
     def at_most(few: Ends, p: Ends) -> Ends:
         return np.where(few >= 0, betaincc(np.maximum(few, 0) + 1, n - np.maximum(few, 0), p), 0)
+
+    from scipy.stats import binom  # slow to import, and only needed here
 
     first = np.where(ones > 0, betaincinv(np.maximum(ones, 1), n - ones + 1, alpha / 2), 0)
     few = binom.ppf(alpha / 2, n, first) - 1

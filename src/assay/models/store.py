@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from safetensors import safe_open
 from safetensors.torch import load_file
+from torch.overrides import TorchFunctionMode
 
 from assay.data.text import TextOptions, Tokeniser
 from assay.errors import AssayError, Damaged, library_errors
@@ -82,12 +83,21 @@ def load(folder: Path, device: torch.device | str = "cpu") -> Trained:
 
 def _check_shapes(path: Path, *sizes: Any) -> None:
     """Raises an error for weights of other sizes than the card says, before memory is allocated for them."""
-    with torch.device("meta"):
+    with torch.device("meta"), _Undrawn():
         wanted = {name: list(tensor.shape) for name, tensor in built(*sizes).state_dict().items()}
     with safe_open(path, framework="pt") as file:
         found = {name: file.get_slice(name).get_shape() for name in file.keys()}  # noqa: SIM118
     if found != wanted:
         raise ValueError(f"{path.name} does not fit {CARD}")
+
+
+class _Undrawn(TorchFunctionMode):
+    """Context without random initialisation, which on the meta device would import torch's compiler: seconds."""
+
+    def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if getattr(function, "__name__", "") in ("normal_", "uniform_"):
+            return args[0] if args else kwargs["tensor"]
+        return function(*args, **(kwargs or {}))
 
 
 def fingerprint(network: torch.nn.Module) -> str:

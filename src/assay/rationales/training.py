@@ -10,7 +10,6 @@ from typing import Any
 from assay.data.batches import Tokenised
 from assay.data.examples import Corpus
 from assay.data.text import Tokeniser
-from assay.errors import unknown
 from assay.models.checkpoints import Checkpoint
 from assay.models.huggingface.finetuning import FineTuning
 from assay.models.huggingface.opening import Opening
@@ -18,6 +17,7 @@ from assay.models.huggingface.subwords import SubwordTokeniser
 from assay.models.recipes import Recipe, fingerprint, learnable
 from assay.models.recipes import course as plain_course
 from assay.models.store import Opened
+from assay.plugins import member
 from assay.rationales.bases import OURS, check, marked, tokeniser_of
 from assay.rationales.learning import GameState, learn
 from assay.rationales.player_building import build_players, build_pretrained_players
@@ -47,8 +47,7 @@ class Rationalising:
     concepts: int | None = None
 
     def __post_init__(self) -> None:
-        if self.recipe not in RECIPES:
-            raise unknown("recipe", self.recipe, RECIPES)
+        member(self.recipe, RECIPES, "recipe")
 
     def options(self, classes: int, train: Sequence[Tokenised]) -> Options:
         """The options of the recipe."""
@@ -71,7 +70,7 @@ def rationaliser(corpus: Corpus, wanted: Rationalising, folder: Path | None = No
     }
 
     def learnt(checkpoint: Checkpoint | None) -> Opened:
-        scheme = RECIPES[wanted.recipe](options)
+        scheme = member(wanted.recipe, RECIPES, "recipe")(options)
         players = _players(scheme, wanted.base, tokeniser, corpus.classes, device)
         network, course = learn(players, scheme, train, dev, wanted.base.training, checkpoint)
         return Opened(network, tokeniser, corpus.classes, identity | _told(course) | {"skipped": skipped})

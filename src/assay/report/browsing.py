@@ -13,8 +13,7 @@ import pyarrow.compute
 from jaxtyping import Float
 
 from assay.records import Record
-from assay.report.chosen import Choice, choose
-from assay.report.examples import DECEIVED, EXACT, FIRST, MANY, SMALLEST, evidence, opening
+from assay.report.examples import DECEIVED, EXACT, FIRST, MANY, OTHER, SMALLEST, Choice, choose, evidence, opening
 from assay.report.heatmaps import PIECE, window
 from assay.report.likely import trusted, trusts
 from assay.writing import number
@@ -98,8 +97,8 @@ def _lines(record: Record, order: Sequence[str]) -> list[Line]:
     ranked = sorted(names, key=lambda name: order.index(name) if name in order else len(order))
     first = [name for name in ranked if name == "attention"]
     lines = [Line(f"score:{name}", name) for name in first]
-    if first and "adversary" in there:
-        lines.append(Line("adversary", "furthest equivalent attention"))
+    if first and OTHER in there:
+        lines.append(Line(OTHER, "furthest equivalent attention"))
     lines += [Line(f"score:{name}", name) for name in ranked if name not in first]
     extra = [
         Line(DECEIVED, "deceiving attention", "another model"),

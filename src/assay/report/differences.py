@@ -12,9 +12,9 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from assay.errors import AssayError
+from assay.lookup import BASELINES
 from assay.metrics.comparisons import Contrast, alone, apart, holm, paired
 from assay.records import Finding, Record
-from assay.report.measures import BASELINES
 from assay.report.plain import line
 from assay.report.quantities import Quantity, groups, headline, matched, numbers, quantities, why_not
 from assay.report.verdicts import verdicts

@@ -5,9 +5,8 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
+from assay.lookup import items
 from assay.records import Record
-from assay.report.compared.labels import COMPARING
-from assay.report.items import items
 from assay.report.likely import TRUST
 from assay.writing import count
 
@@ -82,41 +81,17 @@ GLOSSARY = {
     "significant": "Share of texts whose τ differs from 0 at p ≤ 0.05; it grows with the length of the texts.",
 }
 
-
-NEEDED = {
-    "TVD": (
-        "permutation",
-        "adversary",
-        "layers",
-        "stability",
-        "word_level",
-        "frozen_uniform",
-        "seed_variance",
-        "trained_adversary",
-    ),
-    "JSD": ("adversary", "word_level", "seed_variance", "trained_adversary"),
-    "ΔJS": ("single_weight",),
-    "economy": ("deciding",),
-    "trust": ("deciding",),
-    "AUPRC": ("truth", "plausibility", "word_level"),
-    "comprehensiveness": ("erasure",),
-    "sufficiency": ("erasure",),
-    "MoRF, LeRF": ("erasure",),
-    "ROAR": ("roar",),
-    "smallest set": ("minimal_set",),
-    "normalised entropy": ("dispersion", "sparsity"),
-    "sparsegen, λ": ("sparsity",),
-    "information": ("word_level",),
-    "seed": ("seed_variance", "trained_adversary"),
-}
-"""The audits that use a word; all others are always explained."""
+ALWAYS = ("τ (Kendall)", "95 % interval", "null", "tied (≈)", "passes", "significant")
+"""Words that every page explains; the others where an audit uses them."""
 
 
 def glossary(record: Record) -> dict[str, str]:
-    """What the words on this page mean."""
-    audits, noun = set(record.summary["audits"]), items(record)
-    used = [word for word in GLOSSARY if audits & set(NEEDED.get(word, audits)) or not audits]
-    return {word: noun.named(GLOSSARY[word]) for word in used}
+    """What the words on this page mean: those of the field, and the measures that explain themselves."""
+    stories, noun = record.stories.values(), items(record)
+    used = {*ALWAYS, *(word for story in stories for word in story.terms)} if stories else set(GLOSSARY)
+    own = {word: meaning for story in stories for word, meaning in story.words.items()}
+    told = {word: meaning for word, meaning in GLOSSARY.items() if word in used}
+    return {word: noun.named(str(meaning)) for word, meaning in (told | own).items()}
 
 
 def facts(record: Record) -> list[tuple[str, str]]:
@@ -140,13 +115,6 @@ def facts(record: Record) -> list[tuple[str, str]]:
             "Skipped": ", ".join(skipped) or "none",
         }
     )
-
-
-def kind(audit: str, given: str) -> str:
-    """How far the numbers of an audit can be trusted; records of earlier versions lack two kinds."""
-    if audit in COMPARING and given == "sample":
-        return "trained"
-    return "search" if audit == "searched" and given else given
 
 
 def left_out(record: Record) -> list[tuple[str, str]]:

@@ -9,15 +9,63 @@ import numpy as np
 from jaxtyping import Float
 from scipy.stats import rankdata
 
+from assay.lookup import BASELINES, side_by_side
 from assay.metrics.paired import tied
 from assay.records import CHANCE, Record
-from assay.report.instances import side_by_side
 from assay.report.likely import known_reasons
-from assay.report.measures import BASELINES, COLUMNS, Measure
 from assay.report.verdicts import GRADED, Verdict, verdicts
+from assay.stories import Measure
 from assay.writing import listed, number
 
 PLACES = 3
+ARROWS = {True: "↑", False: "↓"}
+
+
+@dataclass(frozen=True)
+class Column:
+    """A measure of an audit as a column; `faithful` ones ask what the model used, and decide the order of rows."""
+
+    audit: str
+    measure: Measure
+
+    @property
+    def name(self) -> str:
+        return self.measure.name
+
+    @property
+    def head(self) -> str:
+        return self.measure.column
+
+    @property
+    def short(self) -> str:
+        return self.measure.short or self.measure.column
+
+    @property
+    def title(self) -> str:
+        """Its name in a sentence."""
+        return self.head.replace("\u00ad", "")
+
+    @property
+    def rises(self) -> bool:
+        return self.measure.better == "high"
+
+    @property
+    def arrow(self) -> str:
+        return ARROWS[self.rises]
+
+    @property
+    def meaning(self) -> str:
+        return self.measure.help
+
+    @property
+    def faithful(self) -> bool:
+        return self.measure.faithful
+
+
+def columns(record: Record) -> list[Column]:
+    """The columns that the audits of a record have, in the order of a table; a terminal shows the first that fit."""
+    every = (Column(name, each) for name, story in record.stories.items() for each in story.measures if each.column)
+    return sorted(every, key=lambda column: column.measure.place)
 
 
 @dataclass(frozen=True)
@@ -47,7 +95,7 @@ class Leaderboard:
     `notes` say why a column and a grade contradict each other.
     """
 
-    measures: tuple[Measure, ...]
+    measures: tuple[Column, ...]
     costs: tuple[str, ...]
     rows: tuple[Row, ...]
     apart: tuple[Row, ...]
@@ -59,14 +107,14 @@ def leaderboard(record: Record) -> Leaderboard | None:
     """Explainers by measures, or None where no measure of the leaderboard was run."""
     names = [*record.summary["explainers"], CHANCE]
     found = {(f.audit, f.measure, f.subject): f.mean for f in record.findings if f.group == "all" and f.n > 0}
-    measures = tuple(m for m in COLUMNS if any((m.audit, m.name, name) in found for name in names[:-1]))
+    measures = tuple(m for m in columns(record) if any((m.audit, m.name, name) in found for name in names[:-1]))
     if not measures:
         return None
     means = np.array([[found.get((m.audit, m.name, name), np.nan) for m in measures] for name in names])
     means = means.round(PLACES)  # what reads the same counts as the same
     if np.isnan(means[-1]).all():
         names, means = names[:-1], means[:-1]
-    columns = [_cells(record, m, names, means[:, place]) for place, m in enumerate(measures)]
+    filled = [_cells(record, m, names, means[:, place]) for place, m in enumerate(measures)]
     costs = {title: texts for title, texts in _costs(record, names).items() if any(texts)}
     ranks = _ranks(means, measures, names)
     given = {v.name: v for v in verdicts(record)}
@@ -75,7 +123,7 @@ def leaderboard(record: Record) -> Leaderboard | None:
             name,
             _verdict(given.get(name)),
             number(ranks[place], 1),
-            tuple(column[place] for column in columns),
+            tuple(column[place] for column in filled),
             tuple(texts[place] or "–" for texts in costs.values()),
         )
         for place, name in enumerate(names)
@@ -97,23 +145,23 @@ def _verdict(given: Verdict | None) -> str:
     return f"{given.grade} {number(given.effect, 2)}"
 
 
-def _contradictions(rows: Iterable[Row], measures: Iterable[Measure], given: Mapping[str, Verdict]) -> Iterator[str]:
+def _contradictions(rows: Iterable[Row], measures: Iterable[Column], given: Mapping[str, Verdict]) -> Iterator[str]:
     """A sentence on each explainer that is best by a measure of faithfulness and fails."""
     alone = known_reasons()["measures"]
-    best: dict[str, list[Measure]] = {}
+    best: dict[str, list[Column]] = {}
     for place, measure in enumerate(measures):
         for row in rows:
             if measure.faithful and row.cells[place].best and given[row.name].grade == "fail":
                 best.setdefault(row.name, []).append(measure)
-    for name, columns in best.items():
-        told = [f"{m.title} (AUROC {number(alone[m.name], 2)})" if m.name in alone else m.title for m in columns]
+    for name, leading in best.items():
+        told = [f"{m.title} (AUROC {number(alone[m.name], 2)})" if m.name in alone else m.title for m in leading]
         yield (
             f"{name} is best by {listed(told)} and fails: no such measure alone tells the explainers that find the "
             "words that decide from the others as surely as the verdict does."
         )
 
 
-def _ranks(means: Float[np.ndarray, "k m"], measures: tuple[Measure, ...], names: list[str]) -> Float[np.ndarray, " k"]:
+def _ranks(means: Float[np.ndarray, "k m"], measures: tuple[Column, ...], names: list[str]) -> Float[np.ndarray, " k"]:
     """The mean rank of each explainer over the measures of faithfulness that it has; nan for the baselines."""
     rivals = [place for place, name in enumerate(names) if name not in BASELINES]
     faithful = [place for place, measure in enumerate(measures) if measure.faithful]
@@ -126,7 +174,7 @@ def _ranks(means: Float[np.ndarray, "k m"], measures: tuple[Measure, ...], names
     return ranks
 
 
-def _cells(record: Record, measure: Measure, names: list[str], means: Float[np.ndarray, " k"]) -> list[Cell]:
+def _cells(record: Record, measure: Column, names: list[str], means: Float[np.ndarray, " k"]) -> list[Cell]:
     """One column: the best explainers, and all that a model confidence set keeps beside them, baselines too."""
     sign = 1 if measure.rises else -1
     rivals = [place for place, name in enumerate(names) if name not in BASELINES and np.isfinite(means[place])]
@@ -163,7 +211,7 @@ def _seconds(value: float) -> str:
     return f"{value:,.0f}" if value >= 10 else f"{value:.2f}"
 
 
-def _told(measures: tuple[Measure, ...], judged: bool) -> str:
+def _told(measures: tuple[Column, ...], judged: bool) -> str:
     """By what the rows are ordered, as the end of a sentence."""
     faithful = [measure.title for measure in measures if measure.faithful]
     if not faithful and not judged:

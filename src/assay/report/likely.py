@@ -12,11 +12,10 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Float
-from scipy.special import expit, logit
-from scipy.stats import norm
+from scipy.special import expit, logit, ndtri
 
+from assay.lookup import side_by_side, texts
 from assay.records import CHANCE, Finding, Record
-from assay.report.instances import side_by_side, texts
 from assay.writing import count, listed, number
 
 ECONOMY = ("deciding", "economy")
@@ -26,11 +25,11 @@ TRUST = (
     "Trust is a share of texts with known reasons: of those in which an explanation measured like this one, in how "
     "many its highest words were those that decide."
 )
-POINTS = norm.ppf((np.arange(15) + 0.5) / 15)
+POINTS = ndtri((np.arange(15) + 0.5) / 15)
 """Points of a normal distribution, all as probable, that stand for the error of a mean over texts."""
 
 WIDER = 2.0
-Z = float(norm.ppf(0.975))
+Z = float(ndtri(0.975))
 
 
 @cache

@@ -11,10 +11,10 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from assay.records import Record
-from assay.report.cards import CARD_MARKS
 from assay.report.heatmaps import strengths, window
 from assay.report.leaderboard import leaderboard
 from assay.report.outcome import outcome
+from assay.report.sections import CARD_MARKS
 from assay.report.tables import TIE, verdict_rows
 from assay.report.templating import TEMPLATES, environment
 from assay.report.trees import drawn

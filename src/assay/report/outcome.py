@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from assay.lookup import MEASURED, NOT_APPLICABLE
 from assay.records import Record
-from assay.report.cards import Card, cards
-from assay.report.compared.together import closing, together
 from assay.report.facts import left_out
-from assay.report.graders import MEASURED, NOT_APPLICABLE
 from assay.report.likely import told
+from assay.report.sections import TOGETHER, Card, cards
 from assay.report.verdicts import (
     ATTENTION,
     GRADED,
@@ -115,14 +115,23 @@ def _clause(record: Record, best: Verdict, attention: Verdict | None) -> str:
 
 
 def _without_heatmap(record: Record, audits: Iterable[Card]) -> str:
-    if together(record) is not None:
-        return f"This run tests attention, not a single heatmap: {closing(record)}"
+    if (block := together(record)) is not None:
+        return f"This run tests attention, not a single heatmap: {block['closing']}"
     asked = [v for v in verdicts(record) if v.grade == NOT_APPLICABLE]
     if asked and yardstick(record).audit in record.summary["audits"]:
         return f"This run cannot say whether a heatmap may be shown: {_lowered(asked[0].sentence)}"
     if results := [card.brief for card in audits if card.told]:
         return f"No heatmap was graded: {results[0]}"
     return "This run cannot say whether a heatmap may be shown: no explainer was put to a test."
+
+
+def together(record: Record) -> dict[str, Any] | None:
+    """What several tests of attention say together, for a page; None where too few of them were run."""
+    block: dict[str, Any] | None = record.summary.get(TOGETHER)
+    if not block or not near_chance(record):
+        return block or None
+    weak = "The audited model is itself hardly better than chance, so none of this says much."
+    return block | {"closing": f"{weak} {block['closing']}"}
 
 
 def _lowered(sentence: str) -> str:

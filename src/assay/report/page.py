@@ -9,17 +9,15 @@ from typing import Any
 from assay.files import write_text
 from assay.records import Record
 from assay.report.browsing import browse
-from assay.report.cards import CARD_MARKS
-from assay.report.compared.together import FIGURE, together
 from assay.report.examples import groups, notes
 from assay.report.facts import KINDS, facts, glossary, left_out, origins
 from assay.report.leaderboard import leaderboard
-from assay.report.outcome import outcome
-from assay.report.phrases import divided
+from assay.report.outcome import outcome, together
 from assay.report.scripts import data, policy, static
-from assay.report.sections import captions, sections
+from assay.report.sections import CARD_MARKS, captions, sections
 from assay.report.tables import MANY, TIE, own_rows
 from assay.report.templating import environment
+from assay.report.trees import divided
 from assay.report.trees import style as tree_style
 from assay.report.verdicts import leading
 from assay.report.yardsticks import CAPTION, yardstick
@@ -32,17 +30,15 @@ def render(record: Record) -> str:
     """The report as the text of one HTML file; the same record gives the same text."""
     from markupsafe import Markup
 
-    from assay.report import plots
-    from assay.report.canvas import svg
+    from assay.report.figures import figures, svg
 
     templates = environment(number=number, count=count, html=Markup, tight=_tight)
-    drawn = {name: draw(record) for name, draw in plots.FIGURES.items()}
     scripts = [static(name) for name in SCRIPTS]
     page = templates.get_template("report.html.jinja").render(
         **_judged(record),
         **_found(record),
         summary=record.summary,
-        figures={name: Markup(svg(figure)) for name, figure in drawn.items() if figure is not None},
+        figures={name: Markup(svg(figure)) for name, figure in figures(record).items()},
         facts=facts(record),
         left_out=left_out(record),
         origins=origins(record),
@@ -83,7 +79,6 @@ def _found(record: Record) -> dict[str, Any]:
         "sections": sections(record),
         "captions": captions(record),
         "together": together(record),
-        "together_figure": FIGURE,
         "notes": notes(record),
         "groups": groups(record, order),
         "divided": divided(record),

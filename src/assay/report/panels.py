@@ -8,14 +8,15 @@ from typing import Any
 
 import altair as alt
 
+from assay.lookup import BASELINES
 from assay.report import study_words
 from assay.report.canvas import CLASS_COLOURS, GRADE_COLOURS, INK, Figure, Rows, finish, known, layers, sheet
 from assay.report.differences import Comparison
-from assay.report.grades import SHAPES
-from assay.report.measures import BASELINES, MOST, label
+from assay.report.figures.verdict import SHAPES
 from assay.report.plain import line
 from assay.report.quantities import headline
 from assay.report.questions import Answer, Cell, Column, Row
+from assay.report.sections import MOST
 from assay.report.yardsticks import scale
 from assay.writing import number
 
@@ -181,7 +182,7 @@ def _study_panel(answer: Answer, rows: Rows, models: list[str], domain: tuple[fl
     told = "; ".join(f"{row['name']}, {row['model']}: {row['told']}" for row in rows)
     step = alt.Step(DENSE if several else STEP)
     figure = layers(spans, dots).properties(width=WIDE, height=step)
-    return finish(figure, f"{line(label(answer.measure, answer.audit))}, mean over seeds: {told}.")
+    return finish(figure, f"{line(answer.called)}, mean over seeds: {told}.")
 
 
 def _model(column: Column) -> str:

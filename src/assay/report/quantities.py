@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int
 
+from assay.lookup import side_by_side, texts
 from assay.records import Finding, Record
-from assay.report.instances import side_by_side, texts
-from assay.report.measures import COLUMNS
-from assay.report.yardsticks import AGREEMENT, REFERENCE, yardstick
+from assay.report.leaderboard import columns
+from assay.report.yardsticks import AGREES as AGREEMENT
+from assay.report.yardsticks import DECIDING, REFERENCE, TRUTH, yardstick
 
 ATTENTION = "attention"
+YARDSTICKS = [(each.audit, each.measure) for each in (TRUTH, DECIDING)]
 COURSE = ("data", "epochs", "best_epoch", "best_dev", "losses", "dev_scores", "skipped")
 """What the history of a model tells of how training went; `data` is a hash, and planted texts follow the seed."""
 
@@ -26,9 +28,10 @@ class Quantity:
 
     audit: str
     measure: str
-    title: str
-    rises: bool | None
-    meaning: str
+    title: str = field(compare=False)
+    rises: bool | None = field(compare=False)
+    meaning: str = field(compare=False)
+    alone: bool = field(default=False, compare=False)  # whether it is one number of the model, not of each explainer
 
     def subjects(self, record: Record) -> dict[str, Finding]:
         """The explainers that have this number in a run, each with its finding over all texts."""
@@ -43,48 +46,55 @@ class Quantity:
     def column(self, record: Record, subject: str) -> str | None:
         """The column of `instances` with the number of each text, or None."""
         names = [f"{self.measure}:{subject}"]
-        if self.audit == AGREEMENT.audit:
+        if self.audit == AGREEMENT[0]:
             names = [f"{self.measure}:{subject}~{REFERENCE}", f"{self.measure}:{REFERENCE}~{subject}"]
-        elif self in ALONE:
+        elif self.alone:
             names = [self.measure]
         return next((name for name in names if record.instances.schema.get_field_index(name) >= 0), None)
 
     def _subject(self, name: str) -> str | None:
-        if self.audit != AGREEMENT.audit:
+        if self.audit != AGREEMENT[0]:
             return name
         one, _, other = name.partition("~")
         return one if other == REFERENCE else other if one == REFERENCE else None
 
 
-AGREES = Quantity(
-    AGREEMENT.audit, AGREEMENT.measure, "τ with leave-one-out", True, "how alike its ranking is to that of deletion"
-)
+AGREES = Quantity(*AGREEMENT, "τ with leave-one-out", True, "how alike its ranking is to that of deletion")
 """Where runs hold no number that a verdict could be read off."""
-BOARD = tuple(Quantity(m.audit, m.name, m.title, m.rises, m.meaning) for m in COLUMNS)
-ALONE = (
-    Quantity(
-        "permutation",
-        "median_tvd",
-        "change when shuffled (TVD)",
-        None,
-        "how far shuffled attention moves the prediction",
-    ),
-    Quantity(
-        "adversary", "jsd", "furthest same-prediction attention (JSD)", None, "how far another attention may lie away"
-    ),
-)
-KNOWN = (*BOARD[:2], AGREES, *BOARD[2:], *ALONE)  # the two yardsticks lead the board
+
+
+def known(records: Iterable[Record]) -> tuple[Quantity, ...]:
+    """What any of the runs may have: the columns of leaderboards, the yardsticks first, and numbers of attention."""
+    every = sorted((each for record in records for each in columns(record)), key=lambda each: each.measure.place)
+    board = dict.fromkeys(Quantity(m.audit, m.name, m.title, m.rises, m.meaning) for m in every)
+    yardsticks = [each for each in board if (each.audit, each.measure) in YARDSTICKS]
+    rest = [each for each in board if each not in yardsticks]
+    return (*yardsticks, AGREES, *rest, *_of_attention(records))
+
+
+def _of_attention(records: Iterable[Record]) -> Iterable[Quantity]:
+    """Numbers of attention itself, which no way is better of."""
+    return dict.fromkeys(
+        Quantity(audit, measure.name, measure.short, None, measure.help, alone=True)
+        for record in records
+        for audit, story in record.stories.items()
+        for measure in story.measures
+        if measure.short and not measure.column
+    )
 
 
 def headline(record: Record) -> Quantity:
     """What the grades of a run are given by."""
     found = yardstick(record)
-    return next(each for each in BOARD if (each.audit, each.measure) == (found.audit, found.measure))
+    board = (Quantity(m.audit, m.name, m.title, m.rises, m.meaning) for m in columns(record))
+    mine = Quantity(found.audit, found.measure, found.symbol, True, found.against)
+    return next((each for each in board if each == mine), mine)
 
 
 def quantities(records: Mapping[str, Record]) -> tuple[Quantity, ...]:
     """What two runs or more have a number of: yardsticks first, and τ only where none of them is there."""
-    held = [each for each in KNOWN if sum(bool(each.subjects(record)) for record in records.values()) > 1]
+    every = known(list(records.values()))
+    held = [each for each in every if sum(bool(each.subjects(record)) for record in records.values()) > 1]
     judged = any(headline(record) in held for record in records.values())
     return tuple(each for each in held if each is not AGREES or not judged)
 
@@ -94,7 +104,7 @@ def why_not(quantity: Quantity, first: Record, second: Record) -> str | None:
     options = [_options(record, quantity.audit) for record in (first, second)]
     if options[0] != options[1]:
         return f"the audit “{quantity.audit}” had other options"
-    if quantity not in ALONE:
+    if not quantity.alone:
         return None
     items = [record.summary.get("model", {}).get("items", "words") for record in (first, second)]
     if items[0] != items[1]:

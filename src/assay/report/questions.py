@@ -96,6 +96,12 @@ class Answer:
     kinds: tuple[str, ...] = ()  # how far the numbers can be trusted: exact, sample, lower bound, ...
     missing: tuple[Missing, ...] = ()
     notes: tuple[str, ...] = ()  # why some numbers are not there
+    label: str = ""  # of the measure; without one, its name with blanks
+
+    @property
+    def called(self) -> str:
+        """The name of the measure in a sentence."""
+        return self.label or self.measure.replace("_", " ")
 
     @property
     def cells(self) -> tuple[tuple[Row, Column, Cell], ...]:

@@ -6,8 +6,7 @@ import math
 from collections.abc import Sequence
 
 from assay.report.differences import ENOUGH, FEWEST
-from assay.report.facts import KINDS, kind
-from assay.report.measures import label
+from assay.report.facts import KINDS
 from assay.report.plain import line
 from assay.report.questions import MODEL, SURE, Answer, Cell, Column, Difference, Missing, Study
 from assay.writing import count, listed
@@ -107,10 +106,10 @@ def legend(answer: Answer) -> str:
 
 def measured(answer: Answer) -> str:
     """What the numbers are, which way is better, and how far each can be trusted."""
-    name = label(answer.measure, answer.audit)
+    name = answer.called
     own = "," if name == answer.measure else f": {line(answer.measure)}"
     better = "" if answer.rises is None else f"; {'more' if answer.rises else 'less'} is better"
-    kinds = dict.fromkeys(kind(answer.audit, each) for each in answer.kinds)
+    kinds = dict.fromkeys(answer.kinds)
     trusted = f" The numbers are {listed([KINDS.get(each, line(each)) for each in kinds])}." if kinds else ""
     asked = "the model" if answer.audit == MODEL else f"the audit {line(answer.audit)}"
     return f"Measure: {line(name)}{own} of {asked}{better}.{trusted}"

@@ -9,15 +9,10 @@ from rich.table import Table
 from rich.text import Text
 
 from assay.records import Finding, Record
-from assay.report.compared.labels import COMPARING, LABELS, subject
-from assay.report.facts import kind
-from assay.report.grids import Grid
 from assay.report.leaderboard import Leaderboard, Row, leaderboard
-from assay.report.measures import OWN as SELF
-from assay.report.measures import PARTIAL, label
-from assay.report.stacks import AUDIT as LAYERS
 from assay.report.verdicts import Verdict, leading, verdicts
 from assay.report.yardsticks import yardstick
+from assay.stories import Grid, Story
 from assay.writing import count, figures, interval, number, significance
 
 MARKS = {"pass": "✓", "warn": "!", "fail": "✗", "reference": "○", "not applicable": "–"}
@@ -47,9 +42,9 @@ def verdict_rows(record: Record) -> Grid:
     return Grid(("explainer", "verdict", symbol, "95 % interval", "null", "n"), tuple(rows))
 
 
-def agreement_rows(record: Record) -> Grid:
+def agreement_rows(record: Record, audit: str) -> Grid:
     """A row for each pair and predicted class, as in Table 2 of Jain and Wallace (2019), with interval, n."""
-    found = _told(record, "agreement")
+    found = _told(record, audit)
     rows = [(f.subject.replace("~", " ~ "), f.group, *_spread(f), number(f.significant), *_size(f)) for f in found]
     columns = ("pair", "predicted class", "mean ± std", "significant", "95 % interval", "n", "undefined")
     return Grid(columns, tuple(rows))
@@ -57,37 +52,41 @@ def agreement_rows(record: Record) -> Grid:
 
 def measure_rows(record: Record, audit: str) -> Grid:
     """A row for each subject, measure and predicted class of an audit; those of models are over all texts."""
-    found = _told(record, audit)
-    tested, models = any(f.p_value is not None for f in found), audit in COMPARING
-    rows = [
-        (
-            subject(audit, f.measure, f.subject),
-            label(f.measure, audit),
-            *(() if models else (f.group,)),
-            *_spread(f),
-            *_size(f),
-            *((significance(f.p_value) or "–",) if tested else ()),
-            kind(audit, f.kind),
+    found, story = _told(record, audit), record.stories.get(audit, Story())
+    tested, models = any(f.p_value is not None for f in found), story.subjects == "model"
+    rows = []
+    for f in found:
+        measure = story.measure(f.measure)
+        rows.append(
+            (
+                measure.about or f.subject.replace("~", " ~ "),
+                measure.label,
+                *(() if models else (f.group,)),
+                *_spread(f),
+                *_size(f),
+                *((significance(f.p_value) or "–",) if tested else ()),
+                kind(story, f.kind),
+            )
         )
-        for f in found
-    ]
     tests = ("paired test",) if tested else ()
-    first = (
-        ("model", "measure")
-        if models
-        else ("of" if audit in (*LABELS, LAYERS) else "explainer", "measure", "predicted class")
-    )
+    first = (story.subjects, "measure", *(() if models else ("predicted class",)))
     numbers = ("mean ± std", "95 % interval", "n", "undefined")
     return Grid((*first, *numbers, *tests, "kind"), tuple(rows), first_number=len(first))
+
+
+def kind(story: Story, given: str) -> str:
+    """How far the numbers of an audit can be trusted; records of earlier versions lack two kinds."""
+    return story.kinds.get(given, given)
 
 
 def own_rows(record: Record) -> Grid:
     """What explainers say of their own scores: a row for each and for each of its numbers."""
     found = [f for f in record.findings if f.audit == OWN and f.group == "all"]
+    stories = record.summary.get("stories") or {}
     rows = [
         (
             f.subject,
-            SELF.get(f.measure, f.measure.replace("_", " ")),
+            Story.of(stories.get(f.subject)).measure(f.measure).label,
             figures(f.mean),
             f"{figures(f.low)} to {figures(f.high)}",
             count(f.n),
@@ -102,16 +101,15 @@ def by_class(record: Record, audit: str = "") -> bool:
 
     Those of audits that compare models do not: there may be many models.
     """
-    return (
-        audit not in COMPARING
-        and max(len(record.summary["explainers"]), len(record.summary["corpus"]["classes"])) <= MANY
-    )
+    return (audit not in record.stories or record.stories[audit].subjects != "model") and max(
+        len(record.summary["explainers"]), len(record.summary["corpus"]["classes"])
+    ) <= MANY
 
 
 def _told(record: Record, audit: str) -> list[Finding]:
     """The audit's findings, those over all texts, and those of each predicted class where there is room."""
-    told = by_class(record, audit)
-    hidden = PARTIAL.get(audit, ())
+    told, story = by_class(record, audit), record.stories.get(audit, Story())
+    hidden = {measure.name for measure in story.measures if measure.hidden}
     return [f for f in record.findings if f.audit == audit and f.measure not in hidden and (f.group == "all" or told)]
 
 

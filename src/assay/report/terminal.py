@@ -8,10 +8,10 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from assay.lookup import MEASURED
 from assay.records import Record
-from assay.report.cards import CARD_MARKS, Card
-from assay.report.graders import MEASURED
 from assay.report.outcome import outcome
+from assay.report.sections import CARD_MARKS, Card
 from assay.report.tables import COLOURS, leaderboard_table, verdict_table
 
 

@@ -6,14 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from assay.lookup import RANDOM
 from assay.records import Finding, Record
-from assay.report.attention import sentences
 from assay.report.yardsticks import (
     AUC_INFORMED,
     CHANCE_AUC,
     FEW,
     NEAR_CHANCE,
-    NULL,
     TRUTH,
     Grade,
     Scale,
@@ -46,7 +45,7 @@ def verdicts(record: Record) -> list[Verdict]:
     """One verdict for each explainer of the record, the largest number first, then those that have none."""
     laid = scale(record)
     found = [_verdict(record, name, laid) for name in record.summary["explainers"]]
-    return sorted(found, key=lambda v: (v.effect is None, v.name == NULL, -(v.effect or 0.0)))
+    return sorted(found, key=lambda v: (v.effect is None, v.name == RANDOM, -(v.effect or 0.0)))
 
 
 def ranked(record: Record) -> list[Verdict]:
@@ -89,17 +88,23 @@ def ability(record: Record) -> tuple[float | None, float, float | None]:
 
 def _verdict(record: Record, name: str, laid: Scale) -> Verdict:
     rule, found = laid.rule, laid.effects.get(name)
-    more = sentences(record) if name == ATTENTION else ()
+    more = _of_attention(record) if name == ATTENTION else ()
     if found is None:
         return _without_number(name, rule, _why_not(record, rule), more)
     numbers = (rule.measure, found.mean, found.low, found.high, found.n)
-    if name == NULL:
+    if name == RANDOM:
         sentence = "Scores drawn at random: what an explainer that knows nothing reaches. The others must beat it."
         return Verdict(name, "reference", *numbers, None, sentence)
     given = laid.grade(name)
     if given == "not applicable":
         return _without_number(name, rule, too_few(found) or HOPELESS, more)
     return Verdict(name, given, *numbers, laid.null, _sentence(given, found, laid), more)
+
+
+def _of_attention(record: Record) -> tuple[str, ...]:
+    """What each audit of attention says, for those that were run."""
+    every = ((record.stories[name].about, said.answer) for name, said in record.conclusions.items())
+    return tuple(answer for about, answer in every if about == "attention" and answer)
 
 
 HOPELESS = "Nothing can be said: in texts like these random rankings do as well."

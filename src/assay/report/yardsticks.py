@@ -10,30 +10,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute
 
-from assay.metrics.divergence import MAX_JSD
+from assay.lookup import RANDOM
 from assay.records import CHANCE, Finding, Record
 from assay.report.likely import ECONOMY, known_reasons, likely, unlike
 
 Grade = Literal["pass", "warn", "fail", "reference", "not applicable"]
 REFERENCE = "leave_one_out"
-NULL = "random"
-"""What random scores are called as an explainer; those that an audit draws itself are CHANCE."""
+AGREES = ("agreement", "tau")
+"""The audit and the measure of how alike a ranking is to that of the reference; no verdict is read off it."""
 
 SAME = 0.999
 """From this τ on an explainer is the reference itself: for two classes, occlusion is leave-one-out with a sign."""
-
-SHUFFLE_SMALL = 0.05
-"""Below this mean of median TVDs shuffling hardly matters: predictions move by less than 5 points."""
-
-JSD_FAR = MAX_JSD / 2
-"""Beyond half of the largest possible divergence (0.69), two attention maps tell different stories."""
-
-LEAD_SURE = 0.05
-"""Attention leads a random order of erasing where a two-sided sign test over texts has at most this p-value.
-
-The null is the limit: no share of wins or of shortest sets is published as enough, but a ranking that a random order
-matches says nothing about what decides.
-"""
 
 NEAR_CHANCE = 0.05
 """An accuracy less than 5 points above that of always naming the largest class is near chance."""
@@ -67,21 +54,6 @@ _INTERVALS = (
     "whole interval lies below {fails:g}, or when it does not lie above what random scores reach. In between it gets a "
     "warning. With fewer than 30 texts nothing is graded."
 )
-AGREEMENT = Yardstick(
-    "agreement",
-    "tau",
-    "τ",
-    0.6,
-    0.4,
-    "what happens when words are deleted",
-    _INTERVALS.format(symbol="τ", passes=0.6, fails=0.4),
-    "A Kendall τ of 0.6 means that of two words the same one is put first about 80 times in 100, 0.4 about "
-    "70 times, chance 50 times. In Table 2 of Jain and Wallace (2019) attention over single words (their "
-    "Average encoder) reaches 0.65 to 0.84 with gradients on all corpora but two; over a BiLSTM it stays "
-    "below 0.5 on all of them.",
-)
-"""Of a card, and no verdict: most explainers that fail by it find the words that decide."""
-
 TRUTH = Yardstick(
     "truth",
     "auprc",
@@ -176,7 +148,7 @@ def scale(record: Record, rule: Yardstick | None = None) -> Scale:
         and not math.isnan(finding.mean)
     }
     chance = measured.pop(CHANCE, None)
-    null = measured.get(NULL, chance)
+    null = measured.get(RANDOM, chance)
     if rule is not DECIDING:
         reached = _random_ranking(record) if null is None else null.mean
         return Scale(rule, measured, measured, reached, reached, reached if null is None else null.high)
@@ -202,11 +174,6 @@ def _random_ranking(record: Record) -> float:
     harmonic = np.cumsum(1 / np.arange(1, tokens.max() + 1))[tokens - 1]
     others = (deciding - 1) / np.maximum(tokens - 1, 1)
     return float(np.mean((harmonic + others * (tokens - harmonic)) / tokens))
-
-
-def grade(finding: Finding, null_high: float, rule: Yardstick) -> Grade:
-    """Fails when surely weak or not beyond the null, passes when surely strong, warns in between."""
-    return "fail" if finding.low <= null_high else surely(finding, rule.passes, rule.fails)
 
 
 def surely(finding: Finding, passes: float, fails: float) -> Grade:

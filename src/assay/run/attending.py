@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from assay.data.examples import Span
@@ -14,6 +14,7 @@ from assay.errors import AssayError
 from assay.intervene.acts import Act
 from assay.intervene.adversary.distance import LOG2, jsd
 from assay.metrics.divergence import tvd
+from assay.types import Edit
 
 FEW = 3  # items that a sentence names one by one
 
@@ -109,6 +110,20 @@ class Done:
 def apart(old: Float[Tensor, "R N"], new: Float[Tensor, "R N"]) -> Float[Tensor, " R"]:
     """The divergence of each distribution; where nothing is attended to any more, it is as large as can be."""
     return jsd(old, new).where(new.sum(-1) > 0, LOG2)
+
+
+def edited(edit: Edit, weights: Float[Tensor, "R *Q N"], mask: Bool[Tensor, "R N"]) -> Float[Tensor, "R *Q N"]:
+    """The weights that an edit of a caller gives; others of them than there are, or none, are refused."""
+    found = edit(weights, mask)
+    if not isinstance(found, Tensor) or found.shape != weights.shape:
+        given = tuple(found.shape) if isinstance(found, Tensor) else type(found).__name__
+        raise AssayError(f"An edit gives as many weights as there are, here {tuple(weights.shape)}, not {given}.")
+    return found
+
+
+def said_of(edit: Edit) -> str:
+    """What was done by an edit of a caller, in words."""
+    return f"The attention is edited by {getattr(edit, '__name__', type(edit).__name__)}"
 
 
 def short(label: str, longest: int = 24) -> str:

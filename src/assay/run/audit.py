@@ -19,21 +19,22 @@ from rich.progress import Progress, TaskID
 
 from assay import progress
 from assay.audits.cases import Audit
+from assay.audits.conclusions import tell
 from assay.audits.resources import PreparedAudit, Remarking, Resources
 from assay.data.batches import Tokenised, by_tokens, tokenise
 from assay.data.examples import Corpus, Example
 from assay.errors import AssayError
+from assay.explainers.given import computing, looked_up
 from assay.models import store
 from assay.models.precision import doubled
 from assay.models.recipes import fingerprint
 from assay.models.store import Opened
 from assay.records import Record
 from assay.run.examination import NOTES, Examination
-from assay.run.languages import Home
-from assay.run.parts import Parts
-from assay.run.phrases import divided, fitting_trees
-from assay.run.plan import AuditPlan
+from assay.run.phrases import Home, divided, fitting_trees
+from assay.run.plan import AuditPlan, fitting
 from assay.run.portions import places, places_at_once
+from assay.run.resume import Parts
 from assay.run.summaries import examples_table, instances_table, summarised
 
 
@@ -56,14 +57,15 @@ def audit(
     rows, skipped = tokenise([example for _, example in chosen], model.tokeniser, model.tokeniser.options.longest)
     if not rows:
         raise AssayError("None of the texts can be audited: they are empty or too long for this model.")
-    explainers, left_out = plan.fitting(model.network)
+    named, left_out = fitting(plan.chosen_explainers(), model.network)
+    explainers = looked_up(named, rows, [chosen[row.index][0] for row in rows])
     builders = fitting_trees(model, plan.tree, plan.scorer, Home(home, None if corpus is None else lambda: corpus))
     parts = Parts(folder)
     weights = store.fingerprint(model.network)
     finished = parts.claim({"plan": plan.json(), "model": weights, "data": fingerprint(examples)})
     if finished and folder is not None:
-        return Record.read(folder)
-    resources = Resources(model, explainers, rows, corpus, folder, plan.seed)
+        return tell(Record.read(folder))
+    resources = Resources(model, computing(explainers), rows, corpus, folder, plan.seed)
     audits = {name: _prepared(audit, resources) for name, audit in plan.chosen_audits().items()}
     read = replace(model, network=doubled(model.network))
     examination = Examination(read, explainers, audits, plan.seed, model.network)
@@ -82,6 +84,7 @@ def audit(
         "seconds": round(time.monotonic() - started, 1),
     }
     record = Record(summary, instances_table(table, list(audits)), examples_table(table))
+    record = tell(record, plan.chosen_audits())
     if builders:
         record.summary["trees"] = divided(model, rows, record, builders)
     if folder is not None:

@@ -17,7 +17,7 @@ from assay.influence.setting import Setting
 from assay.influence.training_run import TrainingRun
 from assay.models.predictions import predict
 from assay.models.store import Opened
-from assay.run.learnt import check_learnt
+from assay.run.texts import check_learnt
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from assay.audits.cases import Audit, Case, numpy
 from assay.data.batches import Tokenised, collate
 from assay.data.examples import Example
 from assay.errors import AssayError
+from assay.explainers.given import computing
 from assay.models.store import Opened
 from assay.models.textmodel import TextModel
 from assay.types import Attribution, Batch, DetailedExplainer, Explainer, Model
@@ -46,7 +47,7 @@ class Examination:
         scores: dict[str, Tensor] = {}
         planted = all(example.planted for example in examples if example.evidence is not None)
         seed = self.seed + rows[0].index
-        case = Case(self.model.network, batch, scores, seed, self.explainers, planted, self.stored)
+        case = Case(self.model.network, batch, scores, seed, computing(self.explainers), planted, self.stored)
         columns = _texts(rows, examples, batch)
         columns["predicted"] = pa.array(case.predicted.cpu().numpy(), pa.int32())
         columns["probabilities"] = pa.array(numpy(case.probabilities).tolist(), pa.list_(pa.float64()))

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from rich.console import Group
@@ -18,15 +19,18 @@ from assay.audits.deciding import measured
 from assay.data.batches import collate
 from assay.data.examples import Span
 from assay.errors import unknown
+from assay.explainers import EXPLAINERS, USUAL
+from assay.explainers.choice import named
+from assay.explainers.given import looked_up
 from assay.models.redrawing import Pool
 from assay.models.store import Opened
 from assay.run.examination import explained
-from assay.run.languages import Home
-from assay.run.phrases import fitting_trees
-from assay.run.plan import AuditPlan
+from assay.run.phrases import Home, fitting_trees
+from assay.run.plan import Instruments, each_once, explainers_of, fitting
 from assay.run.texts import read
+from assay.run.verbs import opened_model
 from assay.trees import Tree
-from assay.types import Attribution, Batch, Explainer
+from assay.types import Attribution, Batch
 
 TRUSTED = "trust"
 UNTRUSTED = "No trust can be told: with other words in all places the decision is hardly less probable."
@@ -117,48 +121,65 @@ class Explanation:
 
 
 def explain(
-    model: Opened,
+    model: Any,
     text: str,
-    explainers: Sequence[str | Explainer],
-    seed: int = 0,
+    explainers: Instruments[Any] = USUAL,
     target: str | None = None,
     query: str | None = None,
     tree: str | None = None,
     scorer: str | None = None,
+    corpus: Any = None,
+    *,
+    seed: int = 0,
     home: Home | None = None,
 ) -> Explanation:
-    """The model's decision on the text, explained for the target class, or else for the predicted one.
+    """The model's decision on one text, explained in several ways, for the target class or else the predicted one.
 
-    A model of pairs is asked the query; the words of the text are explained. Trees are named with commas between them;
-    some of them need to know the model's `home`.
+    A model of pairs takes the query as well: the question or hypothesis that the text is read for. Explainers are
+    named, or are functions of a model, a batch and the classes to explain; in a dict, by other names, also arrays of
+    one score a word. A tree, such as "hedge", "acd" or "soc", is a hierarchy of phrases; a scorer says what a phrase
+    counts, such as "shapley". Some of them need the `corpus` that the model learnt from, once: what they make of it is
+    stored in the model's folder, or another `home`.
     """
-    plan = AuditPlan.of(explainers, seed=seed)
-    builders = fitting_trees(model, tree, scorer, home)
-    row = read(model, text, query)
-    if target is not None and target not in model.classes:
-        raise unknown("class", target, model.classes)
-    batch = collate([row], len(model.classes)).to(model.device)
-    network = model.network
+    opened = opened_model(model)
+    names, own = named(_of_one(explainers), EXPLAINERS, "explainer")
+    each_once("explainer", names, EXPLAINERS)
+    chosen = explainers_of(names, own, seed)
+    builders = fitting_trees(opened, tree, scorer, home or Home.of(model, corpus))
+    row = read(opened, text, query)
+    if target is not None and target not in opened.classes:
+        raise unknown("class", target, opened.classes)
+    batch, network = collate([row], len(opened.classes)).to(opened.device), opened.network
     with torch.no_grad():
         probabilities = network(network.embed(batch), batch).probabilities
-    predicted = model.classes[int(probabilities.argmax(-1))]
-    wanted = batch.labels.new_tensor([model.classes.index(target or predicted)])
-    fitting, left_out = plan.fitting(network)
-    found = {name: explained(explainer, network, batch, wanted) for name, explainer in fitting.items()}
+    predicted = opened.classes[int(probabilities.argmax(-1))]
+    wanted = batch.labels.new_tensor([opened.classes.index(target or predicted)])
+    served, left_out = fitting(looked_up(chosen, [row], [0]), network)
+    found = {name: explained(explainer, network, batch, wanted) for name, explainer in served.items()}
     scores = {name: each.scores for name, each in found.items()}
-    trust = _trust(model, batch, scores, seed) if scores and target in (None, predicted) else {}
+    trust = _trust(opened, batch, scores, seed) if scores and target in (None, predicted) else {}
     return Explanation(
         text=text,
         query=query,
         spans=[(start, end) for start, end in row.spans.tolist()],
         predicted=predicted,
-        probabilities=dict(zip(model.classes, probabilities[0].tolist(), strict=True)),
+        probabilities=dict(zip(opened.classes, probabilities[0].tolist(), strict=True)),
         scores={name: each[0].tolist() for name, each in scores.items()},
         target=target or predicted,
         notes={name: trust.get(name, {}) | _numbers(each) for name, each in found.items()},
         left_out=left_out,
         trees={name: builder(network, batch, wanted)[0] for name, builder in builders.items()},
     )
+
+
+def _of_one(explainers: Instruments[Any]) -> Instruments[Any]:
+    """With scores of the one text as those of a list with one text."""
+    if not isinstance(explainers, Mapping):
+        return explainers
+    return {
+        name: each if isinstance(each, str) or callable(each) or np.ndim(each) != 1 else [each]
+        for name, each in explainers.items()
+    }
 
 
 def _trust(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,17 +13,22 @@ import torch
 from jaxtyping import Float
 
 from assay import __version__
+from assay.data import given
+from assay.data.corpora import ours
+from assay.data.examples import Corpus
 from assay.errors import AssayError, unknown
-from assay.explainers.choice import chosen
+from assay.explainers.choice import chosen, named
 from assay.influence import METHODS, targets
 from assay.influence.hybrid import Hybrid
 from assay.influence.mislabelled import SIGNALS, Signal, plain_loss
 from assay.influence.setting import Introspective, Method, Setting
 from assay.models import store
 from assay.models.predictions import predict
+from assay.models.store import Opened
 from assay.run.background import Background
-from assay.run.kept import finite
+from assay.run.resume import finite
 from assay.run.texts import read
+from assay.run.verbs import opened_model
 from assay.run.versions import versions
 from assay.stories import story_of
 
@@ -31,42 +38,127 @@ MANY = "Ask for at least one training text, and for no less than no token."
 DUAL_WORK = 2e13  # multiplications that the exact dual may take; beyond, gradients are projected
 
 
-def method_for(name: str, setting: Setting) -> tuple[str, Method]:
-    """The method of that name; "auto" is the exact dual where it can be afforded, else its projection."""
+@dataclass(frozen=True)
+class Traced:
+    """What was found among training texts, as plain numbers and words; printed, it tells the finding."""
+
+    answer: dict[str, Any]
+
+    def report(self, path: str | Path) -> Path:
+        """Writes the page, or its Markdown, PDF or JSON, as the name ends in."""
+        from assay.influence.page import document
+        from assay.report.save import save
+
+        save(document(self.answer), Path(path))
+        return Path(path)
+
+    def __str__(self) -> str:
+        from assay.influence.page import headline
+
+        rows = [
+            f"{each['score']:+10.3g}  {each['label']}  {each['text']}"
+            for kind in ("supporting", "opposing", "suspects")
+            for each in self.answer.get(kind, ())
+        ]
+        return "\n".join([f"{headline(self.answer)}.", *rows])
+
+
+def influence(
+    model: Any,
+    text: str,
+    corpus: Any = None,
+    query: str | None = None,
+    method: str | Method = AUTOMATIC,
+    target: str = "margin",
+    class_name: str | None = None,
+    top: int = 5,
+    tokens: int = 1,
+    check: str | None = None,
+    retrainings: int = 20,
+    seed: int | None = None,
+) -> Traced:
+    """The texts of the corpus that the model learnt from which made it decide so, and those that speak against it.
+
+    A score is the predicted change of the target of the class, the predicted one or the one that is named, if the model
+    had learnt without that text. For so many salient `tokens` of the text, the training texts and their words that made
+    the model look there are found as well. A check trains the model again without some texts ("removal"), or without
+    random halves ("lds"). Without a corpus, it is the one that the model's card names.
+    """
+    from assay.run.checking import checked
+
+    background = Background.of(opened := opened_model(model), learnt_corpus(opened, corpus, seed))
+    answer = _of_text(background, text, query, method, target, class_name, top, tokens)
+    if check is not None:
+        name = str(answer["method"]["name"])
+        instrument = chosen(name, METHODS, "method") if isinstance(method, str) else method
+        answer["checks"] = checked(background, name, instrument, check, retrainings)
+    return Traced(answer | {"command": "assay.influence(...) in Python"})
+
+
+def mislabelled(
+    model: Any, corpus: Any = None, method: str | Method = AUTOMATIC, top: int = 50, seed: int | None = None
+) -> Traced:
+    """The training texts whose label the model holds most against: by the plain loss, or by a method that is named."""
+    background = Background.of(opened := opened_model(model), learnt_corpus(opened, corpus, seed))
+    return Traced(_suspects(background, method, top) | {"command": "assay.mislabelled(...) in Python"})
+
+
+def learnt_corpus(model: Opened, corpus: Any = None, seed: int | None = None, **options: Any) -> Corpus:
+    """The corpus that a model learnt from: the one that is given, or the one that its card names."""
+    known = model.history.get("corpus")
+    if corpus is None and known is None:
+        raise AssayError("Where this model learnt from is not known; name the texts with --corpus.")
+    if corpus is None and not ours(str(known)):
+        raise AssayError(f"The model learnt from {known}, which is no name of a corpus; name the texts with --corpus.")
+    asked = str(known) if corpus is None else corpus
+    return given.corpus(asked, _seed(model.history) if seed is None else seed, **options)
+
+
+def _seed(history: dict[str, Any]) -> int:
+    """What the training of a model started from, or 0."""
+    made = history.get("recipe") or history.get("finetuning") or history.get("rationalising", {}).get("base") or {}
+    return int(made.get("training", {}).get("seed", 0))
+
+
+def method_for(wanted: str | Method, setting: Setting) -> tuple[str, Method]:
+    """The method of that name, or an object with its name.
+
+    "auto" is the exact dual where it can be afforded, else its projection.
+    """
+    own: dict[str, Method] = {}
+    name = wanted if isinstance(wanted, str) else ""
+    if not isinstance(wanted, str):
+        (name,), own = named([wanted], METHODS, "method")
     if name == AUTOMATIC:
         rows = len(setting.train) * (setting.network.classes - 1)
         work = rows**2 * sum(each.numel() for each in setting.parameters.values())
         fast = setting.network.device.type == "cuda"
         beyond = "projected(size=16384, side=384)" if fast else "projected"  # the larger, the nearer to the exact
         name = "dual" if work <= DUAL_WORK * (100 if fast else 1) else beyond
-    method = chosen(name, METHODS, "method")
+    method = chosen(name, METHODS | own, "method")
     if (reason := method.unfit(setting)) is not None:
         raise AssayError(f"The method {name!r} cannot serve here: {reason}.")
     return name, method
 
 
-def influential(
+def _of_text(
     background: Background,
     text: str,
-    query: str | None = None,
-    method: str = AUTOMATIC,
-    target: str = "margin",
-    asked: str | None = None,
-    top: int = 5,
-    tokens: int = 1,
+    query: str | None,
+    method: str | Method,
+    target: str,
+    class_name: str | None,
+    top: int,
+    tokens: int,
 ) -> dict[str, Any]:
-    """The training texts that a decision leans on and those that speak against it, as plain numbers.
-
-    `asked` is the class in question, else the predicted one. For so many salient `tokens` of the text, the training
-    texts and their words that made the model look there are found as well.
-    """
+    """The training texts that a decision leans on and those that speak against it, as plain numbers."""
     if top < 1 or tokens < 0:
         raise AssayError(MANY)
     model, row = background.model, read(background.model, text, query)
-    if asked is not None and asked not in model.classes:
-        raise unknown("class", asked, model.classes)
-    setting = background.setting([row], target, None if asked is None else [model.classes.index(asked)])
-    if asked is None and target == "loss":
+    if class_name is not None and class_name not in model.classes:
+        raise unknown("class", class_name, model.classes)
+    setting = background.setting([row], target, None if class_name is None else [model.classes.index(class_name)])
+    if class_name is None and target == "loss":
         setting = background.setting([row], target, [int(_answer(setting).argmax())])
     started = time.monotonic()
     name, instrument = method_for(method, setting)
@@ -99,7 +191,7 @@ def influential(
     return whole
 
 
-def suspects(background: Background, method: str = AUTOMATIC, top: int = 50) -> dict[str, Any]:
+def _suspects(background: Background, method: str | Method, top: int) -> dict[str, Any]:
     """The training texts whose label the model holds most against: by the plain loss, or by a method that is named.
 
     No method found flipped labels clearly better than the loss does (studies/influence), so "auto" is the loss.
@@ -108,9 +200,9 @@ def suspects(background: Background, method: str = AUTOMATIC, top: int = 50) -> 
         raise AssayError(MANY)
     setting = background.setting(background.rows[:1], "loss")
     started = time.monotonic()
-    name = "loss" if method == AUTOMATIC else method
     losses = plain_loss(setting)
-    scores = losses if name == "loss" else _signal(name, setting)(setting)
+    name, signal = _signal("loss" if method == AUTOMATIC else method, setting)
+    scores = signal(setting)
     order = np.argsort(-scores, kind="stable")[:top].tolist()
     rows = [
         _described(background, place) | {"score": float(scores[place]), "loss": float(losses[place])} for place in order
@@ -128,14 +220,14 @@ def suspects(background: Background, method: str = AUTOMATIC, top: int = 50) -> 
     return whole
 
 
-def _signal(name: str, setting: Setting) -> Signal:
+def _signal(method: str | Method, setting: Setting) -> tuple[str, Signal]:
     """What ranks training texts by suspicion: a signal without gradients, or what a method says of each text itself."""
-    if name in SIGNALS:
-        return SIGNALS[name]
-    _, instrument = method_for(name, setting)
+    if isinstance(method, str) and method in SIGNALS:
+        return method, SIGNALS[method]
+    name, instrument = method_for(method, setting)
     if not isinstance(instrument, Introspective):
         raise AssayError(f"The method {name!r} cannot say how a text bears on itself; try dual, or loss.")
-    return instrument.own
+    return name, instrument.own
 
 
 def _answer(setting: Setting) -> Float[np.ndarray, " C"]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from assay.plugins import all_members
 from assay.stories import story_of
 
 Listing = dict[str, tuple[str, str]]
@@ -20,7 +21,7 @@ def explainers() -> Listing:
     """What a score of each explainer is, and the options that can be changed."""
     from assay.explainers import EXPLAINERS
 
-    return {name: (_first(each.__doc__), _facts(each)) for name, each in EXPLAINERS.items()}
+    return {name: (_first(each.__doc__), _facts(each)) for name, each in all_members(EXPLAINERS, "explainer")}
 
 
 def audits() -> Listing:
@@ -28,21 +29,21 @@ def audits() -> Listing:
     from assay.audits import AUDITS
     from assay.audits.cases import question
 
-    return {name: (_first(question(each)), _facts(each, each.paper)) for name, each in AUDITS.items()}
+    return {name: (_first(question(each)), _facts(each, each.paper)) for name, each in all_members(AUDITS, "audit")}
 
 
 def methods() -> Listing:
     """What a score of each method of influence is, and the options that can be changed."""
     from assay.influence import METHODS
 
-    return {name: _told(each) for name, each in METHODS.items()}
+    return {name: _told(each) for name, each in all_members(METHODS, "method")}
 
 
 def recipes() -> Listing:
     """What happens in each recipe of 'assay rationalise', and what it is after."""
     from assay.rationales.recipes import RECIPES, UNPLAYED
 
-    return {name: _told(each) for name, each in {**RECIPES, **UNPLAYED}.items()}
+    return {name: _told(each) for name, each in all_members({**RECIPES, **UNPLAYED}, "recipe")}
 
 
 def _told(member: object) -> tuple[str, str]:

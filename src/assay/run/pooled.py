@@ -14,7 +14,7 @@ from assay.intervene.attention import Permute, uniform
 from assay.intervene.bending import Bend
 from assay.intervene.erasure import Pooling, smallest
 from assay.intervene.likeliest import Likeliest, likeliest
-from assay.run.attending import Done, Scene, apart, percent
+from assay.run.attending import Done, Scene, apart, edited, percent, said_of
 from assay.types import Batch, PooledModel
 
 MOST = 24
@@ -74,6 +74,10 @@ class PooledText:
         others = "share the rest as before" if float(left.sum()) > 0 else "had no weight and share the rest evenly"
         amount = "the given weights" if len(given) > 1 else percent(total)
         return f"{named} {'has' if len(given) == 1 else 'have'} {amount} of the attention and the others {others}"
+
+    def _edit(self, act: Act) -> Done:
+        assert act.edit is not None
+        return self._done(edited(act.edit, self.weights, self.pooling.mask), said_of(act.edit))
 
     def _uniform(self, act: Act) -> Done:
         return self._done(uniform(self.weights, self.pooling.mask), f"Every {self.scene.unit} has the same weight")

@@ -5,20 +5,24 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from random import Random
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
 
 from assay import __version__, progress
-from assay.data import mentions, negation, treebank
+from assay.data import given, mentions, negation, treebank
 from assay.data.batches import Tokenised, tokenise
-from assay.data.examples import Example
+from assay.data.examples import Corpus, Example
+from assay.data.matching import examples_for
 from assay.data.sources import needed_copy
 from assay.errors import AssayError, unknown
+from assay.explainers.choice import separated
 from assay.files import write_text
 from assay.models import recipes, store
 from assay.models.huggingface.body import Body
@@ -26,9 +30,10 @@ from assay.models.huggingface.opening import Opening, encoder, opened
 from assay.models.huggingface.presets import located
 from assay.models.huggingface.pretrained import Pretrained
 from assay.models.store import Opened
-from assay.probes import PROBES, probe
+from assay.probes import PROBES
+from assay.probes import probe as measured
 from assay.probes.importance import Pruning, pruned
-from assay.run.kept import Kept
+from assay.run.resume import Kept
 from assay.run.versions import versions
 
 FORMAT, FILE = "assay-probe-2", "probe.json"
@@ -72,6 +77,54 @@ class ProbePlan:
             raise AssayError(f"A probe needs at least one sentence, not {self.limit}; leave the limit out for all.")
 
 
+@dataclass(frozen=True)
+class Probed:
+    """A finished probe as plain numbers, and the ways to look at it."""
+
+    answer: dict[str, Any]
+
+    def report(self, path: str | Path) -> Path:
+        """Writes the page, or its Markdown, PDF or JSON, as the name ends in, and says where."""
+        from assay.probes.page import document
+        from assay.report.save import save
+
+        save(document(self.answer), Path(path))
+        return Path(path)
+
+    def __str__(self) -> str:
+        from assay.probes.sentences import headline
+
+        return str(headline(self.answer))
+
+
+def probe(
+    model: str | Path,
+    sections: str | Sequence[str] = SECTIONS,
+    limit: int | None = None,
+    corpus: Any = None,
+    device: str = "cpu",
+    seed: int = 0,
+    out: str | Path | None = None,
+) -> Probed:
+    """What every attention head of a transformer attends to, against fixed offsets and random controls.
+
+    The model is "minilm", a folder or a name on the hub. Of each set of sentences `limit` are drawn by the seed. Head
+    importance needs the texts of a `corpus` that the model classifies. With a folder `out`, results are stored
+    there, and an interrupted probe goes on.
+    """
+    wanted = SECTIONS if sections == "all" else separated(sections) if isinstance(sections, str) else tuple(sections)
+    found = None if corpus is None else given.corpus(corpus, seed)
+    name = None if found is None else str(corpus) if isinstance(corpus, str | Path) else found.name
+    plan = ProbePlan(str(model).removeprefix("hf:"), tuple(dict.fromkeys(wanted)), limit, name, device, seed)
+    with nullcontext(out) if out is not None else TemporaryDirectory() as place:
+        return Probed(probed(plan, Path(place), None if found is None else partial(labelled, found)))
+
+
+def labelled(corpus: Corpus, model: Opened) -> tuple[Sequence[Example], Sequence[Example]]:
+    """The dev and the test texts of a corpus, with labels counted in the classes of a model."""
+    return examples_for(corpus, "dev", model.classes), examples_for(corpus, "test", model.classes)
+
+
 def probed(plan: ProbePlan, folder: Path, texts: Texts | None = None, command: str | None = None) -> dict[str, Any]:
     """The probe as plain numbers, written into the folder; what was finished there before is not done again."""
     wanted, left_out = at_hand(plan)
@@ -85,7 +138,7 @@ def probed(plan: ProbePlan, folder: Path, texts: Texts | None = None, command: s
     weights, kept = store.fingerprint(network.inner), Kept(folder)
     kept.claim({"probe": {"limit": plan.limit, "seed": plan.seed, "format": FORMAT}, "model": weights})
     parts = [
-        kept.get(kind, members, partial(probe, network, tokeniser, members, plan.limit, plan.seed))
+        kept.get(kind, members, partial(measured, network, tokeniser, members, plan.limit, plan.seed))
         for kind, members in wanted.items()
     ]
     if asked and texts is not None:
@@ -177,7 +230,7 @@ def _about(plan: ProbePlan, network: Body, command: str | None) -> dict[str, Any
     return {
         "format": FORMAT,
         "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        "command": command or "assay.run.probing.probed(...) in Python",
+        "command": command or "assay.probe(...) in Python",
         "versions": {"assay": __version__} | versions(),
         "device": torch.cuda.get_device_name(device) if device.type == "cuda" else device.type,
         "plan": asdict(plan),

@@ -59,7 +59,7 @@ def rationalise(
     rate: float | None = None,
     units: str = "token",
     seed: int = 0,
-    folder: str | Path | None = None,
+    out: str | Path | None = None,
     device: str = "cpu",
     limit: int | None = None,
     **options: Any,
@@ -70,11 +70,11 @@ def rationalise(
     where a `model` is named ("minilm", a folder, or a name on the hub) pretrained encoders. Without a `rate` the share
     of words is the one that people marked. Of the test texts `limit` are measured, drawn by the seed. Other options are
     those of Architecture and Training, and `width`, `reading`, `size`, `continuity`, `concepts`, `pairs` and `price` of
-    the selection. With a folder, model and results are stored there, and an interrupted training goes on.
+    the selection. With a folder `out`, model and results are stored there, and an interrupted training goes on.
     """
     wanted = chosen(recipe, model, rate, units, seed, device, **options)
     corpus = pairs(corpus) if isinstance(wanted, TransportRecipe) else corpus
-    place = None if folder is None else Path(folder)
+    place = None if out is None else Path(out)
     started = time.monotonic()
     made = TRAINERS[type(wanted)](corpus, wanted, None if place is None else place / MODEL, device)
     answer = examined(made, corpus, seed, limit) | {"seconds": round(time.monotonic() - started, 1)}

@@ -33,9 +33,9 @@ class Result:
 
     def figures(self, folder: str | Path, form: str = "svg") -> list[Path]:
         """Writes every figure that the audit has, as svg, png or pdf."""
-        from assay.report.plots import FIGURES, save
+        from assay.report.figures import figures, save
 
-        drawn = {name: figure for name, draw in FIGURES.items() if (figure := draw(self.record)) is not None}
+        drawn = figures(self.record)
         for name, figure in drawn.items():
             save(figure, Path(folder) / f"{name}.{form}")
         return [Path(folder) / f"{name}.{form}" for name in drawn]

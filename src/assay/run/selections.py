@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -10,17 +11,17 @@ import numpy as np
 
 from assay import __version__
 from assay.data.batches import tokenise
-from assay.data.examples import Corpus, Example
+from assay.data.examples import Corpus, Example, Span
 from assay.errors import AssayError
 from assay.models import store
 from assay.models.store import Opened
+from assay.plugins import member
 from assay.rationales.collapse import collapse
 from assay.rationales.measuring import Selected, measured, pooled, selected
 from assay.rationales.recipes import RECIPES, UNPLAYED
 from assay.rationales.selecting import Selecting
-from assay.run.kept import finite
+from assay.run.resume import finite
 from assay.run.summaries import device_of
-from assay.run.told import Told
 from assay.run.versions import versions
 from assay.stories import story_of
 
@@ -38,8 +39,8 @@ def examined(model: Opened, corpus: Corpus, seed: int = 0, limit: int | None = N
         raise AssayError(f"No test text of {corpus.name!r} can be measured: they are empty or too long for this model.")
     found = selected(network, rows)
     trained, shares = model.history["rationalising"], model.history.get("shares", [])
-    told = Told(model, texts)
-    story = story_of((RECIPES | UNPLAYED)[trained["recipe"]])
+    readable = Texts(model, texts)
+    story = story_of(member(trained["recipe"], RECIPES | UNPLAYED, "recipe"))
     whole: dict[str, Any] = finite(
         {
             "format": FORMAT,
@@ -73,8 +74,8 @@ def examined(model: Opened, corpus: Corpus, seed: int = 0, limit: int | None = N
             "collapse": collapse(found, shares, _majority(corpus)),
             "pooled": pooled(found, len(model.classes)),
             **_parts(found),
-            "texts": [told.text(each) for each in found],
-            "examples": [told.example(each) for each in _some(found, seed)],
+            "texts": [readable.text(each) for each in found],
+            "examples": [readable.example(each) for each in _some(found, seed)],
         }
     )
     return whole
@@ -116,3 +117,81 @@ def _some(found: Sequence[Selected], seed: int) -> list[Selected]:
     right = [each for each in shuffled if each.predicted == each.row.label]
     wrong = [each for each in shuffled if each.predicted != each.row.label]
     return right[:SHOWN] + wrong[:SHOWN]
+
+
+@dataclass(frozen=True)
+class Texts:
+    """The texts that rows were made of, each with its number in the corpus, and the model that read them."""
+
+    model: Opened
+    texts: Sequence[tuple[int, Example]]
+
+    def text(self, each: Selected) -> dict[str, Any]:
+        """One decision, and the characters that were read for it; of pairs also what was aligned with what."""
+        number, example = self.texts[each.row.index]
+        classes = self.model.classes
+        found = {
+            "text": number,
+            "label": classes[each.row.label],
+            "predicted": classes[each.predicted],
+            "probability": round(float(each.probabilities.max()), 6),
+            "selected": each.row.spans[each.kept].tolist(),
+        }
+        if "aligned" in each.account:
+            asked, spans = self._asked(example), each.row.spans.tolist()
+            found["aligned"] = [[spans[pair["word"]], list(asked[pair["asked"]])] for pair in each.account["aligned"]]
+        return found
+
+    def example(self, each: Selected) -> dict[str, Any]:
+        """The same with the text itself, and with all that the model tells of its decision."""
+        number, example = self.texts[each.row.index]
+        return (
+            self.text(each)
+            | {
+                "text": example.text,
+                "number": number,
+                "query": example.query,
+                "starts": each.row.spans[:, 0].tolist(),
+                "ends": each.row.spans[:, 1].tolist(),
+                "kept": each.kept.tolist(),
+                "chance": [round(chance, 4) for chance in each.chance.tolist()],
+                "marked": None if each.row.truth is None else each.row.truth.tolist(),
+            }
+            | self._account(each, example)
+        )
+
+    def _account(self, each: Selected, example: Example) -> dict[str, Any]:
+        if "aligned" in each.account:
+            return self._pairs(each, example)
+        return {"account": self._phrases(each, example)} if "phrases" in each.account else {}
+
+    def _pairs(self, each: Selected, example: Example) -> dict[str, Any]:
+        """The words of the query, as those of the text are told of, and the pairs."""
+        asked, truth = self._asked(example), each.row.query_truth
+        pairs = sorted(each.account["aligned"], key=lambda pair: -max(pair["votes"]))  # the one that says most first
+        met = {pair["asked"] for pair in pairs}
+        return {
+            "asked": {
+                "starts": [start for start, _ in asked],
+                "ends": [end for _, end in asked],
+                "kept": [place in met for place in range(len(asked))],
+                "marked": None if truth is None else truth.tolist(),
+            },
+            "pairs": [pair | {"votes": [round(vote, 4) for vote in pair["votes"]]} for pair in pairs],
+        }
+
+    def _phrases(self, each: Selected, example: Example) -> dict[str, Any]:
+        """What the parts of an answer say for it, with phrases as they are written."""
+        words, account = each.row.spans.tolist(), each.account
+        return {
+            "parts": {name: round(by, 4) for name, by in account["parts"].items()},
+            "phrases": [
+                {"text": example.text[words[said["start"]][0] : words[said["stop"] - 1][1]], "by": round(said["by"], 4)}
+                for said in account["phrases"]
+            ],
+            "stored": [said | {"by": round(said["by"], 4)} for said in account["stored"]],
+        }
+
+    def _asked(self, example: Example) -> list[Span]:
+        """Where the words of the query stand in it."""
+        return self.model.tokeniser.query([example.query or ""])[0].spans

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
@@ -16,7 +18,7 @@ from assay.intervene.layers import Given, Layers, Shuffled, Stack
 from assay.intervene.stacked import StackSearch, limit
 from assay.models.erasure import capacity
 from assay.models.huggingface.body import Body
-from assay.run.attending import Done, Scene, apart, percent, short
+from assay.run.attending import Done, Scene, apart, edited, percent, said_of, short
 from assay.types import Batch, Edit, StackedModel, of_tokens
 
 PLACES = {"cpu": 1 << 13, "cuda": 1 << 20}
@@ -64,6 +66,10 @@ class StackText:
         seen = "" if self._all_see(act, chosen) else " wherever it may be attended to"
         said = f"{self.scene.named(chosen)} {_has(chosen)} {amount}{seen} and the rest is shared as before"
         return self._edited(act, Bend(self.stack.token_index, given), said, chosen)
+
+    def _edit(self, act: Act) -> Done:
+        assert act.edit is not None
+        return self._edited(act, partial(edited, act.edit), said_of(act.edit))
 
     def _uniform(self, act: Act) -> Done:
         return self._edited(act, uniform, "Everything that may be attended to has the same weight")

@@ -1,4 +1,4 @@
-"""The verbs of the command line, as functions."""
+"""The verbs that make, open and audit models, as functions."""
 
 from __future__ import annotations
 
@@ -7,25 +7,24 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from assay.audits import USUAL_AUDITS
-from assay.data import corpora
+from assay.audits.cases import Audit
+from assay.data import corpora, given
 from assay.data.examples import Corpus, Example
 from assay.data.matching import examples_for
 from assay.errors import AssayError, unknown
 from assay.explainers import USUAL
-from assay.explainers.choice import separated
 from assay.models import presets, recipes, store
 from assay.models.architecture import Architecture
 from assay.models.options import Training
 from assay.models.recipes import Recipe
 from assay.models.store import Opened, Trained
+from assay.models.textmodel import TextModel
 from assay.run import audit as auditing
-from assay.run import explanation
-from assay.run.explanation import Explanation
-from assay.run.languages import Home
-from assay.run.plan import AuditPlan
+from assay.run.plan import AuditPlan, Instruments
 from assay.run.result import Result
-from assay.types import Explainer
 
 
 def recipe(preset: str = "default", seed: int = 0, corpus: str | None = None, **options: Any) -> Recipe:
@@ -51,23 +50,23 @@ def train(
     alignment: str | None = None,
     preset: str = "default",
     seed: int = 0,
-    folder: str | Path | None = None,
+    out: str | Path | None = None,
     **options: Any,
 ) -> Trained:
-    """A classifier trained on the corpus; with a folder it is stored there, and an interrupted training goes on.
+    """A classifier trained on the corpus; with a folder `out` it is stored there, and an interrupted training goes on.
 
     Encoder and alignment are those of the preset, unless others are named, and so are all other options of
     Architecture and Training, such as projection="sparsemax" or tying=0.5. A corpus of pairs gets a paired model.
     """
     chosen = recipe(preset, seed, corpus.name, encoder=encoder, alignment=alignment, **options)
-    return recipes.train(corpus, chosen, None if folder is None else Path(folder))
+    return recipes.train(corpus, chosen, None if out is None else Path(out))
 
 
-def finetune(corpus: Corpus, base: str = "minilm", folder: str | Path | None = None, **options: Any) -> Opened:
+def finetune(corpus: Corpus, base: str = "minilm", out: str | Path | None = None, **options: Any) -> Opened:
     """A classifier that starts from a pretrained encoder: minilm, a folder, or a name on the Hugging Face hub.
 
     The options are those of FineTuning (head, frozen, dtype), of Training (epochs, learning_rate, …) and of Opening
-    (device, words, …); with a folder the model is stored there, and an interrupted training goes on.
+    (device, words, …); with a folder `out` the model is stored there, and an interrupted training goes on.
     """
     from assay.models.huggingface.finetuning import FineTuning
     from assay.models.huggingface.finetuning import finetune as tuned
@@ -82,7 +81,7 @@ def finetune(corpus: Corpus, base: str = "minilm", folder: str | Path | None = N
     read.pop("dtype", None)  # that of training; it is read as it was stored
     recipe = FineTuning(base=base, **own)
     recipe = replace(recipe, training=replace(recipe.training, **steps))
-    return tuned(corpus, recipe, None if folder is None else Path(folder), Opening(**read))
+    return tuned(corpus, recipe, None if out is None else Path(out), Opening(**read))
 
 
 def load(name: Any, device: str = "cpu", tokenizer: Any = None, **options: Any) -> Opened:
@@ -90,12 +89,11 @@ def load(name: Any, device: str = "cpu", tokenizer: Any = None, **options: Any) 
 
     A transformer that is at hand, with its tokenizer, may stand in place of the name: it stays as and where it is.
     """
-    from assay.models.huggingface.loading import is_folder
-
     if tokenizer is not None:
-        from assay.models.huggingface.opening import Opening, wrapped
-
-        return wrapped(name, tokenizer, Opening(device=device, **options))
+        return wrap(name, tokenizer, device=device, **options)
+    if not isinstance(name, str | Path):
+        return opened_model(name)
+    from assay.models.huggingface.loading import is_folder
 
     published = str(name).startswith("hf:")
     if published or is_folder(Path(name)):
@@ -114,66 +112,78 @@ def stored(folder: Path, device: str = "cpu") -> Opened:
     return storing.load(folder, device) if storing.is_folder(folder) else store.load(folder, device)
 
 
-def explain(
-    model: Opened | str | Path,
-    text: str,
-    explainers: Sequence[str | Explainer] = USUAL,
-    target: str | None = None,
-    query: str | None = None,
-    tree: str | None = None,
-    scorer: str | None = None,
-    corpus: Corpus | str | None = None,
-) -> Explanation:
-    """The model's decision on one text, explained in several ways, for the target class or else the predicted one.
+def wrap(module: Any, tokenizer: Any, classes: Sequence[str] | None = None, **options: Any) -> Opened:
+    """A classifier that is at hand, with its tokenizer and other names for its classes; it stays as and where it is.
 
-    A model of pairs takes the query as well: the question or hypothesis that the text is read for. Explainers are
-    named, or are functions of a model, a batch and the classes to explain. A tree, such as "hedge", "acd" or "soc", is
-    a hierarchy of phrases; a scorer says what a phrase counts, such as "shapley". Some of them need the `corpus` that
-    the model learnt from, once: what they make of it is kept in the model's folder.
+    The module is one of transformers that classifies texts, or a TextModel of assay with a tokeniser of assay; the
+    options are those of Opening.
     """
-    opened, given = _opened(model), corpora.corpus(corpus) if isinstance(corpus, str) else corpus
-    home = Home(_folder(model), None if given is None else lambda: given, given is not None)
-    return explanation.explain(
-        opened, text, explainers, target=target, query=query, tree=tree, scorer=scorer, home=home
-    )
+    if isinstance(module, TextModel):
+        return Opened(module.eval(), tokenizer, tuple(classes or map(str, range(module.classes))))
+    if not hasattr(module, "config") or not isinstance(module, torch.nn.Module):
+        raise AssayError(
+            f"{type(module).__name__} is no classifier of transformers; make a subclass of "
+            "assay.models.textmodel.TextModel that calls it, and wrap that."
+        )
+    from assay.models.huggingface.opening import Opening, wrapped
+
+    named = None if classes is None else tuple(classes)
+    return wrapped(module, tokenizer, Opening(classes=named, **options))
 
 
 def audit(
-    model: Opened | str | Path,
-    data: Corpus | Sequence[Example] | str | Path,
-    explainers: Sequence[str | Explainer] = USUAL,
-    audits: Sequence[str] = USUAL_AUDITS,
+    model: Any,
+    data: Any,
+    explainers: Instruments[Any] = USUAL,
+    audits: Instruments[Audit] = USUAL_AUDITS,
     seed: int = 0,
-    corpus: Corpus | None = None,
+    corpus: Any = None,
     limit: int | None = None,
+    *,
+    split: str = "test",
+    epsilon: float = 0.01,
+    tree: str | None = None,
+    scorer: str | None = None,
+    out: str | Path | None = None,
 ) -> Result:
     """How true the explanations of the model's decisions are, on the test texts of a corpus or on examples.
 
-    The corpus may be given by its name or as a file; its classes are matched with the model's by their names. Of all
-    the texts, `limit` are drawn by the seed. The audits sanity, stability and roar train other models on the corpus:
-    the one that is audited, unless another is given.
+    The texts are a corpus, by its name, as a file, a table, or a list of examples or (text, label) pairs; its classes
+    are matched with the model's by their names. Of all the texts, `limit` are drawn by the seed. Explainers and audits
+    are named, or are objects, in a list or by other names in a dict, where arrays of one score a word may stand for an
+    explainer. The audits sanity, stability and roar train other models on the corpus: the one that is audited, unless
+    another is given. With a folder `out`, the record is written there, and an interrupted audit goes on.
     """
-    network = _opened(model)
-    chosen = tuple(audits) if not isinstance(audits, str) else separated(audits)
-    plan = AuditPlan.of(explainers, audits=chosen, seed=seed, limit=limit)
-    if isinstance(data, str | Path):
-        found = corpora.corpus(str(data), seed, whole="corpus" not in network.history)
-    elif isinstance(data, Corpus):
-        found = data
-    else:
-        return Result(auditing.audit(network, _some(data), plan, corpus=corpus))
-    about = {"corpus": corpora.about(found, found.name if isinstance(data, Corpus) else str(data)) | {"split": "test"}}
-    examples = _some(examples_for(found, "test", network.classes))
-    return Result(auditing.audit(network, examples, plan, about=about, corpus=corpus or found))
+    opened = opened_model(model)
+    plan = AuditPlan.of(explainers, audits, seed=seed, limit=limit, epsilon=epsilon, tree=tree, scorer=scorer)
+    learnt = None if corpus is None else given.corpus(corpus)
+    place = None if out is None else Path(out)
+    home = Path(model) if isinstance(model, str | Path) and Path(model).is_dir() else None
+    if _are_examples(data):
+        return Result(auditing.audit(opened, _some(data), plan, place, corpus=learnt, home=home))
+    found = given.corpus(data, seed, whole=isinstance(data, list | tuple) or "corpus" not in opened.history)
+    name = str(data) if isinstance(data, str | Path) else found.name
+    about = {"corpus": corpora.about(found, name) | {"split": split}}
+    examples = _some(examples_for(found, split, opened.classes))
+    return Result(auditing.audit(opened, examples, plan, place, about, learnt or found, home))
 
 
-def _opened(model: Opened | str | Path) -> Opened:
-    return load(model) if isinstance(model, str | Path) else model
+def opened_model(model: Any) -> Opened:
+    """The model that is named, is open already, or is in a pipeline of transformers."""
+    if isinstance(model, Opened):
+        return model
+    if isinstance(model, str | Path):
+        return load(model)
+    if hasattr(model, "model") and hasattr(model, "tokenizer"):
+        return wrap(model.model, model.tokenizer)
+    raise AssayError(
+        f"A model is a folder, hf:NAME, a pipeline, or what assay.load, train or wrap return, not "
+        f"{type(model).__name__}; a module needs its tokenizer: assay.wrap(module, tokenizer, classes)."
+    )
 
 
-def _folder(model: Opened | str | Path) -> Path | None:
-    """Where a model lies that is named by its folder."""
-    return Path(model) if isinstance(model, str | Path) and Path(model).is_dir() else None
+def _are_examples(data: Any) -> bool:
+    return isinstance(data, list | tuple) and all(isinstance(each, Example) for each in data)
 
 
 def _some(examples: Sequence[Example]) -> Sequence[Example]:

@@ -11,6 +11,7 @@ from assay.models.architecture import Architecture
 from assay.models.huggingface.finetuning import FineTuning
 from assay.models.options import Training
 from assay.models.recipes import Recipe
+from assay.plugins import member
 from assay.rationales.bases import OURS, PRETRAINED, pretrained
 from assay.rationales.concepts.selfexplain_recipe import SelfExplanation
 from assay.rationales.recipes import RECIPES, UNPLAYED
@@ -39,8 +40,7 @@ def chosen(
     **options: Any,
 ) -> Wanted:
     """What is to be trained; options that are None are as usual."""
-    if recipe not in RECIPES and recipe not in UNPLAYED:
-        raise unknown("recipe", recipe, {*RECIPES, *UNPLAYED})
+    member(recipe, {**RECIPES, **UNPLAYED}, "recipe")
     asked = {"rate": rate, "units": None if units == "token" else units} | options
     given = {name: value for name, value in asked.items() if value is not None}
     steps, parts = ({each.name for each in fields(kind)} for kind in (Training, Architecture))

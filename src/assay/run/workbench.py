@@ -5,9 +5,14 @@ from __future__ import annotations
 import shlex
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
+
+from rich.console import Group
+from rich.text import Text
+from torch import Tensor
 
 from assay.audits.stack import stacked
 from assay.data.batches import Tokenised, collate
@@ -16,17 +21,20 @@ from assay.errors import AssayError
 from assay.explainers import EXPLAINERS, USUAL
 from assay.explainers.hierarchies import TREES
 from assay.explainers.needs import no_weights, unfit
-from assay.intervene.acts import ACTS, Act
+from assay.intervene import EDITS
+from assay.intervene.acts import ACTS, EDIT, Act
 from assay.models.huggingface.body import Body
 from assay.models.store import Opened
+from assay.plugins import member, offered
 from assay.report.trees import drawn
 from assay.run.attending import Scene
 from assay.run.explanation import explain
 from assay.run.listings import explainers
 from assay.run.pooled import PooledText
 from assay.run.stacks import StackText
-from assay.run.texts import read
-from assay.types import PooledModel, StackedModel
+from assay.run.texts import one_text, read
+from assay.run.verbs import opened_model
+from assay.types import Edit, PooledModel, StackedModel
 
 TEXTS, BYTES = 32, 256 << 20
 """Texts that are kept as they were read, and how much room they may take; the last one always stays."""
@@ -111,7 +119,7 @@ class Workbench:
 
     def attend(self, text: str, query: str | None, act: Act) -> dict[str, Any]:
         """The decision under other attention, beside the one without."""
-        if (refused := self.refusals[act.kind]) is not None:
+        if (refused := self.refusals["uniform" if act.kind == EDIT else act.kind]) is not None:
             raise AssayError(refused)
         ready = self._ready(text, query)
         found = ready(act).json(ready.scene, act)
@@ -156,10 +164,116 @@ class Workbench:
         return shlex.join(["assay", verb, "--model", self.name, *self.options, *asked, *options, *ending])
 
 
+@dataclass(frozen=True)
+class Attended:
+    """A decision on a text under other attention beside the one without, as plain numbers and words."""
+
+    text: str
+    answer: dict[str, Any]
+
+    def __rich__(self) -> Group:
+        return _coloured(self.answer, self.text)
+
+    def __str__(self) -> str:
+        return _plain(self.answer)
+
+
+def attend(
+    model: Any,
+    text: str,
+    act: str | Act | Edit = "observed",
+    query: str | None = None,
+    *,
+    weights: Mapping[int, float] | None = None,
+    items: Sequence[int] = (),
+    target: str | None = None,
+    seed: int = 0,
+    epsilon: float = 0.01,
+    layer: int | None = None,
+    head: int | None = None,
+    position: int | None = None,
+) -> Attended:
+    """The decision on a text under other attention, and how far it moves.
+
+    An act is one of ACTS, an edit of EDITS by its name, or an edit itself: a function of weights and mask. The
+    `weights` are those of "set", the `items` those of "erase", the `target` is the class of "likeliest", the `seed`
+    that of "permute", and `epsilon` the change of the output that "furthest" may make. Of a transformer it is done in
+    one layer or all, one head or all, for the word at one position that attends or for all; all are counted from 0.
+    """
+    if not isinstance(act, Act):
+        edit = _named_edit(act) if isinstance(act, str) else act
+        kind = EDIT if edit is not None else str(act)
+        act = Act(kind, dict(weights or {}), tuple(items), target, seed, epsilon, layer, head, position, edit)
+    found = Workbench(opened_model(model), "").attend(one_text(text), query, act)
+    return Attended(text, found | {"command": "assay.attend(...) in Python"})
+
+
+def _named_edit(name: str) -> Edit | None:
+    """The edit of that name, made from the weights that it is given; None where the name is that of an act."""
+    if name in ACTS or not (name in EDITS or name in offered("edit")):
+        return None
+    made = member(name, EDITS, "edit")
+
+    def edit(weights: Tensor, mask: Tensor) -> Tensor:
+        return made(weights)(weights, mask)
+
+    edit.__name__ = name
+    return edit
+
+
+ANSWERS = (("predicted_before", "before"), ("predicted_after", "after"))
+
+
+def _lines(found: dict[str, Any]) -> list[str]:
+    """The answer before and after, the distances, and the note."""
+    old, new = (f"{found[name]}  {found[part][found[name]]:.1%}" for name, part in ANSWERS)
+    most = "" if found["jsd_upper"] is None else f", at most {found['jsd_upper']:.4f}"
+    lines = [
+        f"{old}  →  {new}",
+        f"answer moved by {found['tvd']:.4f} (TVD), attention by {found['jsd']:.4f} (JSD{most}), {found['kind']}",
+        found["note"],
+    ]
+    if "reach" in found:
+        reach = ", ".join(f"{name} {share:.1%}" for name, share in found["reach"].items())
+        lines.append(f"likeliest by attention alone: {reach}")
+    return lines
+
+
+def _elsewhere(found: dict[str, Any]) -> list[str]:
+    if max(found["elsewhere"], found["elsewhere_after"]) < 5e-5:
+        return []
+    return [f"on markers and question: {found['elsewhere']:.1%} before, {found['elsewhere_after']:.1%} after"]
+
+
+def _coloured(found: dict[str, Any], text: str) -> Group:
+    """The text twice, with its weights as colours."""
+    from assay.report.heatmaps import terminal
+
+    starts, ends = zip(*found["spans"], strict=True)
+    first, *others = _lines(found)
+    lines: list[Text] = [Text(first, style="bold"), *(Text(line) for line in others)]
+    for title, weights in (("before", found["observed"]), ("after", found["weights"])):
+        shown = [weights[item] for item in found["item_of"]]
+        lines += [Text(f"\n{title}", style="dim"), terminal(text, starts, ends, shown)]
+    return Group(*lines, *(Text(f"\n{line}", style="dim") for line in _elsewhere(found)))
+
+
+def _plain(found: dict[str, Any]) -> str:
+    """The same as a table with a row for each item."""
+    labels = [f"{number}  {' '.join(label.split())}" for number, label in enumerate(found["items"])]
+    labels = [label if len(label) <= 48 else f"{label[:47]}…" for label in labels]
+    width = max(map(len, labels))
+    rows = [
+        f"{label.ljust(width)}  {old:8.4f}  {new:8.4f}"
+        for label, old, new in zip(labels, found["observed"], found["weights"], strict=True)
+    ]
+    return "\n".join([*_lines(found), f"{' ' * width}    before     after", *rows, *_elsewhere(found)])
+
+
 def written(act: Act) -> list[str]:
     """The act as options of the command line."""
     options = ["--act", act.kind]
-    usual = Act(act.kind)
+    usual = Act()
     if act.weights:
         options += ["--weights", ",".join(f"{item}={float(weight)!r}" for item, weight in act.weights.items())]
     if act.items:
@@ -167,7 +281,7 @@ def written(act: Act) -> list[str]:
     names = ("target", "seed", "epsilon", "layer", "head", "place")
     for name in names:
         if (value := getattr(act, name)) != getattr(usual, name):
-            options.append(f"--{'attention-head' if name == 'head' else name}={value}")
+            options.append(f"--{'position' if name == 'place' else name}={value}")
     return options
 
 

@@ -7,15 +7,19 @@ import itertools
 import math
 import os
 import threading
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from assay.audits.conclusions import tell
 from assay.errors import AssayError
+from assay.lookup import WORDS
 from assay.records import EXAMPLES, INSTANCES, SUMMARY, Record
+from assay.report.figures import KINDS, VERDICT
 from assay.report.outcome import outcome
 from assay.report.yardsticks import Grade
 from assay.serve.reading import LONGEST, judged, plain, summarised, within
+from assay.stories import Story
 
 DEPTH = 4  # folders below the given ones
 FOLDERS = 20_000  # that one look goes through
@@ -42,6 +46,7 @@ class Run:
     headline: str
     explainers: tuple[str, ...]
     audits: tuple[str, ...]
+    figures: Mapping[str, str] = field(default_factory=dict)  # those that it may have, with their titles
 
     def file(self, name: str) -> Path:
         """The path of one of its files, which must lie within the app's folders."""
@@ -51,7 +56,7 @@ class Run:
         """The complete record."""
         for name in FILES:
             self.file(name)
-        return replace(Record.read(self.folder), summary=summarised(self.file(SUMMARY)))
+        return tell(replace(Record.read(self.folder), summary=summarised(self.file(SUMMARY))))
 
     def judged(self, every_row: bool = False) -> Record:
         """The record with the columns that verdicts need, or also all of `instances`, for figures."""
@@ -184,7 +189,21 @@ def _run(folder: Path, root: Path, stamp: Stamp, name: str) -> Run:
         headline=plain(found.headline, 4 * LONGEST),
         explainers=tuple(plain(each) for each in summary["explainers"]),
         audits=tuple(str(each) for each, about in summary["audits"].items() if about.get("applies", True)),
+        figures=figures_of(
+            story for each, story in record.stories.items() if summary["audits"][each].get("applies", True)
+        ),
     )
+
+
+def figures_of(stories: Iterable[Story]) -> dict[str, str]:
+    """What each figure of some audits is called in a list: its own name, and the question of its audit."""
+    found = {VERDICT: VERDICT.capitalize()}
+    for story in stories:
+        for drawing in story.drawings:
+            if drawing.kind in KINDS:
+                words = drawing.name.replace("_", " ").capitalize()
+                found.setdefault(drawing.name, plain(f"{words}: {WORDS.named(story.title)}"))
+    return found
 
 
 def _named(entries: list[Run | Damaged]) -> list[Run | Damaged]:

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from assay.audits.conclusions import tell
 from assay.errors import AssayError
 from assay.records import EXAMPLES, FIRST_LAYER, INSTANCES, NEEDED, SUMMARY, Record, from_zero
 
@@ -48,7 +49,7 @@ def judged(folder: Path, root: Path, every_row: bool = False) -> Record:
     """A record with only the columns that verdicts need."""
     summary = summarised(within(folder / SUMMARY, root))
     instances = _columns(within(folder / INSTANCES, root), None if every_row else JUDGED[INSTANCES])
-    return Record(summary, instances, _columns(within(folder / EXAMPLES, root), JUDGED[EXAMPLES]))
+    return tell(Record(summary, instances, _columns(within(folder / EXAMPLES, root), JUDGED[EXAMPLES])))
 
 
 def summarised(path: Path) -> dict[str, Any]:

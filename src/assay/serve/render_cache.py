@@ -11,8 +11,7 @@ from pathlib import Path
 
 from assay.records import Record
 from assay.report.canvas import Figure, save, svg
-from assay.report.plots import FIGURES
-from assay.report.words import FIGURES as FIGURES_OF
+from assay.report.figures import figure
 from assay.serve.library import Run
 from assay.serve.lru_cache import LruCache
 from assay.serve.safety import POLICY
@@ -50,9 +49,9 @@ class RenderCache:
             return self._pages.get(key, lambda: render({run.name: run.read() for run in runs}))
 
     def figure(self, run: Run, name: str) -> Figure | None:
-        """A figure of a run by its name in `FIGURES`; None where the run does not have it."""
+        """A figure of a run by its name; None where the run does not have it."""
         with self._drawing:
-            return self._figures.get((run.id, run.stamp, name), lambda: FIGURES[name](self.record(run)))
+            return self._figures.get((run.id, run.stamp, name), lambda: figure(self.record(run), name))
 
     def record(self, run: Run) -> Record:
         """The record of a run with all that figures need."""
@@ -73,12 +72,6 @@ class RenderCache:
             if figure is None:
                 return None
             return self._images.get((run.id, run.stamp, name, ending), lambda: _for_paper(figure, ending))
-
-
-def figures_of(run: Run) -> list[str]:
-    """The names of the figures that a run may have, by its audits."""
-    mine = {"verdict", *(name for audit in run.audits for name in FIGURES_OF.get(audit, ()))}
-    return [name for name in FIGURES if name in mine]
 
 
 def policy_of(page: str) -> str:

@@ -12,22 +12,21 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import FileResponse, HTMLResponse, Response
 from starlette.exceptions import HTTPException
 
+from assay.audits import AUDITS
 from assay.errors import AssayError
 from assay.report.canvas import Figure
 from assay.report.facts import facts, left_out, origins
 from assay.report.outcome import outcome
-from assay.report.plots import FIGURES
 from assay.report.sections import captions
 from assay.report.tables import MANY, MARKS
-from assay.report.words import FIGURES as FIGURES_OF
-from assay.report.words import TITLES
 from assay.report.yardsticks import CAPTION, yardstick
 from assay.serve.browsing import SORTS, RunFilter, browse
-from assay.serve.library import FILES, Library, Run
+from assay.serve.library import FILES, Library, Run, figures_of
 from assay.serve.live_model import LiveModel
 from assay.serve.pages import page
 from assay.serve.reading import plain
-from assay.serve.render_cache import KINDS, RenderCache, figures_of, policy_of
+from assay.serve.render_cache import KINDS, RenderCache, policy_of
+from assay.stories import story_of
 
 MOST = 12  # runs side by side
 OFFERED = 50  # runs that the plot browser offers beside those that are chosen
@@ -101,7 +100,7 @@ def run_page(request: Request, id: str) -> HTMLResponse:
         many=len(run.explainers) > MANY,
         told=_description(render_cache(request).figure(run, "verdict")),
         files=FILES,
-        figures=[(name, title(name)) for name in figures_of(run)],
+        figures=list(run.figures.items()),
         report=f"assay report {shlex.quote(str(run.folder))}",
         made=plain(record.summary.get("command") or "", LONG),
         live=_live(run, (record.summary.get("model") or {}).get("sha256"), request.app.state.live_models),
@@ -135,7 +134,7 @@ def run_figure(request: Request, id: str, file: str, download: bool = False) -> 
     """A figure of a run: an SVG for a page, or a file for a paper."""
     run = _found(request, id)
     name, _, ending = file.rpartition(".")
-    if name not in FIGURES or ending not in KINDS:
+    if name not in run.figures or ending not in KINDS:
         raise HTTPException(404)
     on_page = ending == "svg" and not download
     image = render_cache(request).shown(run, name) if on_page else render_cache(request).saved(run, name, ending)
@@ -159,13 +158,16 @@ def compare_page(request: Request, run: Ids = []) -> HTMLResponse:  # noqa: B006
 @router.get("/plots")
 def plots_page(request: Request, figure: Words = "verdict", run: Ids = []) -> HTMLResponse:  # noqa: B006
     """One figure of several runs side by side."""
-    if figure not in FIGURES:
-        raise AssayError("There is no figure of this name; choose one from the list.")
     chosen = _chosen(request, run)
     if len(chosen) > MOST:
         raise AssayError(f"Choose at most {MOST} runs for the plots; {len(chosen)} were chosen.")
     others = [each for each in library(request).runs() if each not in chosen]
-    known = [name for name in FIGURES if any(name in figures_of(each) for each in chosen or others)]
+    every = figures_of(map(story_of, AUDITS.values()))
+    every |= {name: title for each in [*others, *chosen] for name, title in each.figures.items()}
+    if figure not in every:
+        raise AssayError("There is no figure of this name; choose one from the list.")
+    titles = {name: title for each in chosen or others for name, title in each.figures.items()}
+    known = [name for name in every if name in titles]
     drawn = [(each, render_cache(request).figure(each, figure)) for each in chosen]
     told = captions(render_cache(request).record(chosen[0])) if chosen else {}
     place = known.index(figure) if figure in known else None
@@ -173,8 +175,8 @@ def plots_page(request: Request, figure: Words = "verdict", run: Ids = []) -> HT
         "plots.html.jinja",
         "/runs",
         figure=figure,
-        title=title(figure),
-        figures=[(name, title(name)) for name in dict.fromkeys([*known, figure])],
+        title=every[figure],
+        figures=[(name, every[name]) for name in dict.fromkeys([*known, figure])],
         before=known[place - 1] if place else None,
         after=known[place + 1] if place is not None and place + 1 < len(known) else None,
         drawn=[(each, _description(made)) for each, made in drawn],
@@ -188,14 +190,6 @@ def plots_page(request: Request, figure: Words = "verdict", run: Ids = []) -> HT
         choose="/runs?" + urlencode([("run", each.id) for each in chosen]),
         most=MOST,
     )
-
-
-def title(figure: str) -> str:
-    """The label of a figure in a list: the question of its audit, and its own name."""
-    audit = next((name for name, figures in FIGURES_OF.items() if figure in figures), None)
-    words = figure.replace("_", " ").capitalize()
-    question = TITLES.get(audit or "", "").format(item="word", items="words")
-    return f"{words}: {question}" if question else words
 
 
 def _found(request: Request, id: str) -> Run:

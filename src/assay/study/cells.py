@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from assay.lookup import BASELINES
 from assay.metrics.comparisons import Contrast, by_example, holm, paired, student
 from assay.report.differences import ENOUGH, FEWEST
-from assay.report.measures import BASELINES
 from assay.report.questions import Cell, Difference, Over, Row
 from assay.study.finished import Finished
 from assay.study.plans import Question

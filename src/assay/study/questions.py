@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from assay.audits import AUDITS
 from assay.explainers.choice import bare
+from assay.lookup import BASELINES, RANDOM, WORDS
 from assay.records import Finding
-from assay.report.asked import MAIN, rises, title
-from assay.report.measures import BASELINES
 from assay.report.questions import MODEL, Answer, Column, Missing, Row, State
+from assay.stories import Measure, Story, story_of
 from assay.study.cells import adjusted, cell
 from assay.study.finished import Finished
 from assay.study.plans import Question, StudyPlan
@@ -25,11 +26,28 @@ def questions(plan: StudyPlan) -> tuple[Question, ...]:
 
 def _main(audits: Iterable[str]) -> tuple[Question, ...]:
     return tuple(
-        Question(audit, measure, against=MAIN[audit].against)
+        Question(audit, measure.name, against=_story(audit).against or RANDOM)
         for audit in audits
-        if audit in MAIN
-        for measure in MAIN[audit].measures
+        for measure in _mains(_story(audit))
     )
+
+
+def _mains(story: Story) -> list[Measure]:
+    """The main measures of an audit; where none is called so, those of which one way is better."""
+    main = [measure for measure in story.measures if measure.main]
+    return main or [measure for measure in story.measures if measure.better]
+
+
+def _story(audit: str) -> Story:
+    """The story of an audit, and of how good the models are."""
+    if audit == MODEL:
+        return Story(measures=(Measure("accuracy", better="high"),))
+    return story_of(AUDITS[audit]) if audit in AUDITS else Story(f"{audit.replace('_', ' ').capitalize()}:")
+
+
+def _title(story: Story, measure: Measure) -> str:
+    """What a table is called where the plan does not say: the question of the audit, and the measure."""
+    return f"{WORDS.named(story.title)} {measure.label[:1].upper()}{measure.label[1:]}"
 
 
 def answered(question: Question, plan: StudyPlan, found: Found) -> Answer:
@@ -40,18 +58,25 @@ def answered(question: Question, plan: StudyPlan, found: Found) -> Answer:
     subjects = _subjects(question, [each for column in done for each in column])
     rows = tuple(Row(subject, tuple(cell(question, subject, column) for column in done)) for subject in subjects)
     tested = any((question.audit, question.against, question.measure) in each.findings for each in _all(done))
+    story = _story(question.audit)
+    measure = story.measure(question.measure)
     return Answer(
-        question.title or title(question.audit, question.measure),
+        question.title or _title(story, measure),
         question.audit,
         question.measure,
-        rises(question.audit, question.measure),
+        None if measure.better is None else measure.better == "high",
         question.against if tested else None,
         columns,
         adjusted(rows),
-        tuple(sorted({each.kind for column in done for each in _of(question, column)})),
+        tuple(dict.fromkeys(story.kinds.get(kind, kind) for kind in sorted(_kinds(question, done)))),
         missing([trial for trials in groups.values() for trial in trials], found),
         tuple(dict.fromkeys(_notes(question, columns, done))),
+        measure.label,
     )
+
+
+def _kinds(question: Question, done: Sequence[Sequence[Finished]]) -> set[str]:
+    return {each.kind for column in done for each in _of(question, column)}
 
 
 def missing(trials: Sequence[Trial], found: Found) -> tuple[Missing, ...]:

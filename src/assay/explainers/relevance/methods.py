@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import torch
 from jaxtyping import Float, Int
@@ -30,6 +31,7 @@ from assay.models.erasure import baseline
 from assay.models.huggingface.body import Body
 from assay.models.paired import Paired
 from assay.models.projections import family, projection
+from assay.stories import Measure, Story
 from assay.types import Attribution, Batch, Model, at_least_float32
 
 Scores = Float[Tensor, "B T"]
@@ -40,6 +42,13 @@ KNOWN = "flat, hierarchical and paired"
 
 class Propagation(ABC):
     """The base class: scores are the tokens' relevance, and the conservation gap is reported."""
+
+    story: ClassVar[Story] = Story(
+        measures=(
+            Measure("gap", "what the scores leave unexplained (share of the output)"),
+            Measure("conserved", "relevance that is conserved (share)"),
+        )
+    )
 
     @property
     @abstractmethod

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -14,6 +15,7 @@ from assay.explainers.random import mixed
 from assay.explainers.surrogates import bounds
 from assay.explainers.surrogates.coalitions import Surrogate, keys, uniform
 from assay.models.erasure import kept_probabilities
+from assay.stories import Measure, Story
 from assay.types import Attribution, Batch, Model
 
 ROUNDS = 3  # in which the two rules that are hardest to tell apart are tried again
@@ -44,6 +46,16 @@ class Anchors(Surrogate):
     rule of up to `longest` tokens is, the last one is returned, and its lower bound says so.
     `attribute` tells the rule's precision as its trial showed it, the lower bound, its size and its coverage.
     """
+
+    sparse: ClassVar[bool] = True
+    story: ClassVar[Story] = Story(
+        measures=(
+            Measure("precision", "precision of the rule"),
+            Measure("lower_bound", "lower bound of that precision"),
+            Measure("size", "words in the rule"),
+            Measure("coverage", "coverage of the rule"),
+        )
+    )
 
     precision: float = 0.95
     confidence: float = 0.9

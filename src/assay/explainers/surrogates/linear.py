@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations
+from typing import ClassVar
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -13,6 +14,7 @@ from torch import Tensor
 
 from assay.errors import AssayError
 from assay.explainers.surrogates.coalitions import Surrogate, every, keys, permutations, uniform, worth
+from assay.stories import Measure, Story
 from assay.types import Attribution, Batch, Model
 
 LEAST = 6  # versions a token: with fewer, there are hardly more equations than coefficients
@@ -35,6 +37,8 @@ class Lime(Surrogate):
     than that is read once in every part, which counts as often as it would have been drawn.
     `attribute` tells the `fit`: the share of the answers' weighted variance that the linear model has.
     """
+
+    story: ClassVar[Story] = Story(measures=(Measure("fit", "fit of the surrogate (R²)"),))
 
     samples: int = 256
     width: float = 25.0
@@ -98,6 +102,8 @@ class KernelShap(Surrogate):
     v(all) − v(none) in any case.
     `attribute` tells whether it is `exact`: 1 where every set was read.
     """
+
+    story: ClassVar[Story] = Story(measures=(Measure("exact", "texts without sampling (share)"),))
 
     samples: int = 256
     removal: str = "delete"

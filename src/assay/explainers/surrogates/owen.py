@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from assay.explainers.surrogates.coalitions import Surrogate, worth
+from assay.stories import Measure, Story
 from assay.types import Attribution, Batch, Model
 
 
@@ -23,6 +25,8 @@ class Owen(Surrogate):
     equally. The scores sum to v(all) − v(none) in any case.
     `attribute` tells whether it is `exact`: 1 where every node was split.
     """
+
+    story: ClassVar[Story] = Story(measures=(Measure("exact", "texts without sampling (share)"),))
 
     reads: int = 1024
     removal: str = "delete"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from jaxtyping import Float, Int
@@ -11,6 +12,7 @@ from torch import Tensor
 
 from assay.errors import AssayError
 from assay.explainers.surrogates.coalitions import Surrogate, every, keys, permutations, worth
+from assay.stories import Measure, Story
 from assay.types import Attribution, Batch, Model
 
 PAIRS = 4  # of orders at least: with fewer, the standard errors mean little
@@ -25,6 +27,13 @@ class Shapley(Surrogate):
     pairs. Either way the scores sum to v(all) − v(none).
     `attribute` tells standard errors, the mean of those over a text, and whether the values are `exact`.
     """
+
+    story: ClassVar[Story] = Story(
+        measures=(
+            Measure("standard_error", "standard error of a score"),
+            Measure("exact", "texts without sampling (share)"),
+        )
+    )
 
     exact: int = 10
     samples: int = 512

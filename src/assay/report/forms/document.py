@@ -5,15 +5,14 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
+from assay.lookup import NOT_APPLICABLE
 from assay.records import Record
-from assay.report.compared.together import FIGURE, together
 from assay.report.examples import notes
 from assay.report.facts import KINDS, facts, glossary, left_out, origins
 from assay.report.forms.samples import samples
 from assay.report.forms.tabled import board_data, board_table, gridded, section_tables
-from assay.report.graders import NOT_APPLICABLE
 from assay.report.leaderboard import leaderboard
-from assay.report.outcome import Outcome, outcome
+from assay.report.outcome import Outcome, outcome, together
 from assay.report.sections import Section, captions, sections
 from assay.report.tables import own_rows, verdict_rows
 from assay.report.verdicts import leading
@@ -90,7 +89,8 @@ def _four_tests(record: Record) -> dict[str, Any] | None:
     block = together(record)
     if block is None:
         return None
-    return asdict(block) | {"figures": [{"name": FIGURE, "caption": captions(record).get(FIGURE, "")}]}
+    told = {key: value for key, value in block.items() if key != "figure"}
+    return told | {"figures": [{"name": block["figure"], "caption": captions(record).get(block["figure"], "")}]}
 
 
 def _provenance(record: Record) -> dict[str, Any]:

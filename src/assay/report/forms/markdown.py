@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from assay.files import write_text
+from assay.lookup import NOT_APPLICABLE
 from assay.records import Record
-from assay.report.cards import CARD_MARKS
 from assay.report.forms.document import document
 from assay.report.forms.samples import strongest
-from assay.report.graders import NOT_APPLICABLE
 from assay.report.markdown import code, table, text
+from assay.report.sections import CARD_MARKS
 from assay.report.tables import TIE
 from assay.writing import count, figures
 

@@ -12,10 +12,10 @@ from typing import Any, Literal
 from assay.errors import AssayError
 from assay.files import whole
 from assay.records import Record
-from assay.report.cards import CARD_MARKS
 from assay.report.forms.document import document
 from assay.report.forms.tabled import over_all
 from assay.report.plain import encodable, finite, line, lines
+from assay.report.sections import CARD_MARKS
 
 TEMPLATE = Path(__file__).parent.parent / "templates" / "report.typ"
 FONT = "Libertinus Serif"
@@ -71,13 +71,12 @@ def rightward(text: str) -> bool:
 
 def _drawn(record: Record) -> dict[str, str]:
     """Every figure that the record has, on no ground, in the font of the pages."""
-    from assay.report import plots
     from assay.report.canvas import INK
+    from assay.report.figures import figures, svg
 
-    found = {name: figure for name, draw in plots.FIGURES.items() if (figure := draw(record)) is not None}
     return {
-        name: encodable(plots.svg(figure)).replace("currentColor", INK).replace("sans-serif", FONT)
-        for name, figure in found.items()
+        name: encodable(svg(figure)).replace("currentColor", INK).replace("sans-serif", FONT)
+        for name, figure in figures(record).items()
     }
 
 

@@ -10,8 +10,7 @@ import pyarrow as pa
 
 from assay.records import Record
 from assay.report import heatmaps
-from assay.report.chosen import choose
-from assay.report.examples import DECEIVED, SMALLEST
+from assay.report.examples import DECEIVED, OTHER, SMALLEST, choose
 from assay.report.likely import trusted, trusts
 from assay.report.plain import clipped
 
@@ -79,8 +78,8 @@ def _sample(
 def _known(record: Record, row: dict[str, Any], kept: slice) -> list[dict[str, Any]]:
     """Other attention, and what is known of the words, where the record has them."""
     told = []
-    if row.get("adversary") is not None:
-        told.append(_scored("furthest equivalent attention", row["adversary"], kept))
+    if row.get(OTHER) is not None:
+        told.append(_scored("furthest equivalent attention", row[OTHER], kept))
     if row.get(DECEIVED):
         told.append(_scored("deceiving attention of another model", row[DECEIVED], kept))
     if row.get("truth"):

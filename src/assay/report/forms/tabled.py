@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from assay.records import Record
-from assay.report.flips import Flips
-from assay.report.grids import Grid
 from assay.report.leaderboard import Leaderboard, Row
-from assay.report.matrices import Matrix
 from assay.report.sections import Section
+from assay.report.squares import Flips, Matrix
 from assay.report.tables import TIE
+from assay.stories import Grid
 
 GROUPED = "predicted class"
 """The column by which numbers over all texts can be told from those of one class."""

@@ -1,0 +1,408 @@
+"""The four tests of attention of Wiegreffe and Pinter (2019): each in a sentence or two, and what they say together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from assay.audits.adversary import FAR
+from assay.audits.answers import NOTICED
+from assay.audits.permutation import SMALL
+from assay.lookup import difference, named, points, spread, subjects
+from assay.metrics.divergence import MAX_JSD
+from assay.records import Finding, Record
+from assay.writing import count, listed, number, percent
+
+MATTERS = 0.03
+"""A gain of learnt attention that surely stays below 3 points counts as hardly any.
+
+A judgement, for no limit is published: it is three texts in a hundred. The gain and its interval stand beside it.
+"""
+
+STILL = SMALL
+"""Without models of other seeds, predictions that move by less than this count as the same."""
+
+APART = FAR
+"""Without models of other seeds, attention further away than half of the largest divergence is another one."""
+
+MANY_SEEDS = 8
+"""From so many seeds on their cloud may serve as the null, as in Wiegreffe and Pinter (2019)."""
+
+WITH = {
+    "imported": "with attention of the audited model",
+    "learnt": "with its own attention",
+    "uniform": "with uniform weights",
+    "adversarial": "with attention of an adversary",
+}
+
+Worth = Literal["hardly", "surely", "unclear"]
+
+
+def worth(record: Record) -> Worth | None:
+    """Whether learnt attention is better than uniform attention at all; None where this was not asked."""
+    gain = subjects(record, "frozen_uniform", "right_gain").get("learnt")
+    if gain is None:
+        return None
+    return "hardly" if gain.high < MATTERS else "surely" if gain.low > 0 else "unclear"
+
+
+def uniform(record: Record) -> str:
+    """How much accuracy learnt attention is worth, and what follows for all other tests."""
+    right, gain = subjects(record, "frozen_uniform", "right"), subjects(record, "frozen_uniform", "right_gain")
+    if not {"learnt", "uniform"} <= set(right) or "learnt" not in gain:
+        return ""
+    ending = {
+        "hardly": "on this task attention hardly matters, so no test of it says much",
+        "surely": "on this task attention matters, so that it can be tested",
+        "unclear": "whether attention matters on this task these texts cannot tell",
+    }[worth(record) or "unclear"]
+    return (
+        f"With attention frozen to uniform the model is right on {percent(right['uniform'].mean)} of texts, with "
+        f"learnt attention on {percent(right['learnt'].mean)} (gain {_inside(points(gain['learnt']))}): {ending}."
+    )
+
+
+@dataclass(frozen=True)
+class Cloud:
+    """How far models of other seeds lie from the audited one: attention (JSD) and predictions (TVD), seed by seed."""
+
+    jsd: dict[str, Finding]
+    tvd: dict[str, Finding]
+
+    @property
+    def furthest(self) -> float:
+        return max(f.mean for f in self.jsd.values())
+
+    @property
+    def most_moved(self) -> float:
+        return max(f.mean for f in self.tvd.values())
+
+    @property
+    def small(self) -> bool:
+        """Whether there are too few seeds to serve as a null."""
+        return len(self.jsd) < MANY_SEEDS
+
+
+def cloud(record: Record) -> Cloud | None:
+    """The models of other seeds, from either audit that trains them; None where neither was run."""
+    for audit in ("trained_adversary", "seed_variance"):
+        jsd, tvd = (named(record, audit, measure, "seed ") for measure in ("jsd", "tvd"))
+        both = [name for name in jsd if name in tvd]
+        if both:
+            return Cloud({name: jsd[name] for name in both}, {name: tvd[name] for name in both})
+    return None
+
+
+def seeds(record: Record) -> str:
+    """How far attention and predictions lie apart when nothing but the seed differs."""
+    jsd, tvd, same, right = (
+        named(record, "seed_variance", measure, "seed") for measure in ("jsd", "tvd", "same", "right")
+    )
+    if "seeds" not in jsd or "seeds" not in tvd:
+        return ""
+    each = [f.mean for name, f in jsd.items() if name != "seeds"]
+    rights = [f.mean for name, f in right.items() if name != "seeds"]
+    told = (
+        f"Where nothing but the seed differs, attention lies at a JSD of {spread(jsd['seeds'])} and predictions at a "
+        f"TVD of {spread(tvd['seeds'])} from the audited model (n = {count(tvd['seeds'].n)}, means over "
+        f"{_counted(len(each))})"
+    )
+    told += f"; seed by seed the JSD is {_range(each)}, where {MAX_JSD:.2f} is the most." if len(each) > 1 else "."
+    told += f" The decision is the same in {percent(same['seeds'].mean)} of texts." if "seeds" in same else ""
+    told += f" The seeds are right on {_range(rights, 100)} % of them." if rights else ""
+    return f"{told} This is the null for the trained adversary: what lies no further away shows nothing."
+
+
+def guide(record: Record) -> str:
+    """The four guides from the best to the worst, and whether the audited attention helps another model."""
+    right, gain = subjects(record, "guide", "right"), subjects(record, "guide", "right_gain")
+    if len(right) < 2:
+        return ""
+    ordered = sorted((name for name in right if name in WITH), key=lambda name: -right[name].mean)
+    if not ordered:
+        return ""
+    places = listed([f"{percent(right[name].mean)} {WITH[name]}" for name in ordered])
+    told = f"A model that reads each word alone is right on {places} (n = {count(right[ordered[0]].n)})."
+    if "imported" not in gain:
+        return told
+    verb = "helps" if helps(record) else "is surely worse" if gain["imported"].high < 0 else "does not clearly help"
+    told += f" Attention of the audited model {verb}: {points(gain['imported'])} over its own"
+    beyond = difference(record, "guide", "right", "imported", "adversarial")
+    return f"{told}{f', and {points(beyond)} over that of the adversary' if beyond else ''}."
+
+
+def helps(record: Record) -> bool | None:
+    """Whether the imported attention surely helps a model without context; None where this was not asked."""
+    gain = subjects(record, "guide", "right_gain").get("imported")
+    return None if gain is None else gain.low > 0
+
+
+def misleads(record: Record) -> bool | None:
+    """Whether the adversary's attention surely serves that model less well than the imported one; None if not asked."""
+    found = difference(record, "guide", "right", "imported", "adversarial")
+    return None if found is None else found.low > 0
+
+
+@dataclass(frozen=True)
+class Reached:
+    """The furthest attention that an adversary learnt at no more cost than another seed has, and whether it is beyond.
+
+    `name` is None where every λ moved the predictions more.
+    """
+
+    name: str | None
+    jsd: Finding | None
+    tvd: Finding | None
+    beyond: bool
+    null: Cloud | None
+
+
+def reached(record: Record) -> Reached | None:
+    """How far attention was trained away while predictions held; None where no adversary was trained."""
+    jsd, tvd = (named(record, "trained_adversary", measure, "λ=") for measure in ("jsd", "tvd"))
+    names, null = [name for name in jsd if name in tvd], cloud(record)
+    if not names:
+        return None
+    still, apart = (STILL, APART) if null is None else (null.most_moved, null.furthest)
+    near = [name for name in names if tvd[name].mean <= still]
+    if not near:
+        return Reached(None, None, None, False, null)
+    best = max(near, key=lambda name: jsd[name].mean)
+    return Reached(best, jsd[best], tvd[best], jsd[best].low > apart + NOTICED, null)
+
+
+def adversary(record: Record) -> str:
+    """How far attention can be trained away at which cost, compared with the seeds."""
+    found = reached(record)
+    if found is None:
+        return ""
+    null = _null(found.null)
+    if found.name is None or found.jsd is None or found.tvd is None:
+        tvd = named(record, "trained_adversary", "tvd", "λ=")
+        least = min(tvd, key=lambda name: tvd[name].mean)
+        return f"No adversary kept the predictions: the closest ({least}) is at a TVD of {spread(tvd[least])}. {null}"
+    right = subjects(record, "trained_adversary", "right").get(found.name)
+    cost = f"; it is right on {percent(right.mean)} of texts, the audited model on {_own(record)}" if right else ""
+    told = (
+        f"An adversary ({found.name}) was trained to attend at a JSD of {spread(found.jsd)} from the audited model, "
+        f"where {MAX_JSD:.2f} is the most, with predictions at a TVD of {spread(found.tvd)} (n = "
+        f"{count(found.tvd.n)}){cost}. {null}"
+    )
+    if found.null is None:
+        return told
+    return f"{told} So attention was {'' if found.beyond else 'not surely '}trained further away than a seed puts it."
+
+
+def _null(null: Cloud | None) -> str:
+    if null is None:
+        return f"Without models of other seeds a TVD up to {STILL:g} was held to be no change."
+    few = " They are few for a null." if null.small else ""
+    return (
+        f"Seeds alone ({len(null.jsd)}) reach a JSD of {number(null.furthest, 2)} and a TVD of "
+        f"{number(null.most_moved, 2)}.{few}"
+    )
+
+
+def _own(record: Record) -> str:
+    """The accuracy of the audited model on the audited texts."""
+    labels, predicted = (record.examples[name].to_numpy() for name in ("label", "predicted"))
+    return percent(float((labels == predicted).mean())) if len(labels) else "–"
+
+
+def _counted(number_of: int) -> str:
+    return "one other seed" if number_of == 1 else f"{number_of} other seeds"
+
+
+def _range(values: list[float], scale: int = 1) -> str:
+    """From the least to the most, or one number where they read the same; shares as percentages with scale 100."""
+    low, high = (number(scale * value, 2 if scale == 1 else 1) for value in (min(values), max(values)))
+    return low if low == high else f"{low} to {high}"
+
+
+def _inside(text: str) -> str:
+    """A clause that stands in brackets, with its own brackets made square."""
+    return text.replace("(", "[").replace(")", "]")
+
+
+def graded_uniform(record: Record) -> tuple[str, str]:
+    """The grade of learnt attention, with the reason."""
+    gain = subjects(record, "frozen_uniform", "right_gain").get("learnt")
+    given = {"hardly": "fail", "surely": "pass", "unclear": "warn", None: ""}[worth(record)]
+    return ("", "") if gain is None else (given, f"Learnt attention gains {points(gain)}.")
+
+
+def graded_guide(record: Record) -> tuple[str, str]:
+    """The grade of the audited attention as a guide, with the reason."""
+    gain = subjects(record, "guide", "right_gain").get("imported")
+    if gain is None:
+        return "", ""
+    good = helps(record) and misleads(record) is not False
+    given = "pass" if good else "fail" if gain.high < 0 else "warn"
+    return given, f"The attention of the audited model gains another one {points(gain)} over its own."
+
+
+def graded_adversary(record: Record) -> tuple[str, str]:
+    """The grade by how far attention was trained away, with the reason."""
+    found = reached(record)
+    if found is None:
+        return "", ""
+    few = found.null is None or found.null.small
+    if found.jsd is None:
+        return "warn" if few else "pass", "No adversary kept the predictions."
+    told = f"Attention was trained {spread(found.jsd)} away (JSD; n = {count(found.jsd.n)}) while predictions held."
+    near = found.null is not None and found.jsd.high <= found.null.furthest
+    return "fail" if found.beyond else "pass" if near and not few else "warn", told
+
+
+FEWEST = 2
+"""Fewer of the four tests than this are not put together."""
+
+FIGURE = "tvd_jsd"
+"""The figure of the block; the sections of the audits then go without."""
+
+LIMITS = (
+    "Each model was trained once: intervals are over texts, and another run may give other models. That a test is "
+    "passed does not show that attention is the reason for a decision; that it fails shows that it need not be."
+)
+
+READING = (
+    "First comes whether attention is needed at all: where uniform weights do as well, the task cannot tell. Then the "
+    "adversary is held against models of other seeds, which differ for no reason: only what lies beyond them, at no "
+    "more change of the predictions, shows that attention can be swapped. Last, the same attention has to prove its "
+    f"worth in a model that cannot read context. A gain that surely stays below {100 * MATTERS:g} points counts as "
+    "hardly any."
+)
+
+
+@dataclass(frozen=True)
+class Test:
+    """One of the four: what it asks, its number with interval, and what that says."""
+
+    name: str
+    question: str
+    found: str
+    says: str
+
+
+def together(record: Record) -> dict[str, Any] | None:
+    """The tests that gave a number, together; None where there are fewer than two of them."""
+    rows = [row for make in ROWS if (row := make(record)) is not None]
+    if len(rows) < FEWEST:
+        return None
+    return {
+        "tests": [asdict(row) for row in rows],
+        "closing": closing(record),
+        "limits": LIMITS,
+        "reading": READING,
+        "figure": FIGURE,
+    }
+
+
+def closing(record: Record) -> str:
+    """What follows: first whether the task can tell at all, then the adversary beside the seeds, then the guide."""
+    if worth(record) == "hardly":
+        return (
+            f"Uniform attention does as well here (learnt attention gains less than {100 * MATTERS:g} points), so this "
+            "task cannot tell whether attention explains: whatever the other tests give, they are about something that "
+            "the model hardly needs."
+        )
+    doubt = "Whether attention matters at all on this task is not clear. " if worth(record) == "unclear" else ""
+    found = reached(record)
+    beyond, kept = (None, None) if found is None else (found.beyond, found.name is not None)
+    return f"{doubt}{_clauses(record, beyond, kept)}{_sum(beyond, helps(record), misleads(record))}".strip()
+
+
+def _clauses(record: Record, beyond: bool | None, kept: bool | None) -> str:
+    told = ["attention does better than uniform weights"] if worth(record) == "surely" else []
+    if beyond is not None:
+        told.append(_moved(beyond, kept is True, "other seeds" if cloud(record) is not None else "the limits"))
+    helped, misled = helps(record), misleads(record)
+    if helped is not None:
+        told.append(f"it {'helps' if helped else 'does not clearly help'} a model that cannot read context")
+    if misled is not None:
+        told.append(f"the adversary’s attention serves that model {'less well' if misled else 'about as well'}")
+    sentence = listed(told).replace("it ", "attention ", 1) if told and told[0].startswith("it ") else listed(told)
+    return f"{sentence[0].upper()}{sentence[1:]}. " if told else ""
+
+
+def _moved(beyond: bool, kept: bool, null: str) -> str:
+    if beyond:
+        return f"it was trained further away than {null} reach, with predictions that move no more"
+    if kept:
+        return f"it was not trained surely further away than {null} reach while predictions held"
+    return f"no adversary kept predictions as close as {null} do"
+
+
+def _sum(beyond: bool | None, helped: bool | None, misled: bool | None) -> str:
+    """The last sentence, by whether the adversary went beyond the seeds and whether the words mean something."""
+    if beyond is None and helped is None:
+        return "Neither an adversary nor a guide was put to the test, so nothing follows about what attention explains."
+    good = None if helped is None else helped and misled is not False
+    return {
+        (True, True): (
+            "So it marks words that matter beyond this model, and yet it is not the only attention that goes with "
+            "these predictions: a heatmap is one account among several."
+        ),
+        (True, False): "Adversary and guide both speak against reading this attention as the reason for a decision.",
+        (True, None): "That speaks against reading this attention as the reason for a decision.",
+        (False, True): "Adversary and guide both speak for an attention that is bound to what the model does.",
+        (False, False): "So it was not swapped at will, but the guide does not single it out: the tests do not agree.",
+        (False, None): (
+            "So nothing shows that it could be swapped at will; whether it means anything the guide would tell."
+        ),
+        (None, True): (
+            "That speaks for an attention that marks words which matter; how freely it could be changed was not asked."
+        ),
+        (None, False): "So the guide does not single this attention out.",
+    }[beyond, good]
+
+
+def _uniform(record: Record) -> Test | None:
+    gain = subjects(record, "frozen_uniform", "right_gain").get("learnt")
+    if gain is None:
+        return None
+    says = {
+        "hardly": "hardly: the task cannot tell",
+        "surely": "yes: attention can be tested here",
+        "unclear": "not clear from these texts",
+    }[worth(record) or "unclear"]
+    return Test("uniform attention", "Is learnt attention better than uniform weights?", f"gain {points(gain)}", says)
+
+
+def _seeds(record: Record) -> Test | None:
+    found = subjects(record, "seed_variance", "jsd").get("seeds")
+    if found is None:
+        return None
+    moved = subjects(record, "seed_variance", "tvd").get("seeds")
+    told = f"JSD {spread(found)}{f', TVD {spread(moved)}' if moved else ''}"
+    return Test("other seeds", "How far apart does the seed alone put attention?", told, "the null for the adversary")
+
+
+def _guide(record: Record) -> Test | None:
+    gain = subjects(record, "guide", "right_gain").get("imported")
+    if gain is None:
+        return None
+    says = {
+        (True, True): "it helps, and that of the adversary less",
+        (True, False): "it helps, but that of the adversary about as much",
+        (True, None): "it helps",
+    }.get((bool(helps(record)), misleads(record)), "it does not clearly help")
+    return Test("guide", "Does this attention help a model that cannot read context?", f"gain {points(gain)}", says)
+
+
+def _adversary(record: Record) -> Test | None:
+    found = reached(record)
+    if found is None:
+        return None
+    question = "Can attention be trained away while predictions stay?"
+    if found.jsd is None or found.tvd is None:
+        return Test("trained adversary", question, "–", "no: each λ moves predictions more than that")
+    told = f"JSD {spread(found.jsd)} at TVD {number(found.tvd.mean, 2)}, {found.name}"
+    beside = "the seeds" if found.null else "the limit"
+    says = f"yes: further than {beside}" if found.beyond else f"not surely further than {beside}"
+    return Test("trained adversary", question, told, says)
+
+
+ROWS: tuple[Callable[[Record], Test | None], ...] = (_uniform, _seeds, _adversary, _guide)
+"""In the order of the argument."""
