@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from itertools import chain
 from typing import Any
 
@@ -31,8 +30,8 @@ from assay.document import (
     some,
     versions,
 )
-from assay.influence.stories import CHANGE
-from assay.stories import Story, filled
+from assay.influence.stories import story
+from assay.stories import filled
 from assay.writing import count, figures, interval, number, percent
 
 Answer = Mapping[str, Any]
@@ -41,12 +40,6 @@ LONGEST = 600  # letters of a training text that are shown
 BRIEF, MOST = 160, 20  # letters and rows in a terminal
 WORDS, LISTED = 60, 12  # words of a text that are shown, and those that stand as numbers
 
-TARGETS = {
-    "margin": "the log-odds of {asked}",
-    "logit": "the logit of {asked}",
-    "probability": "the probability of {asked}",
-    "loss": "the loss of {asked}",
-}
 LIMITS = (
     "A score is a prediction of what training again without the text would change, not its outcome. How good such "
     "predictions are for a model can be measured: assay influence --check lds, or --check removal.",
@@ -58,7 +51,6 @@ SUSPECTED = (
     "same to a model.",
     "The plain loss is the usual signal: on texts with flipped labels no method found them clearly better.",
 )
-SHORT = {"margin": "log-odds", "logit": "logit", "probability": "probability", "loss": "loss"}
 SALIENCES = {
     "norm": "the length of the slope of the {target} of {asked} by the word’s embedding",
     "input_x_gradient": "the slope of the {target} of {asked} by the word’s embedding, times that embedding",
@@ -82,7 +74,7 @@ def brief(answer: Answer) -> tuple[Block, ...]:
         return lead, _brief(heads, [(each, each["predicted"]) for each in answer["suspects"][:MOST]])
     return lead, *(
         _brief(
-            ("label", "", _story(answer).measure("score").label, title),
+            ("label", "", story(answer).measure("score").label, title),
             [(each, "" if each["label"] == each["predicted"] else "≠") for each in answer[name]],
         )
         for title, name in (("speaks for it", "supporting"), ("speaks against it", "opposing"))
@@ -116,13 +108,7 @@ def reading(answer: Answer) -> str:
             "text has."
         )
     lower, higher = ("rise", "fall") if answer["target"] == "loss" else ("fall", "rise")
-    return filled(_story(answer).reading, target=_target(answer), lower=lower, higher=higher)
-
-
-def _story(answer: Answer) -> Story:
-    """The story of the method, with the usual words where it has none of its own."""
-    own = Story.of(answer["method"].get("story"))
-    return replace(own, measures=own.measures or CHANGE.measures, reading=own.reading or CHANGE.reading)
+    return filled(story(answer).reading, target=_target(answer), lower=lower, higher=higher)
 
 
 def caveats(answer: Answer) -> list[str]:
@@ -167,7 +153,7 @@ def _verdict(answer: Answer, text: bool) -> tuple[Block, ...]:
         return some(top, warned, Prose(reading(answer), "reading"), _suspects(answer))
     quotes = [Prose(each, "quote") for each in (answer["text"], answer["query"]) if each]
     peak = max((abs(each["score"]) for name in ("supporting", "opposing") for each in answer[name]), default=0.0)
-    head = _story(answer).measure("score").label
+    head = story(answer).measure("score").label
     tables: list[Block] = []
     for title, name in (("Speak for it", "supporting"), ("Speak against it", "opposing")):
         rows = answer[name]
@@ -230,7 +216,11 @@ def _brief(heads: Sequence[str], rows: Iterable[tuple[Answer, str]]) -> Table:
 
 def _target(answer: Answer) -> str:
     """What the scores are changes of."""
-    return TARGETS[answer["target"]].format(asked=answer["asked"])
+    return f"the {_named(answer['target'])} of {answer['asked']}"
+
+
+def _named(target: str) -> str:
+    return "log-odds" if target == "margin" else target
 
 
 def _facts(answer: Answer) -> Iterable[tuple[str, str]]:
@@ -295,7 +285,7 @@ def _check(title: str, read: str, heads: Sequence[str], rows: Sequence[Sequence[
 
 def words_behind(answer: Answer) -> tuple[Block, ...]:
     """Words that the model looks at, and behind each the training texts that made it look there."""
-    salience = SALIENCES[answer["salience"]].format(target=SHORT[answer["target"]], asked=f"“{answer['asked']}”")
+    salience = SALIENCES[answer["salience"]].format(target=_named(answer["target"]), asked=f"“{answer['asked']}”")
     read = (
         f"Salience is {salience}: the stronger the shade, the more the answer hangs on the word. Behind each word "
         "stand the training texts without which its salience would be lower, with the predicted change as a share of "

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
 from assay.stories import Measure, Story
 
 CHANGE = Story(
@@ -10,3 +14,9 @@ CHANGE = Story(
     "supporting text it would {lower}, without an opposing one {higher}.",
 )
 """How scores of training texts are read."""
+
+
+def story(answer: Mapping[str, Any]) -> Story:
+    """The story that a file holds, with the usual words for what it lacks; older files hold none."""
+    own = Story.of(answer["method"].get("story"))
+    return replace(own, measures=own.measures or CHANGE.measures, reading=own.reading or CHANGE.reading)
