@@ -35,7 +35,7 @@ from assay.study.page_words import places, subject
 from assay.study.results import Answer, Missing, Study
 from assay.study.results import Cell as Reached
 from assay.study.results import Column as Asked
-from assay.writing import count, encodable, interval, line, number, significance
+from assay.writing import chance, count, encodable, interval, line, number
 
 OPEN = 30
 """A table of more rows is folded away."""
@@ -118,7 +118,7 @@ def differences(answer: Answer) -> list[tuple[str, ...]]:
         if (found := cell.difference) is not None:
             over, told = f"{count(found.n)} {found.over}", words.mark(answer, found) or "no"
             ends = interval(found.low, found.high, shown_to)
-            numbers = (number(found.gap, shown_to), ends, _chance(found.p), _chance(found.adjusted))
+            numbers = (number(found.gap, shown_to), ends, chance(found.p), chance(found.adjusted))
             rows.append((subject(row.subject), line(column.title), *numbers, over, told))
     return rows
 
@@ -224,11 +224,6 @@ def _numbers(answer: Answer, cell: Reached | None, column: Asked) -> list[str]:
         return [*own, *[""] * 9]
     numbers = [_digits(each) for each in (found.gap, found.low, found.high, found.p, found.adjusted)]
     return [*own, _safe(answer.against or ""), *numbers, found.over, str(found.n), "yes" if found.sure else "no"]
-
-
-def _chance(p: float) -> str:
-    """A p-value under a head that says so."""
-    return significance(p).removeprefix("p ").removeprefix("= ")
 
 
 def _digits(value: float) -> str:
