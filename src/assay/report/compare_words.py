@@ -168,8 +168,9 @@ def sentence(difference: Difference) -> str:
 
 def evidence(difference: Difference) -> str:
     """The size of a difference without its sign, its interval, and what stands behind it."""
-    low, high = sorted(_turned(difference, end) for end in (difference.contrast.low, difference.contrast.high))
-    size = number(abs(difference.contrast.gap), 2)
+    found = difference.contrast
+    low, high = (found.low, found.high) if found.gap > 0 else (-found.high, -found.low)
+    size = number(abs(found.gap), 2)
     return f"{size} (95 % interval {interval(low, high, 2)}, {behind(difference)})"
 
 
@@ -252,10 +253,6 @@ def _ordered(difference: Difference) -> tuple[Side, Side]:
     """The better side before the other, or the higher one where no way is better."""
     sides = (difference.first, difference.second)
     return sides if (difference.contrast.gap > 0) is (difference.quantity.rises is not False) else sides[::-1]
-
-
-def _turned(difference: Difference, value: float) -> float:
-    return value if difference.contrast.gap > 0 else -value
 
 
 def _copies(comparison: Comparison) -> list[list[str]]:
