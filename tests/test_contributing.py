@@ -197,6 +197,7 @@ def test_a_method_that_is_named_stands_on_the_page_of_influence(model: Trained, 
     page = _shown(traced.report(tmp_path / "influence.html"))
     meaning, _ = listings.methods()["shared_words"]
     assert "planted:animal" in page and f"shared_words: {meaning}" in page
+    assert "Each number is how far the log-odds of" in page
 
 
 @pytest.fixture
