@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from assay.records import Record
-from assay.report.page import render
+from assay.report.audit import render
 from tests.report import synthetic
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from assay.audits import AUDITS
 from assay.records import Record
-from assay.report.page import render
+from assay.report.audit import render
 from assay.report.sections import grade, sections
 from assay.report.verdicts import verdicts
 from assay.stories import story_of

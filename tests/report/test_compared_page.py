@@ -8,9 +8,9 @@ import pytest
 
 from assay.audits import AUDITS, four_tests
 from assay.records import Record
+from assay.report.audit import render
 from assay.report.leaderboard import leaderboard
 from assay.report.outcome import outcome
-from assay.report.page import render
 from assay.report.sections import sections
 from assay.report.tables import measure_rows
 from assay.report.verdicts import verdicts

@@ -15,7 +15,7 @@ import altair as alt
 
 from assay.errors import AssayError
 from assay.files import whole
-from assay.report.plain import finite
+from assay.writing import finite
 
 Figure = alt.Chart | alt.LayerChart | alt.FacetChart
 Rows = list[dict[str, Any]]

@@ -37,13 +37,12 @@ from assay.records import Record
 from assay.report import compare_words as words
 from assay.report import html
 from assay.report.compare_words import MARKS, NOISE, behind, isolated, plain, worded
+from assay.report.console import NAME
 from assay.report.differences import Comparison, Difference, differences
-from assay.report.plain import line
 from assay.report.quantities import Quantity, seed
-from assay.report.tables import NAME
 from assay.report.verdicts import ranked, standing
 from assay.report.yardsticks import yardstick
-from assay.writing import count, interval, number, significance
+from assay.writing import count, interval, line, number, significance
 
 KIND = "assay comparison"
 SIGNS = ('<meta name="generator" content="assay ', f"<!-- {KIND} -->", f'"kind": "{KIND}"')

@@ -7,12 +7,11 @@ import re
 from assay.document import Span
 from assay.report.differences import ENOUGH, FEWEST, SURE, Comparison, Difference, Side
 from assay.report.outcome import OPENINGS
-from assay.report.plain import line
 from assay.report.quantities import ATTENTION, Quantity
 from assay.report.quantities import headline as graded_by
 from assay.report.verdicts import near_chance, verdicts
 from assay.report.yardsticks import FEW, Grade
-from assay.writing import count, interval, listed, number
+from assay.writing import count, interval, line, listed, number
 
 BULLETS = 6
 """So many lines of the verdict tell what differs; the rest stands in a table."""

@@ -15,10 +15,10 @@ from assay.errors import AssayError
 from assay.lookup import BASELINES
 from assay.metrics.comparisons import Contrast, alone, apart, holm, paired
 from assay.records import Finding, Record
-from assay.report.plain import line
 from assay.report.quantities import Quantity, groups, headline, matched, numbers, quantities, why_not
 from assay.report.verdicts import verdicts
 from assay.report.yardsticks import Grade
+from assay.writing import line
 
 Noise = Literal["same texts", "other texts", "seeds", "one against seeds"]
 State = Literal["exceeds noise", "may be chance", "within noise"]

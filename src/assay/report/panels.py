@@ -13,12 +13,11 @@ from assay.report import study_words
 from assay.report.canvas import CLASS_COLOURS, GRADE_COLOURS, INK, Figure, Rows, finish, known, layers, sheet
 from assay.report.differences import Comparison
 from assay.report.figures.verdict import SHAPES
-from assay.report.plain import line
 from assay.report.quantities import headline
 from assay.report.questions import Answer, Cell, Column, Row
 from assay.report.sections import MOST
 from assay.report.yardsticks import scale
-from assay.writing import number
+from assay.writing import line, number
 
 WIDTH = 150
 LONG = 24  # letters of a name beside the axis

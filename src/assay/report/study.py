@@ -32,12 +32,11 @@ from assay.document import (
 )
 from assay.report import html, markdown
 from assay.report import study_words as words
-from assay.report.plain import encodable, line
 from assay.report.questions import Answer, Missing, Study
 from assay.report.questions import Cell as Reached
 from assay.report.questions import Column as Asked
 from assay.report.study_words import places, subject
-from assay.writing import count, interval, number, significance
+from assay.writing import count, encodable, interval, line, number, significance
 
 OPEN = 30
 """A table of more rows is folded away."""

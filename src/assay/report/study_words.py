@@ -7,9 +7,8 @@ from collections.abc import Sequence
 
 from assay.report.differences import ENOUGH, FEWEST
 from assay.report.facts import KINDS
-from assay.report.plain import line
 from assay.report.questions import MODEL, SURE, Answer, Cell, Column, Difference, Missing, Study
-from assay.writing import count, listed
+from assay.writing import count, line, listed
 
 RULES = (
     "A mean is one over seeds: every model was trained once by each seed, and what it reaches is one number. Its 95 % "
