@@ -37,7 +37,7 @@ def texts(words: int) -> Batch:
 def network(embedding: int, opened: float) -> Classifier:
     model = Classifier(Architecture(embedding=embedding), WORDS, 2).eval()
     with torch.no_grad():
-        for one_way in (model.encoder.ahead, model.encoder.evidence):
+        for one_way in (model.encoder.ahead, model.encoder.behind):
             _, forget, _, _ = one_way.bias_hh_l0.chunk(4)
             forget += opened
     return model

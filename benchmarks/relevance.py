@@ -87,7 +87,7 @@ def back(parameters: list[Array], x: Array, steps: list[tuple[Array, ...]], rele
 def plain(model: Classifier, one: Batch) -> Array:
     """The relevance of each token of one sentence for its label against the other class."""
     x = model.embedding.weight.detach().numpy()[one.ids[0].numpy()]
-    ways = [(numbers(model.encoder.ahead), x), (numbers(model.encoder.evidence), x[::-1])]
+    ways = [(numbers(model.encoder.ahead), x), (numbers(model.encoder.behind), x[::-1])]
     ahead, behind = (one_way(*way) for way in ways)
     states = np.concatenate(
         [np.stack([step[5] for step in ahead]), np.stack([step[5] for step in behind])[::-1]], axis=1

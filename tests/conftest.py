@@ -1,8 +1,22 @@
 """Shapes are checked at run time, in tests only; randomness and threads are fixed."""
 
-from jaxtyping import install_import_hook  # isort: skip
+from importlib.util import find_spec
+from pathlib import Path
 
-hook = install_import_hook("assay", "beartype.beartype")
+from jaxtyping import install_import_hook
+
+
+def _modules_with_arrays() -> list[str]:
+    """The modules whose annotations name shapes; mypy sees to the types of all others, without a cost at each call."""
+    spec = find_spec("assay")
+    assert spec is not None and spec.origin is not None
+    root = Path(spec.origin).parent
+    paths = [path for path in root.rglob("*.py") if "jaxtyping" in path.read_text(encoding="utf-8")]
+    names = (".".join(path.relative_to(root.parent).with_suffix("").parts) for path in paths)
+    return [name.removesuffix(".__init__") for name in names]
+
+
+hook = install_import_hook(_modules_with_arrays(), "beartype.beartype")
 
 import os  # noqa: E402
 

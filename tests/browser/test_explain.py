@@ -109,6 +109,19 @@ def test_a_typed_text_is_decided_and_explained(view: Page, address: str) -> None
     assert fields(view) == {"model": "small", "text": TEXT}
 
 
+@pytest.mark.parametrize("late", ["**/static/explain.js", "**/api/models"])
+def test_a_key_that_is_pressed_before_the_page_is_ready_is_not_lost(view: Page, address: str, late: str) -> None:
+    held: list[Route] = []
+    view.route(late, lambda route: held.append(route))
+    view.goto(address, wait_until="commit")
+    view.get_by_label("Text", exact=True).fill(TEXT)
+    while not held:
+        view.wait_for_timeout(20)
+    view.keyboard.press("Control+Enter")
+    held[0].continue_()
+    expect(view.locator("#decided")).to_contain_text("The model says kitchen with")
+
+
 def test_phrases_are_drawn_where_they_are_asked_for(view: Page, address: str) -> None:
     opened(view, address)
     expect(view.locator("#phrases")).to_be_hidden()

@@ -7,6 +7,7 @@ import torch
 from assay.models.textmodel import TextModel
 from assay.rationales.concepts.model import answering
 from assay.rationales.player_building import assemble_players
+from assay.rationales.rationaliser import Rationaliser
 from assay.rationales.recipes import RECIPES
 from assay.rationales.schemes import Options
 from tests import builders
@@ -26,7 +27,11 @@ def kind(name: str, classes: int = 2, dtype: torch.dtype = torch.float64, marker
     """A small model of one of the KINDS."""
     if name not in SELECTING:
         return builders.kind(name, classes, dtype, markers)
-    recipe, encoder = SELECTING[name]
+    return selecting(*SELECTING[name], classes, dtype)
+
+
+def selecting(recipe: str, encoder: str, classes: int = 2, dtype: torch.dtype = torch.float64) -> Rationaliser:
+    """A small model of one of the RECIPES, untrained."""
     scheme = RECIPES[recipe](Options(classes, 0.5))
     readers = {
         reader: builders.model(seed, classes, dtype, encoder=encoder) for seed, reader in enumerate(scheme.readers)

@@ -9,35 +9,30 @@ import numpy as np
 import pytest
 import torch
 
-from assay.audits import AUDITS, COSTLY, deciding
+from assay.audits import AUDITS, deciding
 from assay.audits.adversary import Adversary
 from assay.audits.cases import Case
 from assay.audits.permutation import Permutation
+from assay.audits.resources import PreparedAudit
 from assay.audits.searched import Searched
 from assay.explainers import EXPLAINERS
 from assay.explainers.needs import unfit
 from assay.explainers.random import text_numbers
 from assay.models.redrawing import Pool
 from tests import builders, pretrained
+from tests.contracts.covering import covering, fitting
 
 KINDS = (
     *("gru", "hierarchical-gru", "hierarchical-none", "paired-lstm", "paired-average", "lstm-sparse"),
     *("structured", "spans", "aspect"),
 )
 TRANSFORMERS = ("bert", "gpt2", "attentive")
-POOLED = {"single_weight", "minimal_set", "searched"}  # these need a linear decoder over one attention
 FEW = ("attention", "attention_x_gradient", "gradient", "leave_one_out", "random")
 QUICK = AUDITS | {
     "adversary": Adversary(steps=3),
     "permutation": Permutation(stack_shuffles=5),
     "searched": Searched(steps=5),
 }
-TRAINING = COSTLY.keys() - {
-    "sanity",
-    "stability",
-    "dispersion",
-    "searched",
-}  # what these need beside the batch is not at hand
 EVERY_AUDIT = pytest.mark.parametrize("name", AUDITS)
 
 
@@ -46,6 +41,10 @@ def network(kind):
     if kind not in TRANSFORMERS:
         return builders.kind(kind, classes=3)
     return pretrained.attentive() if kind == "attentive" else pretrained.pretrained(kind, initializer_range=0.1)
+
+
+def texts(kind):
+    return pretrained.batch() if kind in TRANSFORMERS else builders.texts((7, 1, 4, 12, 9))
 
 
 def case(kind, batch, planted):
@@ -79,31 +78,50 @@ def ready(audit, one):
     return replace(audit, pool=pool, chosen=text_numbers(batch))
 
 
-def elsewhere(kind):
-    """The audits that are for other models."""
-    if kind in ("bert", "gpt2"):
-        return POOLED | {"dispersion"}
-    return {"layers", "dispersion"} if kind == "attentive" else {"layers"}
+@cache
+def unscored(kind, planted):
+    """A case without scores, to be asked about and not to be measured."""
+    batch = texts(kind)
+    nothing = dict.fromkeys(FEW, torch.zeros(batch.ids.shape))
+    explainers = {title: EXPLAINERS[title] for title in FEW}
+    return Case(network(kind), replace(batch, truth=batch.mask), nothing, explainers=explainers, planted=planted)
+
+
+def fits(name, kind):
+    return any(AUDITS[name].unfit(unscored(kind, planted)) is None for planted in (False, True))
+
+
+FIT, UNFIT = fitting(AUDITS, (*KINDS, *TRANSFORMERS), fits)
 
 
 @EVERY_AUDIT
-@pytest.mark.parametrize("kind", (*KINDS, *TRANSFORMERS))
-def test_every_audit_gives_each_text_its_numbers_or_says_why_not(name, kind):
-    texts = pretrained.batch() if kind in TRANSFORMERS else builders.texts((7, 1, 4, 12, 9))
-    found = [(one, AUDITS[name].unfit(one)) for one in cases(kind, texts)]
+def test_every_audit_fits_some_kind_of_model_unless_it_has_to_prepare_itself(name):
+    assert any(name == fit for fit, _ in FIT) or isinstance(AUDITS[name], PreparedAudit)
+
+
+@covering(UNFIT, each=1)
+def test_an_audit_that_does_not_fit_says_why_not(name, kind):
+    for one in cases(kind, texts(kind)):
+        assert len(AUDITS[name].unfit(one)) > 10
+
+
+@covering(FIT)
+def test_an_audit_gives_each_text_its_numbers_or_says_why_not(name, kind):
+    batch = texts(kind)
+    found = [(one, AUDITS[name].unfit(one)) for one in cases(kind, batch)]
     assert all(reason is None or len(reason) > 10 for _, reason in found)
     fit = [one for one, reason in found if reason is None]
-    assert fit or name in TRAINING or name in elsewhere(kind)
+    assert fit
     for one in fit:
         answer = ready(QUICK[name], one)(one)
         assert answer.measures
         for values in answer.measures.values():
-            assert values.shape == (len(texts),) and values.dtype == np.float64
+            assert values.shape == (len(batch),) and values.dtype == np.float64
             assert not np.isinf(values).any()
         assert any(np.isfinite(values).any() for values in answer.measures.values())
         for weights in answer.weights.values():
-            assert weights.shape == texts.ids.shape
-            assert (weights[~texts.mask.numpy()] == 0).all()
+            assert weights.shape == batch.ids.shape
+            assert (weights[~batch.mask.numpy()] == 0).all()
 
 
 @EVERY_AUDIT

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 
 import pytest
 import torch
@@ -14,34 +15,11 @@ from assay.explainers.hierarchies.hedge import Hedge
 from assay.explainers.hierarchies.projected import Projected
 from assay.explainers.needs import unfit
 from assay.explainers.surrogates.anchors import Anchors
+from assay.explainers.traits import is_class_free, is_sparse
 from assay.types import Query
 from tests import builders
 from tests.contracts import kinds
-
-SPARSE = {"input_reduction", "counterfactual", "anchors"}
-"""They search for a few words: most scores are 0, and another precision may lead to another choice."""
-
-SHARING = {"leave_one_out", "occlusion", *(f"occlusion_{blank}" for blank in ("zero", "pad", "mask", "mean"))}
-"""One pass carries all their deletions; tests/models/test_deletions.py holds it against reading each text anew."""
-
-PIECEWISE = {"lrp", "attnlrp", "deeplift", "random", *SHARING}
-"""They do not have the model make states: they read its parts by themselves, or nothing."""
-
-CLASS_FREE = {
-    "attention",
-    "attention_x_value",
-    "rollout",
-    "flow",
-    "value_zeroing",
-    "leave_one_out",
-    "random",
-    "rationale",
-}
-"""Their scores are the same whatever the class, and their docstrings say so."""
-
-
-OWN = {"rationale", "own_relevance"}
-"""Only models that explain themselves have them."""
+from tests.contracts.covering import covering, fitting
 
 QUICK = EXPLAINERS | {
     "anchors": Anchors(longest=2),
@@ -51,35 +29,47 @@ QUICK = EXPLAINERS | {
 """All explainers; those that read most read less here."""
 
 
-def served(name, kind):
-    """Whether the explainer can serve models of this kind."""
-    return unfit(QUICK[name], kinds.kind(kind)) is None
+@cache
+def reason(name, kind):
+    """Why the explainer cannot serve models of this kind, or None."""
+    return unfit(QUICK[name], shown(kind))
 
 
-SOME = {*OWN, "attention", "gradient", "leave_one_out", "occlusion_zero", "integrated_gradients", "hedge", "random"}
-"""Those that also meet models that select: the others read such a model as one of these does."""
+@cache
+def shown(kind):
+    """A model of this kind that is only looked at."""
+    return kinds.kind(kind)
 
-PAIRS = [(name, kind) for name in EXPLAINERS for kind in kinds.KINDS if kind in builders.KINDS or name in SOME]
-SERVED = [pair for pair in PAIRS if served(*pair)]
-UNFIT = [pair for pair in PAIRS if pair not in SERVED]
+
+def fits(name, kind):
+    return reason(name, kind) is None
+
+
+SERVED, UNFIT = fitting(EXPLAINERS, kinds.KINDS, fits)
 EVERY = pytest.mark.parametrize("name", EXPLAINERS)
-PRECISE = [pair for pair in SERVED if pair[1] in kinds.PRECISE or pair[0] in OWN]
-PRECISELY = pytest.mark.parametrize(("name", "kind"), PRECISE, ids=map("-".join, PRECISE))
-EVERY_PAIR = pytest.mark.parametrize(("name", "kind"), SERVED, ids=map("-".join, SERVED))
-MARKED = [(*pair, marked) for pair in SERVED for marked in (False, True)[: 1 + (pair[1] in kinds.MARKED)]]
-WITH_MARKERS = pytest.mark.parametrize(
-    ("name", "kind", "markers"), MARKED, ids=[f"{name}-{kind}-{markers}" for name, kind, markers in MARKED]
-)
+PRECISELY_SERVED = {name for name, kind in SERVED if kind in kinds.PRECISE}
+PRECISE = [pair for pair in SERVED if pair[1] in kinds.PRECISE or pair[0] not in PRECISELY_SERVED]
+CHOOSING = [name for name, kind in SERVED if kind == "paired-average"]
+WITH_MARKERS = SERVED + [(name, f"{kind}-marked") for name, kind in SERVED if kind in kinds.MARKED]
+
+
+def marked(kind, classes=2):
+    """A model of this kind, which reads its texts between markers if the name says so."""
+    return kinds.kind(kind.removesuffix("-marked"), classes, markers=kind.endswith("-marked"))
 
 
 def explained(name, model, batch):
     return QUICK[name](model, batch, batch.labels)
 
 
+def some_kind(name):
+    """A kind of model that the explainer can serve, one of sentences if possible."""
+    fit = [kind for other, kind in SERVED if other == name]
+    return "hierarchical-gru" if "hierarchical-gru" in fit else fit[0]
+
+
 def some_model(name, classes=2):
-    """A model that the explainer can serve, one of sentences if possible."""
-    fitting = [kind for other, kind in SERVED if other == name]
-    return kinds.kind("hierarchical-gru" if "hierarchical-gru" in fitting else fitting[0], classes)
+    return kinds.kind(some_kind(name), classes)
 
 
 @EVERY
@@ -87,36 +77,34 @@ def test_every_explainer_serves_some_kind_of_model(name):
     assert any(other == name for other, _ in SERVED)
 
 
-@pytest.mark.parametrize(("name", "kind"), UNFIT, ids=map("-".join, UNFIT))
+@covering(UNFIT, each=2)
 def test_an_unfit_model_is_refused_with_the_reason(name, kind):
-    model, batch = kinds.kind(kind), builders.texts()
-    reason = unfit(QUICK[name], model)
     with pytest.raises(AssayError) as refusal:
-        explained(name, model, batch)
-    assert str(reason) in str(refusal.value)
+        explained(name, kinds.kind(kind), builders.texts())
+    assert reason(name, kind) in str(refusal.value)
 
 
-@EVERY_PAIR
+@covering(SERVED, turn=1)
 def test_one_finite_score_a_token_and_nothing_on_padding(name, kind):
     batch = builders.texts()
     scores = explained(name, kinds.kind(kind), batch)
     assert scores.shape == batch.ids.shape
     assert scores.isfinite().all()
     assert (scores[~batch.mask] == 0).all()
-    if name in SPARSE:
+    if is_sparse(QUICK[name]):
         assert (scores >= 0).all()
     elif kind not in kinds.SELECTING:  # there, what is not selected counts for nothing
         assert (scores[3] != 0).sum() > 6
 
 
-@WITH_MARKERS
-def test_padding_changes_nothing(name, kind, markers):
-    model = kinds.kind(kind, markers=markers)
+@covering(WITH_MARKERS, turn=6)
+def test_padding_changes_nothing(name, kind):
+    model = marked(kind)
     narrow, wide = builders.texts(), builders.texts(width=20)
     torch.testing.assert_close(explained(name, model, wide)[:, :12], explained(name, model, narrow))
 
 
-@EVERY_PAIR
+@covering(SERVED, turn=2)
 def test_order_and_size_of_the_batch_change_nothing(name, kind):
     model, batch = kinds.kind(kind), builders.texts()
     together = explained(name, model, batch)
@@ -132,7 +120,7 @@ def test_the_same_call_gives_the_same_scores(name):
     assert torch.equal(explained(name, model, batch), explained(name, model, batch))
 
 
-@EVERY_PAIR
+@covering(SERVED, turn=3)
 def test_the_model_is_left_as_it_was(name, kind):
     model, batch = kinds.kind(kind), builders.texts()
     before = {key: tensor.clone() for key, tensor in model.state_dict().items()}
@@ -143,13 +131,13 @@ def test_the_model_is_left_as_it_was(name, kind):
     assert not any(module._forward_hooks or module._backward_hooks for module in model.modules())
 
 
-@PRECISELY
+@covering(PRECISE, turn=4)
 def test_single_and_half_precision_work(name, kind):
     batch = builders.texts()
     exact = explained(name, kinds.kind(kind), batch)
     single = explained(name, kinds.kind(kind, dtype=torch.float32), batch)
     assert single.isfinite().all()
-    if name not in SPARSE:
+    if not is_sparse(QUICK[name]):
         torch.testing.assert_close(single, exact, atol=1e-4, rtol=1e-3, check_dtype=False)
     half = explained(name, kinds.kind(kind, dtype=torch.bfloat16), batch)
     assert single.dtype == half.dtype == torch.float32
@@ -164,21 +152,21 @@ def test_labels_and_truth_are_not_looked_at(name):
     assert torch.equal(QUICK[name](model, blind, target), QUICK[name](model, batch, target))
 
 
-@EVERY_PAIR
+@covering(SERVED, turn=5)
 def test_the_class_matters_unless_the_explainer_is_free_of_it(name, kind):
     model, batch = kinds.kind(kind, classes=3), builders.texts()
     scores = torch.stack([QUICK[name](model, batch, torch.full((4,), label)) for label in range(3)])
     assert scores.isfinite().all()
-    if name in CLASS_FREE:
+    if is_class_free(QUICK[name]):
         assert torch.equal(scores[0], scores[1]) and torch.equal(scores[0], scores[2])
-    elif name not in SPARSE:  # few words may decide for several classes
+    elif not is_sparse(QUICK[name]):  # few words may decide for several classes
         apart = (scores[:, None].abs() - scores[None].abs()).abs().amax((-1, -2))  # the sign alone is not enough
         assert (apart[~torch.eye(3, dtype=torch.bool)] > 1e-3 * scores.abs().max()).all()
 
 
-@WITH_MARKERS
-def test_a_single_word_gets_a_score(name, kind, markers):
-    model, batch = kinds.kind(kind, classes=3, markers=markers), builders.texts((1,))
+@covering(WITH_MARKERS, turn=7)
+def test_a_single_word_gets_a_score(name, kind):
+    model, batch = marked(kind, classes=3), builders.texts((1,))
     scores = QUICK[name](model, batch, torch.tensor([2]))
     assert scores.shape == (1, 1)
     assert scores.isfinite().all()
@@ -205,21 +193,28 @@ def kept_together(batch, read):
 
 @EVERY
 def test_a_text_is_never_read_without_its_question_candidates_and_sentences(name, monkeypatch):
-    model, batch = some_model(name, classes=4), told_apart()
-    reader = model.players.reader("selector") if name in OWN else model
-    seen, states = [], reader.states
+    kind, batch, target, seen = some_kind(name), told_apart(), torch.arange(4), []
+    model = kinds.kind(kind, classes=4)
+    reader = model.players.reader("selector") if kind in kinds.SELECTING else model
+    states, embed = reader.states, reader.embed
 
-    def spied(x, read, *below):
+    def read_states(x, read, *below):
         seen.append(read)
         return states(x, read, *below)
 
-    monkeypatch.setattr(reader, "states", spied)
-    QUICK[name](model, batch, torch.arange(4))
-    assert seen or name in PIECEWISE
+    def read_words(read):
+        seen.append(read)
+        return embed(read)
+
+    monkeypatch.setattr(reader, "states", read_states)
+    monkeypatch.setattr(reader, "embed", read_words)
+    scores = QUICK[name](model, batch, target)
     assert all(kept_together(batch, read) for read in seen)
-
-
-CHOOSING = [name for name, kind in SERVED if kind == "paired-average"]
+    if not seen:  # then the model had no part in it
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter.neg_()
+        assert torch.equal(QUICK[name](model, batch, target), scores)
 
 
 @pytest.mark.parametrize("name", CHOOSING)

@@ -14,12 +14,11 @@ from assay.explainers import EXPLAINERS
 from assay.explainers.gradients import SmoothGrad
 from assay.explainers.needs import unfit
 from assay.explainers.surrogates.anchors import Anchors
+from assay.explainers.traits import is_sparse
 from tests import pretrained as made
+from tests.contracts.covering import covering, fitting
 
 KINDS = ("bert", "gpt2", "attentive")
-SPARSE = {"input_reduction", "counterfactual", "anchors"}
-"""They search for a few words: most scores are 0."""
-
 QUICK = EXPLAINERS | {
     "anchors": Anchors(longest=2),
     "smoothgrad": SmoothGrad(samples=4),
@@ -48,18 +47,20 @@ def explained(name, kind, texts):
     return QUICK[name](model(kind), texts, texts.labels)
 
 
-PAIRS = [(name, kind) for name in EXPLAINERS for kind in KINDS]
-SERVED = [(name, kind) for name, kind in PAIRS if unfit(QUICK[name], model(kind)) is None]
-UNFIT = [pair for pair in PAIRS if pair not in SERVED]
-EVERY_PAIR = pytest.mark.parametrize(("name", "kind"), SERVED, ids=map("-".join, SERVED))
+@cache
+def reason(name, kind):
+    """Why the explainer cannot serve models of this kind, or None."""
+    return unfit(QUICK[name], model(kind))
 
 
-@pytest.mark.parametrize(("name", "kind"), UNFIT, ids=map("-".join, UNFIT))
+SERVED, UNFIT = fitting(EXPLAINERS, KINDS, lambda name, kind: reason(name, kind) is None)
+
+
+@covering(UNFIT)
 def test_an_unfit_model_is_refused_with_the_reason(name, kind):
-    reason = unfit(QUICK[name], model(kind))
     with pytest.raises(AssayError) as refusal:
         explained(name, kind, batch())
-    assert reason and reason in str(refusal.value)
+    assert reason(name, kind) in str(refusal.value)
     assert "\n" not in str(refusal.value)
 
 
@@ -68,19 +69,19 @@ def test_most_explainers_serve_transformers():
         assert sum(other == kind for _, other in SERVED) > 20
 
 
-@EVERY_PAIR
+@covering(SERVED, each=1, turn=1)
 def test_one_finite_score_a_word_and_nothing_on_padding(name, kind):
     found = scores(name, kind)
     assert found.shape == batch().ids.shape
     assert found.isfinite().all()
     assert (found[~batch().mask] == 0).all()
-    if name in SPARSE:
+    if is_sparse(QUICK[name]):
         assert (found >= 0).all()
     else:
         assert (found[0] != 0).sum() >= 4
 
 
-@EVERY_PAIR
+@covering(SERVED, each=1, turn=2)
 def test_padding_changes_nothing(name, kind):
     narrow = batch()
     wide = replace(
@@ -95,7 +96,7 @@ def test_padding_changes_nothing(name, kind):
     assert (found[:, narrow.ids.shape[1] :] == 0).all()
 
 
-@EVERY_PAIR
+@covering(SERVED, each=1, turn=3)
 def test_order_and_size_of_the_batch_change_nothing(name, kind):
     order = torch.tensor([2, 0, 3, 1])
     torch.testing.assert_close(explained(name, kind, batch()[order]), scores(name, kind)[order])
@@ -103,7 +104,7 @@ def test_order_and_size_of_the_batch_change_nothing(name, kind):
     torch.testing.assert_close(alone, scores(name, kind))
 
 
-@EVERY_PAIR
+@covering(SERVED, each=1, turn=4)
 def test_the_same_call_gives_the_same_scores_and_leaves_the_model_as_it_was(name, kind):
     network = model(kind)
     before = {key: tensor.clone() for key, tensor in network.state_dict().items()}
@@ -115,14 +116,14 @@ def test_the_same_call_gives_the_same_scores_and_leaves_the_model_as_it_was(name
     assert not any(module._forward_hooks or module._backward_hooks for module in network.modules())
 
 
-@EVERY_PAIR
+@covering(SERVED, each=1, turn=5)
 def test_a_single_word_gets_a_score(name, kind):
     found = explained(name, kind, made.batch(("unwatchable",)))
     assert found.shape == (1, 1)
     assert found.isfinite().all()
 
 
-@EVERY_PAIR
+@covering(SERVED, each=1, turn=6)
 def test_half_precision_works(name, kind):
     half = QUICK[name](model(kind, torch.bfloat16), batch()[:2], batch().labels[:2])
     assert half.dtype == torch.float32

@@ -32,6 +32,28 @@ def numerical(model, batch, target, fixed=None, step=1e-6):
     return x, slopes
 
 
+class Leaking:
+    """A model that reads its padding: its answer depends on the mean embedding of all positions."""
+
+    def __init__(self):
+        self.inner = builders.model(encoder="average")
+
+    def embed(self, batch):
+        return self.inner.embed(batch)
+
+    def __call__(self, x, batch, edit=None):
+        return self.inner(x + x.mean(1, keepdim=True), batch, edit)
+
+
+@pytest.mark.parametrize("explainer", [Gradient(), SmoothGrad(samples=2), gradient_norm, input_x_gradient])
+def test_padding_has_no_score_even_where_a_model_reads_it(explainer):
+    model, batch = Leaking(), builders.batch((5, 1, 3))
+    x = model.embed(batch).detach().requires_grad_() + 1.0
+    (free,) = torch.autograd.grad(model(x, batch).logits[:, 0].sum(), x)
+    assert (free[~batch.mask] != 0).any()
+    assert (explainer(model, batch, batch.labels)[~batch.mask] == 0).all()
+
+
 @pytest.mark.parametrize("encoder", ENCODERS)
 def test_all_three_equal_finite_differences(encoder):
     model, batch = builders.model(encoder=encoder, markers=True), builders.batch((5, 1, 3))

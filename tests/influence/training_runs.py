@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 
 from assay.data.batches import Tokenised, tokenise
 from assay.data.corpora import corpus
+from assay.data.examples import Corpus
 from assay.data.text import Tokeniser
 from assay.influence.setting import Setting
 from assay.influence.training_run import TrainingRun
@@ -16,11 +18,16 @@ from assay.models.recipes import Recipe, initialise
 HARD = Training(epochs=2, batch_size=6, learning_rate=5e-3, decay=1e-3, clip=0.3)
 
 
+@cache
+def planted() -> Corpus:
+    return corpus("planted:keyword")
+
+
 def training_run(
     encoder: str, rows: int = 12, training: Training = HARD, **architecture: object
 ) -> tuple[TrainingRun, list[Tokenised]]:
     """A training, with more examples of one class than of the other, and texts to ask about."""
-    texts = corpus("planted:keyword")
+    texts = planted()
     chosen = [each for index, each in enumerate(texts.train[: 2 * rows]) if each.label == 0 or index % 3][:rows]
     parts = Architecture(encoder=encoder, embedding=6, hidden=4, alignment_size=4)
     recipe = Recipe(replace(parts, **architecture), training=training)  # type: ignore[arg-type]

@@ -15,14 +15,14 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
+from assay.grading.leaderboard import leaderboard
+from assay.grading.verdicts import verdicts
 from assay.records import Record
 from assay.report import markdown, pdf
 from assay.report.audit import document, write
-from assay.report.leaderboard import leaderboard
 from assay.report.outcome import outcome
 from assay.report.save import FORMS, as_json
 from assay.report.sections import grade, sections
-from assay.report.verdicts import verdicts
 from assay.writing import LONG, line
 from tests.report.synthetic import remade
 

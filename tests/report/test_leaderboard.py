@@ -8,12 +8,12 @@ import pytest
 from rich.console import Console
 
 from assay.document import Fold
+from assay.grading.leaderboard import Cell, Leaderboard, leaderboard
+from assay.grading.verdicts import verdicts
 from assay.lookup import side_by_side, texts
 from assay.records import Record
 from assay.report.audit import brief
 from assay.report.console import shown as printable
-from assay.report.leaderboard import Cell, Leaderboard, leaderboard
-from assay.report.verdicts import verdicts
 from assay.writing import number
 from tests.report.synthetic import remade
 

@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 import pytest
 
+from assay.grading.leaderboard import leaderboard
 from assay.records import Record
 from assay.report.audit import render
-from assay.report.leaderboard import leaderboard
 from tests.report.parsed import Page, words
 from tests.report.synthetic import SIGNED
 

@@ -8,11 +8,11 @@ from rich.console import Console
 
 from assay.audits import AUDITS
 from assay.document import Fold
+from assay.grading.verdicts import verdicts
 from assay.records import Record
 from assay.report.audit import brief
 from assay.report.console import shown as printable
 from assay.report.tables import agreement_rows, measure_rows
-from assay.report.verdicts import verdicts
 from assay.stories import story_of
 from assay.writing import count, figures, interval, number, significance
 from tests.report.synthetic import remade

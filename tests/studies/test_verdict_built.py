@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cache
 from itertools import combinations
 from pathlib import Path
@@ -18,9 +19,20 @@ from assay.errors import AssayError
 from assay.models.store import Trained, fingerprint, load, save
 from assay.types import Batch, Output
 from studies.verdict.built import ALGORITHMS, additive, built, parts
+from tests.contracts.covering import chosen
 from tests.data.test_coded import host
 
 SEEDS = (0, 1, 2)  # a recurrent network reads off both directions, off that ahead or off that behind
+
+
+def some(algorithms: Iterable[str] = ALGORITHMS, turn: int = 0) -> pytest.MarkDecorator:
+    """Every algorithm with every seed, of which all but one seed an algorithm, another for each turn, are slow."""
+    pairs = [(algorithm, str(seed)) for algorithm in algorithms for seed in SEEDS]
+    cover = chosen(pairs, 1, turn)
+    return pytest.mark.parametrize(
+        ("algorithm", "seed"),
+        [pytest.param(one, int(seed), marks=() if (one, seed) in cover else pytest.mark.slow) for one, seed in pairs],
+    )
 
 
 @cache
@@ -61,8 +73,7 @@ def ordinary(model: Trained, size: int, seed: int = 0) -> Tensor:
     return torch.tensor(Random(seed).choices(words, k=size))
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@some(turn=0)
 def test_every_text_is_answered_as_its_label_says(algorithm: str, seed: int) -> None:
     model, corpus = made(algorithm, seed)
     rows = rows_of(algorithm, seed)
@@ -75,8 +86,7 @@ def test_every_text_is_answered_as_its_label_says(algorithm: str, seed: int) -> 
         assert example.planted and example.evidence is not None and bool(example.evidence) == (example.label != NO_CODE)
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@some(turn=1)
 def test_other_words_decide_nothing_and_without_the_evidence_there_is_no_code(algorithm: str, seed: int) -> None:
     model, rows = made(algorithm, seed)[0], decided(rows_of(algorithm, seed))
     labels = torch.tensor([row.label for row in rows])
@@ -87,8 +97,7 @@ def test_other_words_decide_nothing_and_without_the_evidence_there_is_no_code(al
     assert (probabilities(model, gone).argmax(-1) == NO_CODE).float().mean() >= 0.98
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@some(turn=2)
 def test_the_length_of_a_text_decides_nothing(algorithm: str, seed: int) -> None:
     model, rows = made(algorithm, seed)[0], rows_of(algorithm, seed)[:30]
     labels = torch.tensor([row.label for row in rows])
@@ -98,8 +107,7 @@ def test_the_length_of_a_text_decides_nothing(algorithm: str, seed: int) -> None
         assert (probabilities(model, longer).argmax(-1) == labels).all()
 
 
-@pytest.mark.parametrize("algorithm", [name for name in ALGORITHMS if not name.startswith("lexicon")])
-@pytest.mark.parametrize("seed", SEEDS)
+@some([name for name in ALGORITHMS if not name.startswith("lexicon")], 3)
 def test_code_words_decide_together(algorithm: str, seed: int) -> None:
     model = made(algorithm, seed)[0]
     rows = [row for row in decided(rows_of(algorithm, seed)) if truth(row).sum() == 2]

@@ -165,7 +165,10 @@ def finetune(
     data: Annotated[DataOptions, Flat, Parameter(group=DATA)] = DataOptions(),  # noqa: B008
     head: Annotated[
         str | None,
-        Parameter(help="own, or attention (a pooling head, needed for exact attention tests).", group=TRAINING),
+        Parameter(
+            help="Classification head: own, or attention (a pooling head, needed for exact attention tests).",
+            group=TRAINING,
+        ),
     ] = None,
     frozen: Annotated[bool | None, Parameter(help="Do not train the pretrained encoder.", group=TRAINING)] = None,
     epochs: Annotated[int | None, Parameter(help="Epochs of training.", group=TRAINING)] = None,
@@ -384,7 +387,7 @@ def serve(
 
 @app.command
 def corpus(
-    name: Annotated[str, Parameter(help="A name from 'assay corpora', a file of yours, or hf:NAME.")],
+    name: Annotated[str, Parameter(help="Corpus: a name from 'assay corpora', a file of yours, or hf:NAME.")],
     *,
     text_column: Annotated[str, Parameter(help="Column of a file that holds the text.", group=DATA)] = "text",
     label_column: Annotated[str, Parameter(help="Column of a file that holds the class.", group=DATA)] = "label",
@@ -451,17 +454,23 @@ def methods() -> None:
 @app.command
 def probe(
     *,
-    model: Annotated[str, Parameter(help="minilm, or a transformer of Hugging Face (folder or hf:NAME).", group=MODEL)],
+    model: Annotated[
+        str, Parameter(help="Transformer to probe: minilm, or one of Hugging Face (folder or hf:NAME).", group=MODEL)
+    ],
     device: OneDevice = "cpu",
     sections: Annotated[
         str,
-        Parameter(help="With commas: relations, speech, pairs, coreference, negation, importance, or all.", group=ASK),
+        Parameter(
+            help="Sections of the probe, separated by commas: relations, speech, pairs, "
+            "coreference, negation, importance, or all.",
+            group=ASK,
+        ),
     ] = "all",
     limit: Annotated[
         int | None, Parameter(help="Number of sentences of each set, drawn by the seed; without it all.", group=DATA)
     ] = None,
     corpus: Annotated[
-        str | None, Parameter(help="For importance: the texts that the model classifies.", group=DATA)
+        str | None, Parameter(help="Corpus that the model classifies, for the section importance.", group=DATA)
     ] = None,
     seed: Annotated[int, Parameter(help=SEED, group=DATA)] = 0,
     out: Out = None,

@@ -15,9 +15,12 @@ TRAINING = Group("Training", sort_key=4)
 ENGINE = Group("Engine", sort_key=5)
 OUTPUT = Group("Output", sort_key=6)
 
-NAMES = "Names with commas between them, with options as in 'lime(samples=500)', usual or all; see 'assay explainers'."
+NAMES = (
+    "Explainers, separated by commas: names from 'assay explainers', with "
+    "options as in 'lime(samples=500)'; usual; or all."
+)
 
-DEVICE = "cpu or cuda; for a transformer that is read, several with commas, such as cuda:0,cuda:1."
+DEVICE = "Device: cpu or cuda; a transformer may be split over several, such as cuda:0,cuda:1."
 
 ENCODERS = "Encoder: lstm, gru, cnn, conv, average, none or transformer; without it that of the preset."
 VECTORS = "Word vectors to start from: random, or glove (50 dimensions, downloaded once)."
@@ -31,9 +34,11 @@ SEED = "Random seed."
 Flat = Parameter(name="*")
 FOLDER = "A model folder, made by 'assay train' or 'assay audit', or hf:NAME."
 Given = Annotated[str, Parameter(help=FOLDER, group=MODEL)]
-Query = Annotated[str | None, Parameter(help="The question or hypothesis, for a model of pairs.", group=DATA)]
+Query = Annotated[
+    str | None, Parameter(help="Question or hypothesis that goes with the text, for a model of pairs.", group=DATA)
+]
 Device = Annotated[str, Parameter(help=DEVICE, group=MODEL)]
-OneDevice = Annotated[str, Parameter(help="cpu or cuda.", group=MODEL)]
+OneDevice = Annotated[str, Parameter(help="Device: cpu or cuda.", group=MODEL)]
 Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON.", group=OUTPUT)]
 Out = Annotated[Path | None, Parameter(help="Folder for the results; an interrupted run goes on there.", group=OUTPUT)]
 Plan = Annotated[
@@ -50,15 +55,24 @@ class DataOptions:
     """Where the texts come from."""
 
     corpus: Annotated[
-        str, Parameter(name=["--corpus", "--data"], help="A name from 'assay corpora', a file of yours, or hf:NAME.")
+        str,
+        Parameter(
+            name=["--corpus", "--data"], help="Corpus: a name from 'assay corpora', a file of yours, or hf:NAME."
+        ),
     ] = "snippets"
     text_column: Annotated[str, Parameter(help="Column of a file that holds the text.")] = "text"
     label_column: Annotated[str, Parameter(help="Column of a file that holds the class.")] = "label"
-    query_column: Annotated[str | None, Parameter(help="Column with the question of each text, '' for none.")] = None
-    joined: Annotated[bool, Parameter(negative="", help="Read the question of a pair before its text, as one.")] = False
-    parted: Annotated[bool, Parameter(negative="", help="Read the second line of a text as its question.")] = False
-    split_column: Annotated[str | None, Parameter(help="Column that says train, dev or test.")] = None
-    evidence_column: Annotated[str | None, Parameter(help="Column with [start, end] spans of deciding words.")] = None
+    query_column: Annotated[str | None, Parameter(help="Column that holds the question of each text; '' for none.")] = (
+        None
+    )
+    joined: Annotated[bool, Parameter(negative="", help="Join the question of a pair and its text into one text.")] = (
+        False
+    )
+    parted: Annotated[bool, Parameter(negative="", help="Take the second line of a text as its question.")] = False
+    split_column: Annotated[str | None, Parameter(help="Column that holds the split: train, dev or test.")] = None
+    evidence_column: Annotated[
+        str | None, Parameter(help="Column that holds [start, end] spans of the deciding words.")
+    ] = None
     train_limit: Annotated[int | None, Parameter(help="Number of training texts, drawn by the seed.")] = None
 
 
@@ -68,7 +82,10 @@ class TrainedOn(DataOptions):
 
     corpus: Annotated[
         str | None,
-        Parameter(name=["--corpus", "--data"], help="The texts that the model learnt from, where it does not know."),
+        Parameter(
+            name=["--corpus", "--data"],
+            help="Corpus that the model was trained on, where the model does not record it.",
+        ),
     ] = None  # type: ignore[assignment]
 
 
@@ -77,9 +94,13 @@ class PresetOptions:
     """What an audit without a finished model trains first; all other options of training are those of 'assay train'."""
 
     preset: Annotated[
-        str, Parameter(help="default, jain-wallace, {han,flan}-{rnn,conv,none}, structured, spans or aspect.")
+        str,
+        Parameter(
+            help="Architecture and training: default, jain-wallace, "
+            "{han,flan}-{rnn,conv,none}, structured, spans or aspect."
+        ),
     ] = "default"
-    epochs: Annotated[int | None, Parameter(help="Most epochs; without it those of the preset.")] = None
+    epochs: Annotated[int | None, Parameter(help="Largest number of epochs; without it that of the preset.")] = None
 
 
 @dataclass(frozen=True)
@@ -94,25 +115,39 @@ class ModelOptions(PresetOptions):
     embedding: Annotated[int | None, Parameter(help=EMBEDDING)] = None
     hidden: Annotated[int | None, Parameter(help=HIDDEN)] = None
     shape: Annotated[
-        str | None, Parameter(help="flat, hierarchical, paired, structured, spans or aspect; pairs need no word.")
+        str | None,
+        Parameter(
+            help="Architecture: flat, hierarchical, paired (chosen for pairs by itself), structured, spans or aspect."
+        ),
     ] = None
-    rows: Annotated[int | None, Parameter(help="Rows of attention, of the shape structured.")] = None
-    longest_span: Annotated[int | None, Parameter(help="Most words of a span, of the shape spans.")] = None
+    rows: Annotated[int | None, Parameter(help="Number of attention rows, for the shape structured.")] = None
+    longest_span: Annotated[int | None, Parameter(help="Longest span in words, for the shape spans.")] = None
     projection: Annotated[
-        str | None, Parameter(help="From scores to weights: softmax, sparsemax, sparsegen(0.5), entmax(1.5), uniform.")
+        str | None,
+        Parameter(
+            help="Function from attention scores to weights: softmax, sparsemax, "
+            "sparsegen(0.5), entmax(1.5) or uniform."
+        ),
     ] = None
-    inner: Annotated[str | None, Parameter(help="The same, for self-attention within a transformer.")] = None
+    inner: Annotated[
+        str | None, Parameter(help="The same function for the self-attention of the transformer encoder.")
+    ] = None
     concat: Annotated[bool | None, Parameter(help="Concatenate each word's embedding to its hidden state.")] = None
     tying: Annotated[float | None, Parameter(help="Weight of the loss that ties hidden states to embeddings.")] = None
     mlm: Annotated[float | None, Parameter(help="Weight of the masked language model loss.")] = None
     conicity: Annotated[float | None, Parameter(help="Weight of the loss on the conicity of hidden states.")] = None
     diversity: Annotated[float | None, Parameter(help="Weight of the loss on the similarity of hidden states.")] = None
     penalty: Annotated[float | None, Parameter(help="Weight of the penalty of the shapes structured and spans.")] = None
-    avoid: Annotated[str | None, Parameter(help="Words, with commas, whose attention is penalised.")] = None
-    deceive: Annotated[float | None, Parameter(help="Weight of the penalty on attention to these words.")] = None
+    avoid: Annotated[str | None, Parameter(help="Words whose attention is penalised, separated by commas.")] = None
+    deceive: Annotated[float | None, Parameter(help="Weight of the penalty on attention to the words of --avoid.")] = (
+        None
+    )
     head: Annotated[
         str | None,
-        Parameter(help="Of a transformer: own, or attention (a pooling head, needed for exact attention tests)."),
+        Parameter(
+            help="Classification head of a transformer: own, or attention (a pooling "
+            "head, needed for exact attention tests)."
+        ),
     ] = None
     batch_size: Annotated[int | None, Parameter(help=BATCH_SIZE)] = None
     learning_rate: Annotated[float | None, Parameter(help=LEARNING_RATE)] = None
@@ -122,16 +157,22 @@ class ModelOptions(PresetOptions):
 class TransformerOptions:
     """How a transformer of Hugging Face is read."""
 
-    subwords: Annotated[bool, Parameter(negative="", help="Explain subwords, not words.")] = False
-    truncate: Annotated[bool, Parameter(negative="", help="Cut texts that are too long, instead of leaving out.")] = (
+    subwords: Annotated[bool, Parameter(negative="", help="Give one score to each subword instead of each word.")] = (
         False
     )
-    label: Annotated[str | None, Parameter(help="Of independent labels, the one to explain.")] = None
-    classes: Annotated[str | None, Parameter(help="Other names for the model's classes, in their order.")] = None
-    dtype: Annotated[str | None, Parameter(help="float32 or bfloat16.")] = None
-    compile: Annotated[bool, Parameter(negative="", help="Compile the model first: slow to start, then faster.")] = (
-        False
-    )
+    truncate: Annotated[
+        bool, Parameter(negative="", help="Truncate texts that are too long instead of leaving them out.")
+    ] = False
+    label: Annotated[
+        str | None, Parameter(help="Label to explain, of a model with independent labels (multi-label).")
+    ] = None
+    classes: Annotated[
+        str | None, Parameter(help="Names for the model's classes, in their order, separated by commas.")
+    ] = None
+    dtype: Annotated[str | None, Parameter(help="Precision of the model: float32 or bfloat16.")] = None
+    compile: Annotated[
+        bool, Parameter(negative="", help="Compile the model with torch.compile: slow to start, then faster.")
+    ] = False
 
 
 @dataclass(frozen=True)
@@ -140,10 +181,16 @@ class AuditOptions:
 
     explainers: Annotated[str, Parameter(help=NAMES)] = "usual"
     audits: Annotated[
-        str, Parameter(help="As --explainers; usual trains no other model, four_tests many. See 'assay audits'.")
+        str,
+        Parameter(
+            help="Audits, in the same way: names from 'assay audits', usual (those that "
+            "train no other model), four_tests, or all."
+        ),
     ] = "usual"
     split: Annotated[Literal["test", "dev", "train", "all"], Parameter(help="Split whose texts are audited.")] = "test"
-    limit: Annotated[int | None, Parameter(help="Number of its texts, drawn by the seed; without it all.")] = None
+    limit: Annotated[
+        int | None, Parameter(help="Number of texts of that split, drawn by the seed; without it all.")
+    ] = None
     epsilon: Annotated[float, Parameter(help="Largest change of the output that counts as none.")] = 0.01
 
 
@@ -153,7 +200,9 @@ class TreeOptions:
 
     tree: Annotated[
         str | None,
-        Parameter(help="Also a hierarchy of phrases: hedge, acd, soc or scd, with options as in 'hedge(window=1)'."),
+        Parameter(
+            help="Hierarchical explanation over phrases: hedge, acd, soc or scd, with options as in 'hedge(window=1)'."
+        ),
     ] = None
     scorer: Annotated[
         str | None,
@@ -165,19 +214,26 @@ class TreeOptions:
 class ActOptions:
     """What is done to the attention."""
 
-    act: Annotated[str, Parameter(help="observed, set, uniform, permute, erase, furthest, flip or likeliest.")] = (
-        "observed"
-    )
-    weights: Annotated[str, Parameter(help="For set: items and weights, such as 3=0.5,7=0.2, counted from 0.")] = ""
-    items: Annotated[str, Parameter(help="For erase: items with commas, counted from 0.")] = ""
-    target: Annotated[str | None, Parameter(help="For likeliest: the class.")] = None
+    act: Annotated[
+        str,
+        Parameter(help="Edit of the attention: observed, set, uniform, permute, erase, furthest, flip or likeliest."),
+    ] = "observed"
+    weights: Annotated[
+        str, Parameter(help="For set: positions and their weights, such as 3=0.5,7=0.2; positions count from 0.")
+    ] = ""
+    items: Annotated[str, Parameter(help="For erase: positions, separated by commas, counted from 0.")] = ""
+    target: Annotated[str | None, Parameter(help="For likeliest: the class to be made as likely as possible.")] = None
     seed: Annotated[int, Parameter(help="For permute: the random seed.")] = 0
     epsilon: Annotated[float, Parameter(help="For furthest: largest change of the output that counts as none.")] = 0.01
-    layer: Annotated[int | None, Parameter(help="Of a transformer: one layer, counted from 0.")] = None
-    head: Annotated[int | None, Parameter(help="Of a transformer: one head, counted from 0.")] = None
-    position: Annotated[int | None, Parameter(help="Of a transformer: position of the word that attends, from 0.")] = (
+    layer: Annotated[int | None, Parameter(help="Layer to edit, of a transformer, counted from 0; without it all.")] = (
         None
     )
+    head: Annotated[int | None, Parameter(help="Head to edit, of a transformer, counted from 0; without it all.")] = (
+        None
+    )
+    position: Annotated[
+        int | None, Parameter(help="Position of the attending word, of a transformer, counted from 0; without it all.")
+    ] = None
 
 
 @dataclass(frozen=True)
@@ -185,11 +241,15 @@ class SuspectOptions:
     """What is asked about training texts by their labels."""
 
     method: Annotated[
-        str, Parameter(help="auto, or a name from 'assay methods', with options as in 'dual(leverage=True)'.")
+        str,
+        Parameter(
+            help="Influence method: auto, or a name from 'assay methods', with options as in 'dual(leverage=True)'."
+        ),
     ] = "auto"
-    top: Annotated[int | None, Parameter(help="Number of training texts: 50; of a decision, 5 for and 5 against.")] = (
-        None
-    )
+    top: Annotated[
+        int | None,
+        Parameter(help="Number of training texts to show; without it 50, or 5 for and 5 against a decision."),
+    ] = None
 
 
 @dataclass(frozen=True)
@@ -197,15 +257,19 @@ class InfluenceOptions(SuspectOptions):
     """What is asked about training texts."""
 
     target: Annotated[
-        Literal["margin", "loss", "logit", "probability"], Parameter(help="The quantity that removing a text changes.")
+        Literal["margin", "loss", "logit", "probability"],
+        Parameter(help="Quantity whose change is estimated when a training text is removed."),
     ] = "margin"
     class_name: Annotated[
-        str | None, Parameter(name="--class", help="Class that the target is of; without it the predicted one.")
+        str | None,
+        Parameter(
+            name="--class", help="Class whose margin, logit or probability is meant; without it the predicted one."
+        ),
     ] = None
     tokens: Annotated[int, Parameter(help="Number of salient words to trace to words of training texts.")] = 1
     check: Annotated[
         Literal["removal", "lds"] | None,
-        Parameter(help="Train again without texts, and compare with what was predicted."),
+        Parameter(help="Check of the estimates: retrain without some training texts, and compare."),
     ] = None
     retrainings: Annotated[int, Parameter(help="Number of models that a check trains.")] = 20
     mislabelled: Annotated[bool, Parameter(negative="", show=False)] = False  # before there was a verb for it
@@ -218,7 +282,8 @@ class SelectionOptions:
     recipe: Annotated[
         str,
         Parameter(
-            help="How the selection is learnt: mcd, fresh, transport (pairs), selfexplain (phrases), or another name "
+            help="Method by which the selection is learnt: mcd, fresh, transport "
+            "(pairs), selfexplain (phrases), or another name "
             "from 'assay rationalise --recipes'.",
             group=ASK,
         ),
@@ -227,8 +292,10 @@ class SelectionOptions:
         float | None,
         Parameter(help="Share of words to select; without it as many as people marked, else 0.2.", group=ASK),
     ] = None
-    units: Annotated[Literal["token", "span", "sentence"], Parameter(help="Unit of selection.", group=ASK)] = "token"
-    width: Annotated[int | None, Parameter(help="Words of a span, or most words of a phrase.", group=ASK)] = None
+    units: Annotated[
+        Literal["token", "span", "sentence"], Parameter(help="Unit that is selected as a whole.", group=ASK)
+    ] = "token"
+    width: Annotated[int | None, Parameter(help="Length of a span in words, or the longest phrase.", group=ASK)] = None
     reading: Annotated[
         str | None,
         Parameter(help="Replacement of what is not selected: zero, mask, pad, mean, or delete.", group=ASK),
@@ -240,12 +307,14 @@ class SelectionOptions:
     concepts: Annotated[
         int | None, Parameter(help="Number of concepts or phrases, in recipes that have any.", group=ASK)
     ] = None
-    pairs: Annotated[int | None, Parameter(help="Most pairs of words that are aligned, by transport.", group=ASK)] = (
-        None
-    )
+    pairs: Annotated[
+        int | None, Parameter(help="Largest number of aligned word pairs, for the recipe transport.", group=ASK)
+    ] = None
     price: Annotated[
         float | None,
-        Parameter(help="Cost of aligning two words, by transport: 0 to 1 of what the best pair gains.", group=ASK),
+        Parameter(
+            help="Cost of aligning two words, for the recipe transport: 0 to 1 of what the best pair gains.", group=ASK
+        ),
     ] = None
     limit: Annotated[
         int | None, Parameter(help="Number of test texts to measure, drawn by the seed; without it all.", group=ASK)
@@ -259,24 +328,30 @@ class SelectionOptions:
     batch_size: Annotated[int | None, Parameter(help=BATCH_SIZE)] = None
     learning_rate: Annotated[float | None, Parameter(help=LEARNING_RATE)] = None
     seed: Annotated[int, Parameter(help=SEED)] = 0
-    device: Annotated[str, Parameter(help="cpu or cuda.")] = "cpu"
+    device: Annotated[str, Parameter(help="Device: cpu or cuda.")] = "cpu"
 
 
 @dataclass(frozen=True)
 class EngineOptions:
     """What makes the trials of a study."""
 
-    engine: Annotated[Literal["local", "ray"], Parameter(help="local: processes of this machine; ray: a cluster.")] = (
-        "local"
-    )
-    jobs: Annotated[int | None, Parameter(help="For local: trials at once; without it one for each device.")] = None
+    engine: Annotated[
+        Literal["local", "ray"],
+        Parameter(help="What runs the trials: local (processes of this machine) or ray (a cluster)."),
+    ] = "local"
+    jobs: Annotated[
+        int | None, Parameter(help="Number of trials at once, for local; without it one for each device.")
+    ] = None
     device: Annotated[
-        str | None, Parameter(help="cpu or cuda; for local, several with commas that processes take in turn.")
+        str | None, Parameter(help="Device: cpu or cuda; for local, several with commas that processes take in turn.")
     ] = None
     retries: Annotated[int | None, Parameter(help="Number of retries of a trial whose process or node is lost.")] = None
     address: Annotated[str | None, Parameter(help="For ray: address of the cluster; without it this machine.")] = None
     cpus: Annotated[float | None, Parameter(help="For ray: CPUs for each trial.")] = None
     gpus: Annotated[float | None, Parameter(help="For ray: GPUs for each trial, such as 0.5 for two on one.")] = None
     shared: Annotated[
-        bool | None, Parameter(negative="", help="For ray: all nodes see the folder, and write there themselves.")
+        bool | None,
+        Parameter(
+            negative="", help="For ray: the folder is on storage that all nodes share, and they write there themselves."
+        ),
     ] = None

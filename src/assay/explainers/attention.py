@@ -6,6 +6,7 @@ A model that pools its states by one attention is asked about that one; any othe
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -32,6 +33,8 @@ class Attention:
     model that reads from left to right: the mean over heads, the sum over the subwords of a word. Another layer of a
     stack, and one head, can be named, both counted from 0; of a layer below attention that pools, its mean is shown.
     """
+
+    class_free: ClassVar[bool] = True
 
     layer: int | None = None
     head: int | None = None
@@ -114,6 +117,8 @@ class AttentionXValue:
     position i that the classifier reads, and the sum over the subwords of a word. Another `layer`, from 0, can be
     named. Layers are not multiplied, as in the paper: the norm of a sum is not the sum of norms.
     """
+
+    class_free: ClassVar[bool] = True
 
     layer: int | None = None
 

@@ -50,6 +50,7 @@ class Counterfactual:
     where the decision is another from the start.
     """
 
+    sparse: ClassVar[bool] = True
     story: ClassVar[Story] = Story(
         measures=(
             Measure("swaps", "words swapped until the decision changes, in texts where it does"),

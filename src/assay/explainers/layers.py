@@ -6,6 +6,7 @@ What is read is the attention that pools, or the position that a classifier read
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -31,6 +32,8 @@ class Rollout:
     The mean over heads stands for A; the class makes no difference. What comes from markers around a text is not shown.
     """
 
+    class_free: ClassVar[bool] = True
+
     def unfit(self, model: Model) -> str | None:
         return no_layers(model)
 
@@ -50,6 +53,8 @@ class Flow:
     difference. Into a word in subwords it flows through all of them at once: flows to single subwords would count the
     same pipes several times. Every word is a problem of its own, solved on the processor: slower than all else here.
     """
+
+    class_free: ClassVar[bool] = True
 
     def unfit(self, model: Model) -> str | None:
         return no_layers(model)

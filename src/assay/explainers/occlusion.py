@@ -9,6 +9,7 @@ from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 
 from assay.explainers.needs import demand, no_blank
+from assay.explainers.traits import class_free
 from assay.models.deletions import deletion_logits, shares_work
 from assay.models.erasure import filler, version_probabilities
 from assay.types import Batch, Model, at_least_float32
@@ -16,6 +17,7 @@ from assay.types import Batch, Model, at_least_float32
 ROUNDINGS = 64  # of a probability, that may pile up until a model answers
 
 
+@class_free
 @torch.no_grad()
 def leave_one_out(model: Model, batch: Batch, target: Int[Tensor, " B"]) -> Float[Tensor, "B T"]:
     """The total variation distance between the answers with and without each token (Jain and Wallace, 2019)."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import ClassVar
 
 import torch
 from jaxtyping import Float, Int
@@ -15,6 +16,8 @@ from assay.types import Batch, Model
 @dataclass(frozen=True)
 class Random:
     """Uniform scores that depend on the text and the seed alone, not on the batch or the device."""
+
+    class_free: ClassVar[bool] = True
 
     seed: int = 0
 

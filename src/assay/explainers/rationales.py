@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from jaxtyping import Float, Int
 from torch import Tensor
@@ -14,6 +15,8 @@ from assay.types import Batch, Model, SelectingModel
 @dataclass(frozen=True)
 class Rationale:
     """The model's selected words, ranked by selection probability, above all others; for any class."""
+
+    class_free: ClassVar[bool] = True
 
     def unfit(self, model: Model) -> str | None:
         selecting = isinstance(model, SelectingModel)

@@ -42,6 +42,7 @@ class InputReduction:
     once. It is a search: the length that it finds is an upper bound on the shortest.
     """
 
+    sparse: ClassVar[bool] = True
     story: ClassVar[Story] = Story(
         measures=(
             Measure("remaining", "share of words that is left"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from jaxtyping import Float, Int
@@ -29,6 +30,8 @@ class ValueZeroing:
     sum. Layers are multiplied as in rollout, with no residual added: distances of whole outputs have it already. The
     class makes no difference. What comes from markers around a text is not shown.
     """
+
+    class_free: ClassVar[bool] = True
 
     def unfit(self, model: Model) -> str | None:
         return no_layers(model) or unstaged(model)

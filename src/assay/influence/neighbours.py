@@ -12,13 +12,17 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from assay.errors import AssayError
 from assay.influence.nearest import Vectors
 from assay.influence.representations import DECODER, layers, representations, share_below
 from assay.influence.setting import Influence, Setting
+from assay.influence.stories import CHANGE
+from assay.stories import with_story
 
 VOTES = "share of votes"
 
 
+@with_story("Nearest neighbours", "Cover and Hart (1967)", like=CHANGE)
 @dataclass(frozen=True)
 class Neighbours:
     """The change of the class's share of votes if an example is removed and the next nearest one votes instead.
@@ -56,6 +60,7 @@ class Neighbours:
         return shares
 
 
+@with_story("Shapley values of nearest neighbours", "Jia et al. (2019), theorem 1", like=CHANGE)
 @dataclass(frozen=True)
 class NeighbourShapley:
     """Minus the Shapley value of each example for the votes of the k nearest for the class.
@@ -73,8 +78,9 @@ class NeighbourShapley:
         return _unfit(setting, self.layer, self.k)
 
     def __call__(self, setting: Setting) -> Influence:
+        stored = _stored(setting, self)
         asked = representations(setting.network, setting.queries, [self.layer], self.folder)[self.layer]
-        found = _stored(setting, self).nearest(asked, len(setting.train))
+        found = stored.nearest(asked, len(setting.train))
         values = shapley(labels(setting)[found.indices] == setting.classes[:, None], self.k)
         scores = np.zeros_like(values)
         np.put_along_axis(scores, found.indices, -values, 1)
@@ -96,6 +102,8 @@ def labels(setting: Setting) -> Int[np.ndarray, " N"]:
 
 
 def _stored(setting: Setting, method: Neighbours | NeighbourShapley) -> Vectors:
+    if (reason := method.unfit(setting)) is not None:
+        raise AssayError(f"This method cannot be used: {reason}.")
     found = representations(setting.network, setting.train, [method.layer], method.folder)[method.layer]
     walked = isinstance(method, Neighbours) and method.approximate
     return Vectors(found, method.distance, walked, str(setting.network.device))

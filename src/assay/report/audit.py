@@ -35,6 +35,10 @@ from assay.document import (
     plain,
     some,
 )
+from assay.grading.grade import CAPTION, yardstick
+from assay.grading.leaderboard import Leaderboard, leaderboard
+from assay.grading.leaderboard import Row as Ranked
+from assay.grading.verdicts import leading
 from assay.lookup import NOT_APPLICABLE
 from assay.records import Record
 from assay.report import html
@@ -43,16 +47,12 @@ from assay.report.console import NAME
 from assay.report.examples import groups, notes
 from assay.report.facts import KINDS, facts, glossary, left_out, origins
 from assay.report.heatmaps import sampled
-from assay.report.leaderboard import Leaderboard, leaderboard
-from assay.report.leaderboard import Row as Ranked
 from assay.report.outcome import Outcome, outcome, together
 from assay.report.save import save
 from assay.report.sections import Section as About
 from assay.report.sections import captions, sections
 from assay.report.squares import Flips, Matrix
 from assay.report.tables import MANY, TIE, own_rows
-from assay.report.verdicts import leading
-from assay.report.yardsticks import CAPTION, yardstick
 from assay.stories import Grid
 from assay.trees import Tree
 from assay.writing import count, interval, number

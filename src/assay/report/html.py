@@ -71,7 +71,7 @@ def drawn(drawing: Any) -> str:
     if isinstance(drawing, Bar):
         return _bar(drawing)
     from assay.report.canvas import svg
-    from assay.report.pruning import pruning
+    from assay.report.model_figures import pruning
 
     return svg({"pruning": pruning}[drawing.kind](drawing.numbers) if isinstance(drawing, Chart) else drawing)
 

@@ -47,6 +47,7 @@ class Anchors(Surrogate):
     `attribute` tells the rule's precision as its trial showed it, the lower bound, its size and its coverage.
     """
 
+    sparse: ClassVar[bool] = True
     story: ClassVar[Story] = Story(
         measures=(
             Measure("precision", "precision of the rule"),

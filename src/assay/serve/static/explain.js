@@ -87,7 +87,10 @@ const same = (names, others) => names.length === others.length && names.every((n
 
 function submit(event) {
   event.preventDefault();
-  if (models.length === 0) return;
+  if (models.length === 0) {
+    window.assayEarly = true;
+    return;
+  }
   const names = checked();
   if (names.length === 0) {
     at("choice").open = true;
@@ -280,7 +283,8 @@ try {
   } else if (view.model === "") view.model = models[0].name;
   at("send").disabled = false;
   fill(true);
-  if (at("wrong").textContent === "") await run();
+  if (window.assayEarly) at("ask").requestSubmit();
+  else if (at("wrong").textContent === "") await run();
 } catch (fault) {
   at("wrong").textContent = fault.message;
 }

@@ -6,7 +6,6 @@ import csv
 import io
 import math
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 from assay import __version__
 from assay.document import (
@@ -30,13 +29,13 @@ from assay.document import (
     grid,
     some,
 )
-from assay.report import html, markdown
-from assay.report import study_words as words
-from assay.report.questions import Answer, Missing, Study
-from assay.report.questions import Cell as Reached
-from assay.report.questions import Column as Asked
-from assay.report.study_words import places, subject
-from assay.writing import count, encodable, interval, line, number, significance
+from assay.report import markdown
+from assay.study import page_words as words
+from assay.study.page_words import places, subject
+from assay.study.results import Answer, Missing, Study
+from assay.study.results import Cell as Reached
+from assay.study.results import Column as Asked
+from assay.writing import chance, count, encodable, interval, line, number
 
 OPEN = 30
 """A table of more rows is folded away."""
@@ -57,16 +56,6 @@ FORMULAS = ("=", "+", "-", "@", "\t", "\r")
 
 DIGITS = 10
 """The last digits of a number may be those of a machine; they are of no use."""
-
-
-def render(study: Study) -> str:
-    """The page as the text of one HTML file; the same study gives the same text."""
-    return html.render(document(study))
-
-
-def write(study: Study, path: Path) -> None:
-    """Writes the page, whole or not at all."""
-    html.write(document(study), path)
 
 
 def document(study: Study) -> Document:
@@ -129,7 +118,7 @@ def differences(answer: Answer) -> list[tuple[str, ...]]:
         if (found := cell.difference) is not None:
             over, told = f"{count(found.n)} {found.over}", words.mark(answer, found) or "no"
             ends = interval(found.low, found.high, shown_to)
-            numbers = (number(found.gap, shown_to), ends, _chance(found.p), _chance(found.adjusted))
+            numbers = (number(found.gap, shown_to), ends, chance(found.p), chance(found.adjusted))
             rows.append((subject(row.subject), line(column.title), *numbers, over, told))
     return rows
 
@@ -183,7 +172,7 @@ def _question(answer: Answer, place: int) -> Iterator[Block]:
 
 
 def _panels(answer: Answer) -> Iterator[Block]:
-    from assay.report.panels import apart, left, study_panels
+    from assay.study.dot_panels import apart, left, study_panels
 
     figures = [Figure(drawing, title=Span(corpus, "name")) for corpus, drawing in study_panels(answer)]
     if not figures:
@@ -235,11 +224,6 @@ def _numbers(answer: Answer, cell: Reached | None, column: Asked) -> list[str]:
         return [*own, *[""] * 9]
     numbers = [_digits(each) for each in (found.gap, found.low, found.high, found.p, found.adjusted)]
     return [*own, _safe(answer.against or ""), *numbers, found.over, str(found.n), "yes" if found.sure else "no"]
-
-
-def _chance(p: float) -> str:
-    """A p-value under a head that says so."""
-    return significance(p).removeprefix("p ").removeprefix("= ")
 
 
 def _digits(value: float) -> str:

@@ -2,41 +2,37 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from jaxtyping import Float, Int
 
 from assay.errors import AssayError
+from assay.grading.grade import Grade
+from assay.grading.quantities import Quantity, groups, headline, matched, numbers, quantities, why_not
+from assay.grading.verdicts import verdicts
 from assay.lookup import BASELINES
-from assay.metrics.comparisons import Contrast, alone, apart, holm, paired
+from assay.metrics.comparisons import ENOUGH, FEWEST, SURE, Contrast, alone, apart, holm, paired
 from assay.records import Finding, Record
-from assay.report.quantities import Quantity, groups, headline, matched, numbers, quantities, why_not
-from assay.report.verdicts import verdicts
-from assay.report.yardsticks import Grade
-from assay.writing import line
+from assay.writing import line, number
 
 Noise = Literal["same texts", "other texts", "seeds", "one against seeds"]
 State = Literal["exceeds noise", "may be chance", "within noise"]
-
-SURE = 0.05
-"""A difference exceeds noise when its p-value, adjusted for all on the page, is at most this."""
-
-FEWEST = 10
-"""Of fewer texts no difference is judged: their spread is not known well enough."""
-
-ENOUGH = 3
-"""From so many seeds on, runs are judged together, by the spread over them."""
 
 MOST = 24
 """More runs than this make a page that nobody reads."""
 
 LONG = 60
 """Letters of the name of a run."""
+
+FACTS = ("command", "created", "assay", "versions", "platform", "device", "plan", "corpus", "model")
+COURSE = ("losses", "dev_scores")  # are not compared
+TEXT, ABSENT = 240, "–"  # letters of a fact, and what stands for one that is not there
 
 
 @dataclass(frozen=True)
@@ -146,13 +142,10 @@ def named(records: Mapping[str, Record]) -> dict[str, Record]:
     """The runs under names of one line without anything hidden in them, all different."""
     shown: dict[str, Record] = {}
     for place, (name, record) in enumerate(records.items(), start=1):
-        plain = _short(line(name).strip()) or f"run {place}"
+        plain = line(name).strip() or f"run {place}"
+        plain = plain if len(plain) <= LONG else f"{plain[: LONG - 1]}…"
         shown[plain if plain not in shown else f"{plain} ({place})"] = record
     return shown
-
-
-def _short(name: str) -> str:
-    return name if len(name) <= LONG else f"{name[: LONG - 1]}…"
 
 
 def _values(runs: Mapping[str, Record], shared: Iterable[Quantity]) -> dict[tuple[Quantity, str, str], Value]:
@@ -238,3 +231,47 @@ def _by_seeds(runs: Mapping[str, Record], asked: Iterable[Quantity], first: Side
                 contrast = turned and Contrast(-turned.gap, -turned.high, -turned.low, turned.p, turned.sizes[::-1])
             if contrast is not None:
                 yield Difference(quantity, subject, first, second, noise, contrast, 0)
+
+
+def spreads(comparison: Comparison, group: tuple[str, ...]) -> Iterator[dict[str, str]]:
+    """Each explainer over the seeds of a group: mean, standard deviation, least and most of the headline's quantity."""
+    quantity = comparison.headline
+    for subject in comparison.subjects(quantity) if quantity else ():
+        found = [comparison.values.get((quantity, subject, run)) for run in group]  # type: ignore[arg-type]
+        means = np.array([value.mean for value in found if value is not None])
+        if len(means) == len(group):
+            numbers = (means.mean(), means.std(ddof=1), means.min(), means.max())
+            names = ("mean", "spread", "least", "most")
+            texts = (number(float(each)) for each in numbers)
+            yield {"subject": line(subject)} | dict(zip(names, texts, strict=True))
+
+
+def provenance(
+    records: Mapping[str, Record],
+) -> tuple[tuple[tuple[str, tuple[str, ...]], ...], tuple[tuple[str, str], ...]]:
+    """The facts that differ between plans, models, data and versions of runs, with a text for each; and the others."""
+    held = [
+        dict(pair for name in FACTS if name in record.summary for pair in _flat(name, record.summary[name]))
+        for record in records.values()
+    ]
+    names = dict.fromkeys(name for facts in held for name in facts)
+    rows = [(name, tuple(facts.get(name, ABSENT) for facts in held)) for name in names]
+    return (
+        tuple((name, texts) for name, texts in rows if len(set(texts)) > 1),
+        tuple((name, texts[0]) for name, texts in rows if len(set(texts)) == 1),
+    )
+
+
+def _flat(name: str, value: Any) -> Iterator[tuple[str, str]]:
+    """A value under its name, and what is inside a dictionary under names with dots."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            if key not in COURSE:
+                yield from _flat(f"{name}.{key}", inner)
+        return
+    text = ", ".join(map(str, value)) if isinstance(value, list) else value
+    if value is None:
+        text = "none"
+    elif not isinstance(text, str):
+        text = json.dumps(text, ensure_ascii=False, default=str)
+    yield name, line(text if len(text) <= TEXT else f"{text[:TEXT]} …")
