@@ -46,6 +46,11 @@ def made_from(module: str, summaries: Sequence[Mapping[str, Any]]) -> str:
     return f"Made by `python -m {module}{option}` on {', '.join(days)}, {where}, torch {', '.join(versions)}."
 
 
+def standing(page: Path) -> str:
+    """What stands between the two marks of a page."""
+    return page.read_text(encoding="utf-8").partition(START)[2].partition(END)[0].strip()
+
+
 def put(page: Path, text: str, part: str = "") -> None:
     """Replaces what stands between the two marks of a page, or of a `part` of it where a page has several."""
     start, end = (f"<!-- {part}: made by its command -->", f"<!-- end of {part} -->") if part else (START, END)

@@ -6,7 +6,8 @@
 README.md a table for each question. What is finished is kept in the folder of the study, so an interrupted run goes on.
 `--trials` stops before the page, for a machine that cannot draw: the same command makes it where `OUT/trials` is
 copied to. `--only 'sst · *'` makes the trials with these titles alone, without the page. `--earlier 'sst · *'` makes
-none of these: those that OUT has not stand as `results/` has them, and the page says how many.
+none of these: those that OUT has not stand as `results/` has them, and the page says how many. `--page` makes nothing:
+page, tables and figures come from `results/`, without what has no findings there.
 Where a study has a command of its own, its page is that command's: its plan is for `assay study`.
 """
 
@@ -15,8 +16,10 @@ from __future__ import annotations
 import argparse
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from assay.document import Cell, Words, plain
 from assay.files import write_text
@@ -29,12 +32,14 @@ from assay.study.engines.local import Local
 from assay.study.finished import Finished, earlier, finished
 from assay.study.folder import Folder
 from assay.study.plans import NAME, StudyPlan, read
-from assay.study.questions import answered, questions
+from assay.study.questions import Found, answered, questions
 from assay.study.running import run
 from assay.study.trials import Trial
-from studies.pages import made_from, put
+from assay.study.writing import FINDINGS, TABLES, named, write
+from studies.pages import made_from, put, standing
 
 HERE = Path(__file__).parent
+RESULTS = "results"
 FEW = 4  # subjects that have a column each; of more, each has a row
 
 
@@ -47,7 +52,11 @@ def main() -> None:
     parser.add_argument("--trials", action="store_true", help="run the trials alone, without the page")
     parser.add_argument("--only", nargs="+", metavar="TITLE", help="these trials alone, with * and ?, without the page")
     parser.add_argument("--earlier", nargs="+", metavar="TITLE", default=(), help="these stand as results/ has them")
+    parser.add_argument("--page", action="store_true", help="make nothing, and write the page from results/")
     options = parser.parse_args()
+    if options.page:
+        again(HERE / options.study)
+        return
     plan = read(HERE / options.study / NAME)
     place = options.out or plan_file.RUNS / plan.name
     plan_file.store(plan, place, HERE / options.study / NAME)
@@ -74,29 +83,48 @@ def publish(plan: StudyPlan, place: Path, target: Path, old: Sequence[Trial] = (
 
     The `old` trials stand as they are there already, where the folder has none.
     """
-    from assay.study.writing import FINDINGS, TABLES, named, write
-
-    folder, results = Folder(place), target / "results"
+    folder = Folder(place)
     found = finished(plan.trials, folder)
     lacking = [trial for trial in old if not isinstance(found[trial.identity], Finished)]
-    stand = earlier(lacking, results / FINDINGS) if lacking else {}
-    found |= stand
-    write(plan, folder, found)
-    results.mkdir(exist_ok=True)
-    for made in (results / TABLES, target / "figures"):
-        shutil.rmtree(made, ignore_errors=True)  # of questions that are asked no more
-    shutil.copyfile(place / FINDINGS, results / FINDINGS)
-    shutil.copytree(place / TABLES, results / TABLES)
-    answers = [answered(question, plan, found) for question in questions(plan)]
+    stand = earlier(lacking, target / RESULTS / FINDINGS) if lacking else {}
     summaries = [folder.record(trial).summary for trial in plan.trials if folder.done(trial) is not None]
     how = made_from(f"studies.planned {target.name}", summaries) if summaries else ""
     rest = f"{len(stand)} of the {len(plan.trials)} trials stand as an earlier run left them." if stand else ""
-    blocks = [" ".join(filter(None, (how, rest)))]
-    for number, answer in enumerate(answers, start=1):
+    _put(plan, folder, target, found | stand, " ".join(filter(None, (how, rest))))
+
+
+def again(target: Path) -> None:
+    """Page, tables and figures from the findings in `target`; corpora and questions without any are left out."""
+    plan = read(target / NAME)
+    found: Found = earlier(plan.trials, target / RESULTS / FINDINGS)
+    known = {trial.corpus.title for trial in plan.trials if trial.identity in found}
+    answered_by = {key[::2] for each in found.values() if isinstance(each, Finished) for key in each.findings}
+    plan = replace(
+        plan,
+        corpora=tuple(each for each in plan.corpora if each.title in known),
+        questions=tuple(each for each in plan.questions if (each.audit, each.measure) in answered_by),
+    )
+    with TemporaryDirectory() as place:
+        every: Found = {trial.identity: found.get(trial.identity, "not run") for trial in plan.trials}
+        _put(plan, Folder(Path(place)), target, every, standing(target / "README.md").partition("\n")[0])
+
+
+def _put(plan: StudyPlan, folder: Folder, target: Path, found: Found, how: str) -> None:
+    """Writes what was found into the folder, and beside the plan."""
+    write(plan, folder, found)
+    results = target / RESULTS
+    results.mkdir(exist_ok=True)
+    for made in (results / TABLES, target / "figures"):
+        shutil.rmtree(made, ignore_errors=True)  # of questions that are asked no more
+    shutil.copyfile(folder.place / FINDINGS, results / FINDINGS)
+    shutil.copytree(folder.place / TABLES, results / TABLES)
+    blocks = [how]
+    for number, question in enumerate(questions(plan), start=1):
+        answer = answered(question, plan, found)
         name = named(number, answer)
         blocks += [f"### {text(answer.title)}", text(words.measured(answer)), _said(answer)]
         blocks += _shown(answer, _drawn(answer, name, target / "figures"))
-        blocks.append(f"With intervals and tests: [table](results/{TABLES}/{name}.md).")
+        blocks.append(f"With intervals and tests: [table]({RESULTS}/{TABLES}/{name}.md).")
     put(target / "README.md", "\n\n".join(filter(None, blocks)) + "\n")
 
 

@@ -22,6 +22,7 @@ from assay.models.options import Training
 from assay.models.recipes import Recipe, train
 from assay.models.store import Trained
 from assay.run import listings, verbs
+from assay.run.explanation import explain
 
 ROOT = Path(__file__).parent.parent
 EXAMPLE = re.compile(
@@ -137,6 +138,6 @@ def test_members_are_asked_for_by_name_and_stand_in_the_report(tmp_path: Path) -
 
 def test_an_explainer_can_be_passed_as_it_is() -> None:
     explainer, text = EXAMPLES["embedding_norm"].member, "The baker saw an old wolf near the bridge."
-    found = verbs.explain(_model(), text, [explainer])
+    found = explain(_model(), text, [explainer])
     (scores,) = found.scores.values()
     assert len(scores) == len(found.words) and min(scores) > 0

@@ -255,3 +255,28 @@ def columns(*heads: str, numbers: int = 1) -> tuple[Column, ...]:
 def grid(heads: Sequence[str], rows: Iterable[Sequence[Words | Cell]], numbers: int = 1, title: str = "") -> Table:
     """A plain table of text, from column `numbers` on of numbers."""
     return Table(columns(*heads, numbers=numbers), tuple(Row(tuple(row)) for row in rows), title)
+
+
+def page_of(
+    answer: Mapping[str, Any], title: str, subject: Words, sections: Iterable[Section], skip: str = Document.skip
+) -> Document:
+    """The page of a stored answer, with the version and the day that it tells."""
+    made_by = str((answer.get("versions") or {}).get("assay", ""))
+    footer = (
+        f"Made by assay {made_by}. This page is complete in itself: it holds no script and asks for nothing from the "
+        "network."
+    )
+    created = str(answer.get("created") or "")
+    return Document(title, subject, tuple(sections), made_by, footer, created=created, skip=skip, data=answer)
+
+
+def provenance(answer: Mapping[str, Any], file: str, facts: Iterable[tuple[str, str]], more: str = "") -> Section:
+    """The last section: the command, the file that holds all numbers, and where they come from."""
+    where = "This command made the page; all numbers lie beside it in ", Span(file, "code"), f"{more}."
+    blocks = Prose(where), Code(str(answer.get("command") or "")), Pairs(tuple(facts))
+    return Section("provenance", "Provenance", blocks, "Provenance")
+
+
+def versions(answer: Mapping[str, Any]) -> str:
+    """The packages that took part, with their versions."""
+    return ", ".join(f"{name} {version}" for name, version in (answer.get("versions") or {}).items())

@@ -5,12 +5,14 @@ A record carries the stories of its audits, so that pages are written with the w
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, Literal, TypeVar
 
 Better = Literal["high", "low"]
 Kind = TypeVar("Kind", bound="Plain")
+Member = TypeVar("Member", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True)
@@ -173,11 +175,29 @@ def story_of(method: object) -> Story:
     own = getattr(method, "story", None)
     if isinstance(own, Story) and own.title:
         return own
-    cls = method if isinstance(method, type) else type(method)
-    name = "".join(f" {letter.lower()}" if letter.isupper() else letter for letter in cls.__name__).strip()
+    cls: Any = method if hasattr(method, "__name__") else type(method)
+    name = "".join(f" {letter.lower()}" if letter.isupper() else letter for letter in cls.__name__)
+    name = name.replace("_", " ").strip()
     question = (cls.__doc__ or "").strip().partition("\n")[0]
     told = own if isinstance(own, Story) else Story()
     return replace(told, title=name.capitalize(), question=question, paper=str(getattr(method, "paper", "")))
+
+
+def with_story(title: str, paper: str = "", like: Story | None = None) -> Callable[[Member], Member]:
+    """Decorator that gives a class or function a story, whose question is the first line of its documentation."""
+
+    def told(member: Member) -> Member:
+        question = (member.__doc__ or "").strip().partition("\n")[0]
+        story = replace(like or Story(), title=title, question=question, paper=paper)
+        setattr(member, "story", story)  # noqa: B010 – members are classes and functions alike
+        return member
+
+    return told
+
+
+def filled(text: str, **values: str) -> str:
+    """The text with a value in place of each {name} that is given; others stay as they are."""
+    return re.sub(r"\{(\w+)\}", lambda found: values.get(found[1], found[0]), text)
 
 
 def _plain(value: Any) -> Any:

@@ -54,6 +54,11 @@ def significance(p: float | None) -> str:
     return "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
 
 
+def chance(p: float) -> str:
+    """A p-value under a head that says so."""
+    return significance(p).removeprefix("p ").removeprefix("= ")
+
+
 def listed(clauses: Sequence[str]) -> str:
     """Clauses as one enumeration."""
     return " and ".join(clauses) if len(clauses) < 3 else f"{', '.join(clauses[:-1])}, and {clauses[-1]}"

@@ -3,7 +3,7 @@
     ASSAY_DATA=folder python -m studies.explanations [--device cuda] [--only esnli] [--scale small] [--jobs 5]
 
 Results are kept in results/, part by part: what stands there is only read, so that an interrupted run goes on. With
-`--jobs`, so many modes are made at a time.
+`--jobs`, so many modes are made at a time. With `--page` nothing is made: README.md is written from what is there.
 """
 
 from __future__ import annotations
@@ -65,12 +65,16 @@ def main() -> None:
     parser.add_argument("--only", choices=CORPORA, help="one corpus; the page is not written")
     parser.add_argument("--scale", choices=SCALES, default="full", help="small: part of the data, for a CPU")
     parser.add_argument("--jobs", type=int, default=1, help="so many modes at a time")
+    parser.add_argument("--page", action="store_true", help="make nothing, and write the page from what there is")
     options = parser.parse_args()
     results = {}
     for name in (options.only,) if options.only else CORPORA:
-        title, corpus = f"{name}-{options.scale}", SCALES[options.scale].of(explained(name))
-        cell = Cell(corpus, options.runs / title, options.device, options.scale)
-        results[name] = result(cell, options.results / f"{title}.json", options.jobs)
+        path = options.results / f"{name}-{options.scale}.json"
+        if options.page:
+            results[name] = json.loads(path.read_text(encoding="utf-8"))
+            continue
+        cell = Cell(SCALES[options.scale].of(explained(name)), options.runs / path.stem, options.device, options.scale)
+        results[name] = result(cell, path, options.jobs)
     if not options.only and options.scale != "trial":
         put(HERE / "README.md", page(results))
 

@@ -164,6 +164,11 @@ def test_it_is_audited_like_any_model_and_every_weight_can_be_drawn_anew(recipe:
     assert {each.audit for each in result.record.findings} >= {"erasure", "sanity"}
 
 
+def test_the_rule_of_alignment_is_named_with_its_limits() -> None:
+    said = trained("transport", pairs=3).network.selecting["meaning"]
+    assert said.endswith("at most 3 of them; a pair must say more than 20.0 % of what the strongest one says")
+
+
 def test_a_corpus_without_questions_is_refused_and_one_of_two_lines_is_parted() -> None:
     with pytest.raises(AssayError, match="'films' has texts without one; choose a corpus of pairs"):
         assay.rationalise(films(), "transport", **TINY)

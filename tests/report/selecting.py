@@ -68,7 +68,8 @@ def phrased() -> dict[str, Any]:
     }
     parts = {"whole": 0.9, "phrases": 0.06, "stored": 0.04}
     examples = [example() | {"account": account}, example(predicted="bad") | {"account": account}]
-    return selections(selecting=how, reads="all", parts=parts, examples=examples)
+    recipe = {"name": "selfexplain", "meaning": "phrases answer"}
+    return selections(recipe=recipe, selecting=how, reads="all", parts=parts, examples=examples)
 
 
 def selections(**changes: Any) -> dict[str, Any]:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 from rich.console import Console
 
+from assay.influence import METHODS
 from assay.influence.page import brief, caveats, document, headline, reading
 from assay.report import html
 from assay.report.console import shown
 from assay.report.save import FORMS, save
+from assay.stories import Measure, Story, story_of
 from tests.report.influential import suspected, traced
 from tests.report.test_hybrid_view import HOSTILE, Tags
 
@@ -74,3 +77,34 @@ def test_the_terminal_shows_the_finding_and_the_texts_in_short() -> None:
         console.print(*shown(brief(traced())))
     text = capture.get()
     assert "90.0 %" in text and "≠" in text and "speaks against it" in text and HOSTILE in text
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_method_has_a_story_that_a_file_can_hold(name: str) -> None:
+    story = story_of(METHODS[name])
+    assert story.title and story.question and story.measures and story.reading
+    assert Story.of(json.loads(json.dumps(story.json()))) == story
+
+
+def test_a_page_is_made_with_the_story_of_its_file() -> None:
+    story = Story("Mine", measures=(Measure("score", "closeness"),), reading="How near {target} {is}.")
+    method = traced()["method"]
+    page = render(traced() | {"method": method | {"story": story.json()}})
+    assert ">closeness<" in page and "How near the log-odds of positive {is}." in page
+    dual = story_of(METHODS["dual"]).json()
+    assert render(traced()) == render(traced() | {"method": method | {"story": dual}})
+    assert render(traced()) == render(traced() | {"method": method | {"story": {"reading": 3}}})
+
+
+def test_a_member_without_a_story_has_that_of_its_documentation() -> None:
+    def own_recipe(options: object) -> None:
+        """Reads every word.
+
+        Twice.
+        """
+
+    class OwnMethod:
+        """Counts words in common."""
+
+    assert story_of(own_recipe) == Story("Own recipe", "Reads every word.")
+    assert story_of(OwnMethod()) == Story("Own method", "Counts words in common.")

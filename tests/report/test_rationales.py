@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -14,7 +15,6 @@ from rich.console import Console
 
 from assay.rationales.measuring import MEASURES as MEASURED
 from assay.rationales.page import (
-    MEASURES,
     READINGS,
     UNITS,
     brief,
@@ -27,12 +27,15 @@ from assay.rationales.page import (
     selecting,
     votes,
 )
+from assay.rationales.recipes import RECIPES, UNPLAYED
 from assay.rationales.rules import READINGS as READ
+from assay.rationales.stories import MEASURES, RULES
 from assay.rationales.units import KINDS
 from assay.report import html, passages
 from assay.report.console import shown as console_of
 from assay.report.passages import richest
 from assay.report.save import FORMS, save
+from assay.stories import Measure, Story, story_of
 from tests.report.selecting import aligned, example, measure, pair, phrased, selections
 from tests.report.test_hybrid_view import HOSTILE, Tags
 
@@ -74,11 +77,12 @@ def test_the_headline_says_what_was_read_and_what_that_is_worth() -> None:
 
 
 def test_all_that_is_measured_is_explained() -> None:
-    assert tuple(MEASURES) == MEASURED
+    assert tuple(each.name for each in MEASURES) == MEASURED
     assert set(READ) <= set(READINGS) and {*KINDS, "phrase"} == set(UNITS)
     assert "the critic" in meaning(selections(critic=True), "complement_accuracy")
     page = render(selections())
-    assert all(f'<th scope="row">{each.title}</th>' in page for each in MEASURES.values())
+    labels = [Story(measures=MEASURES).measure(name).label for name in MEASURED]
+    assert all(f'<th scope="row">{label}</th>' in page for label in labels)
     assert "0.580 to 0.620" in page and "−0.010" in page
 
 
@@ -89,6 +93,8 @@ def test_all_that_is_measured_is_explained() -> None:
 def test_the_rule_of_selection_is_named(rule: str, said: str) -> None:
     how = selections()["selecting"] | {"rule": rule}
     assert said in selecting(selections(selecting=how))
+    recipe = selections()["recipe"] | {"story": {}}
+    assert said in selecting(selections(recipe=recipe, selecting=how | {"rule": "other", "meaning": RULES[rule]}))
     assert "for each of 4 masks" in selecting(selections(selecting=how | {"masks": 4}))
 
 
@@ -187,4 +193,34 @@ def test_the_terminal_shows_the_finding_and_every_measure() -> None:
     console = Console(width=100)
     with console.capture() as capture:
         console.print(*console_of(brief(selections())))
-    assert all(each.title in capture.get() for each in MEASURES.values())
+    assert all(Story(measures=MEASURES).measure(name).label in capture.get() for name in MEASURED)
+
+
+@pytest.mark.parametrize("name", [*RECIPES, *UNPLAYED])
+def test_a_recipe_has_a_story_that_a_file_can_hold(name: str) -> None:
+    story = story_of((RECIPES | UNPLAYED)[name])
+    assert story.title and story.question and story.paper and story.measures == MEASURES
+    assert Story.of(json.loads(json.dumps(story.json()))) == story
+
+
+def test_a_page_is_made_with_the_story_of_its_file() -> None:
+    story = Story("Mine", measures=(Measure("size", "breadth", help="By {predictor}, {never}."),), reading="My limit.")
+    made = selections(recipe={"name": "mine", "meaning": "it reads", "story": story.json()})
+    page = render(made)
+    assert "breadth" in page and "By the predictor, {never}." in page and "My limit." in page
+    assert "Comprehensiveness and sufficiency compare" not in page and "token f1" in page
+
+
+@pytest.mark.parametrize("name", ["lei", "transport", "gone"])
+def test_a_file_without_a_story_has_that_of_today(name: str) -> None:
+    about = {"name": name, "meaning": "it reads"}
+    member = (RECIPES | UNPLAYED).get(name, RECIPES["lei"])
+    told = about | {"story": story_of(member).json()}
+    how = selections()["selecting"] | {"meaning": RULES["top"]}
+    assert render(selections(recipe=about)) == render(selections(recipe=told, selecting=how))
+
+
+def test_a_damaged_story_is_the_usual_one() -> None:
+    recipe = selections()["recipe"] | {"story": {"reading": 3, "measures": "none"}}
+    how = selections()["selecting"] | {"meaning": RULES["top"]}
+    assert render(selections(recipe=recipe, selecting=how)) == render(selections())

@@ -18,10 +18,10 @@ from assay.cli.reporting import reported
 from assay.errors import AssayError
 from assay.metrics.comparisons import alone
 from assay.records import Finding, Record, finding_rows
-from assay.report.compare import document, ours, provenance, render
+from assay.report.compare import document, ours, render
 from assay.report.compare_words import BULLETS, caveats, headline, lacking, plain
 from assay.report.compare_words import bullets as told
-from assay.report.differences import FEWEST, MOST, Comparison, differences
+from assay.report.differences import FEWEST, MOST, Comparison, differences, provenance
 from assay.report.markdown import render as markdown_of
 from assay.report.quantities import Quantity, groups, matched, numbers, seed
 from assay.report.save import FORMS, as_json

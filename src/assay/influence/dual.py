@@ -19,12 +19,15 @@ from assay.influence.outputs import Outputs
 from assay.influence.parameter_slices import ParameterSlice, grouped, sample_gradients, sample_rows, table_sizes
 from assay.influence.products import Vectors
 from assay.influence.setting import Influence, Setting
+from assay.influence.stories import CHANGE
 from assay.influence.woodbury import Solved
+from assay.stories import with_story
 
 GIGABYTE = 2**30
 MATRICES = 5  # of one number for each pair of outputs, that are held at once
 
 
+@with_story("Exact Gauss–Newton influence", "Koh and Liang (2017), eq. 2; Martens (2014)", like=CHANGE)
 @dataclass(frozen=True)
 class DualGaussNewton:
     """Influence by a Newton step with the Gauss–Newton curvature of all parameters, exact.

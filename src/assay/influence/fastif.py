@@ -24,6 +24,8 @@ from assay.influence.products import Vectors, query_gradients, train_products
 from assay.influence.representations import DECODER, layers, representations
 from assay.influence.setting import Influence, Setting
 from assay.influence.solvers import Lissa
+from assay.influence.stories import CHANGE
+from assay.stories import with_story
 
 TOP = 10
 
@@ -37,6 +39,7 @@ def series() -> Inverse:
     return ThroughSolver(InfluenceFunctions(Lissa(batch=16, repeats=1, most=500)))
 
 
+@with_story("FastIF", "Guo et al. (2021)", like=CHANGE)
 @dataclass(frozen=True)
 class FastIF:
     """∇f H⁻¹ g for the nearest examples to each query in one layer, 0 for all others; Guo et al. (2021).

@@ -18,11 +18,14 @@ from assay.influence.damping import damping_of_each
 from assay.influence.products import query_gradients, train_products
 from assay.influence.setting import Influence, Setting
 from assay.influence.solvers import SOLVERS, Solve, Solver
+from assay.influence.stories import CHANGE
+from assay.stories import with_story
 
 CURVATURES = ("gauss_newton", "hessian")
 AT_ONCE = 2**26  # numbers of the gradients that are solved for together
 
 
+@with_story("Influence functions", "Koh and Liang (2017), eq. 2; eq. 4 of the survey", like=CHANGE)
 @dataclass(frozen=True)
 class InfluenceFunctions:
     """∇f_qᵀ H⁻¹ ∇loss_i · weight_i / N over all parameters: Koh and Liang (2017), eq. 2; eq. 4 of the survey.

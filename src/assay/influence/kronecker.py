@@ -21,12 +21,15 @@ from assay.influence.layers import Layer
 from assay.influence.products import Vectors
 from assay.influence.setting import Influence, Setting
 from assay.influence.similarity import dots, over_train, shares
+from assay.influence.stories import CHANGE
 from assay.influence.targets import logit_gradients
+from assay.stories import with_story
 
 FISHERS = ("expected", "empirical")
 LARGEST = 8_192  # side of a matrix that is decomposed
 
 
+@with_story("EK-FAC", "George et al. (2018), Grosse et al. (2023), equations 16 to 22", like=CHANGE)
 @dataclass(frozen=True)
 class Kronecker:
     """EK-FAC over every parameter; George et al. (2018), Grosse et al. (2023), equations 16 to 22.

@@ -16,10 +16,13 @@ from assay.errors import AssayError
 from assay.influence.nearest import Vectors
 from assay.influence.representations import DECODER, layers, representations, share_below
 from assay.influence.setting import Influence, Setting
+from assay.influence.stories import CHANGE
+from assay.stories import with_story
 
 VOTES = "share of votes"
 
 
+@with_story("Nearest neighbours", "Cover and Hart (1967)", like=CHANGE)
 @dataclass(frozen=True)
 class Neighbours:
     """The change of the class's share of votes if an example is removed and the next nearest one votes instead.
@@ -57,6 +60,7 @@ class Neighbours:
         return shares
 
 
+@with_story("Shapley values of nearest neighbours", "Jia et al. (2019), theorem 1", like=CHANGE)
 @dataclass(frozen=True)
 class NeighbourShapley:
     """Minus the Shapley value of each example for the votes of the k nearest for the class.

@@ -10,7 +10,6 @@ from assay.document import (
     Bar,
     Block,
     Cell,
-    Code,
     Column,
     Document,
     Figure,
@@ -18,7 +17,6 @@ from assay.document import (
     Group,
     Heading,
     Headline,
-    Pairs,
     Passage,
     Prose,
     Row,
@@ -27,8 +25,13 @@ from assay.document import (
     Table,
     Words,
     grid,
+    page_of,
+    provenance,
     some,
+    versions,
 )
+from assay.influence.stories import story
+from assay.stories import filled
 from assay.writing import count, figures, interval, number, percent
 
 Answer = Mapping[str, Any]
@@ -37,12 +40,6 @@ LONGEST = 600  # letters of a training text that are shown
 BRIEF, MOST = 160, 20  # letters and rows in a terminal
 WORDS, LISTED = 60, 12  # words of a text that are shown, and those that stand as numbers
 
-TARGETS = {
-    "margin": "the log-odds of {asked}",
-    "logit": "the logit of {asked}",
-    "probability": "the probability of {asked}",
-    "loss": "the loss of {asked}",
-}
 LIMITS = (
     "A score is a prediction of what training again without the text would change, not its outcome. How good such "
     "predictions are for a model can be measured: assay influence --check lds, or --check removal.",
@@ -54,7 +51,6 @@ SUSPECTED = (
     "same to a model.",
     "The plain loss is the usual signal: on texts with flipped labels no method found them clearly better.",
 )
-SHORT = {"margin": "log-odds", "logit": "logit", "probability": "probability", "loss": "loss"}
 SALIENCES = {
     "norm": "the length of the slope of the {target} of {asked} by the word’s embedding",
     "input_x_gradient": "the slope of the {target} of {asked} by the word’s embedding, times that embedding",
@@ -65,16 +61,9 @@ SALIENCES = {
 def document(answer: Answer) -> Document:
     """The whole page: what was found, what stands behind words, checks by training again, limits, provenance."""
     text = answer["kind"] == "text"
-    return Document(
-        title="Training texts behind a decision" if text else "Training texts with a doubtful label",
-        subject="training texts behind a decision" if text else "doubtful labels",
-        sections=tuple(section for section in _sections(answer, text) if section is not None),
-        made_by=answer["versions"]["assay"],
-        created=answer["created"],
-        footer=f"Made by assay {answer['versions']['assay']}. This page is complete in itself: it holds no script and "
-        "asks for nothing from the network.",
-        data=answer,
-    )
+    title = "Training texts behind a decision" if text else "Training texts with a doubtful label"
+    subject = "training texts behind a decision" if text else "doubtful labels"
+    return page_of(answer, title, subject, _sections(answer, text))
 
 
 def brief(answer: Answer) -> tuple[Block, ...]:
@@ -85,7 +74,7 @@ def brief(answer: Answer) -> tuple[Block, ...]:
         return lead, _brief(heads, [(each, each["predicted"]) for each in answer["suspects"][:MOST]])
     return lead, *(
         _brief(
-            ("label", "", "without it", title),
+            ("label", "", story(answer).measure("score").label, title),
             [(each, "" if each["label"] == each["predicted"] else "≠") for each in answer[name]],
         )
         for title, name in (("speaks for it", "supporting"), ("speaks against it", "opposing"))
@@ -119,10 +108,7 @@ def reading(answer: Answer) -> str:
             "text has."
         )
     lower, higher = ("rise", "fall") if answer["target"] == "loss" else ("fall", "rise")
-    return (
-        f"Each number is how far {_target(answer)} is predicted to move if the model is trained without that text: "
-        f"without a supporting text it would {lower}, without an opposing one {higher}."
-    )
+    return filled(story(answer).reading, target=_target(answer), lower=lower, higher=higher)
 
 
 def caveats(answer: Answer) -> list[str]:
@@ -141,7 +127,7 @@ def caveats(answer: Answer) -> list[str]:
     return found
 
 
-def _sections(answer: Answer, text: bool) -> Iterable[Section | None]:
+def _sections(answer: Answer, text: bool) -> Iterable[Section]:
     yield Section("verdict", "", _verdict(answer, text), "Finding")
     if tokens := answer.get("tokens"):
         yield Section("tokens", "Why the model looks at a word", words_behind(tokens), "Words")
@@ -150,13 +136,7 @@ def _sections(answer: Answer, text: bool) -> Iterable[Section | None]:
     if checks:
         yield Section("checks", "", tuple(chain.from_iterable(checks)), "Checks", "Checks by training again")
     yield Section("limits", "Limits", tuple(map(Prose, LIMITS if text else SUSPECTED)), "Limits")
-    where = "This command made the page; all numbers lie beside it in "
-    blocks = (
-        Prose((where, Span("influence.json", "code"), ".")),
-        Code(answer["command"]),
-        Pairs(tuple(_facts(answer))),
-    )
-    yield Section("provenance", "Provenance", blocks, "Provenance")
+    yield provenance(answer, "influence.json", _facts(answer))
 
 
 def _verdict(answer: Answer, text: bool) -> tuple[Block, ...]:
@@ -173,16 +153,17 @@ def _verdict(answer: Answer, text: bool) -> tuple[Block, ...]:
         return some(top, warned, Prose(reading(answer), "reading"), _suspects(answer))
     quotes = [Prose(each, "quote") for each in (answer["text"], answer["query"]) if each]
     peak = max((abs(each["score"]) for name in ("supporting", "opposing") for each in answer[name]), default=0.0)
+    head = story(answer).measure("score").label
     tables: list[Block] = []
     for title, name in (("Speak for it", "supporting"), ("Speak against it", "opposing")):
         rows = answer[name]
-        tables += [Heading(title, 2, name), _trained(name, rows, peak or 1.0) if rows else Prose("None.", "soft")]
+        tables += [Heading(title, 2, name), _trained(name, head, rows, peak or 1.0) if rows else Prose("None.", "soft")]
     return some(top, warned, quotes, Prose(reading(answer), "reading"), tables)
 
 
-def _trained(name: str, rows: Sequence[Answer], peak: float) -> Table:
+def _trained(name: str, head: str, rows: Sequence[Answer], peak: float) -> Table:
     heads = (
-        Column("without it", True, "score"),
+        Column(head, True, "score"),
         Column("size", role="bar soft"),
         Column("label", role="label"),
         Column("training text", wide=True),
@@ -235,7 +216,11 @@ def _brief(heads: Sequence[str], rows: Iterable[tuple[Answer, str]]) -> Table:
 
 def _target(answer: Answer) -> str:
     """What the scores are changes of."""
-    return TARGETS[answer["target"]].format(asked=answer["asked"])
+    return f"the {_named(answer['target'])} of {answer['asked']}"
+
+
+def _named(target: str) -> str:
+    return "log-odds" if target == "margin" else target
 
 
 def _facts(answer: Answer) -> Iterable[tuple[str, str]]:
@@ -250,12 +235,11 @@ def _facts(answer: Answer) -> Iterable[tuple[str, str]]:
         yield name.replace("_", " ").capitalize(), figures(value) if isinstance(value, float) else str(value)
     yield "Weights (sha256)", model["sha256"]
     yield "Seconds", figures(answer["seconds"])
-    yield "Versions", ", ".join(f"{name} {version}" for name, version in answer["versions"].items())
+    yield "Versions", versions(answer)
 
 
 def _lds(check: Answer) -> tuple[Block, ...]:
     """How well predictions rank what happened when models were trained again."""
-    title = "Do the predictions come true? (linear datamodelling score)"
     rows = [
         (
             each["method"],
@@ -272,12 +256,11 @@ def _lds(check: Answer) -> tuple[Block, ...]:
         f"{count(check['queries'])} texts (Spearman; 1 is perfect, 0 is chance)."
     )
     heads = ("method", "score", "95 % interval", "seconds", "parameters")
-    return Heading(title, 2), Prose(read), grid(heads, rows, title=title)
+    return _check("Do the predictions come true? (linear datamodelling score)", read, heads, rows)
 
 
 def _removal(check: Answer) -> tuple[Block, ...]:
     """What happened when the strongest texts were taken away."""
-    title = "What really happens without them"
     rows = [
         (
             each["method"],
@@ -293,12 +276,16 @@ def _removal(check: Answer) -> tuple[Block, ...]:
         "trained again: what was predicted, and what really happened, beside as many texts drawn by chance."
     )
     heads = ("method", "texts removed", "predicted change", "measured change", "95 % interval")
+    return _check("What really happens without them", read, heads, rows)
+
+
+def _check(title: str, read: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> tuple[Block, ...]:
     return Heading(title, 2), Prose(read), grid(heads, rows, title=title)
 
 
 def words_behind(answer: Answer) -> tuple[Block, ...]:
     """Words that the model looks at, and behind each the training texts that made it look there."""
-    salience = SALIENCES[answer["salience"]].format(target=SHORT[answer["target"]], asked=f"“{answer['asked']}”")
+    salience = SALIENCES[answer["salience"]].format(target=_named(answer["target"]), asked=f"“{answer['asked']}”")
     read = (
         f"Salience is {salience}: the stronger the shade, the more the answer hangs on the word. Behind each word "
         "stand the training texts without which its salience would be lower, with the predicted change as a share of "

@@ -29,11 +29,14 @@ from assay.influence.products import Vectors
 from assay.influence.projection import Projection
 from assay.influence.projection_sides import sides
 from assay.influence.setting import Influence, Setting
+from assay.influence.stories import CHANGE
+from assay.stories import with_story
 
 PRECISIONS = {"float32": None, "bfloat16": torch.bfloat16}
 ROWS = 8192  # of a part
 
 
+@with_story("Projected Gauss–Newton influence", like=CHANGE)
 @dataclass(frozen=True)
 class ProjectedGaussNewton:
     """DualGaussNewton with each gradient projected to `size` numbers; the error falls with size.

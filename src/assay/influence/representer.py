@@ -13,11 +13,14 @@ from torch.nn import functional as F
 from assay.errors import AssayError
 from assay.influence.head import head, headless, read_by_head
 from assay.influence.setting import Influence, Setting
+from assay.influence.stories import CHANGE
 from assay.influence.targets import logit_gradients
+from assay.stories import with_story
 
 STEPS = 100  # of Newton's method; about ten are needed
 
 
+@with_story("Representer points", "Yeh et al. (2018), theorem 3.1", like=CHANGE)
 @dataclass(frozen=True)
 class Representer:
     """Refits the last layer with L2, so that each logit is Σ_i α_i k(x_i, x); Yeh et al. (2018), theorem 3.1.

@@ -14,11 +14,14 @@ from assay import progress
 from assay.influence.gradients import Gradients
 from assay.influence.products import Vectors, query_gradients, train_products
 from assay.influence.setting import Influence, Setting
+from assay.influence.stories import CHANGE
+from assay.stories import with_story
 
 HELD = {"cpu": 2**28, "cuda": 2**33}  # numbers that the gradients of queries may take at once
 Change = Callable[[Vectors], Vectors]
 
 
+@with_story("Inner product of gradients", "Charpiat et al. (2019), equation 2", like=CHANGE)
 @dataclass(frozen=True)
 class GradientDot:
     """Inner product of the gradients of query and example; Charpiat et al. (2019), equation 2.
@@ -40,6 +43,7 @@ class GradientDot:
         return np.asarray(train_squares(setting) * shares(setting))
 
 
+@with_story("Cosine of gradients", "Charpiat et al. (2019), section 2", like=CHANGE)
 @dataclass(frozen=True)
 class GradientCosine:
     """Cosine of the gradients of query and example; Charpiat et al. (2019), section 2.

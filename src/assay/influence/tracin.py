@@ -18,11 +18,14 @@ from assay.influence.products import Vectors, products, query_gradients
 from assay.influence.setting import Influence, Setting
 from assay.influence.signs import Signs, summarised
 from assay.influence.similarity import dots, over_train, shares, squares
+from assay.influence.stories import CHANGE
 from assay.models.textmodel import TextModel
+from assay.stories import with_story
 
 METRICS = ("plain", "adam")
 
 
+@with_story("TracIn", "Pruthi et al. (2020), equation 4", like=CHANGE)
 @dataclass(frozen=True)
 class TracIn:
     """Gradient products at checkpoints, times the learning rate; Pruthi et al. (2020), equation 4.
@@ -82,6 +85,7 @@ class TracIn:
         return {"checkpoints": self.checkpoints, "metric": self.metric, "the learning rate is read as": read}
 
 
+@with_story("TracIn by random projection", "Pruthi et al. (2020), section 3.4", like=CHANGE)
 @dataclass(frozen=True)
 class TracInProjected:
     """TracIn over all parameters by random sketches of gradients, with their standard error.

@@ -12,10 +12,13 @@ from assay.influence.checkpoints import UNKNOWN_TRAINING
 from assay.influence.head import Head, head, headless, read_by_head
 from assay.influence.setting import Influence, Setting
 from assay.influence.similarity import shares
+from assay.influence.stories import CHANGE
 from assay.influence.targets import logit_gradients
 from assay.influence.tracin import TracIn
+from assay.stories import with_story
 
 
+@with_story("TracIn of the last layer", "Pruthi et al. (2020), section 3.4", like=CHANGE)
 @dataclass(frozen=True)
 class TracInFast:
     """TracIn for the parameters of the last layer alone; Pruthi et al. (2020), section 3.4.

@@ -14,9 +14,12 @@ from assay.influence.checkpoints import UNKNOWN_TRAINING, training_run_of
 from assay.influence.damping import chosen_damping
 from assay.influence.setting import Influence, Setting
 from assay.influence.signs import Signs
+from assay.influence.stories import CHANGE
 from assay.models.textmodel import TextModel
+from assay.stories import with_story
 
 
+@with_story("TRAK", "Park et al. (2023), section 3", like=CHANGE)
 @dataclass(frozen=True)
 class Trak:
     """φ(x)ᵀ (ΦᵀΦ)⁻¹ φ_i (1 − p_i) over projected gradients φ of margins, over models; Park et al. (2023), section 3.

@@ -15,13 +15,16 @@ from assay import progress
 from assay.errors import AssayError
 from assay.influence.replay import Learner, micro_batches
 from assay.influence.setting import Influence, Setting
+from assay.influence.stories import CHANGE
 from assay.influence.targets import target
 from assay.influence.training_run import TrainingRun
 from assay.models.network import Network
+from assay.stories import with_story
 
 CELLS = 2**22  # logits held at once
 
 
+@with_story("Turn-over dropout", "Kobayashi et al. (2020)", like=CHANGE)
 @dataclass(frozen=True)
 class TurnoverDropout:
     """The query's target in the subnetwork that never saw an example, less that in the one that did.

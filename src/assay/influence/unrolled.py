@@ -18,11 +18,14 @@ from assay.errors import AssayError
 from assay.influence.products import query_gradients
 from assay.influence.replay import Learner, Trace
 from assay.influence.setting import Influence, Setting
+from assay.influence.stories import CHANGE
 from assay.influence.training_backward import BackwardPass
+from assay.stories import with_story
 
 SAME = 1e-3  # how far weights that were trained again may be from those of the model, as a share of their norm
 
 
+@with_story("Unrolled training", "Maclaurin et al. (2015); Ilyas and Engstrom (2025), MAGIC", like=CHANGE)
 @dataclass(frozen=True)
 class Unrolled:
     """−d target / d weight of each example, through every step of the training as it was.

@@ -11,7 +11,6 @@ from assay.document import (
     Bullets,
     Cell,
     Chart,
-    Code,
     Column,
     Document,
     Figure,
@@ -27,6 +26,8 @@ from assay.document import (
     Table,
     Words,
     columns,
+    page_of,
+    provenance,
     some,
 )
 from assay.probes import drawings
@@ -60,18 +61,8 @@ ROOM = 24_000
 
 def document(probe: Probe) -> Document:
     """The whole page: relations with their best heads, squares of all heads, drawn heads, other sections, limits."""
-    made = (probe.get("versions") or {}).get("assay", "")
-    return Document(
-        title=f"Heads of {model(probe)}",
-        subject=f"heads of {model(probe)}",
-        sections=tuple(_sections(probe)),
-        made_by=made,
-        created=probe.get("created") or "",
-        skip="Skip to the verdict",
-        footer=f"Made by assay {made}. This page is complete in itself: it holds no script and asks for nothing from "
-        "the network.",
-        data=probe,
-    )
+    title = f"Heads of {model(probe)}"
+    return page_of(probe, title, f"heads of {model(probe)}", _sections(probe), skip="Skip to the verdict")
 
 
 def brief(probe: Probe) -> tuple[Block, ...]:
@@ -118,9 +109,7 @@ def _sections(probe: Probe) -> Iterator[Section]:
         Bullets(PAPERS, "papers", True),
     )
     yield Section("limits", "Limits, and where this comes from", limits, "Limits")
-    where = Prose(("This command made the page; all numbers lie beside it in ", Span("probe.json", "code"), "."))
-    blocks = (where, Code(str(probe.get("command") or "")), Pairs(origins(probe)))
-    yield Section("provenance", "Provenance", blocks, "Provenance")
+    yield provenance(probe, "probe.json", origins(probe))
 
 
 def _verdict(probe: Probe, found: Sequence[Relation]) -> tuple[Block, ...]:

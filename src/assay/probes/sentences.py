@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from assay.document import Table, grid
+from assay.document import Table, grid, versions
 from assay.probes.stored import Probe, Relation, best_directions, real, relations, single
 from assay.writing import count, interval, listed, percent
 
@@ -345,6 +345,6 @@ def origins(probe: Probe) -> tuple[tuple[str, str], ...]:
         "Made": probe.get("created") or "",
         "Took": f"{probe['seconds']:.1f} s" if probe.get("seconds") is not None else "",
         "Device": probe.get("device") or "",
-        "Versions": ", ".join(f"{name} {version}" for name, version in (probe.get("versions") or {}).items()),
+        "Versions": versions(probe),
     }
     return tuple((name, str(text)) for name, text in pairs.items() if text)

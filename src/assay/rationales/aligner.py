@@ -16,6 +16,7 @@ from assay.models.architecture import Architecture
 from assay.models.encoders import encoder
 from assay.models.network import blank_of
 from assay.rationales.selecting import Selecting, without_others
+from assay.rationales.stories import aligned
 from assay.rationales.transport import Transport
 from assay.rationales.units import Units
 from assay.types import Batch, Edit, Output, Selection
@@ -87,7 +88,7 @@ class Aligner(Selecting):
         return {
             "units": asdict(Units()),
             "rule": "aligned",
-            "meaning": "words that are aligned, by more than half, with a word of the question or hypothesis",
+            "meaning": aligned(self.transport.most, self.transport.price),
             "masks": 1,
             "reading": "delete",
             "transport": asdict(self.transport),

@@ -9,12 +9,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from assay.errors import AssayError, unknown
-
-RULES = {
-    "top": "the likeliest units, a given share of each text, rounded up",
-    "window": "the likeliest stretch of units that is as long as that share",
-    "threshold": "all units with a probability above one half",
-}
+from assay.rationales.stories import RULES
 
 
 @dataclass(frozen=True)

@@ -19,13 +19,11 @@ from assay.metrics.measured import measured as bounded
 from assay.metrics.overlap import auprc
 from assay.metrics.performance import macro_f1
 from assay.models.predictions import groups
+from assay.rationales import stories
 from assay.rationales.selecting import VIEWS, Selecting
 from assay.types import Batch
 
-MEASURES = (
-    *("accuracy", "size", "token_f1", "query_f1", "iou_f1", "auprc"),
-    *("comprehensiveness", "sufficiency", "complement_accuracy"),
-)
+MEASURES = tuple(each.name for each in stories.MEASURES)
 
 
 @dataclass(frozen=True)

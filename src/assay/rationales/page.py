@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from assay.document import (
@@ -11,23 +10,25 @@ from assay.document import (
     Block,
     Bullets,
     Cell,
-    Code,
     Column,
     Document,
     Group,
     Heading,
     Headline,
-    Pairs,
     Passage,
     Prose,
     Row,
     Section,
     Span,
     Table,
-    Words,
     grid,
+    page_of,
+    provenance,
     some,
+    versions,
 )
+from assay.rationales.stories import rule, story
+from assay.stories import filled
 from assay.writing import count, figures, interval, number, percent
 
 Answer = Mapping[str, Any]
@@ -36,53 +37,6 @@ LONGEST = 150  # words of a text that are shown
 SAID = 3  # classes that are named with a pair
 
 
-@dataclass(frozen=True)
-class Measure:
-    """A title, what the number means, and where it should be."""
-
-    title: str
-    meaning: str
-    good: str
-
-
-MEASURES = {
-    "accuracy": Measure("accuracy", "Decisions that are right.", "high"),
-    "size": Measure("size", "Words of a text that are selected, as a share.", "as small as the decision allows"),
-    "token_f1": Measure("token F1", "How far the selected words are {marked}: 1 is all of them and no others.", "high"),
-    "query_f1": Measure(
-        "query token F1",
-        "The same for the words of the question or hypothesis that are aligned with any of the text.",
-        "high",
-    ),
-    "iou_f1": Measure(
-        "IOU F1",
-        "The same for stretches of words: a selected one is a hit if it shares at least half of what both cover with a "
-        "stretch of {marked}.",
-        "high",
-    ),
-    "auprc": Measure(
-        "AUPRC",
-        "How well the order of all words, the selected first and then by their chances, puts {marked} before others: "
-        "the area under precision and recall.",
-        "high",
-    ),
-    "comprehensiveness": Measure(
-        "comprehensiveness",
-        "How much less probable the decided class is to {predictor} when the selected words are taken from a text.",
-        "high",
-    ),
-    "sufficiency": Measure(
-        "sufficiency",
-        "How much less probable it is when nothing but the selected words is left.",
-        "near 0 or below",
-    ),
-    "complement_accuracy": Measure(
-        "complement accuracy",
-        "Decisions that are right when {reader} sees only what was not selected; always naming the most frequent class "
-        "would be right in {majority}.",
-        "low: then the rest says little",
-    ),
-}
 UNITS = {
     "token": "words",
     "span": "stretches of {width} words",
@@ -98,69 +52,30 @@ READINGS = {
     "learnt": "gives way to an embedding that was learnt for it",
 }
 LIMITS = (
-    "Comprehensiveness and sufficiency compare three answers of the predictor to the class that the model decided for: "
-    "to all words, to the selected ones, and to the rest. Many recipes never show whole texts to the predictor, so its "
-    "answer to all words may be one to something it has not learnt from.",
-    "A selection tells what the predictor read. It does not tell why these words were selected: the selector sees the "
-    "whole text, and can put a message into the pattern of words that it lets through.",
     "That a selection agrees with the marks of people makes it plausible; it is not what makes it true to the model.",
     "Training has luck in it. Another seed can select other words with the same accuracy.",
 )
-OWN_LIMITS = {
-    "aligned": (
-        "Comprehensiveness and sufficiency compare three answers of the model to the class that it decided for: to all "
-        "words of a text, to the aligned ones, and to the rest. The question or hypothesis stays whole each time, and "
-        "words are aligned anew.",
-        "What the aligned pairs say is added up, and nothing else decides but how likely each class is beforehand. "
-        "Which pairs are aligned was found by comparing all of them, and that is not explained.",
-    ),
-    "telling": (
-        "Comprehensiveness and sufficiency compare three answers of the model to the class that it decided for: to all "
-        "words, to those of the selected phrases, and to the rest.",
-        "The answer is the sum of what the whole text, its phrases and stored training phrases say. What the whole "
-        "text says is not divided among its words, so the phrases explain no more of the answer than their own part.",
-    ),
-}
-"""In place of the first two, where no game was played."""
 
 
 def document(answer: Answer) -> Document:
     """The whole page: the finding, the measures, texts to look at, limits, provenance."""
-    where: Words = (
-        "This command made the page; all numbers lie beside it in ",
-        Span("rationales.json", "code"),
-        ", with what was selected of every test text.",
-    )
     intro = "Means over test texts with 95 % intervals; the line on a bar is the interval."
-    return Document(
-        title=f"What a model selects of {answer['corpus']['name']}",
-        subject="what a model selects",
-        sections=(
-            Section("verdict", "", _verdict(answer), "Finding"),
-            Section("measures", "What the selection is worth", (Prose(intro), _measured(answer)), "Measures"),
-            Section("texts", "Texts to look at", tuple(_texts(answer)), "Texts"),
-            Section("limits", "Limits", tuple(map(Prose, limits(answer))), "Limits"),
-            Section(
-                "provenance",
-                "Provenance",
-                (Prose(where), Code(answer["command"]), Pairs(tuple(facts(answer)))),
-                "Provenance",
-            ),
-        ),
-        made_by=answer["versions"]["assay"],
-        created=answer["created"],
-        footer=f"Made by assay {answer['versions']['assay']}. This page is complete in itself: it holds no script and "
-        "asks for nothing from the network.",
-        data=answer,
+    sections = (
+        Section("verdict", "", _verdict(answer), "Finding"),
+        Section("measures", "What the selection is worth", (Prose(intro), _measured(answer)), "Measures"),
+        Section("texts", "Texts to look at", tuple(_texts(answer)), "Texts"),
+        Section("limits", "Limits", tuple(map(Prose, limits(answer))), "Limits"),
+        provenance(answer, "rationales.json", facts(answer), ", with what was selected of every test text"),
     )
+    return page_of(answer, f"What a model selects of {answer['corpus']['name']}", "what a model selects", sections)
 
 
 def brief(answer: Answer) -> tuple[Block, ...]:
     """What a terminal shows: the finding, and the measures."""
+    told, measures = story(answer), answer["measures"]
     rows = [
-        (measure.title, number(found["mean"]), interval(found["low"], found["high"]), count(found["n"]))
-        for name, measure in MEASURES.items()
-        if (found := answer["measures"].get(name)) is not None
+        (told.measure(name).label, number(each["mean"]), interval(each["low"], each["high"]), count(each["n"]))
+        for name, each in measures.items()
     ]
     return Headline(f"{headline(answer)}."), grid(("measure", "mean", "95 % interval", "texts"), rows)
 
@@ -183,17 +98,17 @@ def _measured(answer: Answer) -> Table:
         Column("0 to 1", role="bar", wide=True),
         Column("what it means", role="meaning", wide=True),
     )
-    rows = []
-    for name, measure in MEASURES.items():
-        if (found := answer["measures"].get(name)) is None:
-            continue
+    rows, told = [], story(answer)
+    for name, found in answer["measures"].items():
+        measure = told.measure(name)
         mean, low, high = (min(1.0, max(0.0, found[end])) for end in ("mean", "low", "high"))
+        good = measure.caution or measure.better
         cells = (
-            measure.title,
+            measure.label,
             number(found["mean"]),
             Cell(interval(found["low"], found["high"]), (f"{count(found['n'])} texts",)),
             Cell(drawing=Bar(mean, (low, high))),
-            (f"{meaning(answer, name)} ", Span(f"Good: {measure.good}.", "soft")),
+            (f"{meaning(answer, name)} ", Span(f"Good: {good}.", "soft")) if good else meaning(answer, name),
         )
         rows.append(Row(cells))
     return Table(columns, tuple(rows), layout="stack", role="measured")
@@ -220,7 +135,7 @@ def _legend(answer: Answer) -> Iterator[str | Span]:
     if answer["corpus"]["marked"]:
         how = "decides by construction" if answer["corpus"]["planted"] else "marked by people"
         yield from (" ", Span("Underlined", "marked"), f": {how}. ", Span("Both", "both"), ": a hit.")
-    if answer["selecting"]["rule"] == "aligned":
+    if any("pairs" in each for each in answer["examples"]):
         yield from (" Words with the same ", Span("number", "nth"), " are aligned; below stands what each pair says ")
         yield "for the classes, in logits above their mean, the answer first."
     elif "parts" in answer:
@@ -332,45 +247,30 @@ def _findings(answer: Answer) -> list[str]:
 
 def meaning(answer: Answer, name: str) -> str:
     """What a measure means here."""
-    predictor = "the model" if answer["selecting"]["rule"] in OWN_LIMITS else "the predictor"
+    told = story(answer)
+    predictor = told.words.get("predictor", "the predictor")
     reader = "the critic, which was trained for it," if answer["critic"] else predictor
     guess = percent(answer["corpus"]["majority"])
-    return MEASURES[name].meaning.format(marked=_marked(answer), predictor=predictor, reader=reader, majority=guess)
+    words = {"marked": _marked(answer), "predictor": predictor, "reader": reader, "majority": guess}
+    return filled(told.measure(name).help, **words)
 
 
 def selecting(answer: Answer) -> str:
     """By which rule words are selected, without which no number of the page means anything."""
     how = answer["selecting"]
     units, share = UNITS[how["units"]["kind"]].format(width=how["units"]["width"]), percent(how.get("rate"))
-    rules = {
-        "top": f"the likeliest {units} of each text, {share} of them, rounded up",
-        "window": f"the likeliest stretch of {units} that is {share} of the text, rounded up",
-        "threshold": f"all {units} with a probability above one half",
-        "telling": f"the {units} that say most for the answer, {share} of them, rounded up",
-        "aligned": _aligned(how),
-    }
-    rule = rules.get(how["rule"], how["meaning"])
+    said = filled(rule(answer), units=units, share=share)
     several = f", for each of {count(how['masks'])} masks" if how["masks"] > 1 else ""
     return (
-        f"Nothing is drawn by chance here: selected are {rule}{several}. What is not selected "
+        f"Nothing is drawn by chance here: selected are {said}{several}. What is not selected "
         f"{READINGS[how['reading']]}. Under another rule every number of this page would be another."
-    )
-
-
-def _aligned(how: Mapping[str, Any]) -> str:
-    transport = how.get("transport") or {}
-    most, price = transport.get("most"), transport.get("price", 0.0)
-    return (
-        "the words that are aligned, by more than half, with a word of the question or hypothesis"
-        + (f", at most {count(most)} of them" if most else "")
-        + (f"; a pair must say more than {percent(price)} of what the strongest one says" if price else "")
     )
 
 
 def limits(answer: Answer) -> tuple[str, ...]:
     """What the page cannot tell."""
-    own = OWN_LIMITS.get(answer["selecting"]["rule"])
-    return LIMITS if own is None else (*own, *LIMITS[len(own) :])
+    reading = story(answer).reading
+    return *filter(None, reading.split("\n\n")), *LIMITS
 
 
 def caveats(answer: Answer) -> list[str]:
@@ -414,7 +314,7 @@ def facts(answer: Answer) -> list[tuple[str, str]]:
         ("Weights (sha256)", model["sha256"]),
         ("Device", answer["device"]),
         ("Seconds", figures(answer["seconds"])),
-        ("Versions", ", ".join(f"{name} {version}" for name, version in answer["versions"].items())),
+        ("Versions", versions(answer)),
     ]
     return found
 

@@ -9,11 +9,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from assay.rationales.decoding import RULES
 from assay.rationales.play import OWN, Play
 from assay.rationales.players import Players, Reader, redrawn
 from assay.rationales.rules import Rules
 from assay.rationales.selecting import Selecting
+from assay.rationales.stories import RULES
 from assay.types import Batch, Edit, Output, Selection
 
 CRITIC = "critic"

@@ -26,8 +26,10 @@ from assay.models.store import Opened
 from assay.models.textmodel import TextModel
 from assay.models.training import fit
 from assay.rationales.aligner import Aligner, drawn
+from assay.rationales.stories import ALIGNMENT
 from assay.rationales.storing import load_or_train, plain
 from assay.rationales.transport import Transport
+from assay.stories import with_story
 from assay.types import Batch
 
 BASE = Recipe(
@@ -54,6 +56,11 @@ class CrossEntropyLesson:
         return graded(network, rows)
 
 
+@with_story(
+    "Transport rationales for pairs: a sparse alignment of two texts by optimal transport",
+    "Swanson et al. (2020)",
+    like=ALIGNMENT,
+)
 @dataclass(frozen=True)
 class TransportRecipe:
     """For pairs: a sparse alignment of the words of text and query, at a price a pair, which alone decides.

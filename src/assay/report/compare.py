@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from assay import __version__
 from assay.document import (
@@ -37,13 +34,13 @@ from assay.records import Record
 from assay.report import compare_words as words
 from assay.report import html
 from assay.report.compare_words import MARKS, NOISE, behind, isolated, plain, worded
-from assay.report.differences import Comparison, Difference, differences
+from assay.report.differences import Comparison, Difference, differences, provenance, spreads
 from assay.report.plain import line
 from assay.report.quantities import Quantity, seed
 from assay.report.tables import NAME
 from assay.report.verdicts import ranked, standing
 from assay.report.yardsticks import yardstick
-from assay.writing import count, interval, number, significance
+from assay.writing import chance, count, interval, number
 
 KIND = "assay comparison"
 SIGNS = ('<meta name="generator" content="assay ', f"<!-- {KIND} -->", f'"kind": "{KIND}"')
@@ -61,9 +58,6 @@ FOLDED = 12
 """More differences than this are shown only when somebody asks for them."""
 
 COLUMN = 12  # letters of the name of a run in a terminal
-FACTS = ("command", "created", "assay", "versions", "platform", "device", "plan", "corpus", "model")
-COURSE = ("losses", "dev_scores")  # are not compared
-LONG, ABSENT = 240, "–"
 
 
 def render(records: Mapping[str, Record]) -> str:
@@ -347,22 +341,9 @@ def _gap(each: Difference, state: bool) -> Iterator[Span | str]:
     yield Span(each.second.name, "name")
     yield number(each.contrast.gap)
     yield interval(each.contrast.low, each.contrast.high)
-    yield significance(each.contrast.p).removeprefix("p = ").removeprefix("p ")
-    yield significance(each.adjusted).removeprefix("p = ").removeprefix("p ")
+    yield chance(each.contrast.p)
+    yield chance(each.adjusted)
     yield behind(each)
-
-
-def spreads(comparison: Comparison, group: tuple[str, ...]) -> Iterator[dict[str, str]]:
-    """Each explainer over the seeds of a group: mean, standard deviation, least and most of the headline's quantity."""
-    quantity = comparison.headline
-    for subject in comparison.subjects(quantity) if quantity else ():
-        found = [comparison.values.get((quantity, subject, run)) for run in group]  # type: ignore[arg-type]
-        means = np.array([value.mean for value in found if value is not None])
-        if len(means) == len(group):
-            numbers = (means.mean(), means.std(ddof=1), means.min(), means.max())
-            names = ("mean", "spread", "least", "most")
-            texts = (number(float(each)) for each in numbers)
-            yield {"subject": line(subject)} | dict(zip(names, texts, strict=True))
 
 
 def _seeds(comparison: Comparison) -> Iterator[Block]:
@@ -395,40 +376,6 @@ def _provenance(comparison: Comparison) -> Iterator[Block]:
     if same:
         pairs = tuple((Span(name, "code"), Span(text, "name")) for name, text in same)
         yield Fold(f"The same in all runs ({len(same)} facts)", (Pairs(pairs, "same"),))
-
-
-def provenance(
-    records: Mapping[str, Record],
-) -> tuple[tuple[tuple[str, tuple[str, ...]], ...], tuple[tuple[str, str], ...]]:
-    """The facts that differ between plans, models, data and versions of runs, with a text for each; and the others."""
-    held = [dict(_facts(record.summary)) for record in records.values()]
-    names = dict.fromkeys(name for facts in held for name in facts)
-    rows = [(name, tuple(facts.get(name, ABSENT) for facts in held)) for name in names]
-    return (
-        tuple((name, texts) for name, texts in rows if len(set(texts)) > 1),
-        tuple((name, texts[0]) for name, texts in rows if len(set(texts)) == 1),
-    )
-
-
-def _facts(summary: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    for name in FACTS:
-        if name in summary:
-            yield from _flat(name, summary[name])
-
-
-def _flat(name: str, value: Any) -> Iterator[tuple[str, str]]:
-    """A value under its name, and what is inside a dictionary under names with dots."""
-    if isinstance(value, dict):
-        for key, inner in value.items():
-            if key not in COURSE:
-                yield from _flat(f"{name}.{key}", inner)
-        return
-    text = ", ".join(map(str, value)) if isinstance(value, list) else value
-    if value is None:
-        text = "none"
-    elif not isinstance(text, str):
-        text = json.dumps(text, ensure_ascii=False, default=str)
-    yield name, line(text if len(text) <= LONG else f"{text[:LONG]} …")
 
 
 def _difference(each: Difference) -> dict[str, Any]:

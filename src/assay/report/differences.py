@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -19,6 +20,7 @@ from assay.report.plain import line
 from assay.report.quantities import Quantity, groups, headline, matched, numbers, quantities, why_not
 from assay.report.verdicts import verdicts
 from assay.report.yardsticks import Grade
+from assay.writing import number
 
 Noise = Literal["same texts", "other texts", "seeds", "one against seeds"]
 State = Literal["exceeds noise", "may be chance", "within noise"]
@@ -37,6 +39,10 @@ MOST = 24
 
 LONG = 60
 """Letters of the name of a run."""
+
+FACTS = ("command", "created", "assay", "versions", "platform", "device", "plan", "corpus", "model")
+COURSE = ("losses", "dev_scores")  # are not compared
+TEXT, ABSENT = 240, "–"  # letters of a fact, and what stands for one that is not there
 
 
 @dataclass(frozen=True)
@@ -238,3 +244,50 @@ def _by_seeds(runs: Mapping[str, Record], asked: Iterable[Quantity], first: Side
                 contrast = turned and Contrast(-turned.gap, -turned.high, -turned.low, turned.p, turned.sizes[::-1])
             if contrast is not None:
                 yield Difference(quantity, subject, first, second, noise, contrast, 0)
+
+
+def spreads(comparison: Comparison, group: tuple[str, ...]) -> Iterator[dict[str, str]]:
+    """Each explainer over the seeds of a group: mean, standard deviation, least and most of the headline's quantity."""
+    quantity = comparison.headline
+    for subject in comparison.subjects(quantity) if quantity else ():
+        found = [comparison.values.get((quantity, subject, run)) for run in group]  # type: ignore[arg-type]
+        means = np.array([value.mean for value in found if value is not None])
+        if len(means) == len(group):
+            numbers = (means.mean(), means.std(ddof=1), means.min(), means.max())
+            names = ("mean", "spread", "least", "most")
+            texts = (number(float(each)) for each in numbers)
+            yield {"subject": line(subject)} | dict(zip(names, texts, strict=True))
+
+
+def provenance(
+    records: Mapping[str, Record],
+) -> tuple[tuple[tuple[str, tuple[str, ...]], ...], tuple[tuple[str, str], ...]]:
+    """The facts that differ between plans, models, data and versions of runs, with a text for each; and the others."""
+    held = [dict(_facts(record.summary)) for record in records.values()]
+    names = dict.fromkeys(name for facts in held for name in facts)
+    rows = [(name, tuple(facts.get(name, ABSENT) for facts in held)) for name in names]
+    return (
+        tuple((name, texts) for name, texts in rows if len(set(texts)) > 1),
+        tuple((name, texts[0]) for name, texts in rows if len(set(texts)) == 1),
+    )
+
+
+def _facts(summary: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for name in FACTS:
+        if name in summary:
+            yield from _flat(name, summary[name])
+
+
+def _flat(name: str, value: Any) -> Iterator[tuple[str, str]]:
+    """A value under its name, and what is inside a dictionary under names with dots."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            if key not in COURSE:
+                yield from _flat(f"{name}.{key}", inner)
+        return
+    text = ", ".join(map(str, value)) if isinstance(value, list) else value
+    if value is None:
+        text = "none"
+    elif not isinstance(text, str):
+        text = json.dumps(text, ensure_ascii=False, default=str)
+    yield name, line(text if len(text) <= TEXT else f"{text[:TEXT]} …")

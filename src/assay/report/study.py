@@ -37,7 +37,7 @@ from assay.report.questions import Answer, Missing, Study
 from assay.report.questions import Cell as Reached
 from assay.report.questions import Column as Asked
 from assay.report.study_words import places, subject
-from assay.writing import count, interval, number, significance
+from assay.writing import chance, count, interval, number
 
 OPEN = 30
 """A table of more rows is folded away."""
@@ -130,7 +130,7 @@ def differences(answer: Answer) -> list[tuple[str, ...]]:
         if (found := cell.difference) is not None:
             over, told = f"{count(found.n)} {found.over}", words.mark(answer, found) or "no"
             ends = interval(found.low, found.high, shown_to)
-            numbers = (number(found.gap, shown_to), ends, _chance(found.p), _chance(found.adjusted))
+            numbers = (number(found.gap, shown_to), ends, chance(found.p), chance(found.adjusted))
             rows.append((subject(row.subject), line(column.title), *numbers, over, told))
     return rows
 
@@ -236,11 +236,6 @@ def _numbers(answer: Answer, cell: Reached | None, column: Asked) -> list[str]:
         return [*own, *[""] * 9]
     numbers = [_digits(each) for each in (found.gap, found.low, found.high, found.p, found.adjusted)]
     return [*own, _safe(answer.against or ""), *numbers, found.over, str(found.n), "yes" if found.sure else "no"]
-
-
-def _chance(p: float) -> str:
-    """A p-value under a head that says so."""
-    return significance(p).removeprefix("p ").removeprefix("= ")
 
 
 def _digits(value: float) -> str:

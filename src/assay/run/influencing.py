@@ -30,6 +30,7 @@ from assay.run.resume import finite
 from assay.run.texts import read
 from assay.run.verbs import opened_model
 from assay.run.versions import versions
+from assay.stories import story_of
 
 FORMAT, FILE, PAGE = "assay-influence-1", "influence.json", "influence.html"
 AUTOMATIC = "auto"
@@ -264,7 +265,8 @@ def _trained(background: Background, place: int, found: Any, query: int) -> dict
 def _about_method(name: str, method: Method, found: Any) -> dict[str, Any]:
     meaning = " ".join((method.__doc__ or "").strip().partition("\n\n")[0].split())
     notes = {key: value for key, value in found.notes.items() if isinstance(value, str | int | float | bool)}
-    return {"name": name, "meaning": meaning, "covered": found.covered, "notes": notes}
+    told = {"name": name, "meaning": meaning, "story": story_of(method).json()}
+    return told | {"covered": found.covered, "notes": notes}
 
 
 def _about(background: Background) -> dict[str, Any]:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import sys
-
 from assay.plugins import all_members
+from assay.stories import story_of
 
 Listing = dict[str, tuple[str, str]]
 
@@ -37,15 +36,20 @@ def methods() -> Listing:
     """What a score of each method of influence is, and the options that can be changed."""
     from assay.influence import METHODS
 
-    return {name: (_first(each.__doc__), _facts(each)) for name, each in all_members(METHODS, "method")}
+    return {name: _told(each) for name, each in all_members(METHODS, "method")}
 
 
 def recipes() -> Listing:
     """What happens in each recipe of 'assay rationalise', and what it is after."""
     from assay.rationales.recipes import RECIPES, UNPLAYED
 
-    every = all_members({**RECIPES, **UNPLAYED}, "recipe")
-    return {name: (_first(each.__doc__), _first(sys.modules[each.__module__].__doc__)) for name, each in every}
+    return {name: _told(each) for name, each in all_members({**RECIPES, **UNPLAYED}, "recipe")}
+
+
+def _told(member: object) -> tuple[str, str]:
+    story = story_of(member)
+    cited = [] if story.paper in story.question else [story.paper]
+    return story.question, _facts(member, story.title, *cited)
 
 
 def _facts(instrument: object, *before: str) -> str:

@@ -15,13 +15,15 @@ from assay.data.examples import Corpus, Example, Span
 from assay.errors import AssayError
 from assay.models import store
 from assay.models.store import Opened
+from assay.plugins import member
 from assay.rationales.collapse import collapse
 from assay.rationales.measuring import Selected, measured, pooled, selected
+from assay.rationales.recipes import RECIPES, UNPLAYED
 from assay.rationales.selecting import Selecting
-from assay.run.listings import recipes
 from assay.run.resume import finite
 from assay.run.summaries import device_of
 from assay.run.versions import versions
+from assay.stories import story_of
 
 FORMAT = "assay-rationales-1"
 SHOWN = 8  # texts of either kind, decided right and decided wrong, on the page
@@ -38,6 +40,7 @@ def examined(model: Opened, corpus: Corpus, seed: int = 0, limit: int | None = N
     found = selected(network, rows)
     trained, shares = model.history["rationalising"], model.history.get("shares", [])
     readable = Texts(model, texts)
+    story = story_of(member(trained["recipe"], RECIPES | UNPLAYED, "recipe"))
     whole: dict[str, Any] = finite(
         {
             "format": FORMAT,
@@ -45,10 +48,7 @@ def examined(model: Opened, corpus: Corpus, seed: int = 0, limit: int | None = N
             "versions": {"assay": __version__} | versions(),
             "device": device_of(model),
             "command": "assay.rationalise(...) in Python",
-            "recipe": {
-                "name": trained["recipe"],
-                "meaning": recipes()[trained["recipe"]][0],
-            },
+            "recipe": {"name": trained["recipe"], "meaning": story.question, "story": story.json()},
             "selecting": network.selecting,
             "reads": network.reads,
             "critic": network.critic,

@@ -33,7 +33,9 @@ from assay.rationales.concepts.selfexplaining import SelfExplaining, Shares
 from assay.rationales.concepts.store import gathered
 from assay.rationales.decoding import Decoding
 from assay.rationales.players import Reader
+from assay.rationales.stories import PHRASES
 from assay.rationales.storing import load_or_train, plain
+from assay.stories import with_story
 from assay.types import Batch
 
 
@@ -74,6 +76,9 @@ class SelfExplainLesson:
         return graded(network, rows)
 
 
+@with_story(
+    "SelfExplain: phrases of a text and of training texts answer with it", "Rajagopal et al. (2021)", like=PHRASES
+)
 @dataclass(frozen=True)
 class SelfExplanation:
     """Options of SelfExplain: text, phrases and similar training phrases each contribute to the logits.

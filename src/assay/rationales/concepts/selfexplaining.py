@@ -17,6 +17,7 @@ from assay.rationales.concepts.store import Store
 from assay.rationales.decoding import Decoding
 from assay.rationales.players import Reader, redrawn
 from assay.rationales.selecting import Selecting, without_others
+from assay.rationales.stories import TELLING
 from assay.rationales.units import Grouping
 from assay.types import Batch, Edit, Output, Selection
 
@@ -114,7 +115,7 @@ class SelfExplaining(Selecting):
             "units": {"kind": "phrase", "width": self.phrases.width},
             "rule": "telling",
             "rate": self.decoding.rate,
-            "meaning": "the phrases that say most for the answer",
+            "meaning": TELLING,
             "masks": 1,
             "reading": "delete",
         }

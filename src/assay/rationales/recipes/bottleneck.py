@@ -7,11 +7,18 @@ from assay.rationales.games import Move, Stage
 from assay.rationales.relaxations.relaxed import RelaxedBernoulli
 from assay.rationales.rules import Rules
 from assay.rationales.schemes import Options, Scheme
+from assay.rationales.stories import GAME
 from assay.rationales.terms.answers import AnswerCrossEntropy
 from assay.rationales.terms.priors import Prior
 from assay.rationales.terms.sizes import Continuity
+from assay.stories import with_story
 
 
+@with_story(
+    "Information bottleneck: as little information about the text as the answer needs",
+    "Paranjape et al. (2020)",
+    like=GAME,
+)
 def bottleneck(options: Options) -> Scheme:
     """Both players minimise the cross-entropy and the KL divergence from the prior, weighted by `size`."""
     # differs from the code of Paranjape et al. (2020): the logits are not squeezed, so a probability may pass one half

@@ -8,12 +8,17 @@ from assay.rationales.games import Move, Stage
 from assay.rationales.relaxations.straight import StraightThrough
 from assay.rationales.rules import Rules
 from assay.rationales.schemes import Options, Scheme
+from assay.rationales.stories import GAME
 from assay.rationales.terms import Term
 from assay.rationales.terms.answers import AnswerCrossEntropy
 from assay.rationales.terms.classwise import AllMasksCrossEntropy, Convincing, Sizes
 from assay.rationales.terms.sizes import Continuity
+from assay.stories import with_story
 
 
+@with_story(
+    "CAR: for each class the words that support it, also where it is not the true one", "Chang et al. (2019)", like=GAME
+)
 def car(options: Options) -> Scheme:
     """The predictor, told whose mask it reads, minimises cross-entropy; mask t maximises the probability of class t."""
     # differs from Chang et al. (2019): any number of classes, one network selects for all of them, the predictor begins

@@ -8,10 +8,14 @@ from assay.rationales.games import Move, Stage
 from assay.rationales.relaxations.excerpt import Excerpt, Window
 from assay.rationales.rules import Rules
 from assay.rationales.schemes import Options, Scheme
+from assay.rationales.stories import GAME
+from assay.stories import with_story
 
+CONCEPTS = "Concept model, whose masks stand for concepts"
 ALL = ("selector", "predictor", "concepts")
 
 
+@with_story(CONCEPTS, "Bouchacourt and Denoyer (2019)", like=GAME)
 def educe(options: Options) -> Scheme:
     """Bouchacourt and Denoyer (2019): an excerpt for each concept, and a linear decision on which are present."""
     masks, rate = _shared(options)
@@ -28,6 +32,7 @@ def educe(options: Options) -> Scheme:
     return Scheme(rules, (Stage((Move(ALL, terms),)),), extras=("concepts",))
 
 
+@with_story(CONCEPTS, "Antognini and Faltings (2021)", like=GAME)
 def conrat(options: Options) -> Scheme:
     """Antognini and Faltings (2021): an excerpt for each concept, and the sum of their votes."""
     # differs from Antognini and Faltings (2021): no teacher, and no words pruned beforehand

@@ -20,10 +20,12 @@ from assay.rationales.rationaliser import Rationaliser
 from assay.rationales.relaxations.hardconcrete import HardConcrete
 from assay.rationales.rules import Rules
 from assay.rationales.schemes import Options, Scheme
+from assay.rationales.stories import GAME
 from assay.rationales.terms.answers import AnswerCrossEntropy
 from assay.rationales.terms.constraints import Constraint
 from assay.rationales.terms.divergences import FullTextDivergence
 from assay.rationales.terms.sizes import Size
+from assay.stories import with_story
 
 LIMIT = 0.1  # of KL(P(all) ‖ P(selected)), on average
 
@@ -41,6 +43,9 @@ def gates(options: Options, limit: float = LIMIT) -> Scheme:
     return Scheme(rules, (stage,), ("predictor",), ("blank", "multiplier"), Sparsest(limit))
 
 
+@with_story(
+    "DiffMask: gates that close on all words that a trained model does not need", "De Cao et al. (2020)", like=GAME
+)
 def diffmask(options: Options, limit: float = LIMIT) -> Scheme:
     """Trains a predictor on all words, then gates that explain it while it stays frozen."""
     scheme = gates(options, limit)

@@ -9,12 +9,15 @@ from assay.rationales.recipes.short import short
 from assay.rationales.relaxations.gumbel import GumbelStraightThrough
 from assay.rationales.rules import Rules
 from assay.rationales.schemes import Options, Scheme
+from assay.rationales.stories import GAME
 from assay.rationales.terms import Term
 from assay.rationales.terms.answers import AnswerCrossEntropy
 from assay.rationales.terms.distillation import Distillation
 from assay.rationales.terms.moments import Moments
+from assay.stories import with_story
 
 
+@with_story("DMR: distribution matching between selections and whole texts", "Huang et al. (2021)", like=GAME)
 def dmr(options: Options) -> Scheme:
     """A teacher is trained on all words; selector and predictor match its outputs and moments of its hidden states."""
     terms: tuple[tuple[float, Term], ...] = (

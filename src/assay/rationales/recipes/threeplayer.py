@@ -9,13 +9,16 @@ from assay.rationales.recipes.short import short
 from assay.rationales.relaxations.bernoulli import Bernoulli
 from assay.rationales.rules import Rules
 from assay.rationales.schemes import Options, Scheme
+from assay.rationales.stories import GAME
 from assay.rationales.terms import Term
 from assay.rationales.terms.answers import AnswerCrossEntropy
 from assay.rationales.terms.complement import CriticMargin
+from assay.stories import with_story
 
 CRITICISE = Move(("critic",), ((1.0, AnswerCrossEntropy("critic", "rest", stopped=True)),))
 
 
+@with_story("Three-player game: a critic reads the rest, and must not be able to answer", "Yu et al. (2019)", like=GAME)
 def three_player(options: Options) -> Scheme:
     """Predictor and critic each minimise their cross-entropy; the selector widens the gap between them."""
     answer = Move(("predictor",), ((1.0, AnswerCrossEntropy(stopped=True)),))
@@ -24,6 +27,7 @@ def three_player(options: Options) -> Scheme:
     return Scheme(rules, (stage,), ("predictor", "selector", "critic"), epoch_score=CriticGap())
 
 
+@with_story("Three-player game: a critic reads the rest, and must not be able to answer", "Yu et al. (2019)", like=GAME)
 def introspective(options: Options) -> Scheme:
     """The same with masks conditioned on the guess of a guide, who reads all words."""
     guide = Move(("guide",), ((1.0, AnswerCrossEntropy("guide", "all")),))
