@@ -7,8 +7,8 @@ python examples/plot_two_seeds.py
 from pathlib import Path
 
 import assay
+from assay.grading.differences import differences
 from assay.report.compare import render
-from assay.report.differences import differences
 
 corpus = assay.corpus("planted:majority")
 explainers = ["attention", "gradient", "integrated_gradients", "leave_one_out", "random"]

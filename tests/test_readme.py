@@ -55,7 +55,7 @@ def test_the_table_of_the_readme_is_the_study_s():
 
 
 def test_the_error_of_the_verdict_is_that_of_the_table():
-    from assay.report.likely import known_reasons
+    from assay.grading.grade import known_reasons
 
     known = known_reasons()
     told = known["explainer"]["held_out"]

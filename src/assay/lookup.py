@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -64,13 +64,14 @@ def bounded(record: Record, audit: str, measure: str, subject: str = "attention"
     return found if found is not None and all(map(math.isfinite, (found.mean, found.low, found.high))) else None
 
 
+def over_all(record: Record, audit: str, measure: str) -> list[Finding]:
+    """The findings of a measure over all texts, of those that hold a number."""
+    return [f for f in record.findings if (f.audit, f.measure, f.group) == (audit, measure, "all") and f.n > 0]
+
+
 def subjects(record: Record, audit: str, measure: str) -> dict[str, Finding]:
     """The findings of a measure over all texts, by subject, in the record's order; only those that hold a number."""
-    return {
-        f.subject: f
-        for f in record.findings
-        if (f.audit, f.measure, f.group) == (audit, measure, "all") and f.n > 0 and math.isfinite(f.mean)
-    }
+    return {f.subject: f for f in over_all(record, audit, measure) if math.isfinite(f.mean)}
 
 
 def named(record: Record, audit: str, measure: str, beginning: str) -> dict[str, Finding]:
@@ -131,6 +132,32 @@ def side_by_side(record: Record, audit: str, names: Sequence[str]) -> Float[np.n
     absent = np.full(rows.num_rows, np.nan)
     there = [rows[name].to_numpy().astype(float) if name in known else absent for name in names]
     return np.stack(there, axis=1) if there else np.empty((rows.num_rows, 0))
+
+
+@dataclass(frozen=True)
+class Extent:
+    """The share of each text that is erased down a ranking, and whether that never changes the decision."""
+
+    erased: Float[np.ndarray, " n"]
+    never: Float[np.ndarray, " m"]
+
+
+def extents(record: Record, audit: str, names: Iterable[str], measures: Sequence[str]) -> dict[str, Extent]:
+    """Of each ranking that has a number; the one that erases least on average comes first.
+
+    Of equals, the one that changes more decisions. The measures are the share, what older records hold of the texts
+    whose decision changes, and whether it never does; where older records hold no share, everything counts as erased.
+    """
+    found = {}
+    for name in names:
+        values, older, never = side_by_side(record, audit, [f"{measure}:{name}" for measure in measures]).T
+        values = np.where(np.isfinite(values), values, np.where(never == 1, 1.0, older))
+        extent = Extent(values[np.isfinite(values)], never[np.isfinite(never)])
+        if len(extent.erased):
+            found[name] = extent
+    ties = {name: each.never.mean() if len(each.never) else 0 for name, each in found.items()}
+    ordered = sorted(found, key=lambda name: (round(found[name].erased.mean(), 9), ties[name]))
+    return {name: found[name] for name in ordered}
 
 
 def texts(record: Record, audit: str) -> Int[np.ndarray, " n"]:

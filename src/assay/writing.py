@@ -1,11 +1,20 @@
-"""Numbers as people read them, the same everywhere."""
+"""Numbers as people read them, and text from anywhere as text that can be shown anywhere."""
 
 from __future__ import annotations
 
 import math
+import unicodedata
 from collections.abc import Sequence
+from typing import Any
 
 RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+LONG = 5000
+"""A longer text is cut; whole it stands in the record."""
+
+BLANKS = frozenset("\t\n\v\f\r\x1c\x1d\x1e\x85\u2028\u2029")
+JOINERS = frozenset("\u200c\u200d")
+"""Without them Persian words and many emoji fall apart; they turn nothing around."""
 
 
 def number(value: float | None, places: int = 3) -> str:
@@ -42,6 +51,11 @@ def count(value: int) -> str:
     return f"{value:,}"
 
 
+def counted(size: int, one: str, several: str) -> str:
+    """How many there are of something."""
+    return f"{count(size)} {one if size == 1 else several}"
+
+
 def evidence(low: float, high: float, n: int) -> str:
     """What stands behind a mean: `95 % interval low to high, n = n`."""
     return f"95 % interval {interval(low, high, 2)}, n = {count(n)}"
@@ -62,3 +76,51 @@ def chance(p: float) -> str:
 def listed(clauses: Sequence[str]) -> str:
     """Clauses as one enumeration."""
     return " and ".join(clauses) if len(clauses) < 3 else f"{', '.join(clauses[:-1])}, and {clauses[-1]}"
+
+
+def line(text: str) -> str:
+    """The text on one line, with whatever would act or hide instead of being seen written as its code point.
+
+    These are control characters, halves of pairs, and marks that turn the direction of what stands beside them.
+    """
+    shortened = clipped(text)
+    if shortened.isascii() and shortened.isprintable():
+        return shortened
+    return "".join(map(_seen, shortened))
+
+
+def clipped(text: str, most: int = LONG) -> str:
+    """The text, or its beginning and how much is left out."""
+    return text if len(text) <= most else f"{text[:most]}… ({len(text) - most:,} more characters)"
+
+
+def encodable(text: str) -> str:
+    """The text without halves of pairs, which no file can hold."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def finite(value: Any) -> Any:
+    """The same data, with None for what is no number; that is what JSON can say."""
+    if isinstance(value, dict):
+        return {encodable(str(key)): finite(held) for key, held in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(held) for held in value]
+    if isinstance(value, str):
+        return encodable(value)
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def lines(value: Any) -> Any:
+    """The same data, with every text on one line and nothing hidden in it; keys are ours and stay."""
+    if isinstance(value, dict):
+        return {key: lines(held) for key, held in value.items()}
+    if isinstance(value, list | tuple):
+        return [lines(held) for held in value]
+    return line(value) if isinstance(value, str) else value
+
+
+def _seen(character: str) -> str:
+    if character in BLANKS:
+        return " "
+    hidden = unicodedata.category(character) in ("Cc", "Cf", "Cs") and character not in JOINERS
+    return f"[U+{ord(character):04X}]" if hidden else character

@@ -20,7 +20,7 @@ from studies.verdict.rule import FOUND, Cases, auroc, fit, held_out, judged, log
 
 DRAWS = 200  # of families with replacement
 PLACES = 4  # of coefficients: what rounding in another library cannot reach
-PATH = Path(str(files("assay.report").joinpath("known_reasons.json")))
+PATH = Path(str(files("assay.grading").joinpath("known_reasons.json")))
 COMMAND = "python -m studies.verdict"
 
 

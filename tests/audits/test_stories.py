@@ -11,10 +11,10 @@ import pytest
 from assay.audits import AUDITS
 from assay.audits.cases import Answer, Case
 from assay.audits.conclusions import tell
+from assay.grading.leaderboard import leaderboard
 from assay.records import Record
 from assay.report.facts import glossary
 from assay.report.figures import figure
-from assay.report.leaderboard import leaderboard
 from assay.report.page import render
 from assay.report.sections import sections
 from assay.stories import Conclusion, Measure, Rule, Story, story_of

@@ -10,9 +10,9 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Locator, Page, expect
 
+from assay.grading.leaderboard import leaderboard
 from assay.records import Record
 from assay.report.browsing import browse
-from assay.report.leaderboard import leaderboard
 from assay.report.page import write
 from tests.browser.noticing import noticed
 from tests.report.hostile import WORDS, hostile

@@ -13,7 +13,7 @@ from assay.audits.minimal_set import RANKINGS, shares
 from assay.records import Record
 from assay.report.canvas import svg
 from assay.report.figures import figure as figure_of
-from assay.report.figures.texts import whiskers
+from assay.report.text_figures import whiskers
 from tests.report.synthetic import remade
 
 

@@ -5,10 +5,10 @@ from collections.abc import Callable
 import pytest
 
 from assay.audits import AUDITS
+from assay.grading.verdicts import verdicts
 from assay.records import Record
 from assay.report.page import render
 from assay.report.sections import grade, sections
-from assay.report.verdicts import verdicts
 from assay.stories import story_of
 from tests.report.parsed import Page, words
 from tests.report.synthetic import FAITHFUL, remade

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from assay.grading.grade import trusts
 from assay.records import Record
 from assay.report.examples import choose, groups
-from assay.report.likely import trusts
 from tests.report.synthetic import remade, thinned
 
 

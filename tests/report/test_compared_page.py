@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from assay.audits import AUDITS, four_tests
+from assay.grading.leaderboard import leaderboard
+from assay.grading.verdicts import verdicts
 from assay.records import Record
-from assay.report.leaderboard import leaderboard
 from assay.report.outcome import outcome
 from assay.report.page import render
 from assay.report.sections import sections
 from assay.report.tables import measure_rows
-from assay.report.verdicts import verdicts
 from assay.stories import story_of
 from tests.report.parsed import Page, words
 from tests.report.synthetic import remade

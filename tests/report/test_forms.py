@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
+from assay.grading.leaderboard import leaderboard
+from assay.grading.verdicts import verdicts
 from assay.records import Record
 from assay.report.forms import FORMS, data, markdown, pdf
-from assay.report.leaderboard import leaderboard
 from assay.report.outcome import outcome
-from assay.report.plain import LONG, line
 from assay.report.sections import grade, sections
-from assay.report.verdicts import verdicts
+from assay.writing import LONG, line
 from tests.report.synthetic import remade
 
 HOSTILE = (

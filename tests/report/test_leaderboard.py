@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from assay.grading.leaderboard import Cell, Leaderboard, leaderboard
+from assay.grading.verdicts import verdicts
 from assay.lookup import side_by_side, texts
 from assay.records import Record
-from assay.report.leaderboard import Cell, Leaderboard, leaderboard
 from assay.report.tables import leaderboard_table
-from assay.report.verdicts import verdicts
 from assay.writing import number
 from tests.report.synthetic import remade
 

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
+from assay.grading.verdicts import verdicts
 from assay.records import Record
 from assay.report import page
 from assay.report.outcome import outcome
 from assay.report.page import SCRIPTS, render, write
 from assay.report.scripts import static
-from assay.report.verdicts import verdicts
 from assay.writing import interval, number
 from tests.report.parsed import Page, words
 from tests.report.synthetic import FAITHFUL, remade

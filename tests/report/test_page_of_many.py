@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
+from assay.grading.leaderboard import leaderboard
 from assay.records import Record
-from assay.report.leaderboard import leaderboard
 from assay.report.page import render
 from tests.report.parsed import Page, words
 from tests.report.synthetic import SIGNED

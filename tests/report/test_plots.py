@@ -15,8 +15,8 @@ from assay.report import page
 from assay.report.canvas import CLASS_COLOURS, GRADE_COLOURS, finish, layers, save, sheet, svg
 from assay.report.figures import KINDS, figures
 from assay.report.figures import figure as figure_of
-from assay.report.figures.texts import classes, column, outlines, quantiles
 from assay.report.sections import MOST, captions
+from assay.report.text_figures import classes, column, outlines, quantiles
 from assay.stories import story_of
 from assay.writing import number, significance
 from tests.report.synthetic import FAITHFUL, remade

@@ -16,14 +16,14 @@ from scipy import stats
 
 from assay.cli.reporting import reported
 from assay.errors import AssayError
-from assay.metrics.comparisons import alone
+from assay.grading.differences import MOST, Comparison, differences, provenance
+from assay.grading.quantities import Quantity, groups, matched, numbers, seed
+from assay.metrics.comparisons import FEWEST, alone
 from assay.records import Finding, Record, finding_rows
 from assay.report.compare import document, ours, render
 from assay.report.compare_words import BULLETS, caveats, headline, lacking, plain
 from assay.report.compare_words import bullets as told
-from assay.report.differences import FEWEST, MOST, Comparison, differences, provenance
 from assay.report.markdown import render as markdown_of
-from assay.report.quantities import Quantity, groups, matched, numbers, seed
 from assay.report.save import FORMS, as_json
 from assay.run.reporting import run_names
 from tests.report.parsed import Page, words

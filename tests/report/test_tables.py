@@ -7,9 +7,9 @@ import pytest
 from rich.console import Console
 
 from assay.audits import AUDITS
+from assay.grading.verdicts import verdicts
 from assay.records import Record
 from assay.report.tables import agreement_rows, measure_rows, verdict_table
-from assay.report.verdicts import verdicts
 from assay.stories import story_of
 from assay.writing import count, figures, interval, number, significance
 from tests.report.synthetic import remade

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from assay.data.text import TextOptions, Tokeniser
+from assay.grading.grade import TRUST, known_reasons, trusted, trusts
 from assay.models.architecture import Architecture
 from assay.models.classifier import Classifier
 from assay.models.store import Opened
@@ -18,7 +19,6 @@ from assay.report import notebook
 from assay.report.browsing import browse
 from assay.report.examples import groups
 from assay.report.forms import markdown
-from assay.report.likely import TRUST, known_reasons, trusted, trusts
 from assay.run.explanation import TRUSTED, UNTRUSTED, explain
 from tests.report.synthetic import thinned
 

@@ -11,13 +11,12 @@ import pyarrow as pa
 import pytest
 from scipy.special import logit
 
+from assay.grading.grade import TRUTH, Scale, known_reasons, scale, unlike
+from assay.grading.leaderboard import leaderboard
+from assay.grading.verdicts import Verdict, leading, near_chance, standing, verdicts
 from assay.records import Finding, Record, finding_rows
-from assay.report.leaderboard import leaderboard
-from assay.report.likely import known_reasons, unlike
 from assay.report.outcome import outcome
 from assay.report.page import render
-from assay.report.verdicts import Verdict, leading, near_chance, standing, verdicts
-from assay.report.yardsticks import TRUTH, Scale, scale
 from tests.report import synthetic
 from tests.report.synthetic import remade
 

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from assay.errors import AssayError
+from assay.grading.verdicts import standing, verdicts
 from assay.records import EXAMPLES, INSTANCES, SUMMARY, Record
 from assay.report.outcome import outcome
-from assay.report.verdicts import standing, verdicts
 from assay.serve import library as module
 from assay.serve import reading
 from assay.serve.library import Library

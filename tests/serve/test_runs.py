@@ -13,11 +13,11 @@ from xml.etree import ElementTree
 import pytest
 from fastapi.testclient import TestClient
 
+from assay.grading.verdicts import verdicts
 from assay.intervene.acts import Act
 from assay.records import Record
 from assay.report import page
 from assay.report.page import render
-from assay.report.verdicts import verdicts
 from assay.serve.app import create
 from assay.serve.browsing import A_PAGE
 from assay.serve.library import Library, Run

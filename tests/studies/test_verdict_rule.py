@@ -13,8 +13,8 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import expit
 
+from assay.grading.grade import known_reasons, likely, of_text
 from assay.records import Finding, read_table
-from assay.report.likely import known_reasons, likely, of_text
 from studies.verdict import shipped as table
 from studies.verdict.fitting import counts
 from studies.verdict.rule import (

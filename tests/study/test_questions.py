@@ -16,12 +16,12 @@ from assay.audits import AUDITS
 from assay.lookup import WORDS
 from assay.metrics import shares
 from assay.records import Finding, finding_rows
-from assay.report.questions import Answer, Cell, Difference
 from assay.stories import story_of
 from assay.study.finished import Finished, finished
 from assay.study.folder import Folder
 from assay.study.plans import Question, StudyPlan
 from assay.study.questions import answered, questions
+from assay.study.results import Answer, Cell, Difference
 from assay.study.trials import Kind, Trial
 from tests.report.synthetic import AUDITS as SYNTHETIC
 from tests.report.synthetic import synthetic_record

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from assay.lookup import BASELINES, MODEL, RANDOM, told
+from assay.lookup import BASELINES, MODEL, RANDOM, over_all, told
 from assay.metrics.comparisons import holm
 from assay.records import Finding, Record
 from assay.writing import count, listed, number, significance
@@ -39,7 +39,7 @@ def best(record: Record, audit: str, measure: str, amount: str) -> str:
     others = ", ".join(f"{f.subject} {number(f.mean, 2)}" for f in rest)
     if len(rest) >= NAMED:
         others = f"from {number(rest[-1].mean, 2)} to {number(rest[0].mean, 2)}"
-    null = next((f for f in _over_all(record, audit, measure) if f.subject in BASELINES), None)
+    null = next((f for f in over_all(record, audit, measure) if f.subject in BASELINES), None)
     words = [f"the others: {others}"] if rest else []
     words += [f"random scores reach {number(null.mean, 2)}"] if null else []
     return f"Best is {leader.subject} with {amount} {tested(leader)}{''.join(f'; {each}' for each in words)}."
@@ -78,7 +78,7 @@ def extremes(record: Record, audit: str, measure: str, amount: str) -> str:
 
 def rivals(record: Record, audit: str, measure: str) -> list[Finding]:
     """The findings of a measure over all texts, of those that are neither random nor the model."""
-    return [f for f in _over_all(record, audit, measure) if f.subject not in (*BASELINES, MODEL)]
+    return [f for f in over_all(record, audit, measure) if f.subject not in (*BASELINES, MODEL)]
 
 
 def pairs(record: Record, audit: str, measure: str) -> list[Finding]:
@@ -95,10 +95,6 @@ def tested(found: Finding) -> str:
 def mean(found: Sequence[Finding]) -> float:
     """The mean over findings."""
     return sum(f.mean for f in found) / len(found)
-
-
-def _over_all(record: Record, audit: str, measure: str) -> list[Finding]:
-    return [f for f in record.findings if (f.audit, f.measure, f.group) == (audit, measure, "all") and f.n > 0]
 
 
 def _pair(finding: Finding) -> str:

@@ -17,6 +17,9 @@ from assay.explainers.needs import no_pooling
 from assay.models.precision import in_double
 from assay.types import Batch, Explainer, Model, PooledModel, attended, over_tokens, token_logits
 
+Numbers = dict[str, Float[np.ndarray, " B"]]
+"""A number of each text, by measure and subject."""
+
 
 @dataclass(frozen=True)
 class Case:

@@ -11,9 +11,9 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from assay.audits.answers import TRAINED
-from assay.audits.cases import Answer, Case
+from assay.audits.cases import Answer, Case, Numbers
 from assay.audits.resources import LACKING, Resources, Variant
-from assay.audits.rivals import Numbers, Rival, check_strengths, made, right, unfit_for_rivals, viewed
+from assay.audits.rivals import Rival, RivalAudit, check_strengths, made, right, viewed
 from assay.data.batches import Tokenised, tokenise
 from assay.data.text import SPECIAL, Tokeniser
 from assay.errors import AssayError
@@ -66,7 +66,7 @@ STORY = Story(
 
 
 @dataclass(frozen=True)
-class Deception:
+class Deception(RivalAudit):
     """The attention to some words (`mass`) and accuracy (`right`) of models trained to look away from them.
 
     The words are those given, with spaces or commas between them, or the `k` that tell most of the label in the
@@ -89,12 +89,6 @@ class Deception:
         check_strengths(self.strengths)
         if self.k < 1 or min(self.strengths) <= 0:
             raise AssayError("Deception is about at least one word, and its strengths are above 0.")
-
-    def kind(self, classes: int) -> str:
-        return "sample"
-
-    def unfit(self, case: Case) -> str | None:
-        return unfit_for_rivals(case, None if self.rivals else self.lacking)
 
     @property
     def remark(self) -> str | None:

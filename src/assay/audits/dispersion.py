@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from assay.audits.cases import Answer, Case, numpy, without_pooling
+from assay.audits.cases import Answer, Case, Numbers, numpy, without_pooling
 from assay.explainers.attention import StateGradient
 from assay.explainers.gradients import gradient_norm
 from assay.explainers.occlusion import leave_one_out
@@ -26,7 +26,6 @@ from assay.stories import Conclusion, Drawing, Measure, Story
 from assay.types import Explainer
 from assay.writing import count
 
-Numbers = dict[str, Float[np.ndarray, " B"]]
 WORDS: dict[str, tuple[str, Explainer]] = {
     "gradient": ("gradient_norm", gradient_norm),
     "leave_one_out": ("leave_one_out", leave_one_out),

@@ -12,6 +12,7 @@ from assay.audits.permutation import SMALL
 from assay.lookup import difference, named, points, spread, subjects
 from assay.metrics.divergence import MAX_JSD
 from assay.records import Finding, Record
+from assay.stories import Drawing
 from assay.writing import count, listed, number, percent
 
 MATTERS = 0.03
@@ -36,30 +37,51 @@ WITH = {
     "adversarial": "with attention of an adversary",
 }
 
+LEARNT, IMPORTED = ("frozen_uniform", "learnt"), ("guide", "imported")
+"""The audits and the models whose gain is looked at."""
+
 Worth = Literal["hardly", "surely", "unclear"]
+WORTHS: dict[Worth, tuple[str, str, str]] = {
+    "hardly": (
+        "fail",
+        "on this task attention hardly matters, so no test of it says much",
+        "hardly: the task cannot tell",
+    ),
+    "surely": (
+        "pass",
+        "on this task attention matters, so that it can be tested",
+        "yes: attention can be tested here",
+    ),
+    "unclear": (
+        "warn",
+        "whether attention matters on this task these texts cannot tell",
+        "not clear from these texts",
+    ),
+}
+"""By what learnt attention is worth: the grade, what follows, and the answer in a table."""
+
+
+def gain(record: Record, audit: str, subject: str) -> Finding | None:
+    """How much more often a model is right, or None where this was not asked."""
+    return subjects(record, audit, "right_gain").get(subject)
 
 
 def worth(record: Record) -> Worth | None:
     """Whether learnt attention is better than uniform attention at all; None where this was not asked."""
-    gain = subjects(record, "frozen_uniform", "right_gain").get("learnt")
-    if gain is None:
+    found = gain(record, *LEARNT)
+    if found is None:
         return None
-    return "hardly" if gain.high < MATTERS else "surely" if gain.low > 0 else "unclear"
+    return "hardly" if found.high < MATTERS else "surely" if found.low > 0 else "unclear"
 
 
 def uniform(record: Record) -> str:
     """How much accuracy learnt attention is worth, and what follows for all other tests."""
-    right, gain = subjects(record, "frozen_uniform", "right"), subjects(record, "frozen_uniform", "right_gain")
-    if not {"learnt", "uniform"} <= set(right) or "learnt" not in gain:
+    right, found, given = subjects(record, "frozen_uniform", "right"), gain(record, *LEARNT), worth(record)
+    if found is None or given is None or not {"learnt", "uniform"} <= set(right):
         return ""
-    ending = {
-        "hardly": "on this task attention hardly matters, so no test of it says much",
-        "surely": "on this task attention matters, so that it can be tested",
-        "unclear": "whether attention matters on this task these texts cannot tell",
-    }[worth(record) or "unclear"]
     return (
         f"With attention frozen to uniform the model is right on {percent(right['uniform'].mean)} of texts, with "
-        f"learnt attention on {percent(right['learnt'].mean)} (gain {_inside(points(gain['learnt']))}): {ending}."
+        f"learnt attention on {percent(right['learnt'].mean)} (gain {_inside(points(found))}): {WORTHS[given][1]}."
     )
 
 
@@ -106,7 +128,7 @@ def seeds(record: Record) -> str:
     told = (
         f"Where nothing but the seed differs, attention lies at a JSD of {spread(jsd['seeds'])} and predictions at a "
         f"TVD of {spread(tvd['seeds'])} from the audited model (n = {count(tvd['seeds'].n)}, means over "
-        f"{_counted(len(each))})"
+        f"{'one other seed' if len(each) == 1 else f'{len(each)} other seeds'})"
     )
     told += f"; seed by seed the JSD is {_range(each)}, where {MAX_JSD:.2f} is the most." if len(each) > 1 else "."
     told += f" The decision is the same in {percent(same['seeds'].mean)} of texts." if "seeds" in same else ""
@@ -116,7 +138,7 @@ def seeds(record: Record) -> str:
 
 def guide(record: Record) -> str:
     """The four guides from the best to the worst, and whether the audited attention helps another model."""
-    right, gain = subjects(record, "guide", "right"), subjects(record, "guide", "right_gain")
+    right, found = subjects(record, "guide", "right"), gain(record, *IMPORTED)
     if len(right) < 2:
         return ""
     ordered = sorted((name for name in right if name in WITH), key=lambda name: -right[name].mean)
@@ -124,18 +146,18 @@ def guide(record: Record) -> str:
         return ""
     places = listed([f"{percent(right[name].mean)} {WITH[name]}" for name in ordered])
     told = f"A model that reads each word alone is right on {places} (n = {count(right[ordered[0]].n)})."
-    if "imported" not in gain:
+    if found is None:
         return told
-    verb = "helps" if helps(record) else "is surely worse" if gain["imported"].high < 0 else "does not clearly help"
-    told += f" Attention of the audited model {verb}: {points(gain['imported'])} over its own"
+    verb = "helps" if helps(record) else "is surely worse" if found.high < 0 else "does not clearly help"
+    told += f" Attention of the audited model {verb}: {points(found)} over its own"
     beyond = difference(record, "guide", "right", "imported", "adversarial")
     return f"{told}{f', and {points(beyond)} over that of the adversary' if beyond else ''}."
 
 
 def helps(record: Record) -> bool | None:
     """Whether the imported attention surely helps a model without context; None where this was not asked."""
-    gain = subjects(record, "guide", "right_gain").get("imported")
-    return None if gain is None else gain.low > 0
+    found = gain(record, *IMPORTED)
+    return None if found is None else found.low > 0
 
 
 def misleads(record: Record) -> bool | None:
@@ -210,10 +232,6 @@ def _own(record: Record) -> str:
     return percent(float((labels == predicted).mean())) if len(labels) else "–"
 
 
-def _counted(number_of: int) -> str:
-    return "one other seed" if number_of == 1 else f"{number_of} other seeds"
-
-
 def _range(values: list[float], scale: int = 1) -> str:
     """From the least to the most, or one number where they read the same; shares as percentages with scale 100."""
     low, high = (number(scale * value, 2 if scale == 1 else 1) for value in (min(values), max(values)))
@@ -227,19 +245,20 @@ def _inside(text: str) -> str:
 
 def graded_uniform(record: Record) -> tuple[str, str]:
     """The grade of learnt attention, with the reason."""
-    gain = subjects(record, "frozen_uniform", "right_gain").get("learnt")
-    given = {"hardly": "fail", "surely": "pass", "unclear": "warn", None: ""}[worth(record)]
-    return ("", "") if gain is None else (given, f"Learnt attention gains {points(gain)}.")
+    found, given = gain(record, *LEARNT), worth(record)
+    if found is None or given is None:
+        return "", ""
+    return WORTHS[given][0], f"Learnt attention gains {points(found)}."
 
 
 def graded_guide(record: Record) -> tuple[str, str]:
     """The grade of the audited attention as a guide, with the reason."""
-    gain = subjects(record, "guide", "right_gain").get("imported")
-    if gain is None:
+    found = gain(record, *IMPORTED)
+    if found is None:
         return "", ""
     good = helps(record) and misleads(record) is not False
-    given = "pass" if good else "fail" if gain.high < 0 else "warn"
-    return given, f"The attention of the audited model gains another one {points(gain)} over its own."
+    given = "pass" if good else "fail" if found.high < 0 else "warn"
+    return given, f"The attention of the audited model gains another one {points(found)} over its own."
 
 
 def graded_adversary(record: Record) -> tuple[str, str]:
@@ -258,7 +277,16 @@ def graded_adversary(record: Record) -> tuple[str, str]:
 FEWEST = 2
 """Fewer of the four tests than this are not put together."""
 
-FIGURE = "tvd_jsd"
+DISTANCES = Drawing(
+    "distances",
+    "tvd_jsd",
+    (
+        "Distance of attention against the change of the predictions, means over texts; the cross is "
+        "the audited model, bars are 95 % intervals. Adversaries further up than the seeds, and not "
+        "further right, moved attention at no cost. Names that would overlap are left out."
+    ),
+    {"path": "trained_adversary", "clouds": ["trained_adversary", "seed_variance"]},
+)
 """The figure of the block; the sections of the audits then go without."""
 
 LIMITS = (
@@ -295,7 +323,7 @@ def together(record: Record) -> dict[str, Any] | None:
         "closing": closing(record),
         "limits": LIMITS,
         "reading": READING,
-        "figure": FIGURE,
+        "figure": DISTANCES.name,
     }
 
 
@@ -359,15 +387,11 @@ def _sum(beyond: bool | None, helped: bool | None, misled: bool | None) -> str:
 
 
 def _uniform(record: Record) -> Test | None:
-    gain = subjects(record, "frozen_uniform", "right_gain").get("learnt")
-    if gain is None:
+    found, given = gain(record, *LEARNT), worth(record)
+    if found is None or given is None:
         return None
-    says = {
-        "hardly": "hardly: the task cannot tell",
-        "surely": "yes: attention can be tested here",
-        "unclear": "not clear from these texts",
-    }[worth(record) or "unclear"]
-    return Test("uniform attention", "Is learnt attention better than uniform weights?", f"gain {points(gain)}", says)
+    question = "Is learnt attention better than uniform weights?"
+    return Test("uniform attention", question, f"gain {points(found)}", WORTHS[given][2])
 
 
 def _seeds(record: Record) -> Test | None:
@@ -380,15 +404,15 @@ def _seeds(record: Record) -> Test | None:
 
 
 def _guide(record: Record) -> Test | None:
-    gain = subjects(record, "guide", "right_gain").get("imported")
-    if gain is None:
+    found = gain(record, *IMPORTED)
+    if found is None:
         return None
     says = {
         (True, True): "it helps, and that of the adversary less",
         (True, False): "it helps, but that of the adversary about as much",
         (True, None): "it helps",
     }.get((bool(helps(record)), misleads(record)), "it does not clearly help")
-    return Test("guide", "Does this attention help a model that cannot read context?", f"gain {points(gain)}", says)
+    return Test("guide", "Does this attention help a model that cannot read context?", f"gain {points(found)}", says)
 
 
 def _adversary(record: Record) -> Test | None:

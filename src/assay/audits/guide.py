@@ -10,7 +10,7 @@ from assay.audits import four_tests
 from assay.audits.answers import TRAINED
 from assay.audits.cases import Answer, Case
 from assay.audits.resources import LACKING, Resources, Variant
-from assay.audits.rivals import Rival, adversary, check_strengths, made, right, unfit_for_rivals, viewed
+from assay.audits.rivals import Rival, RivalAudit, adversary, check_strengths, made, right, viewed
 from assay.models.network import Network
 from assay.models.objectives import Guided
 from assay.records import Record
@@ -64,7 +64,7 @@ STORY = Story(
 
 
 @dataclass(frozen=True)
-class Guide:
+class Guide(RivalAudit):
     """How often networks are right that see each word without its context, under four kinds of attention.
 
     They learn their own, have 1/N everywhere (`uniform`), are given that of the model (`imported`), or that of an
@@ -81,12 +81,6 @@ class Guide:
 
     def __post_init__(self) -> None:
         check_strengths((self.strength,))
-
-    def kind(self, classes: int) -> str:
-        return "sample"
-
-    def unfit(self, case: Case) -> str | None:
-        return unfit_for_rivals(case, None if self.rivals else self.lacking)
 
     def prepared(self, resources: Resources) -> Guide:
         """The audit with all other models at hand."""

@@ -15,7 +15,7 @@ from assay.audits.cases import Answer, Case, numpy
 from assay.audits.stack import answers, of_stack, seeds, without_stack
 from assay.intervene.attention import Within, uniform
 from assay.intervene.layers import Shuffled
-from assay.lookup import known, told
+from assay.lookup import known, over_all, told
 from assay.metrics.divergence import tvd
 from assay.records import Record
 from assay.stories import Conclusion, Drawing, Measure, Story
@@ -79,8 +79,8 @@ class LayerByLayer:
         return without_stack(case)
 
     def conclude(self, record: Record) -> Conclusion:
-        mine = [f for f in record.findings if (f.audit, f.measure, f.group) == ("layers", "permuted", "all") and f.n]
-        alone, every = [f for f in mine if f.subject != ALL], known(record, "layers", "permuted", ALL)
+        alone = [f for f in over_all(record, "layers", "permuted") if f.subject != ALL]
+        every = known(record, "layers", "permuted", ALL)
         if not alone or every is None:
             return Conclusion()
         most, least = max(alone, key=lambda f: f.mean), min(alone, key=lambda f: f.mean)

@@ -17,7 +17,7 @@ from assay.audits.answers import LEAD_SURE
 from assay.audits.cases import Answer, Case, numpy, without_pooling
 from assay.audits.single_weight import drawn, rankings
 from assay.intervene.erasure import Pooling, flips, leave_one_out, ranked, smallest
-from assay.lookup import bounded, items, known, side_by_side
+from assay.lookup import Extent, bounded, extents, items, known
 from assay.records import Record
 from assay.stories import Conclusion, Drawing, Grid, Measure, Rule, Story
 from assay.types import PooledModel, over_tokens
@@ -215,33 +215,9 @@ OLDER = {"erased": "fraction", "erased_mass": "mass"}
 """What older records hold of the texts whose decision a ranking changes, and of no others."""
 
 
-def shares(record: Record, measure: str = "erased") -> dict[str, Float[np.ndarray, " n"]]:
-    """For each ranking the share of items, or of attention (`erased_mass`), that it erases of each text.
-
-    The one that erases least on average comes first; of equals, the one that changes more decisions.
-    """
-    found = {name: values for name in RANKINGS if len(values := _counted(record, measure, name))}
-    never = {name: values.mean() for name in found if len(values := _never(record, name))}
-    return dict(sorted(found.items(), key=lambda each: (round(each[1].mean(), 9), never.get(each[0], 0))))
-
-
-def never(record: Record, name: str) -> tuple[int, int]:
-    """In how many texts the ranking never changes the decision, and of how many that is known."""
-    found = _never(record, name)
-    return int(found.sum()), len(found)
-
-
-def _counted(record: Record, measure: str, name: str) -> Float[np.ndarray, " n"]:
-    """A share of every text with several items, 1 where the decision never changes."""
-    columns = [f"{measure}:{name}", f"{OLDER[measure]}:{name}", f"never:{name}"]
-    values, older, lost = side_by_side(record, "minimal_set", columns).T
-    values = np.where(np.isfinite(values), values, np.where(lost == 1, 1.0, older))
-    return np.asarray(values[np.isfinite(values)])
-
-
-def _never(record: Record, name: str) -> Float[np.ndarray, " n"]:
-    values = side_by_side(record, "minimal_set", [f"never:{name}"])[:, 0]
-    return np.asarray(values[np.isfinite(values)])
+def shares(record: Record, measure: str = "erased") -> dict[str, Extent]:
+    """For each ranking the share of items, or of attention (`erased_mass`), that it erases of each text."""
+    return extents(record, "minimal_set", RANKINGS, (measure, OLDER[measure], "never"))
 
 
 def _answer(record: Record) -> str:
@@ -253,13 +229,13 @@ def _answer(record: Record) -> str:
     )
     if OPTIMUM not in found or "attention" not in found:
         return ""
-    noun, least = items(record), percent(float(np.median(found[OPTIMUM])))
+    noun, least = items(record), percent(float(np.median(found[OPTIMUM].erased)))
     told = (
         f"To change the decision one must erase at least {least} of the {noun.many} (median, exact); going down the "
-        f"attention takes {percent(float(np.median(found['attention'])))}"
+        f"attention takes {percent(float(np.median(found['attention'].erased)))}"
     )
-    told += f", a random order {percent(float(np.median(found['random'])))}" if "random" in found else ""
-    told += f".{_everything(record)} {_order(record, found)}"
+    told += f", a random order {percent(float(np.median(found['random'].erased)))}" if "random" in found else ""
+    told += f".{_everything(record, found[OPTIMUM])} {_order(found)}"
     if optimal is None or excess is None:
         return told
     spread = interval(100 * optimal.low, 100 * optimal.high, 1)
@@ -270,25 +246,24 @@ def _answer(record: Record) -> str:
     )
 
 
-def _order(record: Record, found: Mapping[str, Float[np.ndarray, " n"]]) -> str:
+def _order(found: Mapping[str, Extent]) -> str:
     """The rankings by the mean share that they erase, with the texts that each never changes."""
-    total = count(max(map(len, found.values())))
-    counted = ", everything where the decision never changes" if any(never(record, name)[0] for name in found) else ""
-    told = listed([_mean(record, *each) for each in found.items()])
+    total = count(max(len(each.erased) for each in found.values()))
+    lost = any(each.never.any() for each in found.values())
+    counted = ", everything where the decision never changes" if lost else ""
+    told = listed([_mean(name, each) for name, each in found.items()])
     return f"Mean share erased, of all {total} texts{counted}: {told}."
 
 
-def _mean(record: Record, name: str, values: Float[np.ndarray, " n"]) -> str:
-    lost, total = never(record, name)
-    some = f" (never in {percent(lost / total)})" if lost else ""
-    return f"{RANKINGS[name]} {percent(float(values.mean()))}{some}"
+def _mean(name: str, extent: Extent) -> str:
+    some = f" (never in {percent(float(extent.never.mean()))})" if extent.never.any() else ""
+    return f"{RANKINGS[name]} {percent(float(extent.erased.mean()))}{some}"
 
 
-def _everything(record: Record) -> str:
+def _everything(record: Record, optimum: Extent) -> str:
     """In how many texts nothing short of erasing everything changes the decision, if in any."""
-    none, total = never(record, OPTIMUM)
-    whole = int((shares(record)[OPTIMUM] == 1).sum())
-    some = f"{count(whole)} of {count(total)} texts nothing short of all {items(record).many} does"
+    none, whole = int(optimum.never.sum()), int((optimum.erased == 1).sum())
+    some = f"{count(whole)} of {count(len(optimum.never))} texts nothing short of all {items(record).many} does"
     return f" In {some}{f', in {count(none)} not even that' if none else ''}." if whole else ""
 
 
@@ -315,20 +290,17 @@ def _table(record: Record) -> Grid:
         "95 % interval",
         "as short as possible",
     )
-    rows = [(RANKINGS[name], *_extent(values), *_compared(record, name)) for name, values in shares(record).items()]
+    rows = [(RANKINGS[name], *_compared(record, name, extent)) for name, extent in shares(record).items()]
     return Grid(columns, tuple(rows), first_number=1)
 
 
-def _extent(values: Float[np.ndarray, " n"]) -> tuple[str, str]:
-    return percent(float(np.median(values))), percent(float(values.mean()))
-
-
-def _compared(record: Record, name: str) -> tuple[str, str, str, str]:
-    """Where a ranking never changes the decision, and how it compares with the smallest set."""
+def _compared(record: Record, name: str, extent: Extent) -> tuple[str, ...]:
+    """What a ranking erases, where it never changes the decision, and how it compares with the smallest set."""
     excess, optimal = (known(record, "minimal_set", measure, name) for measure in ("too_many", "optimal"))
-    lost, total = never(record, name)
     return (
-        f"{count(lost)} of {count(total)}" if total else "–",
+        percent(float(np.median(extent.erased))),
+        percent(float(extent.erased.mean())),
+        f"{count(int(extent.never.sum()))} of {count(len(extent.never))}" if len(extent.never) else "–",
         "–" if excess is None else number(excess.mean, 2),
         "–" if excess is None else interval(excess.low, excess.high, 2),
         "–" if optimal is None else percent(optimal.mean),

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
 from jaxtyping import Bool, Float
 
-from assay.audits.cases import Case, numpy
+from assay.audits.cases import Case, Numbers, numpy
 from assay.audits.resources import FOREIGN, Resources, Variant
 from assay.audits.twins import mean_defined
 from assay.errors import AssayError
@@ -18,8 +18,6 @@ from assay.models.network import Network
 from assay.models.objectives import Imitated
 from assay.models.recipes import Recipe
 from assay.types import Batch, Edit, over_tokens
-
-Numbers = dict[str, Float[np.ndarray, " B"]]
 
 
 @dataclass(frozen=True)
@@ -37,6 +35,19 @@ class View:
     probabilities: Float[np.ndarray, "B C"]
     weights: Float[np.ndarray, "B N"]
     shown: Float[np.ndarray, "B T"]
+
+
+class RivalAudit:
+    """What audits share that compare the model with `rivals`, which are trained beside it."""
+
+    lacking: str  # why there are none
+    rivals: Mapping[str, Rival]
+
+    def kind(self, classes: int) -> str:
+        return "sample"
+
+    def unfit(self, case: Case) -> str | None:
+        return unfit_for_rivals(case, None if self.rivals else self.lacking)
 
 
 @torch.no_grad()

@@ -8,12 +8,12 @@ from typing import ClassVar
 
 from assay.audits import four_tests
 from assay.audits.answers import TRAINED
-from assay.audits.cases import Answer, Case
+from assay.audits.cases import Answer, Case, Numbers
 from assay.audits.resources import LACKING, Resources
-from assay.audits.rivals import Numbers, Rival, averaged, compared, siblings, unfit_for_rivals
+from assay.audits.rivals import Rival, RivalAudit, averaged, compared, siblings
 from assay.errors import AssayError
 from assay.records import Record
-from assay.stories import Conclusion, Drawing, Measure, Story
+from assay.stories import Conclusion, Measure, Story
 
 STORY = Story(
     title="How far apart does the seed alone put attention?",
@@ -23,18 +23,7 @@ STORY = Story(
         Measure("same", "same decision as the audited model (share)"),
         Measure("right", "texts on which it is right (share)", better="high"),
     ),
-    drawings=(
-        Drawing(
-            "distances",
-            "tvd_jsd",
-            (
-                "Distance of attention against the change of the predictions, means over texts; the cross is "
-                "the audited model, bars are 95 % intervals. Adversaries further up than the seeds, and not "
-                "further right, moved attention at no cost. Names that would overlap are left out."
-            ),
-            {"path": "trained_adversary", "clouds": ["trained_adversary", "seed_variance"]},
-        ),
-    ),
+    drawings=(four_tests.DISTANCES,),
     reading=(
         "Models that differ in nothing but their seed are equally good accounts of the data. What attention "
         "varies among them it varies for no reason. The audited model is one of them; distances are from it."
@@ -48,7 +37,7 @@ STORY = Story(
 
 
 @dataclass(frozen=True)
-class SeedVariance:
+class SeedVariance(RivalAudit):
     """JSD of the attention and TVD of the output between the model and each of several from other seeds.
 
     It is the null against which a trained adversary is read: an attention is no less like the model's than chance makes
@@ -64,12 +53,6 @@ class SeedVariance:
     def __post_init__(self) -> None:
         if self.seeds < 2:
             raise AssayError(f"To see how models vary takes at least 2 other seeds, not {self.seeds}.")
-
-    def kind(self, classes: int) -> str:
-        return "sample"
-
-    def unfit(self, case: Case) -> str | None:
-        return unfit_for_rivals(case, None if self.rivals else self.lacking)
 
     def prepared(self, resources: Resources) -> SeedVariance:
         """The audit with all other models at hand."""

@@ -10,7 +10,7 @@ from jaxtyping import Float
 
 from assay.audits.answers import best
 from assay.audits.cases import Answer, Case, numpy
-from assay.audits.truth import UNPLANTED
+from assay.audits.truth import unplanted
 from assay.lookup import MODEL, NOT_APPLICABLE
 from assay.metrics.overlap import precision_at_truth
 from assay.models.erasure import kept_probabilities
@@ -76,7 +76,7 @@ class Shortcut:
         return "exact"
 
     def unfit(self, case: Case) -> str | None:
-        return None if case.planted and case.batch.truth is not None else UNPLANTED
+        return unplanted(case)
 
     def conclude(self, record: Record) -> Conclusion:
         used = record.finding("shortcut", MODEL, "used")

@@ -11,7 +11,7 @@ from jaxtyping import Float
 
 from assay.audits import dispersion
 from assay.audits.answers import TRAINED
-from assay.audits.cases import Answer, Case, numpy
+from assay.audits.cases import Answer, Case, Numbers, numpy
 from assay.audits.resources import LACKING, Resources, Variant
 from assay.audits.rivals import made, right, unfit_for_rivals
 from assay.errors import AssayError
@@ -24,7 +24,6 @@ from assay.records import Finding, Record
 from assay.stories import Conclusion, Drawing, Measure, Story
 from assay.writing import count, listed, number, percent
 
-Numbers = dict[str, Float[np.ndarray, " B"]]
 DENSE = "softmax"
 KNOWN: dict[float, str] = {1.0: DENSE, 2.0: "sparsemax"}  # entmax by other names
 TRENDS = {"trend_entropy": "entropy_gradient", "trend_input": "tau_input", "trend_state": "tau_state"}

@@ -12,7 +12,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from assay.audits.answers import best, tested
-from assay.audits.cases import Answer, Case, numpy
+from assay.audits.cases import Answer, Case, Numbers, numpy
 from assay.audits.resources import Resources
 from assay.audits.rivals import siblings
 from assay.audits.twins import Heard, heard, likeness, mean_defined, without_twins
@@ -24,9 +24,6 @@ from assay.models.erasure import extents, query_lengths
 from assay.models.textmodel import TextModel
 from assay.records import Record
 from assay.stories import Conclusion, Drawing, Measure, Rule, Story
-
-Numbers = dict[str, Float[np.ndarray, " B"]]
-
 
 STORY = Story(
     title="Do the explanations hold still?",

@@ -8,20 +8,19 @@ from typing import ClassVar
 
 from assay.audits import four_tests
 from assay.audits.answers import TRAINED
-from assay.audits.cases import Answer, Case
+from assay.audits.cases import Answer, Case, Numbers
 from assay.audits.resources import LACKING, Resources, Variant
 from assay.audits.rivals import (
-    Numbers,
     Rival,
+    RivalAudit,
     adversary,
     check_strengths,
     compared,
     siblings,
-    unfit_for_rivals,
 )
 from assay.errors import AssayError
 from assay.records import Record
-from assay.stories import Conclusion, Drawing, Measure, Rule, Story
+from assay.stories import Conclusion, Measure, Rule, Story
 
 STORY = Story(
     title="Can attention be trained away?",
@@ -31,18 +30,7 @@ STORY = Story(
         Measure("same", "same decision as the audited model (share)"),
         Measure("right", "texts on which it is right (share)", better="high", main=True),
     ),
-    drawings=(
-        Drawing(
-            "distances",
-            "tvd_jsd",
-            (
-                "Distance of attention against the change of the predictions, means over texts; the cross is "
-                "the audited model, bars are 95 % intervals. Adversaries further up than the seeds, and not "
-                "further right, moved attention at no cost. Names that would overlap are left out."
-            ),
-            {"path": "trained_adversary", "clouds": ["trained_adversary", "seed_variance"]},
-        ),
-    ),
+    drawings=(four_tests.DISTANCES,),
     reading=(
         "A model is trained to predict as the audited one does with attention as different as possible; λ is "
         "how much difference is worth. Attention that can be moved far, at no more change of the predictions "
@@ -63,7 +51,7 @@ STORY = Story(
 
 
 @dataclass(frozen=True)
-class TrainedAdversary:
+class TrainedAdversary(RivalAudit):
     """JSD of the attention and TVD of the output between the model and others trained to part the two.
 
     They learn TVD − λ KL on the training texts, for each λ of `strengths`. Beside them stand models from other `seeds`:
@@ -82,12 +70,6 @@ class TrainedAdversary:
         check_strengths(self.strengths)
         if self.seeds < 0:
             raise AssayError(f"The number of other seeds is a whole number from 0, not {self.seeds}.")
-
-    def kind(self, classes: int) -> str:
-        return "sample"
-
-    def unfit(self, case: Case) -> str | None:
-        return unfit_for_rivals(case, None if self.rivals else self.lacking)
 
     def prepared(self, resources: Resources) -> TrainedAdversary:
         """The audit with all other models at hand."""

@@ -11,9 +11,6 @@ from assay.metrics.overlap import average_precision, precision_at_truth
 from assay.records import Record
 from assay.stories import Conclusion, Drawing, Measure, Rule, Story
 
-UNPLANTED = "the corpus does not plant the words that decide"
-
-
 STORY = Story(
     title="Do the explanations find the words that decide?",
     measures=(
@@ -64,6 +61,11 @@ STORY = Story(
 )
 
 
+def unplanted(case: Case) -> str | None:
+    """Why the words that decide are not known, or None where they are planted."""
+    return None if case.planted and case.batch.truth is not None else "the corpus does not plant the words that decide"
+
+
 @dataclass(frozen=True)
 class Truth:
     """How well scores rank the planted evidence first: AUPRC, and precision at as many words.
@@ -79,7 +81,7 @@ class Truth:
         return "exact"
 
     def unfit(self, case: Case) -> str | None:
-        return None if case.planted and case.batch.truth is not None else UNPLANTED
+        return unplanted(case)
 
     def conclude(self, record: Record) -> Conclusion:
         return Conclusion(best(record, "truth", "auprc", "an AUPRC of"))

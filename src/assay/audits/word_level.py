@@ -6,12 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
-import numpy as np
-from jaxtyping import Float
-
 from assay.audits.adversary import Adversary
 from assay.audits.answers import NOTICED, TRAINED
-from assay.audits.cases import Answer, Case, numpy
+from assay.audits.cases import Answer, Case, Numbers, numpy
 from assay.audits.decoding import Decoded, Decoding
 from assay.audits.permutation import Permutation
 from assay.audits.resources import LACKING, Resources, Variant
@@ -30,7 +27,6 @@ from assay.writing import count, interval, listed, number, percent
 BASE, CONCAT = "base", "concat"
 STRENGTHS = (*REGULARISERS, "mlm")
 GAINS = ("right", "median_tvd", "auprc")
-Numbers = dict[str, Float[np.ndarray, " B"]]
 
 
 STORY = Story(

@@ -11,6 +11,15 @@ from jaxtyping import Float, Int
 from scipy.special import stdtr, stdtrit
 
 LEVEL = 0.95
+SURE = 0.05
+"""A difference holds when its p-value, adjusted for all that were tested together, is at most this."""
+
+FEWEST = 10
+"""Of fewer texts no difference is judged: their spread is not known well enough."""
+
+ENOUGH = 3
+"""From so many seeds on, models that differ only by their seed are judged together, by the spread over them."""
+
 ROUNDING = 1e-6
 """Means that lie no further apart are the same number, computed on two machines."""
 

@@ -12,10 +12,10 @@ import pyarrow as pa
 import pyarrow.compute
 from jaxtyping import Float
 
+from assay.grading.grade import trusted, trusts
 from assay.records import Record
 from assay.report.examples import DECEIVED, EXACT, FIRST, MANY, OTHER, SMALLEST, Choice, choose, evidence, opening
 from assay.report.heatmaps import PIECE, window
-from assay.report.likely import trusted, trusts
 from assay.writing import number
 
 MOST = 200

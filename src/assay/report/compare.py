@@ -30,17 +30,16 @@ from assay.document import (
     some,
 )
 from assay.files import write_text
+from assay.grading.differences import Comparison, Difference, differences, provenance, spreads
+from assay.grading.grade import yardstick
+from assay.grading.quantities import Quantity, seed
+from assay.grading.verdicts import ranked, standing
 from assay.records import Record
 from assay.report import compare_words as words
 from assay.report import html
 from assay.report.compare_words import MARKS, NOISE, behind, isolated, plain, worded
-from assay.report.differences import Comparison, Difference, differences, provenance, spreads
-from assay.report.plain import line
-from assay.report.quantities import Quantity, seed
 from assay.report.tables import NAME
-from assay.report.verdicts import ranked, standing
-from assay.report.yardsticks import yardstick
-from assay.writing import chance, count, interval, number
+from assay.writing import chance, count, interval, line, number
 
 KIND = "assay comparison"
 SIGNS = ('<meta name="generator" content="assay ', f"<!-- {KIND} -->", f'"kind": "{KIND}"')

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 
 from assay.document import Span
-from assay.report.differences import ENOUGH, FEWEST, SURE, Comparison, Difference, Side
+from assay.grading.differences import Comparison, Difference, Side
+from assay.grading.grade import FEW, Grade
+from assay.grading.quantities import ATTENTION, Quantity
+from assay.grading.quantities import headline as graded_by
+from assay.grading.verdicts import near_chance, verdicts
+from assay.metrics.comparisons import ENOUGH, FEWEST, SURE
 from assay.report.outcome import OPENINGS
-from assay.report.plain import line
-from assay.report.quantities import ATTENTION, Quantity
-from assay.report.quantities import headline as graded_by
-from assay.report.verdicts import near_chance, verdicts
-from assay.report.yardsticks import FEW, Grade
-from assay.writing import count, interval, listed, number
+from assay.writing import count, counted, interval, line, listed, number
 
 BULLETS = 6
 """So many lines of the verdict tell what differs; the rest stands in a table."""
@@ -94,7 +94,7 @@ def tally(comparison: Comparison) -> str:
         return "The runs share nothing that could be compared."
     some = "None" if not exceeding else count(exceeding)
     return (
-        f"{some} of {_many(made, 'difference', 'differences')} between the runs "
+        f"{some} of {counted(made, 'difference', 'differences')} between the runs "
         f"{'exceed' if exceeding > 1 else 'exceeds'} noise."
     )
 
@@ -108,7 +108,7 @@ def bullets(comparison: Comparison) -> list[str]:
     if len(told) > BULLETS:
         rest = sum(size for _, size in told[BULLETS:])
         lines = [line for line, _ in told[:BULLETS]]
-        more = _many(rest, "more difference exceeds", "more differences exceed")
+        more = counted(rest, "more difference exceeds", "more differences exceed")
         return [*lines, f"{more} noise; all stand in the table of differences."]
     closing = "Nothing else exceeds noise" if told else "Nothing exceeds noise"
     chance = sum(each.state == "may be chance" for each in comparison.differences)
@@ -168,8 +168,9 @@ def sentence(difference: Difference) -> str:
 
 def evidence(difference: Difference) -> str:
     """The size of a difference without its sign, its interval, and what stands behind it."""
-    low, high = sorted(_turned(difference, end) for end in (difference.contrast.low, difference.contrast.high))
-    size = number(abs(difference.contrast.gap), 2)
+    found = difference.contrast
+    low, high = (found.low, found.high) if found.gap > 0 else (-found.high, -found.low)
+    size = number(abs(found.gap), 2)
     return f"{size} (95 % interval {interval(low, high, 2)}, {behind(difference)})"
 
 
@@ -241,7 +242,7 @@ def _of_explainers(comparison: Comparison) -> list[tuple[str, int]]:
         every = sum((each.quantity, each.subject) == (quantity, subject) for each in comparison.differences)
         most = max(found, key=lambda each: abs(each.contrast.gap))
         upper, lower = _ordered(most)
-        pairs = f"differs in {len(found)} of {_many(every, 'pair', 'pairs')} of runs"
+        pairs = f"differs in {len(found)} of {counted(every, 'pair', 'pairs')} of runs"
         way = "is higher" if quantity.rises is None else "is better"
         ends = f"most of all it {way} in {isolated(upper.name)} than in {isolated(lower.name)}, by {evidence(most)}"
         lines.append((f"By {quantity.title}, {isolated(subject)} {pairs}; {ends}.", len(found)))
@@ -254,10 +255,6 @@ def _ordered(difference: Difference) -> tuple[Side, Side]:
     return sides if (difference.contrast.gap > 0) is (difference.quantity.rises is not False) else sides[::-1]
 
 
-def _turned(difference: Difference, value: float) -> float:
-    return value if difference.contrast.gap > 0 else -value
-
-
 def _copies(comparison: Comparison) -> list[list[str]]:
     """The runs of each model that was audited more than once."""
     models: dict[str, list[str]] = {}
@@ -265,7 +262,3 @@ def _copies(comparison: Comparison) -> list[list[str]]:
         if digest := record.summary.get("model", {}).get("sha256"):
             models.setdefault(digest, []).append(name)
     return [names for names in models.values() if len(names) > 1]
-
-
-def _many(size: int, one: str, several: str) -> str:
-    return f"{count(size)} {one if size == 1 else several}"

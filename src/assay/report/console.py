@@ -29,8 +29,8 @@ from assay.document import (
 )
 from assay.report.heatmaps import terminal as heat
 from assay.report.passages import spans
-from assay.report.plain import line
 from assay.report.tables import COLOURS, MARKS
+from assay.writing import line
 
 LEADS = {"caveat": "Caveat: ", "reading": "How to read this: "}
 STYLES = {"strong": "bold", "called": "bold", "soft": "dim", "code": "cyan"}

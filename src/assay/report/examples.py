@@ -11,11 +11,10 @@ import numpy as np
 import pyarrow as pa
 from jaxtyping import Float, Int
 
+from assay.grading.grade import AGREES, ECONOMY, REFERENCE, TRUST, TRUTH, trusted, trusts
 from assay.lookup import RANDOM, SENTENCES, items, side_by_side, stacked, texts
 from assay.records import Record
 from assay.report import heatmaps
-from assay.report.likely import ECONOMY, TRUST, trusted, trusts
-from assay.report.yardsticks import AGREES, REFERENCE, TRUTH
 from assay.writing import number
 
 MOST = 24

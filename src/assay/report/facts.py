@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
+from assay.grading.grade import TRUST
 from assay.lookup import items
 from assay.records import Record
-from assay.report.likely import TRUST
 from assay.writing import count
 
 SCORES = {"accuracy": "accuracy", "macro_f1": "macro F1", "auc": "AUC"}

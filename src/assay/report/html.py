@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 from assay.document import Bar, Block, Chart, Document, Section, Span, Words, parts
 from assay.files import write_text
 from assay.report import passages
-from assay.report.plain import encodable
 from assay.report.scripts import policy
 from assay.report.tables import MARKS
 from assay.report.templating import environment
+from assay.writing import encodable
 
 if TYPE_CHECKING:
     from jinja2.environment import TemplateModule
@@ -88,7 +88,7 @@ def drawn(drawing: Any) -> str:
     if isinstance(drawing, Bar):
         return _bar(drawing)
     from assay.report.canvas import svg
-    from assay.report.pruning import pruning
+    from assay.report.model_figures import pruning
 
     return svg({"pruning": pruning}[drawing.kind](drawing.numbers) if isinstance(drawing, Chart) else drawing)
 

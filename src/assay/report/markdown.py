@@ -29,8 +29,8 @@ from assay.document import (
 )
 from assay.files import write_text
 from assay.report.passages import spans
-from assay.report.plain import encodable, line
 from assay.report.tables import MARKS
+from assay.writing import encodable, line
 
 ACTING = re.compile(r"[\\`*\[\]<|$]|~(?=\S)|(?<=\S)~|&(?=#?\w+;)|(?<![^\W_])_|_(?![^\W_])")
 """What Markdown may take for markup; an underscore only at the edge of a word, so that names stay readable."""

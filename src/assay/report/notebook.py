@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
+from assay.grading.leaderboard import leaderboard
 from assay.records import Record
 from assay.report.heatmaps import strengths, window
-from assay.report.leaderboard import leaderboard
 from assay.report.outcome import outcome
 from assay.report.sections import CARD_MARKS
 from assay.report.tables import TIE, verdict_rows

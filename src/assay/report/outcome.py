@@ -7,12 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from assay.lookup import MEASURED, NOT_APPLICABLE
-from assay.records import Record
-from assay.report.facts import left_out
-from assay.report.likely import told
-from assay.report.sections import TOGETHER, Card, cards
-from assay.report.verdicts import (
+from assay.grading.grade import AUC_INFORMED, FEW, NEAR_CHANCE, TRUTH, Grade, Scale, scale, told, yardstick
+from assay.grading.verdicts import (
     ATTENTION,
     GRADED,
     Verdict,
@@ -23,7 +19,10 @@ from assay.report.verdicts import (
     standing,
     verdicts,
 )
-from assay.report.yardsticks import AUC_INFORMED, FEW, NEAR_CHANCE, TRUTH, Grade, Scale, scale, yardstick
+from assay.lookup import MEASURED, NOT_APPLICABLE
+from assay.records import Record
+from assay.report.facts import left_out
+from assay.report.sections import TOGETHER, Card, cards
 from assay.writing import count, interval, number
 
 OPENINGS: dict[Grade, str] = {

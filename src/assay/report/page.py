@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from assay.files import write_text
+from assay.grading.grade import CAPTION, yardstick
+from assay.grading.leaderboard import leaderboard
+from assay.grading.verdicts import leading
 from assay.records import Record
 from assay.report.browsing import browse
 from assay.report.examples import groups, notes
 from assay.report.facts import KINDS, facts, glossary, left_out, origins
-from assay.report.leaderboard import leaderboard
 from assay.report.outcome import outcome, together
 from assay.report.scripts import data, policy, static
 from assay.report.sections import CARD_MARKS, captions, sections
@@ -19,8 +21,6 @@ from assay.report.tables import MANY, TIE, own_rows
 from assay.report.templating import environment
 from assay.report.trees import divided
 from assay.report.trees import style as tree_style
-from assay.report.verdicts import leading
-from assay.report.yardsticks import CAPTION, yardstick
 from assay.writing import count, interval, number
 
 SCRIPTS = ("grid.js", "browser.js")

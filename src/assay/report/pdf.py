@@ -15,10 +15,10 @@ from assay.files import whole
 from assay.report.heatmaps import strengths, window
 from assay.report.html import drawn
 from assay.report.passages import richest
-from assay.report.plain import encodable, finite, lines
 from assay.report.save import tree
 from assay.report.tables import MARKS
 from assay.report.templating import TEMPLATES
+from assay.writing import encodable, finite, lines
 
 FONT = "Libertinus Serif"
 """It comes with typst, so that pages look the same everywhere."""

@@ -12,7 +12,7 @@ from assay.document import Document
 from assay.errors import AssayError
 from assay.files import write_text
 from assay.report import html, markdown
-from assay.report.plain import finite
+from assay.writing import finite
 
 
 def save(document: Document, path: Path, form: str = "") -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from assay.grading.grade import DECIDING, SAME, TRUTH, Yardstick, scale, surely, yardstick
+from assay.grading.verdicts import HOPELESS, leading, likelihood, too_few
 from assay.lookup import MEASURED, NOT_APPLICABLE, RANDOM, bounded, items, told
 from assay.records import Finding, Record
 from assay.report.squares import Flips, Matrix, flip_tables, matrices
 from assay.report.tables import MARKS, agreement_rows, by_class, kind, measure_rows
-from assay.report.verdicts import HOPELESS, leading, likelihood, too_few
-from assay.report.yardsticks import DECIDING, SAME, TRUTH, Yardstick, scale, surely, yardstick
 from assay.stories import Drawing, Grid, Rule
 from assay.writing import number
 

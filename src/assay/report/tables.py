@@ -8,10 +8,10 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from assay.grading.grade import yardstick
+from assay.grading.leaderboard import Leaderboard, Row, leaderboard
+from assay.grading.verdicts import Verdict, leading, verdicts
 from assay.records import Finding, Record
-from assay.report.leaderboard import Leaderboard, Row, leaderboard
-from assay.report.verdicts import Verdict, leading, verdicts
-from assay.report.yardsticks import yardstick
 from assay.stories import Grid, Story
 from assay.writing import count, figures, interval, number, significance
 

@@ -88,7 +88,7 @@ class Explanation:
         return ", ".join(f"{number.replace('_', ' ')} {value:.3g}" for number, value in self.notes[name].items())
 
     def _ending(self) -> list[str]:
-        from assay.report.likely import TRUST
+        from assay.grading.grade import TRUST
 
         asked = [] if self.target == self.predicted else [f"\nThe scores are for the class {self.target}."]
         if any(TRUSTED in numbers for numbers in self.notes.values()):
@@ -186,7 +186,7 @@ def _trust(
     model: Opened, batch: Batch, scores: dict[str, Float[Tensor, "1 T"]], seed: int
 ) -> dict[str, dict[str, float]]:
     """How likely the highest words of each explainer hold what decides, with words of the vocabulary for the others."""
-    from assay.report.likely import of_text
+    from assay.grading.grade import of_text
 
     pool = Pool.of_vocabulary(model).to(model.device)
     if not len(pool):

@@ -89,8 +89,8 @@ def _reported(runs: Sequence[Any], form: str, out: Path | None) -> Report:
 
 def _compared(runs: Sequence[Any], form: str, out: Path | None) -> Report:
     """Several audits side by side, and which differences exceed noise."""
+    from assay.grading.differences import differences
     from assay.report.compare import document, ours
-    from assay.report.differences import differences
     from assay.report.save import save
 
     path = free_place(out or Path(f"comparison.{form}"))

@@ -13,11 +13,11 @@ from pathlib import Path
 
 from assay.audits.conclusions import tell
 from assay.errors import AssayError
+from assay.grading.grade import Grade
 from assay.lookup import WORDS
 from assay.records import EXAMPLES, INSTANCES, SUMMARY, Record
 from assay.report.figures import KINDS, VERDICT
 from assay.report.outcome import outcome
-from assay.report.yardsticks import Grade
 from assay.serve.reading import LONGEST, judged, plain, summarised, within
 from assay.stories import Story
 

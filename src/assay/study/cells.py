@@ -8,11 +8,10 @@ from dataclasses import replace
 import numpy as np
 
 from assay.lookup import BASELINES
-from assay.metrics.comparisons import Contrast, by_example, holm, paired, student
-from assay.report.differences import ENOUGH, FEWEST
-from assay.report.questions import Cell, Difference, Over, Row
+from assay.metrics.comparisons import ENOUGH, FEWEST, Contrast, by_example, holm, paired, student
 from assay.study.finished import Finished
 from assay.study.plans import Question
+from assay.study.results import Cell, Difference, Over, Row
 
 
 def cell(question: Question, subject: str, column: Sequence[Finished]) -> Cell | None:

@@ -18,8 +18,8 @@ from jaxtyping import Float, Int
 from assay.errors import AssayError
 from assay.metrics import shares
 from assay.records import INSTANCES, SUMMARY, Finding, findings_of, read_table
-from assay.report.questions import MODEL, State
 from assay.study.folder import Folder
+from assay.study.results import MODEL, State
 from assay.study.trials import Trial
 
 Key = tuple[str, str, str]  # audit, subject, measure

@@ -8,11 +8,11 @@ from assay.audits import AUDITS
 from assay.explainers.choice import bare
 from assay.lookup import BASELINES, RANDOM, WORDS
 from assay.records import Finding
-from assay.report.questions import MODEL, Answer, Column, Missing, Row, State
 from assay.stories import Measure, Story, story_of
 from assay.study.cells import adjusted, cell
 from assay.study.finished import Finished
 from assay.study.plans import Question, StudyPlan
+from assay.study.results import MODEL, Answer, Column, Missing, Row, State
 from assay.study.trials import Trial
 
 Found = Mapping[str, Finished | State]  # by the identities of trials

@@ -8,13 +8,13 @@ from pathlib import Path
 
 from assay.files import write_text
 from assay.records import write_table
-from assay.report.questions import Answer, Line, Study, long
-from assay.report.study import as_markdown, separated
-from assay.report.study import write as write_page
+from assay.report import html
 from assay.study.finished import Finished, finished
 from assay.study.folder import Folder
+from assay.study.page import as_markdown, document, separated
 from assay.study.plans import StudyPlan
 from assay.study.questions import Found, answered, missing, questions
+from assay.study.results import Answer, Line, Study, long
 
 TABLES, FINDINGS, PAGE = "tables", "findings.parquet", "study.html"
 OURS = re.compile(r"\d{2,}-[a-z0-9-]*\.(md|csv)")
@@ -37,7 +37,7 @@ def write(plan: StudyPlan, folder: Folder, found: Found | None = None) -> list[P
             written.append(path)
     _clear(folder.place / TABLES, written)
     write_table(long(list(_lines(plan, found))), folder.place / FINDINGS)
-    write_page(study, folder.place / PAGE)
+    html.write(document(study), folder.place / PAGE)
     return [*written, folder.place / FINDINGS, folder.place / PAGE]
 
 

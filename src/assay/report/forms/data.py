@@ -8,7 +8,7 @@ from pathlib import Path
 from assay.files import write_text
 from assay.records import Record
 from assay.report.forms.document import document
-from assay.report.plain import finite
+from assay.writing import finite
 
 
 def render(record: Record) -> str:

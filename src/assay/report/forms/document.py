@@ -5,18 +5,18 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
+from assay.grading.grade import CAPTION, yardstick
+from assay.grading.leaderboard import leaderboard
+from assay.grading.verdicts import leading
 from assay.lookup import NOT_APPLICABLE
 from assay.records import Record
 from assay.report.examples import notes
 from assay.report.facts import KINDS, facts, glossary, left_out, origins
 from assay.report.forms.samples import samples
 from assay.report.forms.tabled import board_data, board_table, gridded, section_tables
-from assay.report.leaderboard import leaderboard
 from assay.report.outcome import Outcome, outcome, together
 from assay.report.sections import Section, captions, sections
 from assay.report.tables import own_rows, verdict_rows
-from assay.report.verdicts import leading
-from assay.report.yardsticks import CAPTION, yardstick
 
 SCHEMA, VERSION = "assay.report", 1
 GRADES = (

@@ -14,8 +14,8 @@ from assay.files import whole
 from assay.records import Record
 from assay.report.forms.document import document
 from assay.report.forms.tabled import over_all
-from assay.report.plain import encodable, finite, line, lines
 from assay.report.sections import CARD_MARKS
+from assay.writing import encodable, finite, line, lines
 
 TEMPLATE = Path(__file__).parent.parent / "templates" / "report.typ"
 FONT = "Libertinus Serif"

@@ -8,11 +8,11 @@ from typing import Any
 
 import pyarrow as pa
 
+from assay.grading.grade import trusted, trusts
 from assay.records import Record
 from assay.report import heatmaps
 from assay.report.examples import DECEIVED, OTHER, SMALLEST, choose
-from assay.report.likely import trusted, trusts
-from assay.report.plain import clipped
+from assay.writing import clipped
 
 MOST = 8
 """So many are shown where a page would show more; all of them stand in the record."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from assay.grading.leaderboard import Leaderboard, Row
 from assay.records import Record
-from assay.report.leaderboard import Leaderboard, Row
 from assay.report.sections import Section
 from assay.report.squares import Flips, Matrix
 from assay.report.tables import TIE

@@ -6,9 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from assay.lookup import RANDOM
-from assay.records import Finding, Record
-from assay.report.yardsticks import (
+from assay.grading.grade import (
     AUC_INFORMED,
     CHANCE_AUC,
     FEW,
@@ -19,6 +17,8 @@ from assay.report.yardsticks import (
     Yardstick,
     scale,
 )
+from assay.lookup import RANDOM
+from assay.records import Finding, Record
 from assay.writing import count
 
 ATTENTION = "attention"

@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from assay.records import Record
+from assay.report import explainer_figures as explainers
+from assay.report import model_figures as models
+from assay.report import text_figures as texts
 from assay.report.canvas import Figure, save, svg
-from assay.report.figures import explainers, models, texts
-from assay.report.figures.verdict import verdict
 from assay.report.sections import drawings
 
 __all__ = ["KINDS", "VERDICT", "figure", "figures", "names", "save", "svg"]
@@ -18,10 +19,10 @@ VERDICT = "verdict"
 
 KINDS: dict[str, Callable[[Record, str, Mapping[str, Any]], Figure | None]] = {
     "dots": explainers.dots,
-    "curves": explainers.curves,
+    "curves": explainers.removals,
     "histogram": texts.histogram,
     "quarters": texts.quarters,
-    "boxes": texts.boxes,
+    "boxes": texts.erased,
     "binned": texts.binned,
     "models": models.models,
     "strengths": models.strengths,
@@ -41,7 +42,7 @@ def names(record: Record) -> list[str]:
 def figure(record: Record, name: str) -> Figure | None:
     """One figure by its name."""
     if name == VERDICT:
-        return verdict(record)
+        return explainers.verdict(record)
     found = drawings(record).get(name)
     if found is None or found[1].kind not in KINDS:
         return None

@@ -9,11 +9,11 @@ import numpy as np
 from jaxtyping import Float
 from scipy.stats import rankdata
 
+from assay.grading.grade import known_reasons
+from assay.grading.verdicts import GRADED, Verdict, verdicts
 from assay.lookup import BASELINES, side_by_side
 from assay.metrics.paired import tied
 from assay.records import CHANCE, Record
-from assay.report.likely import known_reasons
-from assay.report.verdicts import GRADED, Verdict, verdicts
 from assay.stories import Measure
 from assay.writing import listed, number
 

@@ -11,10 +11,10 @@ import altair as alt
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from assay.lookup import items, side_by_side
+from assay.lookup import Extent, extents, items, side_by_side
 from assay.records import Record
-from assay.report.canvas import CLASS_COLOURS, INK, Figure, Rows, finish, layers, sheet
-from assay.report.figures.explainers import names
+from assay.report import canvas
+from assay.report.canvas import CLASS_COLOURS, DASHES, INK, Figure, Rows, drawn, null_line, sheet
 from assay.writing import count, number, percent
 
 MAX_CLASSES = 6
@@ -29,8 +29,6 @@ STEPS, MOST = (0.01, 0.02, 0.05, 0.1), 10
 REACH = 1.5
 """Of how many interquartile ranges a whisker is long at most."""
 
-DASHES = [4, 3]
-
 
 def histogram(record: Record, audit: str, options: Mapping[str, Any]) -> Figure | None:
     """How the texts spread over the values of the first of some columns that there is, by predicted class."""
@@ -39,15 +37,14 @@ def histogram(record: Record, audit: str, options: Mapping[str, Any]) -> Figure 
     if data is None:
         return None
     first, last, bins = options["edges"]
-    steps = _steps(record, data, np.linspace(first, last, bins + 1), options["title"])
     label = options.get("line_label")
     limit = sheet([{"x": options["line"]} | ({"label": label} if label else {})]).encode(x="x:Q")
-    charts = [steps, limit.mark_rule(color=INK, strokeDash=DASHES)]
+    charts = [_outlined(record, data, np.linspace(first, last, bins + 1), options["title"])]
+    charts.append(limit.mark_rule(color=INK, strokeDash=DASHES))
     if label:
         word = limit.mark_text(color=INK, align="right", dx=-5, dy=-2, baseline="top", fontSize=11)
         charts.append(word.encode(y=alt.value(0), text="label:N"))
-    told = f"Histogram of {options.get('of', options['title'])} by predicted class."
-    return finish(layers(*charts).properties(width=WIDE, height=170), told)
+    return drawn(charts, WIDE, 170, f"Histogram of {options.get('of', options['title'])} by predicted class.")
 
 
 def quarters(record: Record, audit: str, options: Mapping[str, Any]) -> Figure | None:
@@ -59,103 +56,102 @@ def quarters(record: Record, audit: str, options: Mapping[str, Any]) -> Figure |
     shared = sheet(quantiles(data, labels)).encode(
         y=alt.Y("quarter:N", sort=list(reversed(QUARTERS)), title="largest attention weight"),
         yOffset=alt.YOffset("class:N", sort=list(labels.values())),
-        color=alt.Color("class:N", scale=_colours(labels), legend=_legend(labels)),
+        color=alt.Color("class:N", **_look(labels)),
     )
     step = max(14, 40 // len(labels))
-    lines = shared.mark_rule(strokeWidth=1.5).encode(x=alt.X("low:Q", title=title), x2="high:Q")
-    bars = shared.mark_bar(opacity=0.4, height=step - 5).encode(x="first:Q", x2="third:Q")
-    medians = shared.mark_tick(thickness=3, size=step - 5, opacity=1).encode(x="median:Q")
     sizes = shared.mark_text(align="left", fontSize=10).encode(
         x=alt.value(WIDE - 75), text="size:N", color=alt.value(INK)
     )
-    figure = layers(lines, bars, medians, sizes).properties(width=WIDE - 80, height=alt.Step(step))
-    return finish(figure, f"{title} by largest attention weight and predicted class: quantiles.")
+    charts = [*canvas.boxes(shared, alt.X("low:Q", title=title), step - 5), sizes]
+    told = f"{title} by largest attention weight and predicted class: quantiles."
+    return drawn(charts, WIDE - 80, alt.Step(step), told)
 
 
-def boxes(record: Record, audit: str, options: Mapping[str, Any]) -> Figure | None:
+def erased(record: Record, audit: str, options: Mapping[str, Any]) -> Figure | None:
     """The share of items, or of attention, erased until the first flip; Serrano and Smith (2019), figure 5.
 
     Every box is of all texts: those that a ranking never flips lie at its right end, and their share stands beside it.
     The one that erases least is on top, and the median of the exact one runs through all rows.
     """
-    found, never = _extents(record, audit, options)
     exact, called = options["exact"], options["called"]
+    found = extents(record, audit, called, [options[key] for key in ("measure", "older", "never")])
     if exact not in found:
         return None
-    rows: Rows = [whiskers(values) | {"name": called[name], "exact": name == exact} for name, values in found.items()]
-    labelled = [row | {"label": _beside(never[name], row["median"])} for name, row in zip(found, rows, strict=True)]
+    rows: Rows = []
+    for name, each in found.items():
+        box = whiskers(each.erased)
+        rows.append(box | {"name": called[name], "exact": name == exact, "label": _beside(each, box["median"])})
     title = items(record).named(options["title"])
     axis = alt.Axis(format="%", values=[0, 0.25, 0.5, 0.75, 1])
     x = alt.X("low:Q", title=title, scale=alt.Scale(domain=(0, 1)), axis=axis)
-    least = float(np.median(found[exact]))
-    limit = sheet([{"x": least}]).mark_rule(color=INK, strokeDash=DASHES).encode(x="x:Q")
-    told = ", ".join(f"{row['name']} {row['label']}" for row in labelled)
-    return _drawn([limit, *_boxes(labelled, x, names())], f"Box plots, {title}; medians: {told}.")
+    charts = [null_line(x=float(np.median(found[exact].erased))), *_boxes(rows, x, canvas.names())]
+    return drawn(charts, WIDTH, alt.Step(STEP), f"Box plots, {title}; medians: {canvas.listing(rows)}.")
 
 
-def _extents(
-    record: Record, audit: str, options: Mapping[str, Any]
-) -> tuple[dict[str, Float[np.ndarray, " n"]], dict[str, Float[np.ndarray, " n"]]]:
-    """The shares of each subject, the least on average first, and in which texts it never changes the decision.
-
-    Where older records hold no share of such a text, everything counts as erased.
-    """
-    found, never = {}, {}
-    for name in options["called"]:
-        columns = [f"{options[key]}:{name}" for key in ("measure", "older", "never")]
-        values, older, lost = side_by_side(record, audit, columns).T
-        values = np.where(np.isfinite(values), values, np.where(lost == 1, 1.0, older))
-        if len(there := values[np.isfinite(values)]):
-            found[name], never[name] = there, lost[np.isfinite(lost)]
-    means = {name: lost.mean() if len(lost) else 0 for name, lost in never.items()}
-    ordered = sorted(found, key=lambda name: (round(found[name].mean(), 9), means[name]))
-    return {name: found[name] for name in ordered}, never
-
-
-def _beside(never: Float[np.ndarray, " n"], median: float) -> str:
+def _beside(extent: Extent, median: float) -> str:
     """What stands beside a box: its median, and how many texts it never flips."""
-    return percent(median) + (f", never {percent(never.mean(), 0)}" if never.any() else "")
+    return percent(median) + (f", never {percent(extent.never.mean(), 0)}" if extent.never.any() else "")
 
 
 def binned(record: Record, audit: str, options: Mapping[str, Any]) -> Figure | None:
     """What one erased item does beyond another by the gap in attention; Serrano and Smith (2019), figures 3 and 4.
 
-    Boxes of the difference, or counts of the texts in which it is negative.
+    Boxes of the difference, or counts of the texts in which it is negative; bins without a text are left out.
     """
-    found, title = _gaps(record, audit, options), options["title"]
-    if found is None:
+    values = side_by_side(record, audit, [options[key] for key in ("value", "flag", "by")])
+    more, less, gap = values[np.isfinite(values).all(axis=1)].T
+    if not len(gap):
         return None
-    return _counts(found, title) if options.get("counts") else _differences(found, title)
-
-
-def _differences(found: Gaps, title: str) -> Figure:
+    bins, title = _bins(gap), options["title"]
+    axis = alt.Axis(grid=False, titleAngle=0, titleAlign="right", titleX=-6, titleY=-10)
+    y = alt.Y("name:N", sort=list(reversed(bins)), title="gap (Δα)", axis=axis)
+    if options.get("counts"):
+        return _counts({name: less[chosen] for name, chosen in bins.items()}, y, title)
     rows: Rows = [
-        whiskers(found.more[chosen]) | {"name": name, "exact": False, "label": f"n = {count(int(chosen.sum()))}"}
-        for name, chosen in found.bins.items()
+        whiskers(more[chosen]) | {"name": name, "exact": False, "label": f"n = {count(int(chosen.sum()))}"}
+        for name, chosen in bins.items()
     ]
-    zero = sheet([{"x": 0}]).mark_rule(color=INK, strokeDash=[4, 3]).encode(x="x:Q")
     x = alt.X("low:Q", title=title, axis=alt.Axis(tickCount=4))
     told = ", ".join(f"{row['name']} {number(row['median'])}" for row in rows)
-    figure = [zero, *_boxes(rows, x, _gap_axis(found))]
-    return _drawn(figure, f"Box plots, {title}, by the gap in attention; medians: {told}.")
+    charts = [null_line(x=0), *_boxes(rows, x, y)]
+    return drawn(charts, WIDTH, alt.Step(STEP), f"Box plots, {title}, by the gap in attention; medians: {told}.")
 
 
-def _counts(found: Gaps, title: str) -> Figure:
-    less = {name: int(found.less[chosen].sum()) for name, chosen in found.bins.items()}
+def _bins(gap: Float[np.ndarray, " n"]) -> dict[str, Bool[np.ndarray, " n"]]:
+    """Which texts lie in each bin of the gap between two attention weights."""
+    step = next((step for step in STEPS if gap.max() <= step * MOST), STEPS[-1])
+    places = np.clip((gap / step + 1e-9).astype(int), 0, MOST - 1)  # so that 0.3 / 0.1 is 3
+    found = np.unique(places).tolist()
+    return {f"{place * step:.2f} – {(place + 1) * step:.2f}": places == place for place in found}
+
+
+def _counts(flags: Mapping[str, Float[np.ndarray, " n"]], y: alt.Y, title: str) -> Figure:
+    less = {name: int(each.sum()) for name, each in flags.items()}
     rows: Rows = [
-        {"name": name, "less": less[name], "label": f"{count(less[name])} of {count(int(chosen.sum()))}"}
-        for name, chosen in found.bins.items()
+        {"name": name, "less": less[name], "label": f"{count(less[name])} of {count(len(each))}"}
+        for name, each in flags.items()
     ]
-    shared = sheet(rows).encode(y=_gap_axis(found))
+    shared = sheet(rows).encode(y=y)
     most = max(1, *less.values())
     axis = alt.Axis(values=list(range(0, most + 1, math.ceil(most / 4))), format=",d")  # whole texts only
     x = alt.X("less:Q", title=title, axis=axis, scale=alt.Scale(domain=(0, most)))
-    bars = shared.mark_bar(color=CLASS_COLOURS[1], height=STEP - 10).encode(x=x)
-    told = ", ".join(f"{row['name']} {row['label']}" for row in rows)
-    return _drawn([bars, _labels(shared)], f"Bars, {title}, by the gap in attention: {told}.")
+    charts = [
+        shared.mark_bar(color=CLASS_COLOURS[1], height=STEP - 10).encode(x=x),
+        canvas.beside(shared, WIDTH + 10),
+    ]
+    told = f"Bars, {title}, by the gap in attention: {canvas.listing(rows)}."
+    return drawn(charts, WIDTH, alt.Step(STEP), told)
 
 
-def _steps(record: Record, data: Column, edges: Float[np.ndarray, " E"], title: str) -> alt.Chart:
+def _boxes(rows: Rows, x: alt.X, y: alt.Y) -> list[alt.Chart]:
+    """Boxes with words beside them; that of the exact ranking has another colour."""
+    scale = alt.Scale(domain=[True, False], range=list(CLASS_COLOURS[2::-2]))
+    shared = sheet(rows).encode(y=y)
+    coloured = shared.encode(color=alt.Color("exact:N", legend=None, scale=scale))
+    return [*canvas.boxes(coloured, x, STEP - 10), canvas.beside(shared, WIDTH + 10)]
+
+
+def _outlined(record: Record, data: Column, edges: Float[np.ndarray, " E"], title: str) -> alt.Chart:
     """Overlaid histograms, one a predicted class, each as the share of that class's examples."""
     labels = classes(record, data.predicted)
     corners = outlines(data, labels, edges)
@@ -166,23 +162,22 @@ def _steps(record: Record, data: Column, edges: Float[np.ndarray, " E"], title: 
     encoded: alt.Chart = shown.encode(
         x=alt.X("x:Q", title=title, scale=alt.Scale(domain=(edges[0], edges[-1]), nice=False)),
         y=alt.Y("share:Q", title="share of texts", scale=share, axis=alt.Axis(format="%", tickCount=4)),
-        color=alt.Color("class:N", scale=_colours(labels), legend=_legend(labels)),
-        fill=alt.Fill("class:N", scale=_colours(labels), legend=_legend(labels)),
+        color=alt.Color("class:N", **_look(labels)),
+        fill=alt.Fill("class:N", **_look(labels)),
         order="corner:Q",
     )
     return encoded
 
 
-def _colours(labels: dict[int, str]) -> alt.Scale:
-    """A class keeps its colour in every figure, as long as there is one for each."""
+def _look(labels: dict[int, str]) -> dict[str, Any]:
+    """Scale and legend of classes; each keeps its colour in every figure, as long as there is one for each.
+
+    The legend has as many columns as fit above a figure that must not grow wider than a phone.
+    """
     places = list(labels) if max(labels) < len(CLASS_COLOURS) else list(range(len(labels)))
     colours = [CLASS_COLOURS[max(place, 0)] for place in places]
-    return alt.Scale(domain=list(labels.values()), range=colours)
-
-
-def _legend(labels: dict[int, str]) -> alt.Legend:
-    """As many columns as fit above a figure that must not grow wider than a phone."""
-    return alt.Legend(columns=2 if max(map(len, labels.values())) <= 22 else 1)
+    legend = alt.Legend(columns=2 if max(map(len, labels.values())) <= 22 else 1)
+    return {"scale": alt.Scale(domain=list(labels.values()), range=colours), "legend": legend}
 
 
 @dataclass(frozen=True)
@@ -273,53 +268,3 @@ def whiskers(values: Float[np.ndarray, " n"]) -> dict[str, float]:
     # a quartile lies between values, so that all inside may be beyond it
     low, high = min(float(inside.min()), first), max(float(inside.max()), third)
     return {"low": low, "first": first, "median": median, "third": third, "high": high}
-
-
-@dataclass(frozen=True)
-class Gaps:
-    """ΔJS of each text of several items, whether it is negative, and which texts lie in each bin of Δα."""
-
-    more: Float[np.ndarray, " n"]
-    less: Float[np.ndarray, " n"]
-    bins: dict[str, Bool[np.ndarray, " n"]]
-
-
-def _gaps(record: Record, audit: str, options: Mapping[str, Any]) -> Gaps | None:
-    """The texts by the gap between the two attention weights, without bins that hold none."""
-    values = side_by_side(record, audit, [options[key] for key in ("value", "flag", "by")])
-    more, less, gap = values[np.isfinite(values).all(axis=1)].T
-    if not len(gap):
-        return None
-    step = next((step for step in STEPS if gap.max() <= step * MOST), STEPS[-1])
-    places = np.clip((gap / step + 1e-9).astype(int), 0, MOST - 1)  # so that 0.3 / 0.1 is 3
-    names = {place: f"{place * step:.2f} – {(place + 1) * step:.2f}" for place in np.unique(places).tolist()}
-    return Gaps(more, less, {name: places == place for place, name in names.items()})
-
-
-def _gap_axis(found: Gaps) -> alt.Y:
-    """The bins, the largest gap on top, with their title above them."""
-    axis = alt.Axis(grid=False, titleAngle=0, titleAlign="right", titleX=-6, titleY=-10)
-    return alt.Y("name:N", sort=list(reversed(found.bins)), title="gap (Δα)", axis=axis)
-
-
-def _boxes(rows: Rows, x: alt.X, y: alt.Y) -> list[alt.Chart]:
-    """A line from whisker to whisker, a bar between the quartiles, a tick at the median, and words beside them."""
-    colour = alt.Color("exact:N", legend=None, scale=alt.Scale(domain=[True, False], range=list(CLASS_COLOURS[2::-2])))
-    shared = sheet(rows).encode(y=y, color=colour)
-    return [
-        shared.mark_rule(strokeWidth=1.5).encode(x=x, x2="high:Q"),
-        shared.mark_bar(opacity=0.4, height=STEP - 10).encode(x="first:Q", x2="third:Q"),
-        shared.mark_tick(thickness=3, size=STEP - 10, opacity=1).encode(x="median:Q"),
-        _labels(sheet(rows).encode(y=y)),
-    ]
-
-
-def _labels(shared: alt.Chart) -> alt.Chart:
-    encoded: alt.Chart = shared.mark_text(align="left", fontSize=12, color=INK).encode(
-        x=alt.value(WIDTH + 10), text="label:N"
-    )
-    return encoded
-
-
-def _drawn(charts: list[alt.Chart], description: str) -> Figure:
-    return finish(layers(*charts).properties(width=WIDTH, height=alt.Step(STEP)), description)

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
-from assay.lookup import side_by_side, texts
+from assay.grading.grade import AGREES as AGREEMENT
+from assay.grading.grade import DECIDING, REFERENCE, TRUTH, yardstick
+from assay.grading.leaderboard import Column, columns
+from assay.lookup import over_all, side_by_side, texts
 from assay.records import Finding, Record
-from assay.report.leaderboard import columns
-from assay.report.yardsticks import AGREES as AGREEMENT
-from assay.report.yardsticks import DECIDING, REFERENCE, TRUTH, yardstick
 
 ATTENTION = "attention"
 YARDSTICKS = [(each.audit, each.measure) for each in (TRUTH, DECIDING)]
@@ -35,13 +35,8 @@ class Quantity:
 
     def subjects(self, record: Record) -> dict[str, Finding]:
         """The explainers that have this number in a run, each with its finding over all texts."""
-        found = {}
-        for finding in record.findings:
-            if (finding.audit, finding.measure, finding.group) == (self.audit, self.measure, "all") and finding.n > 0:
-                name = self._subject(finding.subject)
-                if name is not None and name in record.summary["explainers"]:
-                    found[name] = finding
-        return found
+        found = {self._subject(each.subject): each for each in over_all(record, self.audit, self.measure)}
+        return {name: each for name, each in found.items() if name in record.summary["explainers"]}
 
     def column(self, record: Record, subject: str) -> str | None:
         """The column of `instances` with the number of each text, or None."""
@@ -52,11 +47,12 @@ class Quantity:
             names = [self.measure]
         return next((name for name in names if record.instances.schema.get_field_index(name) >= 0), None)
 
-    def _subject(self, name: str) -> str | None:
-        if self.audit != AGREEMENT[0]:
-            return name
+    def _subject(self, name: str) -> str:
+        """The explainer that a finding is about: of a pair with the reference, the other one."""
         one, _, other = name.partition("~")
-        return one if other == REFERENCE else other if one == REFERENCE else None
+        if self.audit != AGREEMENT[0] or REFERENCE not in (one, other):
+            return name
+        return one if other == REFERENCE else other
 
 
 AGREES = Quantity(*AGREEMENT, "τ with leave-one-out", True, "how alike its ranking is to that of deletion")
@@ -66,10 +62,14 @@ AGREES = Quantity(*AGREEMENT, "τ with leave-one-out", True, "how alike its rank
 def known(records: Iterable[Record]) -> tuple[Quantity, ...]:
     """What any of the runs may have: the columns of leaderboards, the yardsticks first, and numbers of attention."""
     every = sorted((each for record in records for each in columns(record)), key=lambda each: each.measure.place)
-    board = dict.fromkeys(Quantity(m.audit, m.name, m.title, m.rises, m.meaning) for m in every)
+    board = dict.fromkeys(map(_of_column, every))
     yardsticks = [each for each in board if (each.audit, each.measure) in YARDSTICKS]
     rest = [each for each in board if each not in yardsticks]
     return (*yardsticks, AGREES, *rest, *_of_attention(records))
+
+
+def _of_column(column: Column) -> Quantity:
+    return Quantity(column.audit, column.name, column.title, column.rises, column.meaning)
 
 
 def _of_attention(records: Iterable[Record]) -> Iterable[Quantity]:
@@ -86,7 +86,7 @@ def _of_attention(records: Iterable[Record]) -> Iterable[Quantity]:
 def headline(record: Record) -> Quantity:
     """What the grades of a run are given by."""
     found = yardstick(record)
-    board = (Quantity(m.audit, m.name, m.title, m.rises, m.meaning) for m in columns(record))
+    board = map(_of_column, columns(record))
     mine = Quantity(found.audit, found.measure, found.symbol, True, found.against)
     return next((each for each in board if each == mine), mine)
 
@@ -101,21 +101,19 @@ def quantities(records: Mapping[str, Record]) -> tuple[Quantity, ...]:
 
 def why_not(quantity: Quantity, first: Record, second: Record) -> str | None:
     """Why the same quantity is not the same question in two runs, or None."""
-    options = [_options(record, quantity.audit) for record in (first, second)]
-    if options[0] != options[1]:
-        return f"the audit “{quantity.audit}” had other options"
-    if not quantity.alone:
-        return None
-    items = [record.summary.get("model", {}).get("items", "words") for record in (first, second)]
-    if items[0] != items[1]:
-        return f"attention is over {items[0]} in one and over {items[1]} in the other"
-    if quantity.audit != "adversary":
-        return None
-    epsilons = [record.summary.get("plan", {}).get("epsilon") for record in (first, second)]
-    if epsilons[0] != epsilons[1]:
-        return f"“the same prediction” is within {epsilons[0]} in one and within {epsilons[1]} in the other"
-    kinds = [record.summary["audits"].get("adversary", {}).get("kind") for record in (first, second)]
-    return None if kinds[0] == kinds[1] else f"it is {kinds[0]} in one and {kinds[1]} in the other"
+    audit, summaries = quantity.audit, (first.summary, second.summary)
+    if _options(first, audit) != _options(second, audit):
+        return f"the audit “{audit}” had other options"
+    asked = []
+    if quantity.alone:
+        items = [summary.get("model", {}).get("items", "words") for summary in summaries]
+        asked.append(("attention is over {} in one and over {} in the other", items))
+    if quantity.alone and audit == "adversary":
+        epsilons = [summary.get("plan", {}).get("epsilon") for summary in summaries]
+        kinds = [summary["audits"].get(audit, {}).get("kind") for summary in summaries]
+        asked.append(("“the same prediction” is within {} in one and within {} in the other", epsilons))
+        asked.append(("it is {} in one and {} in the other", kinds))
+    return next((told.format(*both) for told, both in asked if both[0] != both[1]), None)
 
 
 def _options(record: Record, audit: str) -> str:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from assay.report.differences import ENOUGH, FEWEST
+from assay.metrics.comparisons import ENOUGH, FEWEST, SURE
 from assay.report.facts import KINDS
-from assay.report.plain import line
-from assay.report.questions import MODEL, SURE, Answer, Cell, Column, Difference, Missing, Study
-from assay.writing import count, listed
+from assay.study.results import MODEL, Answer, Cell, Column, Difference, Missing, Study
+from assay.writing import count, counted, line, listed
 
 RULES = (
     "A mean is one over seeds: every model was trained once by each seed, and what it reaches is one number. Its 95 % "
@@ -45,20 +44,20 @@ def headline(study: Study) -> str:
     if not study.done:
         return "No trial of this study is finished yet"
     if not every:
-        return f"{_many(len(study.answers), 'question', 'questions')} answered, with nothing to test against"
+        return f"{counted(len(study.answers), 'question', 'questions')} answered, with nothing to test against"
     sure = sum(each.sure for each in every)
     hold = "holds" if sure <= 1 else "hold"
-    return f"{_some(sure)} of {_many(len(every), 'difference', 'differences')} {hold} after correction"
+    return f"{_some(sure)} of {counted(len(every), 'difference', 'differences')} {hold} after correction"
 
 
 def grid(study: Study) -> str:
     """The size of the grid, and how much of it is done."""
     sizes = (
-        _many(len(study.corpora), "corpus", "corpora"),
-        _many(len(study.models), "model", "models"),
-        _many(len(study.seeds), "seed", "seeds"),
+        counted(len(study.corpora), "corpus", "corpora"),
+        counted(len(study.models), "model", "models"),
+        counted(len(study.seeds), "seed", "seeds"),
     )
-    return f"{' × '.join(sizes)}; {count(study.done)} of {_many(study.trials, 'trial', 'trials')} finished"
+    return f"{' × '.join(sizes)}; {count(study.done)} of {counted(study.trials, 'trial', 'trials')} finished"
 
 
 def sentence(answer: Answer) -> str:
@@ -77,7 +76,7 @@ def sentence(answer: Answer) -> str:
     ways = [f"{_of(size, len(sure))}{way(answer, rising)}" for rising, size in counts if size]
     told = f": {listed(ways)}" if sure else ""
     differ = f"{'differs' if len(sure) <= 1 else 'differ'} from {line(answer.against)} after correction"
-    return f"{_some(len(sure))} of {_many(len(every), 'cell', 'cells')} {differ}{told}.{_alone(sure)}"
+    return f"{_some(len(sure))} of {counted(len(every), 'cell', 'cells')} {differ}{told}.{_alone(sure)}"
 
 
 def way(answer: Answer, rising: bool) -> str:
@@ -126,10 +125,10 @@ def based(answer: Answer) -> str:
 
 def behind(cell: Cell, column: Column) -> str:
     """How many seeds, of how many that are planned, and where the interval is over texts, how many of them."""
-    seeds = f"{cell.seeds} of {_many(column.planned, 'seed', 'seeds')}"
+    seeds = f"{cell.seeds} of {counted(column.planned, 'seed', 'seeds')}"
     if cell.seeds == column.planned:
-        seeds = _many(cell.seeds, "seed", "seeds")
-    return f"{seeds}, {_many(cell.texts, 'text', 'texts')}" if cell.over == "texts" else seeds
+        seeds = counted(cell.seeds, "seed", "seeds")
+    return f"{seeds}, {counted(cell.texts, 'text', 'texts')}" if cell.over == "texts" else seeds
 
 
 def empty(column: Column) -> str:
@@ -144,18 +143,18 @@ def caveats(study: Study) -> list[str]:
     found = []
     if study.missing:
         found.append(
-            f"{count(len(study.missing))} of {_many(study.trials, 'trial', 'trials')} have no result; the tables "
+            f"{count(len(study.missing))} of {counted(study.trials, 'trial', 'trials')} have no result; the tables "
             "hold what there is, and name the rest."
         )
     cells = [cell for answer in study.answers for _, _, cell in answer.cells]
     single = sum(cell.over == "texts" for cell in cells)
     if single:
-        some = "All cells" if single == len(cells) else f"{count(single)} of {_many(len(cells), 'cell', 'cells')}"
+        some = "All cells" if single == len(cells) else f"{count(single)} of {counted(len(cells), 'cell', 'cells')}"
         found.append(f"{some} rest on one seed: their intervals know the noise of texts, not that of training.")
-    tested = [each for answer in study.answers for each in answer.differences if each.over == "texts"]
+    tested = sum(each.over == "texts" for answer in study.answers for each in answer.differences)
     if tested:
         found.append(
-            f"{_many(len(tested), 'difference was', 'differences were')} tested over texts for want of {ENOUGH} seeds: "
+            f"{counted(tested, 'difference was', 'differences were')} tested over texts for want of {ENOUGH} seeds: "
             "what holds there is true of these models, and training again may turn it round."
         )
     if any(cell.over == "seeds" and cell.seeds == 2 for cell in cells):
@@ -188,10 +187,6 @@ def _of(size: int, every: int) -> str:
 
 def _some(size: int) -> str:
     return count(size) if size else "None"
-
-
-def _many(size: int, one: str, several: str) -> str:
-    return f"{count(size)} {one if size == 1 else several}"
 
 
 def places(answer: Answer) -> int:

@@ -6,7 +6,6 @@ import csv
 import io
 import math
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 from assay import __version__
 from assay.document import (
@@ -30,14 +29,13 @@ from assay.document import (
     grid,
     some,
 )
-from assay.report import html, markdown
-from assay.report import study_words as words
-from assay.report.plain import encodable, line
-from assay.report.questions import Answer, Missing, Study
-from assay.report.questions import Cell as Reached
-from assay.report.questions import Column as Asked
-from assay.report.study_words import places, subject
-from assay.writing import chance, count, interval, number
+from assay.report import markdown
+from assay.study import page_words as words
+from assay.study.page_words import places, subject
+from assay.study.results import Answer, Missing, Study
+from assay.study.results import Cell as Reached
+from assay.study.results import Column as Asked
+from assay.writing import chance, count, encodable, interval, line, number
 
 OPEN = 30
 """A table of more rows is folded away."""
@@ -58,16 +56,6 @@ FORMULAS = ("=", "+", "-", "@", "\t", "\r")
 
 DIGITS = 10
 """The last digits of a number may be those of a machine; they are of no use."""
-
-
-def render(study: Study) -> str:
-    """The page as the text of one HTML file; the same study gives the same text."""
-    return html.render(document(study))
-
-
-def write(study: Study, path: Path) -> None:
-    """Writes the page, whole or not at all."""
-    html.write(document(study), path)
 
 
 def document(study: Study) -> Document:
@@ -184,7 +172,7 @@ def _question(answer: Answer, place: int) -> Iterator[Block]:
 
 
 def _panels(answer: Answer) -> Iterator[Block]:
-    from assay.report.panels import apart, left, study_panels
+    from assay.study.dot_panels import apart, left, study_panels
 
     figures = [Figure(drawing, title=Span(corpus, "name")) for corpus, drawing in study_panels(answer)]
     if not figures:

@@ -13,19 +13,24 @@ from assay.audits import AUDITS
 from assay.document import Cell as Marked
 from assay.document import Words
 from assay.document import plain as said
-from assay.report import study_words as words
-from assay.report.panels import apart, left
-from assay.report.panels import study_panels as panels
-from assay.report.questions import Answer, Cell, Column, Difference, Missing, Over, Row, Study
+from assay.report.html import render as rendered
 from assay.report.sections import MOST
-from assay.report.study import answers, differences, render, separated
-from assay.report.study import as_markdown as markdown
-from assay.report.study_words import places
 from assay.stories import story_of
+from assay.study import page_words as words
+from assay.study.dot_panels import apart, left
+from assay.study.dot_panels import study_panels as panels
+from assay.study.page import answers, differences, document, separated
+from assay.study.page import as_markdown as markdown
+from assay.study.page_words import places
+from assay.study.results import Answer, Cell, Column, Difference, Missing, Over, Row, Study
 from tests.report.parsed import Page
 from tests.report.parsed import words as plain
 
 HOSTILE = '<script>alert("x")</script> | \u202eesrever\u202c & "quoted"'
+
+
+def render(study: Study) -> str:
+    return rendered(document(study))
 
 
 def judged(gap: float, p: float, over: Over = "seeds") -> Difference:

@@ -8,6 +8,8 @@ from typing import Literal
 
 import pyarrow as pa
 
+from assay.metrics.comparisons import SURE
+
 Over = Literal["seeds", "texts"]
 State = Literal["failed", "not run"]
 
@@ -15,9 +17,6 @@ MODEL = "model"
 """The audit and the subject of how good a model itself is on the test texts."""
 
 KINDS = {"str": pa.string(), "int": pa.int64(), "float": pa.float64()}
-
-SURE = 0.05
-"""A difference counts when its p-value, adjusted for all of its table, is at most this."""
 
 
 @dataclass(frozen=True)

@@ -13,26 +13,16 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from assay.errors import AssayError
+from assay.grading.grade import Grade
+from assay.grading.quantities import Quantity, groups, headline, matched, numbers, quantities, why_not
+from assay.grading.verdicts import verdicts
 from assay.lookup import BASELINES
-from assay.metrics.comparisons import Contrast, alone, apart, holm, paired
+from assay.metrics.comparisons import ENOUGH, FEWEST, SURE, Contrast, alone, apart, holm, paired
 from assay.records import Finding, Record
-from assay.report.plain import line
-from assay.report.quantities import Quantity, groups, headline, matched, numbers, quantities, why_not
-from assay.report.verdicts import verdicts
-from assay.report.yardsticks import Grade
-from assay.writing import number
+from assay.writing import line, number
 
 Noise = Literal["same texts", "other texts", "seeds", "one against seeds"]
 State = Literal["exceeds noise", "may be chance", "within noise"]
-
-SURE = 0.05
-"""A difference exceeds noise when its p-value, adjusted for all on the page, is at most this."""
-
-FEWEST = 10
-"""Of fewer texts no difference is judged: their spread is not known well enough."""
-
-ENOUGH = 3
-"""From so many seeds on, runs are judged together, by the spread over them."""
 
 MOST = 24
 """More runs than this make a page that nobody reads."""
@@ -152,13 +142,10 @@ def named(records: Mapping[str, Record]) -> dict[str, Record]:
     """The runs under names of one line without anything hidden in them, all different."""
     shown: dict[str, Record] = {}
     for place, (name, record) in enumerate(records.items(), start=1):
-        plain = _short(line(name).strip()) or f"run {place}"
+        plain = line(name).strip() or f"run {place}"
+        plain = plain if len(plain) <= LONG else f"{plain[: LONG - 1]}…"
         shown[plain if plain not in shown else f"{plain} ({place})"] = record
     return shown
-
-
-def _short(name: str) -> str:
-    return name if len(name) <= LONG else f"{name[: LONG - 1]}…"
 
 
 def _values(runs: Mapping[str, Record], shared: Iterable[Quantity]) -> dict[tuple[Quantity, str, str], Value]:
@@ -263,19 +250,16 @@ def provenance(
     records: Mapping[str, Record],
 ) -> tuple[tuple[tuple[str, tuple[str, ...]], ...], tuple[tuple[str, str], ...]]:
     """The facts that differ between plans, models, data and versions of runs, with a text for each; and the others."""
-    held = [dict(_facts(record.summary)) for record in records.values()]
+    held = [
+        dict(pair for name in FACTS if name in record.summary for pair in _flat(name, record.summary[name]))
+        for record in records.values()
+    ]
     names = dict.fromkeys(name for facts in held for name in facts)
     rows = [(name, tuple(facts.get(name, ABSENT) for facts in held)) for name in names]
     return (
         tuple((name, texts) for name, texts in rows if len(set(texts)) > 1),
         tuple((name, texts[0]) for name, texts in rows if len(set(texts)) == 1),
     )
-
-
-def _facts(summary: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    for name in FACTS:
-        if name in summary:
-            yield from _flat(name, summary[name])
 
 
 def _flat(name: str, value: Any) -> Iterator[tuple[str, str]]:
