@@ -1,9 +1,50 @@
 """Shapes are checked at run time, in tests only; randomness and threads are fixed."""
 
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import is_dataclass
+from functools import wraps
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
-from jaxtyping import install_import_hook
+import jaxtyping
+
+CALLS = 2
+"""So many calls of each function have their shapes checked, in each test: every check costs more than most calls."""
+
+_calls: Counter[Callable[..., Any]] = Counter()
+_jaxtyped = jaxtyping.jaxtyped
+
+
+def _first_calls_checked(*, typechecker: Any) -> Callable[[Any], Any]:
+    """Like jaxtyping's own decorator, but only the first CALLS of a function in a test are checked.
+
+    Functions within functions are not: they are made anew, and with them their checks, whenever the outer one runs.
+    """
+
+    def decorated(function: Any) -> Any:
+        if isinstance(function, type):
+            if is_dataclass(function) and "__init__" in vars(function):
+                function.__init__ = decorated(function.__init__)  # type: ignore[misc]
+            return function
+        if "<locals>" in function.__qualname__:
+            return function
+        checked = None
+
+        @wraps(function)
+        def called(*args: Any, **options: Any) -> Any:
+            nonlocal checked
+            __tracebackhide__ = True
+            if _calls[function] >= CALLS or torch.compiler.is_compiling():
+                return function(*args, **options)
+            _calls[function] += 1
+            checked = checked or _jaxtyped(function, typechecker=typechecker)
+            return checked(*args, **options)
+
+        return called
+
+    return decorated
 
 
 def _modules_with_arrays() -> list[str]:
@@ -16,7 +57,8 @@ def _modules_with_arrays() -> list[str]:
     return [name.removesuffix(".__init__") for name in names]
 
 
-hook = install_import_hook(_modules_with_arrays(), "beartype.beartype")
+jaxtyping.jaxtyped = _first_calls_checked  # what the import hook decorates with
+hook = jaxtyping.install_import_hook(_modules_with_arrays(), "beartype.beartype")
 
 import os  # noqa: E402
 
@@ -33,6 +75,7 @@ os.environ["ASSAY_WORKERS"] = "1"  # starting a process takes longer than the tr
 @pytest.fixture(autouse=True)
 def _fixed_seed() -> None:
     torch.manual_seed(0)
+    _calls.clear()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
