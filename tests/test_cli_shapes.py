@@ -55,7 +55,15 @@ def cloze(path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("name", ["han-rnn", "han-conv", "han-none", "flan-rnn", "flan-conv", "flan-none"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "han-rnn",
+        "flan-conv",
+        "flan-none",
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("han-conv", "han-none", "flan-rnn")),
+    ],
+)
 def test_each_network_of_the_paper_is_trained_and_audited_by_its_name(name, assay, monkeypatch, tmp_path):  # noqa: F811
     small(name, monkeypatch)
     mine = str(ratings(tmp_path / "mine.csv"))
@@ -106,7 +114,8 @@ def test_a_question_that_is_missing_or_not_wanted_is_told_in_a_sentence(assay, t
 
 
 def test_of_a_cloze_question_only_entities_of_the_text_are_predicted(assay, tmp_path):  # noqa: F811
-    code, _, err = assay("audit", "--corpus", str(cloze(tmp_path / "won.jsonl")), "--out", "run", "--limit", "12")
+    chosen = ("--audits", "agreement,adversary", "--out", "run", "--limit", "12")
+    code, _, err = assay("audit", "--corpus", str(cloze(tmp_path / "won.jsonl")), *chosen)
     assert code == 0, err
     record = Record.read(Path("run"))
     classes = record.summary["corpus"]["classes"]

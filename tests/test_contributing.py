@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import importlib
 import importlib.util
 import re
@@ -14,7 +15,10 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from fastapi.testclient import TestClient
 
+from assay import cli, explain, influence, report, study
+from assay.data.examples import Corpus
 from assay.data.planted import PLANTED
 from assay.data.subsets import thinned
 from assay.models.architecture import Architecture
@@ -22,7 +26,10 @@ from assay.models.options import Training
 from assay.models.recipes import Recipe, train
 from assay.models.store import Trained
 from assay.run import listings, verbs
-from assay.run.explanation import explain
+from assay.serve.app import create
+from assay.serve.settings import Settings
+from tests.calling import call
+from tests.study import small
 
 ROOT = Path(__file__).parent.parent
 EXAMPLE = re.compile(
@@ -107,37 +114,119 @@ def test_a_member_passes_the_contracts_as_it_is(name: str, monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize(
-    ("name", "listing"),
+    ("name", "verb"),
     [
-        ("embedding_norm", listings.explainers),
-        ("concentration", listings.audits),
-        ("shared_words", listings.methods),
-        ("planted:animal", listings.corpora),
+        ("embedding_norm", "explainers"),
+        ("concentration", "audits"),
+        ("shared_words", "methods"),
+        ("planted:animal", "corpora"),
     ],
 )
-def test_a_member_is_listed_with_what_it_is(name: str, listing: Any) -> None:
-    meaning, _ = listing()[name]
-    assert len(meaning) > 20
+def test_the_command_line_lists_a_member_with_what_it_is(
+    name: str, verb: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(cli.console, "width", 100)
+    code, out, _ = call(monkeypatch, capsys, verb)
+    meaning, _ = getattr(listings, verb)()[name]
+    assert code == 0 and len(meaning) > 20
+    assert name in out.split() and meaning in " ".join(out.split())
 
 
-@cache
-def _model() -> Trained:
-    corpus = thinned(EXAMPLES["planted:animal"].member(0), 24, 0)
-    small = Architecture(encoder="average", embedding=6, hidden=4, alignment_size=4)
-    return train(corpus, Recipe(small, training=Training(epochs=1)))
+def few(seed: int) -> Corpus:
+    """Texts of the planted corpus for a model that need not learn much."""
+    return thinned(EXAMPLES["planted:animal"].member(seed), 24, 0)
 
 
-def test_members_are_asked_for_by_name_and_stand_in_the_report(tmp_path: Path) -> None:
-    corpus = thinned(PLANTED["planted:animal"](0), 24, 0)
-    result = verbs.audit(_model(), corpus, ["embedding_norm", "gradient"], ["agreement", "concentration"], limit=8)
-    result.report(tmp_path / "report.html")
-    page = (tmp_path / "report.html").read_text("utf-8")
-    assert "embedding norm" in page.replace("_", " ")
-    assert "How few words hold half of an explanation?" in page
+@pytest.fixture(scope="module")
+def model() -> Trained:
+    tiny = Architecture(encoder="average", embedding=6, hidden=4, alignment_size=4)
+    return train(few(0), Recipe(tiny, training=Training(epochs=1)))
 
 
-def test_an_explainer_can_be_passed_as_it_is() -> None:
+def _shown(path: Path) -> str:
+    """A page as text, where a figure is a word."""
+    figures = re.sub(r"<svg.*?</svg>", " FIGURE ", path.read_text("utf-8"), flags=re.S)
+    return " ".join(html.unescape(re.sub(r"<[^>]*>", " ", figures)).split())
+
+
+@pytest.fixture
+def runs(model: Trained, tmp_path: Path) -> list[Path]:
+    """Two audits in which explainer, audit and corpus are named."""
+    places = [tmp_path / name for name in ("runs/first", "runs/second")]
+    for seed, place in enumerate(places):
+        data, explainers = few(0), ["embedding_norm", "gradient"]
+        verbs.audit(model, data, explainers, ["agreement", "concentration"], seed, limit=8, out=place)
+    return places
+
+
+TITLE = "How few words hold half of an explanation?"
+MEASURE = "share of words that hold half"
+READING = "How to read this. The further left, the fewer words hold half of what all scores sum up to."
+
+
+def test_members_that_are_named_stand_in_report_comparison_and_app(runs: list[Path], tmp_path: Path) -> None:
+    report(runs[0], out=tmp_path / "report.html")
+    page = _shown(tmp_path / "report.html")
+    assert "Audit of planted:animal" in page
+    card = page[page.index(f"{TITLE} Not graded") :]
+    assert card.index("FIGURE") < card.index(READING) < card.index(f"embedding_norm {MEASURE}")
+    report(*runs, out=tmp_path / "compared.html")
+    page = _shown(tmp_path / "compared.html")
+    assert "planted:animal" in page
+    assert re.search(rf"{MEASURE}.*embedding_norm", page)
+    app = TestClient(create(Settings((runs[0].parent,)), {}), base_url="http://127.0.0.1:8765")
+    assert all(name in app.get("/jobs").text for name in ("embedding_norm", "concentration", "planted:animal"))
+    run = re.search(r'href="(/runs/\w+)"', app.get("/runs").text)
+    assert run is not None
+    about = html.unescape(app.get(run[1]).text)
+    assert "planted:animal" in about and "embedding_norm" in about and TITLE in about
+
+
+def test_members_that_are_named_stand_in_a_study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(PLANTED, "planted:animal", few)
+    plan = small.PLAN.replace("texts.csv", "planted:animal").replace("[0, 1]", "[0]")
+    plan = plan.replace('"attention", "random"', '"embedding_norm", "random"').replace("agreement", "concentration")
+    done = study(small.planned(tmp_path, plan), tmp_path / "study", small.here)
+    page = _shown(next(path for path in done.paths if path.name == "study.html"))
+    table = page[page.index(f"{TITLE} {MEASURE.capitalize()}") :]
+    assert "planted:animal" in table and "embedding_norm" in table and "FIGURE" in table
+
+
+def test_a_method_that_is_named_stands_on_the_page_of_influence(model: Trained, tmp_path: Path) -> None:
+    traced = influence(model, "The baker saw an old wolf near the bridge.", few(0), method="shared_words")
+    page = _shown(traced.report(tmp_path / "influence.html"))
+    meaning, _ = listings.methods()["shared_words"]
+    assert "planted:animal" in page and f"shared_words: {meaning}" in page
+
+
+@pytest.fixture
+def nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No dict has the examples."""
+    for example in EXAMPLES.values():
+        room = importlib.import_module(example.room.replace("/", "."))
+        for each in DICTS.get(example.entry, (example.entry,)):
+            monkeypatch.delitem(getattr(room, each), example.name)
+
+
+@pytest.mark.usefixtures("nowhere")
+def test_explainer_audit_and_corpus_can_be_passed_as_they_are(model: Trained, tmp_path: Path) -> None:
+    explainer, audit, corpus = (EXAMPLES[name].member for name in ("embedding_norm", "concentration", "planted:animal"))
+    verbs.audit(model, corpus(0), [explainer, "gradient"], [audit], limit=8).report(tmp_path / "report.html")
+    page = _shown(tmp_path / "report.html")
+    card = page[page.index(f"{TITLE} Not graded") :]
+    assert card.index("FIGURE") < card.index(READING) < card.index(f"embedding_norm {MEASURE}")
+
+
+@pytest.mark.usefixtures("nowhere")
+def test_a_method_can_be_passed_as_it_is(model: Trained, tmp_path: Path) -> None:
+    method = EXAMPLES["shared_words"].member
+    traced = influence(model, "The baker saw an old wolf near the bridge.", few(0), method=method)
+    assert "The share of words that an example has in common" in _shown(traced.report(tmp_path / "influence.html"))
+
+
+@pytest.mark.usefixtures("nowhere")
+def test_an_explainer_can_be_passed_for_a_single_text(model: Trained) -> None:
     explainer, text = EXAMPLES["embedding_norm"].member, "The baker saw an old wolf near the bridge."
-    found = explain(_model(), text, [explainer])
+    found = explain(model, text, [explainer])
     (scores,) = found.scores.values()
     assert len(scores) == len(found.words) and min(scores) > 0

@@ -5,10 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from altair.utils import schemapi
 
 from assay.records import Record
 from assay.report.audit import render
+from tests.drawn import drawn_anew, drawn_once
 from tests.report import synthetic
+
+__all__ = ["drawn_anew", "drawn_once"]
+
+
+@pytest.fixture(autouse=True)
+def _checked_once(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Figures are checked against the schema where it is they that are tested."""
+    if request.module.__name__.rpartition(".")[2] not in ("test_plots", "test_compared_figures"):
+        monkeypatch.setattr(schemapi, "DEBUG_MODE", False)
 
 
 @pytest.fixture(scope="session")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from copy import deepcopy
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -82,6 +84,19 @@ def synthetic_record(
     sentences: int = 1,
 ) -> Record:
     """A record of `count` examples; with the audit `truth` each text has deciding words."""
+    made = _made(count, tuple(classes), tuple(explainers), tuple(audits), kind, sentences)
+    return replace(made, summary=deepcopy(made.summary))  # a test may change its own
+
+
+@cache
+def _made(
+    count: int,
+    classes: tuple[str, ...],
+    explainers: tuple[str, ...],
+    audits: tuple[str, ...],
+    kind: str,
+    sentences: int,
+) -> Record:
     draw = np.random.default_rng(7)
     long = " ".join(_text(draw) for _ in range(90))
     usual = (" ".join(_text(draw) for _ in range(sentences)) for _ in range(count))

@@ -123,7 +123,7 @@ def test_ids_are_unique_and_links_and_labels_lead_to_them(page: str) -> None:
             assert target.removeprefix("#") in names
 
 
-def test_the_same_record_gives_the_same_page(record: Record, page: str) -> None:
+def test_the_same_record_gives_the_same_page(record: Record, page: str, drawn_anew: None) -> None:
     assert render(record) == page
 
 

@@ -137,7 +137,7 @@ def test_svg_names_itself_scales_and_fetches_nothing(name: str, every: Record) -
     assert len(text) < 60_000
 
 
-def test_figures_of_one_page_share_no_id_and_stay_the_same(every: Record) -> None:
+def test_figures_of_one_page_share_no_id_and_stay_the_same(every: Record, drawn_anew: None) -> None:
     def drawn() -> list[str]:
         return [svg(figure) for figure in figures(every).values()]
 

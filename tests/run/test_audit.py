@@ -22,6 +22,7 @@ from assay.run.audit import audit
 from assay.run.plan import AuditPlan
 
 PLAN = AuditPlan(limit=24)
+SHORT = AuditPlan(("attention", "gradient", "random"), ("agreement", "adversary", "truth"), limit=24)
 
 
 @pytest.fixture(scope="module")
@@ -41,12 +42,22 @@ def several_parts(monkeypatch):
     monkeypatch.setattr(portions, "TOKENS", 150)
 
 
+def in_parts(model, corpus, plan):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(portions, "TOKENS", 150)
+        return audit(model, corpus.test, plan)
+
+
 @pytest.fixture(scope="module")
 def record(model, corpus):
     """What the plan gives, in several parts."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(portions, "TOKENS", 150)
-        return audit(model, corpus.test, PLAN)
+    return in_parts(model, corpus, PLAN)
+
+
+@pytest.fixture(scope="module")
+def short(model, corpus):
+    """What the short plan gives, in several parts."""
+    return in_parts(model, corpus, SHORT)
 
 
 def same(one: Record, other: Record) -> bool:
@@ -91,13 +102,16 @@ def test_tau_is_what_scipy_says_of_the_stored_scores(model, corpus, record):
         assert tau == pytest.approx(expected)
 
 
-def test_the_same_plan_gives_the_same_record(model, corpus, record):
+def test_the_same_plan_gives_the_same_record(model, corpus, record, short):
     assert same(record, audit(model, corpus.test, PLAN))
-    assert not same(record, audit(model, corpus.test, replace(PLAN, seed=1)))
+    assert not same(short, audit(model, corpus.test, replace(SHORT, seed=1)))
 
 
-@pytest.mark.parametrize("finished", [0, 1, 3])
-def test_an_interrupted_audit_ends_in_the_same_record(model, corpus, record, tmp_path, monkeypatch, finished):
+@pytest.mark.parametrize(("finished", "plan"), [(0, SHORT), (1, SHORT), (3, PLAN)])
+def test_an_interrupted_audit_ends_in_the_same_record(
+    model, corpus, record, short, tmp_path, monkeypatch, finished, plan
+):
+    expected = record if plan is PLAN else short
     original, calls = auditing.Examination.__call__, []
 
     def interrupted(self, *arguments):
@@ -108,31 +122,31 @@ def test_an_interrupted_audit_ends_in_the_same_record(model, corpus, record, tmp
 
     monkeypatch.setattr(auditing.Examination, "__call__", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        audit(model, corpus.test, PLAN, tmp_path)
+        audit(model, corpus.test, plan, tmp_path)
     calls.clear()
     monkeypatch.setattr(auditing.Examination, "__call__", lambda *a: calls.append(1) or original(*a))
-    resumed = audit(model, corpus.test, PLAN, tmp_path)
-    assert same(record, resumed)
-    assert same(record, Record.read(tmp_path))
+    resumed = audit(model, corpus.test, plan, tmp_path)
+    assert same(expected, resumed)
+    assert same(expected, Record.read(tmp_path))
     total = len(calls) + finished
     assert total > 3
     if finished == 1:
         calls.clear()
-        audit(model, corpus.test, PLAN)
+        audit(model, corpus.test, plan)
         assert len(calls) == total
 
 
 def test_a_finished_audit_is_not_run_again(model, corpus, tmp_path, monkeypatch):
-    first = audit(model, corpus.test, PLAN, tmp_path)
+    first = audit(model, corpus.test, SHORT, tmp_path)
     monkeypatch.setattr(auditing.Examination, "__call__", lambda *_: pytest.fail("ran again"))
-    assert same(first, audit(model, corpus.test, PLAN, tmp_path))
+    assert same(first, audit(model, corpus.test, SHORT, tmp_path))
 
 
 def test_a_folder_with_another_audit_is_left_alone(model, corpus, tmp_path):
-    audit(model, corpus.test, PLAN, tmp_path)
+    audit(model, corpus.test, SHORT, tmp_path)
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     with pytest.raises(AssayError, match="other options, model or data"):
-        audit(model, corpus.test, replace(PLAN, epsilon=0.05), tmp_path)
+        audit(model, corpus.test, replace(SHORT, epsilon=0.05), tmp_path)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 

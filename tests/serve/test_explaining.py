@@ -48,7 +48,7 @@ def test_a_page_has_no_script_and_no_style_of_its_own(client):
     assert "style=" not in page
     assert "onclick" not in page
     assert "alert(1)" not in page
-    assert page.count("<script") == page.count("<script src=") == 2
+    assert page.count("<script") == page.count("<script src=") == 3
 
 
 def test_a_text_is_explained(client, live_model):

@@ -77,11 +77,11 @@ def test_the_figure_tells_how_many_texts_are_never_flipped(record: Record, resul
     assert f'"never": "{lost:.0%}"' in told
 
 
-@pytest.mark.parametrize("module", ["studies.planned", "studies.serrano_smith.__main__"])
-def test_trials_need_nothing_that_draws(module: str) -> None:
+def test_trials_need_nothing_that_draws() -> None:
+    modules = "studies.planned, studies.serrano_smith.__main__"
     absent = "import sys; sys.modules.update(dict.fromkeys(('altair', 'jinja2', 'cyclopts', 'vl_convert')))"
     root = Path(tables.HERE).parents[1]
     done = subprocess.run(
-        [sys.executable, "-c", f"{absent}; import {module}"], cwd=root, capture_output=True, text=True, check=False
+        [sys.executable, "-c", f"{absent}; import {modules}"], cwd=root, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr

@@ -604,7 +604,8 @@ def _renamed(words: list[str]) -> list[str]:
 
 def _elsewhere(fault: UnknownOptionError) -> str | None:
     """Which verbs have an option that the verb at hand does not have; None where no verb has it."""
-    option = f"--{(fault.token.keyword or fault.token.value).lstrip('-').partition('=')[0].replace('_', '-')}"
+    name = (fault.token.keyword or fault.token.value).partition("=")[0].strip("-[]")  # of a plan it is [name]
+    option = f"--{name.replace('_', '-')}"
     verb = (fault.command_chain or ("",))[0]
     verbs = [name for name in VERBS if name != verb and option in _options(name)]
     if not verbs:

@@ -67,10 +67,12 @@ def share_differences(values: Float[np.ndarray, "n k"], level: float = LEVEL) ->
     with np.errstate(invalid="ignore"):
         mean = (more - less) / n
         std = np.sqrt((more + less) / n - mean**2)
-    reach, end = ndtri((1 + level) / 2), np.ones_like(mean)
-    low = _before(lambda gap: _score(more, less, n, gap) < reach, -end, mean)
-    high = -_before(lambda gap: _score(less, more, n, gap) < reach, -end, -mean)
-    p = np.where(n, 2 * ndtr(-np.abs(_score(more, less, n, 0 * end))), np.nan)
+    reach, none = ndtri((1 + level) / 2), np.zeros_like(mean)
+    one, other, of = np.concatenate([more, less]), np.concatenate([less, more]), np.concatenate([n, n])
+    means = np.concatenate([mean, -mean])
+    ends = _before(lambda gap: _score(one, other, of, gap) < reach, -np.ones_like(means), means)
+    low, high = ends[: len(mean)], -ends[len(mean) :]
+    p = np.where(n, 2 * ndtr(-np.abs(_score(more, less, n, none))), np.nan)
     return Interval(mean, np.where(n, low, np.nan), np.where(n, high, np.nan), std, n, p)
 
 
