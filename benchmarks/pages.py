@@ -19,7 +19,7 @@ from urllib.parse import urlencode
 
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from assay.report.page import write
+from assay.report.audit import write
 from assay.run.workbench import Workbench
 from benchmarks import live, minilm
 from tests.report.synthetic import synthetic_record

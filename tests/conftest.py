@@ -1,15 +1,50 @@
 """Shapes are checked at run time, in tests only; randomness and threads are fixed."""
 
-import inspect
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import is_dataclass
-from functools import cache
+from functools import wraps
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, get_args, get_origin
+from typing import Any
 
 import jaxtyping
-from beartype import beartype
+
+CALLS = 2
+"""So many calls of each function have their shapes checked, in each test: every check costs more than most calls."""
+
+_calls: Counter[Callable[..., Any]] = Counter()
+_jaxtyped = jaxtyping.jaxtyped
+
+
+def _first_calls_checked(*, typechecker: Any) -> Callable[[Any], Any]:
+    """Like jaxtyping's own decorator, but only the first CALLS of a function in a test are checked.
+
+    Functions within functions are not: they are made anew, and with them their checks, whenever the outer one runs.
+    """
+
+    def decorated(function: Any) -> Any:
+        if isinstance(function, type):
+            if is_dataclass(function) and "__init__" in vars(function):
+                function.__init__ = decorated(function.__init__)  # type: ignore[misc]
+            return function
+        if "<locals>" in function.__qualname__:
+            return function
+        checked = None
+
+        @wraps(function)
+        def called(*args: Any, **options: Any) -> Any:
+            nonlocal checked
+            __tracebackhide__ = True
+            if _calls[function] >= CALLS or torch.compiler.is_compiling():
+                return function(*args, **options)
+            _calls[function] += 1
+            checked = checked or _jaxtyped(function, typechecker=typechecker)
+            return checked(*args, **options)
+
+        return called
+
+    return decorated
 
 
 def _modules_with_arrays() -> list[str]:
@@ -22,44 +57,7 @@ def _modules_with_arrays() -> list[str]:
     return [name.removesuffix(".__init__") for name in names]
 
 
-def _resolved(annotation: object, names: dict[str, Any]) -> Any:
-    """What an annotation stands for; anything, where it is not known at run time."""
-    if not isinstance(annotation, str):
-        return annotation
-    try:
-        return eval(annotation, names)
-    except Exception:
-        return Any
-
-
-@cache
-def _holds_arrays(annotation: Any) -> bool:
-    if isinstance(annotation, type) and issubclass(annotation, jaxtyping.AbstractArray):
-        return True
-    return get_origin(annotation) is not Callable and any(map(_holds_arrays, get_args(annotation)))
-
-
-def _checked(function: Any) -> Any:
-    """A function that checks its arrays, if it names any: parameters and result once each."""
-    if isinstance(function, classmethod | staticmethod):
-        return type(function)(_checked(function.__func__))
-    if isinstance(function, property):
-        return property(*(each and _checked(each) for each in (function.fget, function.fset, function.fdel)))
-    if inspect.isclass(function):
-        if is_dataclass(function) and "__init__" in vars(function):
-            function.__init__ = _checked(function.__init__)
-        return function
-    hints = {name: _resolved(each, function.__globals__) for name, each in function.__annotations__.items()}
-    if not any(map(_holds_arrays, hints.values())):
-        return function
-    if inspect.isgeneratorfunction(function):  # its parameters would be checked at its first step, as its caller's
-        return shaped(function, typechecker=beartype)
-    function.__annotations__ = hints
-    return shaped(beartype(function), typechecker=None)
-
-
-shaped = jaxtyping.jaxtyped
-jaxtyping.jaxtyped = lambda typechecker: _checked  # it would check functions without arrays, and parameters twice
+jaxtyping.jaxtyped = _first_calls_checked  # what the import hook decorates with
 hook = jaxtyping.install_import_hook(_modules_with_arrays(), "beartype.beartype")
 
 import os  # noqa: E402
@@ -77,6 +75,7 @@ os.environ["ASSAY_WORKERS"] = "1"  # starting a process takes longer than the tr
 @pytest.fixture(autouse=True)
 def _fixed_seed() -> None:
     torch.manual_seed(0)
+    _calls.clear()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

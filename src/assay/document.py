@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    from assay.trees import Tree
 
 
 @dataclass(frozen=True)
@@ -15,6 +18,9 @@ class Span:
     kind: str = "strong"  # strong, soft, name, code, link, or a class of the style sheet
     target: str = ""
 
+
+MARKS = {"pass": "✓", "warn": "!", "fail": "✗", "reference": "○", "not applicable": "–", "measured": "·"}
+"""A sign for each grade, for those who see no colours."""
 
 Words: TypeAlias = str | Span | tuple[str | Span, ...]
 """A sentence, or its parts; a `name` is text from anywhere, whatever direction it is written in."""
@@ -100,13 +106,14 @@ class Code:
 
 @dataclass(frozen=True)
 class Column:
-    """The head of a column; on narrow screens a `wide` one takes a line of its own."""
+    """The head of a column; on narrow screens a `wide` one takes a line of its own, and `below` one on paper."""
 
-    head: str = ""
+    head: Words = ""
     number: bool = False
     role: str = ""
     wide: bool = False
     short: str = ""  # the head where rows are cards
+    below: bool = False
 
 
 @dataclass(frozen=True)
@@ -134,28 +141,42 @@ class Row:
 
 @dataclass(frozen=True)
 class Table:
-    """Columns and rows; `scroll` tables are moved sideways on narrow screens, the rows of a `stack` become cards."""
+    """Columns and rows; `scroll` tables are moved sideways on narrow screens, the rows of a `stack` become cards.
+
+    Those of `words` have a column for each word of a text and follow its direction.
+    """
 
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
     title: str = ""
-    layout: Literal["scroll", "side", "stack", "dense", "roomy"] = "scroll"
+    layout: Literal["scroll", "side", "stack", "dense", "roomy", "plain", "words"] = "scroll"
     role: str = ""
     caption: Words = ""
 
     @property
     def written(self) -> Table:
         """The table where nothing is drawn: without the columns that hold drawings alone."""
-        cells = zip(*(row.cells for row in self.rows), strict=True)
+        cells = list(zip(*(row.cells for row in self.rows), strict=True))
         bare = [all(isinstance(each, Cell) and each.drawing and not each.text for each in column) for column in cells]
-        if not any(bare):
-            return self
-        rows = (
-            Row(tuple(each for each, gone in zip(row.cells, bare, strict=True) if not gone), row.role)
-            for row in self.rows
-        )
-        heads = tuple(column for column, gone in zip(self.columns, bare, strict=True) if not gone)
-        return replace(self, columns=heads, rows=tuple(rows))
+        return self._without(bare) if any(bare) else self
+
+    @property
+    def parted(self) -> tuple[Table, Pairs | None]:
+        """The table for paper, and what stands below it: the columns of sentences, by the first cell of each row."""
+        below = [column.below for column in self.columns]
+        if not any(below):
+            return self, None
+        rows = []
+        for row in self.rows:
+            cells = [each for each, low in zip(row.cells, below, strict=True) if low]
+            said = [part for each in cells for part in _said(each)]
+            rows.append((_said(row.cells[0])[0], " ".join(map(plain, said))))
+        return self._without(below), Pairs(tuple(rows))
+
+    def _without(self, gone: Sequence[bool]) -> Table:
+        kept = [place for place, each in enumerate(gone) if not each]
+        rows = (replace(row, cells=tuple(row.cells[place] for place in kept)) for row in self.rows)
+        return replace(self, columns=tuple(self.columns[place] for place in kept), rows=tuple(rows))
 
 
 @dataclass(frozen=True)
@@ -187,6 +208,66 @@ class Passage:
 
 
 @dataclass(frozen=True)
+class Line:
+    """A score for each word of an example, by an explainer or of another kind, or flags of some words."""
+
+    name: str
+    scores: Sequence[float]
+    kind: Literal["explainer", "other", "flags"] = "explainer"
+    remark: str = ""
+    none: str = ""  # what is said where no word has a flag
+
+
+@dataclass(frozen=True)
+class Example:
+    """A decision about a text, and lines of scores over its words from `first` to `last`.
+
+    The first two lines of a `paired` one stand beside each other; the `rest` are shown when somebody asks for them.
+    """
+
+    number: int
+    text: str
+    starts: Sequence[int]
+    ends: Sequence[int]
+    first: int
+    last: int
+    label: str
+    predicted: str
+    probability: float
+    lines: tuple[Line, ...]
+    rest: tuple[Line, ...] = ()
+    query: str = ""
+    paired: bool = False
+    open: bool = False
+
+    @property
+    def opening(self) -> str:
+        """The beginning of its text on one line."""
+        return opening(self.text)
+
+    @property
+    def words(self) -> list[str]:
+        """The words that are shown."""
+        places = range(self.first, self.last)
+        return [self.text[self.starts[place] : self.ends[place]] for place in places]
+
+
+@dataclass(frozen=True)
+class Browser:
+    """Examples to choose from, filter and search, for a page with a script."""
+
+    data: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Phrases:
+    """A text that falls apart into phrases, each with its score."""
+
+    tree: Tree
+    words: Sequence[str]
+
+
+@dataclass(frozen=True)
 class Fold:
     """Blocks that are shown when somebody asks for them."""
 
@@ -194,6 +275,17 @@ class Fold:
     blocks: tuple[Block, ...]
     open: bool = False
     role: str = ""
+
+
+@dataclass(frozen=True)
+class Card:
+    """One question with its grade and, in brief, the answer; the blocks are shown when somebody asks for them."""
+
+    title: Words
+    grade: str
+    brief: Words
+    blocks: tuple[Block, ...]
+    name: str
 
 
 @dataclass(frozen=True)
@@ -216,7 +308,9 @@ class Section:
     label: str = ""  # for those who cannot see it, where there is no title
 
 
-Block = Headline | Heading | Prose | Bullets | Pairs | Code | Table | Figure | Passage | Fold | Group | Section
+Written = Headline | Heading | Prose | Bullets | Pairs | Code | Table
+Drawn = Figure | Passage | Example | Browser | Phrases
+Block = Written | Drawn | Fold | Card | Group | Section
 
 
 @dataclass(frozen=True)
@@ -232,6 +326,7 @@ class Document:
     created: str = ""
     skip: str = "Skip to the finding"
     data: Mapping[str, Any] | None = None
+    scripts: tuple[str, ...] = ()  # files of ours that make its blocks interactive
 
 
 def some(*blocks: Block | Iterable[Block] | None) -> tuple[Block, ...]:
@@ -280,3 +375,13 @@ def provenance(answer: Mapping[str, Any], file: str, facts: Iterable[tuple[str, 
 def versions(answer: Mapping[str, Any]) -> str:
     """The packages that took part, with their versions."""
     return ", ".join(f"{name} {version}" for name, version in (answer.get("versions") or {}).items())
+
+
+def opening(text: str, length: int = 90) -> str:
+    """The beginning of a text on one line."""
+    line = " ".join(text[: 4 * length].split())
+    return line if len(line) <= length else line[: length - 1].rstrip() + "…"
+
+
+def _said(cell: Words | Cell) -> tuple[Words, ...]:
+    return (cell.text, *cell.notes) if isinstance(cell, Cell) else (cell,)

@@ -13,6 +13,7 @@ LONG = 5000
 """A longer text is cut; whole it stands in the record."""
 
 BLANKS = frozenset("\t\n\v\f\r\x1c\x1d\x1e\x85\u2028\u2029")
+SOFT = "\u00ad"  # where a word may end a line
 JOINERS = frozenset("\u200c\u200d")
 """Without them Persian words and many emoji fall apart; they turn nothing around."""
 
@@ -122,5 +123,7 @@ def lines(value: Any) -> Any:
 def _seen(character: str) -> str:
     if character in BLANKS:
         return " "
+    if character == SOFT:
+        return ""
     hidden = unicodedata.category(character) in ("Cc", "Cf", "Cs") and character not in JOINERS
     return f"[U+{ord(character):04X}]" if hidden else character

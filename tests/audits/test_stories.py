@@ -13,9 +13,9 @@ from assay.audits.cases import Answer, Case
 from assay.audits.conclusions import tell
 from assay.grading.leaderboard import leaderboard
 from assay.records import Record
+from assay.report.audit import render
 from assay.report.facts import glossary
 from assay.report.figures import figure
-from assay.report.page import render
 from assay.report.sections import sections
 from assay.stories import Conclusion, Measure, Rule, Story, story_of
 from tests.report.synthetic import synthetic_record

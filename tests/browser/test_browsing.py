@@ -12,8 +12,8 @@ from playwright.sync_api import Browser, Locator, Page, expect
 
 from assay.grading.leaderboard import leaderboard
 from assay.records import Record
+from assay.report.audit import write
 from assay.report.browsing import browse
-from assay.report.page import write
 from tests.browser.noticing import noticed
 from tests.report.hostile import WORDS, hostile
 from tests.report.synthetic import FAITHFUL, synthetic_record
@@ -317,7 +317,7 @@ def test_paper_gets_open_cards_and_the_examples_as_text(visit: Callable[..., Pag
     assert page.locator(".static").is_visible()
     assert page.locator("#audit-1 figure").first.is_visible()
     assert page.locator(".static .heat").last.is_visible()
-    assert not page.locator("#audit-1 .inside > details .scroll").is_visible()  # hundreds of rows that lie in a file
+    assert not page.locator("#audit-1 .inside > details div.scroll").is_visible()  # hundreds of rows that lie in a file
     assert not page.get_by_role("navigation").is_visible()
 
 

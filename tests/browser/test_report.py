@@ -10,8 +10,8 @@ from playwright.sync_api import Browser, Page, expect
 
 from assay.audits.minimal_set import MinimalSet
 from assay.records import Record
+from assay.report.audit import write
 from assay.report.outcome import outcome
-from assay.report.page import write
 from assay.report.squares import flip_tables
 from tests.browser.noticing import noticed
 from tests.report.synthetic import FAITHFUL, MANY, synthetic_record, worded
@@ -167,9 +167,9 @@ def test_erased_attention_can_be_read_without_a_script(page: Page, pairs: str, a
         assert table.is_visible()
         for told in (flips.both, flips.top_only, flips.other_only, flips.neither):
             assert told.replace(" %", "\u00a0%") in table.inner_text()
-    assert [row.inner_text().split("\t")[0] for row in sets.locator(".words-1 tbody tr").all()] == [
-        row[0] for row in MinimalSet().conclude(asked).tables[0].rows
-    ]
+    assert [
+        row.inner_text().split("\t")[0] for row in sets.locator("table.scroll").first.locator("tbody tr").all()
+    ] == [row[0] for row in MinimalSet().conclude(asked).tables[0].rows]
     scripted = page.locator("#browser").is_visible()
     assert page.locator(".static").is_visible() is not scripted
     example = page.locator("#browser .example[open]" if scripted else ".static .example[open]")
@@ -185,8 +185,8 @@ def test_rankings_stay_in_sight_while_their_table_scrolls_on_a_phone(browser: Br
     page = browser.new_page(viewport={"width": 375, "height": 800})
     page.goto(pairs)
     opened(page)
-    box = page.locator(".scroll", has=page.locator("table.words-1")).first
-    name = box.locator("tbody td").first
+    box = page.locator("div.scroll", has=page.locator("table.scroll")).first
+    name = box.locator("tbody th").first
     before = name.bounding_box()
     assert box.evaluate("part => part.scrollWidth > part.clientWidth")
     box.evaluate("part => { part.scrollLeft = 90 }")
@@ -199,7 +199,7 @@ def test_rankings_stay_in_sight_while_their_table_scrolls_on_a_phone(browser: Br
 def test_details_open_without_a_script(page: Page, address: str) -> None:
     page.goto(address)
     card = page.locator("#audit-1")
-    figure, table = card.locator("figure").first, card.locator("details .scroll")
+    figure, table = card.locator("figure").first, card.locator("details div.scroll")
     assert not figure.is_visible()
     card.locator("> summary").click()
     assert figure.is_visible()

@@ -32,5 +32,5 @@ def test_a_corpus_with_no_more_texts_stays_whole():
 
 
 def test_nothing_to_train_on_is_refused():
-    with pytest.raises(AssayError, match="at least 1, got 0"):
+    with pytest.raises(AssayError, match="at least 1"):
         thinned(CORPUS, 0, seed=0)

@@ -250,5 +250,5 @@ def test_other_models_and_other_stabilisers_are_refused():
     assert Lrp().unfit(Foreign()) is not None
     with pytest.raises(AssayError, match="assay's own flat"):
         Lrp().shares(Foreign(), batch, batch.labels)
-    with pytest.raises(AssayError, match="from 0, not -1"):
+    with pytest.raises(AssayError, match="at least 0, got -1"):
         AttnLrp(epsilon=-1.0)

@@ -45,7 +45,7 @@ def test_a_word_takes_as_many_places_as_it_has_pieces():
     assert extents(batch).tolist() == expected
     plain = builders.structured(builders.batch())
     assert torch.equal(extents(plain), plain.mask.long())
-    assert asked(plain).tolist() == [0] * len(plain)  # models of ours read the question once
+    assert query_lengths(plain).tolist() == [0] * len(plain)  # models of ours read the question once
 
 
 @pytest.mark.parametrize("architecture", ["bert", "modernbert", "gpt2"])

@@ -198,9 +198,9 @@ def test_tau_of_the_published_recipe_on_sst_is_that_of_a_plain_loop(kind):
         architecture=replace(recipe.architecture, encoder=kind),
         training=replace(recipe.training, epochs=2),
     )
-    model = train(replace(whole, train=whole.train[:600]), recipe)
+    model = train(replace(whole, train=whole.train[:300]), recipe)
     plan = AuditPlan(explainers=("attention", "leave_one_out"), audits=("agreement",))
-    texts = whole.test[:120]
+    texts = whole.test[:40]
     found = audit(model, texts, plan).instances["tau:attention~leave_one_out"].to_numpy()
     rows, _ = tokenise(texts, model.tokeniser, model.tokeniser.options.longest)
     batch = collate(rows, 2)

@@ -25,6 +25,7 @@ from assay.models.checkpoints import Checkpoint
 from assay.models.options import Training
 from assay.records import EXAMPLES, INSTANCES, SUMMARY, Record
 from assay.run import verbs
+from assay.run.explanation import explain
 from assay.run.resume import Parts
 from assay.study.plans import read
 from tests.reliability.inputs import TABLES, changed, damaged, lying, plans
@@ -115,7 +116,7 @@ def test_any_damage_to_a_model_is_found_or_harmless(tmp_path, model, name, count
         before = contents(place)
         opened = tried(lambda: verbs.load(place))
         if opened is not None:
-            tried(lambda: verbs.explain(opened, "the film is good", ["attention"]))
+            tried(lambda: explain(opened, "the film is good", ["attention"]))
         assert contents(place) == before
 
     fuzz(drawn, check, count)

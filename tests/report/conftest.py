@@ -8,7 +8,7 @@ import pytest
 from altair.utils import schemapi
 
 from assay.records import Record
-from assay.report.page import render
+from assay.report.audit import render
 from tests.drawn import drawn_anew, drawn_once
 from tests.report import synthetic
 

@@ -11,7 +11,7 @@ import pytest
 from assay.records import Record
 from assay.report.browsing import CELLS, LEAST, STEPS, browse, thirds
 from assay.report.examples import choose
-from assay.report.scripts import data, policy
+from assay.report.html import data, policy
 from tests.report.hostile import WORDS, hostile
 
 

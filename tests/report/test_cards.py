@@ -7,7 +7,7 @@ import pytest
 from assay.audits import AUDITS
 from assay.grading.verdicts import verdicts
 from assay.records import Record
-from assay.report.page import render
+from assay.report.audit import render
 from assay.report.sections import grade, sections
 from assay.stories import story_of
 from tests.report.parsed import Page, words

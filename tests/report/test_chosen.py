@@ -61,15 +61,16 @@ def test_with_many_explainers_fewer_examples_are_shown(crowd: Record, record: Re
 
 def test_of_many_explainers_the_best_come_first_and_the_rest_on_demand(crowd: Record) -> None:
     order = list(reversed(crowd.summary["explainers"]))
+    names = ["attention", *(name for name in order if name != "attention")]
     for _, examples in groups(crowd, order):
         for shown in examples:
-            assert [strip.name for strip in shown.strips] == [*order[:8], "deciding words"]
-            assert [strip.name for strip in shown.rest] == order[8:]
+            assert [line.name for line in shown.lines] == [*names[:8], "deciding words"]
+            assert [line.name for line in shown.rest] == names[8:]
 
 
 def test_what_people_marked_is_not_called_deciding(human: Record, planted: Record) -> None:
     for record, name in ((human, "words marked by people"), (planted, "deciding words")):
-        assert {examples[0].strips[-1].name for _, examples in groups(record)} == {name}
+        assert {examples[0].lines[-1].name for _, examples in groups(record)} == {name}
 
 
 def test_no_example_is_shown_twice_and_no_more_than_24(record: Record) -> None:

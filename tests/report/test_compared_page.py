@@ -10,8 +10,8 @@ from assay.audits import AUDITS
 from assay.grading.leaderboard import leaderboard
 from assay.grading.verdicts import verdicts
 from assay.records import Record
+from assay.report.audit import render
 from assay.report.outcome import outcome
-from assay.report.page import render
 from assay.report.sections import sections
 from assay.report.tables import measure_rows
 from assay.stories import story_of

@@ -12,11 +12,12 @@ import pytest
 from assay.audits.minimal_set import RANKINGS, MinimalSet, shares
 from assay.audits.single_weight import SingleWeight
 from assay.records import Record
+from assay.report.audit import render
 from assay.report.canvas import svg
 from assay.report.examples import groups, notes
 from assay.report.facts import facts, glossary
 from assay.report.figures import figure as figure_of
-from assay.report.page import render
+from assay.report.heatmaps import line
 from assay.report.sections import captions, sections
 from assay.report.squares import flip_tables, matrices
 from assay.run.result import Result
@@ -241,7 +242,7 @@ def test_the_page_shows_tables_square_and_figures_of_erased_attention(erased: Re
     single = section_of(text, "Does the most attended word matter more than another?")
     sets = section_of(text, "How many words must go before the decision changes?")
     assert single.count("<svg") == sets.count("<svg") == 2
-    parts = re.findall(r'<table class="flips">.*?</table>', single, flags=re.DOTALL)
+    parts = re.findall(r'<table class="plain flips">.*?</table>', single, flags=re.DOTALL)
     for part, table in zip(parts, flip_tables(erased, "single_weight"), strict=True):
         cells = [words(cell).replace("\u00a0", " ") for cell in Page(part).texts("td")]
         assert cells == [
@@ -265,16 +266,17 @@ def test_the_words_of_a_smallest_set_are_marked_and_an_empty_one_is_told(erased:
     shown = [example for _, examples in groups(erased) for example in examples]
     empty = 0
     for example in shown:
-        strip = next(strip for strip in example.strips if strip.name.startswith("smallest set"))
+        strip = next(strip for strip in example.lines if strip.name.startswith("smallest set"))
         assert strip.remark == "exact"
         row = rows[example.number]
         spans = zip(row["starts"], row["ends"], row["smallest_set"], strict=True)
         expected = [row["text"][start:end] for start, end, flag in spans if flag]
-        marked = Page(f"<p>{strip.html}</p>").texts("mark")
+        html = line(example, strip)
+        marked = Page(f"<p>{html}</p>").texts("mark")
         if not expected:
             empty += 1
-            assert "none: whatever is erased, the decision stays" in strip.html
-        elif "more tokens" not in strip.html:
+            assert "none: whatever is erased, the decision stays" in html
+        elif "more tokens" not in html:
             assert marked == expected
     assert 0 < empty < len(shown)
 
@@ -285,16 +287,17 @@ def test_a_cut_text_tells_how_many_words_of_the_set_it_hides(erased: Record) -> 
         erased, examples=erased.examples.filter([e == row["example"] for e in erased.examples["example"].to_pylist()])
     )
     (_, (example, *_)), *_ = groups(hidden)
-    strip = next(strip for strip in example.strips if strip.name.startswith("smallest set"))
-    marked = len(Page(f"<p>{strip.html}</p>").texts("mark"))
-    told = sum(int(each) for each in re.findall(r"(\d+) of them marked", strip.html))
+    strip = next(strip for strip in example.lines if strip.name.startswith("smallest set"))
+    html = line(example, strip)
+    marked = len(Page(f"<p>{html}</p>").texts("mark"))
+    told = sum(int(each) for each in re.findall(r"(\d+) of them marked", html))
     assert marked + told == sum(row["smallest_set"])
-    assert "the strongest among them" not in strip.html
+    assert "the strongest among them" not in html
 
 
 def test_without_the_audit_there_is_no_row_for_a_smallest_set(record: Record) -> None:
     for _, examples in groups(record):
-        assert not any(strip.name.startswith("smallest set") for example in examples for strip in example.strips)
+        assert not any(strip.name.startswith("smallest set") for example in examples for strip in example.lines)
 
 
 @pytest.mark.parametrize("items", ["words", "sentences"])

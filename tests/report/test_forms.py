@@ -18,8 +18,10 @@ from markdown_it.token import Token
 from assay.grading.leaderboard import leaderboard
 from assay.grading.verdicts import verdicts
 from assay.records import Record
-from assay.report.forms import FORMS, data, markdown, pdf
+from assay.report import markdown, pdf
+from assay.report.audit import document, write
 from assay.report.outcome import outcome
+from assay.report.save import FORMS, as_json
 from assay.report.sections import grade, sections
 from assay.writing import LONG, line
 from tests.report.synthetic import remade
@@ -75,14 +77,14 @@ def small(make: Callable[..., Record]) -> Record:
 @pytest.mark.parametrize("form", [form for form in FORMS if form != "html"])
 def test_the_same_record_gives_the_same_bytes(form: str, small: Record, tmp_path: Path) -> None:
     one, other = tmp_path / f"one.{form}", tmp_path / f"other.{form}"
-    FORMS[form](small, one)
-    FORMS[form](small, other)
+    write(small, one, form)
+    write(small, other, form)
     assert one.read_bytes() == other.read_bytes()
     assert {path.name for path in tmp_path.iterdir()} == {one.name, other.name}
 
 
 def test_the_document_holds_every_number_of_the_record(contest: Record) -> None:
-    told = json.loads(data.render(contest), parse_constant=pytest.fail)
+    told = json.loads(as_json(document(contest, "json")), parse_constant=pytest.fail)
     assert (told["schema"], told["version"]) == ("assay.report", 1)
     assert told["findings"] == contest.summary["findings"]
     assert told["verdict"]["headline"] == outcome(contest).headline
@@ -108,7 +110,7 @@ def test_scores_that_are_no_numbers_are_null_in_the_document_and_break_nothing(s
     for row in rows:
         row["score:attention"] = [math.nan] + [math.inf] * (len(row["starts"]) - 1)
     broken = replace(small, examples=pa.Table.from_pylist(rows, schema=small.examples.schema))
-    told = json.loads(data.render(broken), parse_constant=pytest.fail)
+    told = json.loads(as_json(document(broken, "json")), parse_constant=pytest.fail)
     scores = [
         row["scores"]
         for group in told["examples"]
@@ -117,12 +119,12 @@ def test_scores_that_are_no_numbers_are_null_in_the_document_and_break_nothing(s
         if row["name"] == "attention"
     ]
     assert {score for row in scores for score in row} == {None}
-    assert "| attention | none |" in markdown.render(broken)
-    assert pdf.render(broken).startswith(b"%PDF")
+    assert "| attention | none |" in markdown.render(document(broken, "md"))
+    assert pdf.render(document(broken, "pdf")).startswith(b"%PDF")
 
 
 def test_markdown_says_what_the_page_says(contest: Record) -> None:
-    shown = "\n".join(_said(_parsed(markdown.render(contest))))
+    shown = "\n".join(_said(_parsed(markdown.render(document(contest, "md")))))
     assert outcome(contest).headline in shown
     for section in sections(contest):
         told = (section.title, section.question, section.answer, section.reading, grade(contest, section.name)[1])
@@ -134,7 +136,7 @@ def test_markdown_says_what_the_page_says(contest: Record) -> None:
 
 
 def test_every_finding_stands_in_a_table_of_markdown(record: Record) -> None:
-    rows = [row for grid in _tables(_parsed(markdown.render(record))) for row in grid]
+    rows = [row for grid in _tables(_parsed(markdown.render(document(record, "md")))) for row in grid]
     for f in record.findings:
         mean = f"{f.mean:.3f}".replace("-", "−").replace("−0.000", "0.000")
         subject = f.subject.replace("~", " ~ ")
@@ -142,7 +144,7 @@ def test_every_finding_stands_in_a_table_of_markdown(record: Record) -> None:
 
 
 def test_tables_of_markdown_are_whole_whatever_their_cells_hold(hostile: Record) -> None:
-    tokens = _parsed(markdown.render(hostile))
+    tokens = _parsed(markdown.render(document(hostile, "md")))
     found = _tables(tokens)
     assert len(found) > 10
     for grid in found:
@@ -154,7 +156,7 @@ def test_tables_of_markdown_are_whole_whatever_their_cells_hold(hostile: Record)
 
 
 def test_nothing_in_a_record_becomes_markup_of_markdown(hostile: Record) -> None:
-    tokens = list(_flat(_parsed(markdown.render(hostile))))
+    tokens = list(_flat(_parsed(markdown.render(document(hostile, "md")))))
     assert not {"link_open", "image", "s_open", "fence", "code_block", "html_inline"} & {token.type for token in tokens}
     ours = {"<details><summary>", "</details>\n"}
     assert all(any(token.content.startswith(mark) for mark in ours) for token in tokens if token.type == "html_block")
@@ -162,7 +164,7 @@ def test_nothing_in_a_record_becomes_markup_of_markdown(hostile: Record) -> None
     titles = {section.title for section in sections(hostile)}
     headings = [tokens[place + 1].content for place, token in enumerate(tokens) if token.type == "heading_open"]
     assert len(headings) <= len(titles) + 16
-    assert not any(mark in markdown.render(hostile) for mark in "\x00\x1b\u202e\u2066\ufeff")
+    assert not any(mark in markdown.render(document(hostile, "md")) for mark in "\x00\x1b\u202e\u2066\ufeff")
 
 
 @given(st.text(max_size=60))
@@ -189,29 +191,29 @@ def test_a_very_long_text_is_cut_and_says_so() -> None:
 
 
 def test_a_pdf_says_what_the_page_says(record: Record) -> None:
-    told = pdf.given(record)
-    assert pdf.pages(told)[0].startswith(b"%PDF-")
+    told = pdf.given(document(record, "pdf"))
+    assert pdf.render(document(record, "pdf")).startswith(b"%PDF-")
     queried = _queried(told)
     assert outcome(record).headline.split(": ")[0] in queried("<headline>")
     assert all(section.title in queried("heading") for section in sections(record))
-    assert len(json.loads(queried("image"))) == len(told["drawn"]) == 7
+    assert len(json.loads(queried("image"))) == len(told["drawings"]) == 7
 
 
 def test_nothing_in_a_record_becomes_markup_of_a_pdf(hostile: Record) -> None:
-    told = pdf.given(hostile)
-    assert pdf.pages(told)[0].startswith(b"%PDF-")
+    told = pdf.given(document(hostile, "pdf"))
+    assert pdf.render(document(hostile, "pdf")).startswith(b"%PDF-")
     queried = _queried(told)
     assert json.dumps(line(HOSTILE[1])) in queried("table")
-    assert json.dumps(f"Audit of {line(HOSTILE[7])}") in queried("<title>")
+    assert json.dumps(line(HOSTILE[7])) in queried("<title>")
     assert line(HOSTILE[0]) in queried("heading")
-    assert line(HOSTILE[2])[:20] in queried("<command>")
+    assert line(HOSTILE[2])[:20] in queried("<code>")
 
 
 def test_the_pages_of_a_pdf_are_set_whatever_was_audited(make: Callable[..., Record]) -> None:
     for audits in ((), ("frozen_uniform", "seed_variance", "guide", "trained_adversary")):
         made = make(count=12, audits=audits)
-        assert pdf.render(made).startswith(b"%PDF-")
-        assert markdown.render(made).startswith("# Audit of planted:negation\n\n## Verdict")
+        assert pdf.render(document(made, "pdf")).startswith(b"%PDF-")
+        assert markdown.render(document(made, "md")).startswith("# Audit of planted:negation\n\nHeatmap")
 
 
 @pytest.mark.parametrize(
@@ -223,7 +225,7 @@ def test_the_first_letter_tells_which_way_a_text_is_written(text: str, right: bo
 
 def _queried(told: dict[str, Any]) -> Callable[[str], str]:
     """What typst has set, as JSON."""
-    return typst.Compiler(pdf.TEMPLATE.read_bytes(), sys_inputs={"report": json.dumps(told)}).query
+    return typst.Compiler((pdf.TEMPLATES / "document.typ").read_bytes(), sys_inputs={"report": json.dumps(told)}).query
 
 
 def _parsed(text: str) -> list[Token]:

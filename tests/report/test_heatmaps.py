@@ -6,16 +6,17 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.report.heatmaps import LEVELS, Tokens, marked, row, strengths, terminal, window
+from assay.document import Passage
+from assay.report.heatmaps import LEVELS, row, strengths, terminal, window
 
 WORDS = st.lists(st.text(min_size=1, max_size=6), min_size=1, max_size=12)
 
 
-def tokens_of(words: list[str]) -> Tokens:
+def tokens_of(words: list[str]) -> Passage:
     """Words joined by single spaces, with their offsets."""
     text = " ".join(words)
     starts = [sum(len(word) + 1 for word in words[:place]) for place in range(len(words))]
-    return Tokens(text, starts, [start + len(word) for start, word in zip(starts, words, strict=True)])
+    return Passage(text, starts, [start + len(word) for start, word in zip(starts, words, strict=True)], [], 0)
 
 
 def plain(markup: str) -> str:
@@ -32,17 +33,17 @@ def test_the_text_is_shown_as_written(words: list[str], data: st.DataObject) -> 
 
 
 def test_text_around_and_between_tokens_is_kept() -> None:
-    tokens = Tokens("  «a»\n\tb!  ", [3, 7], [4, 8])
+    tokens = Passage("  «a»\n\tb!  ", [3, 7], [4, 8], [], 0)
     assert plain(row(tokens, [1.0, 0.5], (0, 2))) == tokens.text
 
 
 def test_touching_and_overlapping_tokens_show_no_letter_twice() -> None:
-    tokens = Tokens("don't", [0, 2, 2], [2, 5, 5])
+    tokens = Passage("don't", [0, 2, 2], [2, 5, 5], [], 0)
     assert plain(row(tokens, [1.0, 0.5, 0.7], (0, 3))) == "don't"
 
 
 def test_markup_in_a_text_stays_text() -> None:
-    shown = row(Tokens("<script>x</script>", [0], [18]), [1.0], (0, 1))
+    shown = row(Passage("<script>x</script>", [0], [18], [], 0), [1.0], (0, 1))
     assert "<script" not in shown
     assert plain(shown) == "<script>x</script>"
 
@@ -86,12 +87,12 @@ def test_a_cut_counts_what_is_left_out_and_names_a_strongest_word_that_is() -> N
 
 
 def test_a_piece_that_is_no_word_is_cut() -> None:
-    huge = Tokens("x" * 100_000 + " " * 100_000 + "y", [0, 200_000], [100_000, 200_001])
+    huge = Passage("x" * 100_000 + " " * 100_000 + "y", [0, 200_000], [100_000, 200_001], [], 0)
     assert len(row(huge, [1.0, 0.5], (0, 2))) < 1000
 
 
 def test_known_evidence_is_marked_and_nothing_else() -> None:
-    shown = marked(tokens_of(["not", "a", "good", "film"]), [True, False, True, False], (0, 4))
+    shown = row(tokens_of(["not", "a", "good", "film"]), [1.0, 0.0, 1.0, 0.0], (0, 4), flags=True)
     assert re.findall(r"<mark[^>]*>([^<]*)", shown) == ["not", "good"]
 
 

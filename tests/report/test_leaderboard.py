@@ -7,11 +7,13 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from assay.document import Fold
 from assay.grading.leaderboard import Cell, Leaderboard, leaderboard
 from assay.grading.verdicts import verdicts
 from assay.lookup import side_by_side, texts
 from assay.records import Record
-from assay.report.tables import leaderboard_table
+from assay.report.audit import brief
+from assay.report.console import shown as printable
 from assay.writing import number
 from tests.report.synthetic import remade
 
@@ -179,7 +181,7 @@ def test_without_a_measure_of_faithfulness_the_plan_gives_the_order(make: Callab
 def test_without_a_measure_there_is_no_leaderboard(make: Callable[..., Record]) -> None:
     record = make(count=20, audits=("agreement",))
     assert leaderboard(record) is None
-    assert leaderboard_table(record) is None
+    assert not any(isinstance(block, Fold) for block in brief(record, 100))
 
 
 def test_columns_of_the_same_name_belong_to_their_audit(make: Callable[..., Record]) -> None:
@@ -204,8 +206,8 @@ def test_costs_stand_beside_and_may_be_missing(contest: Record) -> None:
 
 
 def printed(record: Record) -> str:
-    console = Console(width=200, file=io.StringIO(), no_color=True)
-    console.print(leaderboard_table(record))
+    console = Console(width=100, file=io.StringIO(), no_color=True)
+    console.print(*printable(block for block in brief(record, 100) if isinstance(block, Fold)))
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
 

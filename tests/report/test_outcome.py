@@ -15,9 +15,7 @@ from rich.console import Console
 from assay.audits import FOUR_TESTS
 from assay.cli.reporting import tell
 from assay.records import Record
-from assay.report import notebook, page
-from assay.report.forms import markdown
-from assay.report.forms.document import document
+from assay.report import audit, markdown, notebook
 from assay.report.outcome import outcome
 from assay.run.reporting import Report
 from assay.run.result import Result
@@ -108,8 +106,8 @@ def _terminal(record: Record) -> str:
 SHOWN: dict[str, Callable[[Record], str]] = {
     "terminal": _terminal,
     "print": lambda record: str(Result(record)),
-    "page": page.render,
-    "markdown": markdown.render,
+    "page": audit.render,
+    "markdown": lambda record: markdown.render(audit.document(record, "md")),
     "notebook": notebook.audit,
 }
 
@@ -126,7 +124,7 @@ def test_every_form_says_the_same(run: tuple[Record, tuple[str, ...]]) -> None:
             assert _plain(words) in shown, (name, words)
         if name != "notebook":  # where an exclamation mark stands for the word
             assert shown.count("Caveat.") == len(found.caveats), name
-    told = document(record)["verdict"]
+    told = audit.data(record)["verdict"]
     assert (told["headline"], told["tally"], tuple(told["caveats"])) == (found.headline, found.tally, found.caveats)
 
 
@@ -155,5 +153,5 @@ def test_tables_without_a_number_are_not_shown() -> None:
     record = synthetic_record(count=30, audits=("deception",))
     assert "not graded" in str(Result(record))
     assert "verdict" not in str(Result(record))
-    assert 'class="verdicts"' not in notebook.audit(record)
-    assert 'class="verdicts"' in notebook.audit(synthetic_record(count=30))
+    assert "side verdicts" not in notebook.audit(record)
+    assert "side verdicts" in notebook.audit(synthetic_record(count=30))

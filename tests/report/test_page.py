@@ -14,10 +14,10 @@ import pytest
 
 from assay.grading.verdicts import verdicts
 from assay.records import Record
-from assay.report import page
+from assay.report import html
+from assay.report.audit import SCRIPTS, render, write
+from assay.report.html import static
 from assay.report.outcome import outcome
-from assay.report.page import SCRIPTS, render, write
-from assay.report.scripts import static
 from assay.writing import interval, number
 from tests.report.parsed import Page, words
 from tests.report.synthetic import FAITHFUL, remade
@@ -27,8 +27,8 @@ HOSTILE_CLASSES = ("<script>alert(3)</script>", '"><img src=x onerror=alert(4)>'
 
 def test_the_verdict_comes_first_with_the_numbers_of_the_findings(record: Record, page: str) -> None:
     shown = Page(page)
-    assert words(shown.texts("h1")[0]).replace(":it", ": it") == outcome(record).headline
-    table = page[page.index('<table class="verdicts">') : page.index("</table>")]
+    assert words(shown.texts("h1")[0]) == outcome(record).headline
+    table = page[page.index('<table class="stack verdicts">') : page.index("</table>")]
     cells = Page(table + "</table>").texts("td")
     per_row = [cells[place : place + 6] for place in range(0, len(cells), 6)]
     for verdict, (grade, effect, span, null, n, told) in zip(verdicts(record), per_row, strict=True):
@@ -214,13 +214,13 @@ def test_bytes_that_are_no_text_do_not_stop_the_page(make: Callable[..., Record]
 
 def test_a_page_is_written_whole_or_not_at_all(record: Record, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "new" / "report.html"
-    monkeypatch.setattr(page, "render", lambda _: "first")
+    monkeypatch.setattr(html, "render", lambda _: "first")
     write(record, path)
 
     def full(*_: object) -> None:
         raise OSError("No space left on device")
 
-    monkeypatch.setattr(page, "render", lambda _: "second")
+    monkeypatch.setattr(html, "render", lambda _: "second")
     monkeypatch.setattr("os.fsync", full)
     with pytest.raises(OSError, match="No space"):
         write(record, path)
@@ -235,7 +235,7 @@ def test_verdicts_need_neither_torch_nor_a_drawing_library() -> None:
         "    def find_spec(self, name, path=None, target=None):\n"
         "        if name in ('torch', 'altair', 'jinja2', 'vl_convert'): raise ImportError(name)\n"
         "sys.meta_path.insert(0, Absent())\n"
-        "import assay.report.page, assay.report.tables, assay.report.heatmaps\n"
+        "import assay.report.audit, assay.report.tables, assay.report.heatmaps\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

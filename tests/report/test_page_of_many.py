@@ -6,7 +6,7 @@ import pytest
 
 from assay.grading.leaderboard import leaderboard
 from assay.records import Record
-from assay.report.page import render
+from assay.report.audit import render
 from tests.report.parsed import Page, words
 from tests.report.synthetic import SIGNED
 
@@ -33,7 +33,7 @@ def test_the_leaderboard_stands_after_the_verdict_with_the_best_in_bold(contest:
     shown = Page(part)
     expected = [cell.text for row in (*board.rows, *board.apart) for cell in row.cells if cell.best]
     assert shown.texts("td", "best") == expected
-    tied = [f"{cell.text}≈" for row in (*board.rows, *board.apart) for cell in row.cells if cell.tied]
+    tied = [f"{cell.text} ≈" for row in (*board.rows, *board.apart) for cell in row.cells if cell.tied]
     assert shown.texts("td", "tied") == tied
     heads = shown.texts("th")[: 3 + len(board.measures)]
     assert heads[3:] == [f"{measure.head}\u00a0{measure.arrow}" for measure in board.measures]
@@ -57,7 +57,7 @@ def test_squares_hold_a_number_in_every_cell(contest: Record, crowd: Record, cro
         for part in parts:
             table = part[part.index("<tbody>") : part.index("</tbody>")]
             cells = Page(f"<table>{table}</tbody></table>").texts("td")
-            rows = part.count('<th scope="row">')
+            rows = table.count('<th scope="row">')
             assert rows == (size if "<b>Same sign" not in part else len(SIGNED & set(record.summary["explainers"])))
             assert len(cells) == rows**2
             assert sum(cell == "" for cell in cells) == rows

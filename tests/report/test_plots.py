@@ -11,7 +11,7 @@ import pytest
 from assay.audits import AUDITS as TODAY
 from assay.errors import AssayError
 from assay.records import Record
-from assay.report import page
+from assay.report import audit
 from assay.report.canvas import CLASS_COLOURS, GRADE_COLOURS, finish, layers, save, sheet, svg
 from assay.report.figures import KINDS, figures
 from assay.report.figures import figure as figure_of
@@ -238,7 +238,7 @@ def test_any_number_of_classes_can_be_drawn(number: int, make: Callable[..., Rec
 
 
 def test_colours_can_be_told_from_light_and_from_dark_ground() -> None:
-    style = (Path(page.__file__).parent / "templates" / "report.css").read_text(encoding="utf-8")
+    style = (Path(audit.__file__).parent / "templates" / "report.css").read_text(encoding="utf-8")
     grounds = re.findall(r"--ground: (#[0-9a-f]{6});", style)
     assert len(grounds) == 2
     for colour in (*CLASS_COLOURS, *GRADE_COLOURS.values()):
@@ -246,7 +246,7 @@ def test_colours_can_be_told_from_light_and_from_dark_ground() -> None:
 
 
 def test_text_can_be_read_on_every_ground() -> None:
-    style = (Path(page.__file__).parent / "templates" / "report.css").read_text(encoding="utf-8")
+    style = (Path(audit.__file__).parent / "templates" / "report.css").read_text(encoding="utf-8")
     for theme in re.findall(r":root \{(.*?)\}", style, flags=re.DOTALL)[:2]:
         colours = dict(re.findall(r"--(\w+): (#[0-9a-f]{6});", theme))
         for name in ("ink", "soft", "link", "pass", "warn", "fail", "reference", "none"):

@@ -31,9 +31,9 @@ from assay.rationales.recipes import RECIPES, UNPLAYED
 from assay.rationales.rules import READINGS as READ
 from assay.rationales.stories import MEASURES, RULES
 from assay.rationales.units import KINDS
-from assay.report import html, passages
+from assay.report import heatmaps, html
 from assay.report.console import shown as console_of
-from assay.report.passages import richest
+from assay.report.heatmaps import richest
 from assay.report.save import FORMS, save
 from assay.stories import Measure, Story, story_of
 from tests.report.selecting import aligned, example, measure, pair, phrased, selections
@@ -45,11 +45,11 @@ def render(made: dict[str, Any]) -> str:
 
 
 def shown(each: dict[str, Any]) -> str:
-    return passages.html(passage(each, each["text"], "word", each))
+    return heatmaps.passage(passage(each, each["text"], "word", each))
 
 
 def asked(each: dict[str, Any]) -> str:
-    return passages.html(passage(each["asked"], each["query"], "asked", each))
+    return heatmaps.passage(passage(each["asked"], each["query"], "asked", each))
 
 
 @pytest.mark.parametrize("made", [selections, aligned, phrased])

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from assay.records import Record
-from assay.report.forms import FORMS
+from assay.report.audit import write
+from assay.report.save import FORMS
 from tests.report.synthetic import remade
 
 
@@ -27,7 +28,7 @@ def single(contest: Record, tmp_path_factory: pytest.TempPathFactory) -> Record:
 def test_every_form_has_a_dash_for_an_interval_that_is_not_there(form: str, single: Record, tmp_path: Path) -> None:
     assert all(math.isnan(found.low) and math.isnan(found.high) for found in single.findings)
     place = tmp_path / f"report.{form}"
-    FORMS[form](single, place)
+    write(single, place, form)
     if form == "pdf":
         return
     text = place.read_text(encoding="utf-8")

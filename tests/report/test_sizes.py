@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from assay.records import Record
-from assay.report.page import render
+from assay.report.audit import render
 from tests.report.synthetic import FAITHFUL
 
 MEGABYTE = 1_000_000

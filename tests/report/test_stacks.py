@@ -15,10 +15,10 @@ from assay.audits.sanity import Sanity
 from assay.data.examples import Example
 from assay.models.store import Opened
 from assay.records import Record
+from assay.report.audit import render
 from assay.report.examples import notes
 from assay.report.facts import facts
 from assay.report.figures import figure
-from assay.report.page import render
 from assay.report.sections import captions, sections
 from assay.report.tables import measure_rows
 from assay.run.audit import audit

@@ -7,9 +7,12 @@ import pytest
 from rich.console import Console
 
 from assay.audits import AUDITS
+from assay.document import Fold
 from assay.grading.verdicts import verdicts
 from assay.records import Record
-from assay.report.tables import agreement_rows, measure_rows, verdict_table
+from assay.report.audit import brief
+from assay.report.console import shown as printable
+from assay.report.tables import agreement_rows, measure_rows
 from assay.stories import story_of
 from assay.writing import count, figures, interval, number, significance
 from tests.report.synthetic import remade
@@ -17,7 +20,7 @@ from tests.report.synthetic import remade
 
 def printed(record: Record, width: int = 100) -> str:
     console = Console(width=width, file=io.StringIO(), no_color=True)
-    console.print(verdict_table(record))
+    console.print(*printable(block for block in brief(record, width) if not isinstance(block, Fold)))
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
 

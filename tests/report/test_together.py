@@ -6,8 +6,8 @@ import pytest
 
 from assay.audits import FOUR_TESTS
 from assay.records import Record
+from assay.report.audit import render
 from assay.report.outcome import together
-from assay.report.page import render
 from tests.report.parsed import Page, words
 from tests.report.synthetic import remade
 

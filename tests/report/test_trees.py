@@ -168,15 +168,15 @@ def test_plain_lines_put_each_phrase_under_the_one_it_is_part_of():
 
 
 def test_an_explanation_shows_its_trees_everywhere():
-    made = replace(made_up(SENTENCE), trees={"hedge by <b>cd</b>": grown(len(SENTENCE))})
+    made = replace(made_up(SENTENCE), trees={"hedge by <i>cd</i>": grown(len(SENTENCE))})
     page = Page(made._repr_html_())
-    assert "hedge by <b>cd</b>: the phrases of" in page.said
-    assert "b" not in page.tags
-    assert made.json()["trees"]["hedge by <b>cd</b>"] == grown(len(SENTENCE)).json()
+    assert "hedge by <i>cd</i>: the phrases of" in page.said
+    assert "i" not in page.tags
+    assert made.json()["trees"]["hedge by <i>cd</i>"] == grown(len(SENTENCE)).json()
     assert next(outline(grown(len(SENTENCE)), SENTENCE)) in str(made)
     console = Console(width=400, file=io.StringIO(), no_color=True)
     console.print(made)
     assert isinstance(console.file, io.StringIO)
     assert lines(grown(len(SENTENCE)), SENTENCE).plain.splitlines()[1] in console.file.getvalue()
-    assert ".tree" in notebook._template()[1]
+    assert ".tree" in notebook._style()[0]
     assert "<figure" not in made_up(SENTENCE)._repr_html_()

@@ -15,10 +15,10 @@ from assay.models.architecture import Architecture
 from assay.models.classifier import Classifier
 from assay.models.store import Opened
 from assay.records import Record
-from assay.report import notebook
+from assay.report import markdown, notebook
+from assay.report.audit import document
 from assay.report.browsing import browse
 from assay.report.examples import groups
-from assay.report.forms import markdown
 from assay.run.explanation import TRUSTED, UNTRUSTED, explain
 from tests.report.synthetic import thinned
 
@@ -53,20 +53,20 @@ def test_trust_stands_beside_every_explanation_that_has_one(record: Record) -> N
     told = trusts(record)
     shown = [example for _, examples in groups(record) for example in examples]
     for example in shown:
-        for strip in (*example.pair, *example.strips):
+        for strip in (*example.lines, *example.rest):
             if strip.name in told[example.number]:
                 assert strip.remark == trusted(told[example.number][strip.name])
     browser = browse(record)
     assert browser is not None
     for each in browser["examples"]:
         assert each["trust"] == {name: trusted(value) for name, value in told[each["number"]].items()}
-    assert "trust" in markdown.render(record)
+    assert "trust" in markdown.render(document(record, "md"))
 
 
 def test_a_record_without_that_audit_has_none(make: Callable[..., Record]) -> None:
     record = make(count=24, audits=("agreement",))
     assert trusts(record) == {}
-    assert "trust" not in markdown.render(record)
+    assert "trust" not in markdown.render(document(record, "md"))
 
 
 def opened() -> Opened:

@@ -15,8 +15,8 @@ from assay.grading.grade import TRUTH, Scale, known_reasons, scale, unlike
 from assay.grading.leaderboard import leaderboard
 from assay.grading.verdicts import Verdict, leading, near_chance, standing, verdicts
 from assay.records import Finding, Record, finding_rows
+from assay.report.audit import render
 from assay.report.outcome import outcome
-from assay.report.page import render
 from tests.report import synthetic
 from tests.report.synthetic import remade
 

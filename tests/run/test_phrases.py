@@ -8,7 +8,7 @@ from assay.data.corpora import corpus
 from assay.errors import AssayError
 from assay.explainers.hierarchies import TREES
 from assay.records import Record
-from assay.report.page import render
+from assay.report.audit import render
 from assay.run.audit import audit
 from assay.run.explanation import explain
 from assay.run.phrases import LONGEST, MOST

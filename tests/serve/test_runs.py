@@ -16,8 +16,8 @@ from fastapi.testclient import TestClient
 from assay.grading.verdicts import verdicts
 from assay.intervene.acts import Act
 from assay.records import Record
-from assay.report import page
-from assay.report.page import render
+from assay.report import audit
+from assay.report.audit import render
 from assay.serve.app import create
 from assay.serve.browsing import A_PAGE
 from assay.serve.library import Library, Run
@@ -216,7 +216,7 @@ def test_reports_are_made_once_for_each_state_of_the_files(
     runs: dict[str, Run], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = []
-    monkeypatch.setattr(page, "render", lambda record: made.append(record) or "page")
+    monkeypatch.setattr(audit, "render", lambda record: made.append(record) or "page")
     render_cache, run = RenderCache(), runs["films"]
     assert render_cache.report(run) == render_cache.report(run) == "page"
     render_cache.report(replace(run, stamp=()))

@@ -38,7 +38,7 @@ from assay.records import Record
 from assay.report import compare_words as words
 from assay.report import html
 from assay.report.compare_words import MARKS, NOISE, behind, isolated, plain, worded
-from assay.report.tables import NAME
+from assay.report.console import NAME
 from assay.writing import chance, count, interval, line, number
 
 KIND = "assay comparison"

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
 from jaxtyping import Float, Int
 
+from assay.document import Example, Line, opening
 from assay.grading.grade import AGREES, ECONOMY, REFERENCE, TRUST, TRUTH, trusted, trusts
 from assay.lookup import RANDOM, SENTENCES, items, side_by_side, stacked, texts
 from assay.records import Record
@@ -31,8 +32,12 @@ KNOWN, EXACT = "known", "exact"
 SMALLEST, DECEIVED, OTHER = "smallest_set", "deceived", "adversary"
 """Columns of the examples: flags of words, and weights other than those of explainers."""
 
-NONE = '<span class="cut">none: whatever is erased, the decision stays</span>'
+NONE = "none: whatever is erased, the decision stays"
 LEAST = 20  # tokens of a text that are always shown
+QUERY = 600  # letters of a question that are shown
+
+PRINTED, ROOM, SHOWN = 8, 60, 6
+"""Examples, words of each and explainers beside them on paper; all of them stand in the record."""
 
 
 @dataclass(frozen=True)
@@ -100,9 +105,8 @@ def _disputed(record: Record, ranking: Ranking, each: int, taken: Int[np.ndarray
 
 def _ordered(record: Record, ranking: Ranking, each: int) -> tuple[Int[np.ndarray, " K"], str]:
     """The places of the examples from the lowest number on, and in words which of them were looked at."""
-    lengths = record.examples["starts"].combine_chunks().value_lengths().to_numpy(zero_copy_only=False)
     defined = np.isfinite(ranking.values)
-    long = defined & (lengths >= SHORT)
+    long = defined & (lengths(record) >= SHORT)
     limit = f" among texts of at least {SHORT} tokens" if long.sum() >= 2 * each else ""
     candidates = np.flatnonzero(long if limit else defined)
     return candidates[np.argsort(ranking.values[candidates], kind="stable")], limit
@@ -146,42 +150,121 @@ def _by_example(record: Record, audit: str, values: Float[np.ndarray, " n"]) -> 
 
 
 @dataclass(frozen=True)
-class Strip:
-    """One line of an example: what scored the words, a remark, and the words as HTML."""
+class Source:
+    """A column of the examples table as a line of scores or flags over each text."""
 
+    column: str
     name: str
-    remark: str
-    html: str
+    remark: str = ""
+    flags: bool = False
+    none: str = ""  # what is said where no flag is set
+
+    @property
+    def explainer(self) -> bool:
+        return self.column.startswith("score:")
 
 
-@dataclass(frozen=True)
-class Shown:
-    """One example as the page shows it; `pair` is observed attention beside the furthest equivalent one.
+def sources(record: Record, order: Sequence[str] = ()) -> list[Source]:
+    """Attention with what could stand in its place, then all explainers from the best on, then what is known."""
+    table = record.examples
+    there = [name for name in table.column_names if table[name].null_count < table.num_rows]
+    names = [name.removeprefix("score:") for name in there if name.startswith("score:")]
+    ranked = sorted(names, key=lambda name: order.index(name) if name in order else len(order))
+    first = [name for name in ranked if name == "attention"]
+    found = [Source(f"score:{name}", name) for name in first]
+    if first and OTHER in there:
+        found.append(Source(OTHER, "furthest equivalent attention"))
+    found += [Source(f"score:{name}", name) for name in ranked if name not in first]
+    marked = "deciding words" if record.summary["corpus"].get("planted", True) else "words marked by people"
+    extra = [
+        Source(DECEIVED, "deceiving attention", "another model"),
+        Source("truth", marked, KNOWN, flags=True),
+        Source(SMALLEST, "smallest set that flips the decision", EXACT, flags=True, none=NONE),
+    ]
+    return found + [source for source in extra if source.column in there]
 
-    Of many explainers the first ones are shown at once, the `rest` only when asked for.
+
+def groups(record: Record, order: Sequence[str] = (), printed: bool = False) -> list[tuple[Choice, list[Example]]]:
+    """Each group of chosen examples; explainers come in this order, and only the first of many at once.
+
+    Where nothing can be opened, examples, words and explainers are fewer.
     """
-
-    number: int
-    label: str
-    predicted: str
-    right: bool
-    probability: float
-    opening: str
-    query: str | None
-    pair: tuple[Strip, ...]
-    strips: tuple[Strip, ...]
-    rest: tuple[Strip, ...] = ()
-
-
-def groups(record: Record, order: Sequence[str] = ()) -> list[tuple[Choice, list[Shown]]]:
-    """Each group of chosen examples with what is shown of them; many explainers come in this order."""
-    choices = choose(record, _most(record))
-    places = pa.array([row for choice in choices for row in choice.rows], pa.int64())
-    rows = record.examples.take(places).to_pylist()
-    size = _window(record, rows)
-    known = trusts(record)
-    shown = iter([_shortened(_shown(record, row, size, known.get(row["example"], {})), order) for row in rows])
+    found = sources(record, order)
+    room = max(8, CELLS // (len(found) * LEAST)) if found else MOST
+    choices = choose(record, PRINTED if printed else min(MOST, room))
+    size = ROOM if printed else window(record, choices, len(found), CELLS, heatmaps.WINDOW)
+    shown = shown_examples(record, choices, found, size, printed)
     return [(choice, [next(shown) for _ in choice.rows]) for choice in choices]
+
+
+def window(record: Record, choices: Sequence[Choice], lines: int, cells: int, longest: int) -> int:
+    """The most words of a text so that all lines of all chosen texts hold no more than so many cells."""
+    chosen = [row for choice in choices for row in choice.rows]
+    most = lengths(record)[chosen] if chosen else np.empty(0, int)
+    sizes = range(longest, LEAST, -1)
+    return next((size for size in sizes if lines * int(np.minimum(most, size).sum()) <= cells), LEAST)
+
+
+def lengths(record: Record) -> Int[np.ndarray, " N"]:
+    """How many tokens each example has."""
+    return np.asarray(record.examples["starts"].combine_chunks().value_lengths().to_numpy(zero_copy_only=False), int)
+
+
+def shown_examples(
+    record: Record, choices: Sequence[Choice], found: Sequence[Source], size: int, printed: bool = False
+) -> Iterator[Example]:
+    """The chosen examples in their order, each with its lines and with so many words around the strongest."""
+    places = pa.array([row for choice in choices for row in choice.rows], pa.int64())
+    classes, known = [str(name) for name in record.summary["corpus"]["classes"]], trusts(record)
+    for row in record.examples.take(places).to_pylist():
+        yield _example(row, classes, _lines(row, found, known), size, printed)
+
+
+def _lines(row: Mapping[str, Any], found: Sequence[Source], known: Mapping[int, Mapping[str, float]]) -> list[Line]:
+    """The lines that an example has; those of explainers say how far each can be trusted, where that is known."""
+    trust, lines = known.get(row["example"], {}), []
+    for source in found:
+        scores = row[source.column]
+        if scores is None or (not scores and not source.explainer):
+            continue
+        remark = _distance(row) if source.column == OTHER else source.remark
+        if source.explainer and source.name in trust:
+            remark = trusted(trust[source.name])
+        if source.flags:
+            scores = [1.0 if flag and flag > 0 else 0.0 for flag in scores]
+        kind: Literal["explainer", "other", "flags"] = "flags" if source.flags else "other"
+        lines.append(Line(source.name, scores, "explainer" if source.explainer else kind, remark, source.none))
+    return lines
+
+
+def _example(
+    row: Mapping[str, Any], classes: Sequence[str], lines: Sequence[Line], size: int, printed: bool
+) -> Example:
+    explainers = [line for line in lines if line.kind == "explainer"]
+    most = SHOWN if printed else FIRST if len(explainers) > MANY else len(explainers)
+    rest = explainers[most:]
+    first, last = heatmaps.window(lines[0].scores if lines else [0.0] * len(row["starts"]), size)
+    query = row.get("query") or ""
+    return Example(
+        number=row["example"],
+        text=row["text"],
+        starts=row["starts"],
+        ends=row["ends"],
+        first=first,
+        last=last,
+        label=classes[row["label"]],
+        predicted=classes[row["predicted"]],
+        probability=row["probabilities"][row["predicted"]],
+        lines=tuple(line for line in lines if line not in rest),
+        rest=tuple(rest),
+        query=query if printed else opening(query, QUERY),
+        paired=len(lines) > 1 and lines[0].name == "attention" and lines[1].kind == "other",
+    )
+
+
+def _distance(row: Mapping[str, Any]) -> str:
+    """How far the furthest equivalent attention lies from the observed one, as figure 1 of Jain and Wallace (2019)."""
+    return f"JSD {number(row['adversary_jsd'])}, prediction moves by TVD {number(row.get('adversary_tvd'))}"
 
 
 def notes(record: Record) -> list[str]:
@@ -202,87 +285,3 @@ def notes(record: Record) -> list[str]:
     if DECEIVED in record.examples.column_names:
         told.append("Deceiving attention is that of another model, trained to keep it off some words.")
     return told
-
-
-def _window(record: Record, rows: list[dict[str, Any]]) -> int:
-    """The most tokens of a text, at most 150, so that all heatmaps together hold no more than CELLS."""
-    strips, lengths = _strips(record), [len(row["starts"]) for row in rows]
-    sizes = range(heatmaps.WINDOW, LEAST, -1)
-    return next((size for size in sizes if strips * sum(min(n, size) for n in lengths) <= CELLS), LEAST)
-
-
-def _most(record: Record) -> int:
-    """How many examples there is room for; with many explainers they are fewer, but never fewer than two a group."""
-    return min(MOST, max(8, CELLS // (_strips(record) * LEAST)))
-
-
-def _strips(record: Record) -> int:
-    """How often a text is written: for each explainer, other attention, what is known, the smallest set."""
-    names = record.examples.column_names
-    return len([name for name in names if name.startswith("score:")]) + 2 + (SMALLEST in names) + (DECEIVED in names)
-
-
-def _shown(record: Record, row: dict[str, Any], size: int, trust: Mapping[str, float]) -> Shown:
-    classes = [str(name) for name in record.summary["corpus"]["classes"]]
-    tokens = heatmaps.Tokens(row["text"], row["starts"], row["ends"])
-    scores = {key.removeprefix("score:"): row[key] for key in row if key.startswith("score:") and row[key] is not None}
-    first = scores.get("attention") or next(iter(scores.values()), [0.0] * len(row["starts"]))
-    part = heatmaps.window(first, size)
-    remarks = {name: trusted(value) for name, value in trust.items()}
-    strips = [Strip(name, remarks.get(name, ""), heatmaps.row(tokens, values, part)) for name, values in scores.items()]
-    pair = _pair(row, tokens, strips, part)
-    if row.get(DECEIVED):
-        strips.append(Strip("deceiving attention", "another model", heatmaps.row(tokens, row[DECEIVED], part)))
-    if row.get("truth"):
-        strips.append(Strip(*evidence(record), heatmaps.marked(tokens, row["truth"], part)))
-    if row.get(SMALLEST):
-        strips.append(_smallest(tokens, row[SMALLEST], part))
-    return Shown(
-        number=row["example"],
-        label=classes[row["label"]],
-        predicted=classes[row["predicted"]],
-        right=row["label"] == row["predicted"],
-        probability=row["probabilities"][row["predicted"]],
-        opening=opening(row["text"]),
-        query=opening(row["query"], 600) if row.get("query") else None,
-        pair=pair,
-        strips=tuple(strip for strip in strips if strip not in pair),
-    )
-
-
-def _shortened(shown: Shown, order: Sequence[str]) -> Shown:
-    """The example with only the first of many explainers at once, and what is known of the words."""
-    names = [*order, *(strip.name for strip in shown.strips)]
-    known = [strip for strip in shown.strips if strip.remark in (KNOWN, EXACT)]
-    others = sorted((strip for strip in shown.strips if strip not in known), key=lambda strip: names.index(strip.name))
-    if len(others) <= MANY:
-        return shown
-    return replace(shown, strips=(*others[:FIRST], *known), rest=tuple(others[FIRST:]))
-
-
-def evidence(record: Record) -> tuple[str, str]:
-    """Whether the marked words decide by construction, or are what people hold to be the reason."""
-    return ("deciding words" if record.summary["corpus"].get("planted", True) else "words marked by people", KNOWN)
-
-
-def _smallest(tokens: heatmaps.Tokens, flags: Sequence[float], part: tuple[int, int]) -> Strip:
-    """The fewest words, or words of the fewest sentences, whose erasure changes the decision, where any does."""
-    shown = heatmaps.marked(tokens, [flag > 0 for flag in flags], part) if any(flags) else NONE
-    return Strip("smallest set that flips the decision", EXACT, shown)
-
-
-def _pair(
-    row: dict[str, Any], tokens: heatmaps.Tokens, strips: Sequence[Strip], part: tuple[int, int]
-) -> tuple[Strip, ...]:
-    """Observed attention and the furthest equivalent one, as in figure 1 of Jain and Wallace (2019)."""
-    observed = next((strip for strip in strips if strip.name == "attention"), None)
-    if observed is None or row.get(OTHER) is None:
-        return ()
-    remark = f"JSD {number(row['adversary_jsd'])}, prediction moves by TVD {number(row['adversary_tvd'])}"
-    return observed, Strip("furthest equivalent attention", remark, heatmaps.row(tokens, row[OTHER], part))
-
-
-def opening(text: str, length: int = 90) -> str:
-    """The beginning of a text on one line."""
-    line = " ".join(text[: 4 * length].split())
-    return line if len(line) <= length else line[: length - 1].rstrip() + "…"

@@ -4,27 +4,22 @@ from __future__ import annotations
 
 import html
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Any
 
 from rich.style import Style
 from rich.text import Text
+
+from assay.document import Example, Line, Passage, Span
+from assay.writing import clipped
 
 LEVELS = 8
 WINDOW = 150
 PIECE = 300
 
 
-@dataclass(frozen=True)
-class Tokens:
-    """A text and where its tokens start and end in it."""
-
-    text: str
-    starts: Sequence[int]
-    ends: Sequence[int]
-
-
-def row(tokens: Tokens, scores: Sequence[float], shown: tuple[int, int], flags: bool = False) -> str:
+def row(tokens: Example | Passage, scores: Sequence[float], shown: tuple[int, int], flags: bool = False) -> str:
     """HTML of the text between two token places, darker and more heavily underlined where |score| is large.
 
     The strongest token of the whole text sets the scale; where it is cut off, the cut names it. Of scores that are
@@ -43,11 +38,6 @@ def row(tokens: Tokens, scores: Sequence[float], shown: tuple[int, int], flags: 
     total = len(tokens.starts)
     pieces.append(cut(tokens, scores, range(last, total)) if last < total else escaped(tokens.text[place:]))
     return "".join(pieces)
-
-
-def marked(tokens: Tokens, flags: Sequence[bool], shown: tuple[int, int]) -> str:
-    """HTML of the text with the flagged tokens marked, for evidence that is known."""
-    return row(tokens, [1.0 if flag else 0.0 for flag in flags], shown, flags=True)
 
 
 def strengths(scores: Sequence[float]) -> list[int]:
@@ -74,7 +64,85 @@ def terminal(text: str, starts: Sequence[int], ends: Sequence[int], scores: Sequ
     return shown
 
 
-def _cut(tokens: Tokens, scores: Sequence[float], hidden: range) -> str:
+def line(example: Example, given: Line) -> str:
+    """HTML of the words of an example that are shown, with the scores or flags of one line."""
+    if given.none and not any(given.scores):
+        return f'<span class="cut">{escaped(given.none)}</span>'
+    return row(example, given.scores, (example.first, example.last), flags=given.kind == "flags")
+
+
+def sampled(example: Example) -> Mapping[str, Any]:
+    """An example as plain data: the words that are shown, and how strong each is, from -8 to 8."""
+    shown = slice(example.first, example.last)
+    return {
+        "example": example.number,
+        "label": example.label,
+        "predicted": example.predicted,
+        "right": example.label == example.predicted,
+        "probability": example.probability,
+        "query": clipped(example.query) if example.query else None,
+        "before": example.first,
+        "after": len(example.starts) - example.last,
+        "words": [word if len(word) <= PIECE else f"{word[:PIECE]}…" for word in example.words],
+        "rows": [
+            {
+                "name": each.name,
+                "kind": "flags" if each.kind == "flags" else "scores",
+                "scores": list(each.scores[shown]),
+                "levels": strengths(each.scores)[shown],
+                "trust": (each.remark or None) if each.kind == "explainer" else None,
+                "remark": each.remark or None,
+            }
+            for each in example.lines
+        ],
+        "left_out": len(example.rest),
+    }
+
+
+def strongest(words: Sequence[str], scores: Sequence[float], most: int = 5) -> list[tuple[str, float]]:
+    """The words with the largest scores, for or against, the largest first; a score of 0 says nothing."""
+    scored = [(word, score) for word, score in zip(words, scores, strict=True) if math.isfinite(score) and score != 0]
+    return sorted(scored, key=lambda pair: -abs(pair[1]))[:most]
+
+
+def passage(given: Passage) -> str:
+    """The text with words on colour: the stronger the score, or selected; marked ones are underlined.
+
+    Words with a number have it behind them. Of a long text the strongest or richest part is shown.
+    """
+    if given.selected:
+        return "".join(_selected(given))
+    return row(given, given.scores, window(given.scores, given.size))
+
+
+def spans(passage: Passage) -> tuple[str | Span, ...]:
+    """The text where there are no colours, its selected or strongest words set apart."""
+    first, last = _shown(passage)
+    levels = passage.scores if passage.selected else [abs(level) > 4 for level in strengths(passage.scores)]
+    found: list[str | Span] = [f"… {first} more words … "] if first else []
+    place = passage.starts[first] if first else 0
+    for token in range(first, last):
+        start, end = passage.starts[token], passage.ends[token]
+        word = passage.text[max(place, start) : end]
+        number = f"[{passage.numbers[token]}]" if token in passage.numbers else ""
+        found += [passage.text[place:start], Span(word) if levels[token] else word, number]
+        place = max(place, end)
+    left = len(passage.starts) - last
+    return (*(part for part in found if part), f" … {left} more words …" if left else passage.text[place:])
+
+
+def richest(flags: Sequence[float | bool], size: int) -> tuple[int, int]:
+    """The first and the past-the-last word to show: all, or the `size` of them with the most selected words."""
+    if len(flags) <= size:
+        return 0, len(flags)
+    sums = [0]
+    for flag in flags:
+        sums.append(sums[-1] + bool(flag))
+    first = max(range(len(flags) - size + 1), key=lambda start: sums[start + size] - sums[start])
+    return first, first + size
+
+
+def _cut(tokens: Example | Passage, scores: Sequence[float], hidden: range) -> str:
     """How many tokens are left out, and which one where the strongest is among them."""
     if not hidden:
         return ""
@@ -85,7 +153,7 @@ def _cut(tokens: Tokens, scores: Sequence[float], hidden: range) -> str:
     return f'<span class="cut"> … {len(hidden)} more tokens{named} … </span>'
 
 
-def _counted(tokens: Tokens, scores: Sequence[float], hidden: range) -> str:
+def _counted(tokens: Example | Passage, scores: Sequence[float], hidden: range) -> str:
     """How many tokens are left out, and how many of them are marked."""
     marks = sum(scores[place] > 0 for place in hidden)
     told = f", {marks} of them marked" if marks else ""
@@ -120,3 +188,42 @@ def _style(level: int) -> Style:
     ground = ",".join(str(round(part + (250 - part) * faint * 0.85)) for part in (red, green, blue))
     strong = abs(level) > LEVELS // 2
     return Style.parse(f"black on rgb({ground}){' bold' if strong else ''}{' underline' if abs(level) > 6 else ''}")
+
+
+def _shown(passage: Passage) -> tuple[int, int]:
+    return (richest if passage.selected else window)(passage.scores, passage.size)
+
+
+def _selected(passage: Passage) -> Iterator[str]:
+    """Neighbours that are alike are one stretch."""
+    text, starts, ends, kept = passage.text, passage.starts, passage.ends, passage.scores
+    marked = passage.marked or [False] * len(starts)
+    first, last = _shown(passage)
+    place = starts[first] if first else 0
+    yield _lost(kept, marked, range(first))
+    alike = groupby(range(first, last), lambda token: (bool(kept[token]), marked[token], passage.numbers.get(token)))
+    for (selected, evidence, number), group in alike:
+        tokens, inside = list(group), ""
+        yield escaped(text[place : starts[tokens[0]]])
+        place = max(place, starts[tokens[0]])
+        for token in tokens:
+            inside += escaped(text[place : starts[token]]) + escaped(text[max(place, starts[token]) : ends[token]])
+            place = max(place, ends[token])
+        yield _wrapped(inside, selected, evidence, number)
+    yield _lost(kept, marked, range(last, len(starts))) if last < len(starts) else escaped(text[place:])
+
+
+def _wrapped(inside: str, selected: bool, evidence: bool, number: str | None) -> str:
+    if evidence:
+        inside = f'<u class="marked">{inside}</u>'
+    if number:
+        inside += f'<sup class="nth">{number}</sup>'
+    return f'<mark class="selected">{inside}</mark>' if selected else inside
+
+
+def _lost(kept: Sequence[float], marked: Sequence[bool], hidden: range) -> str:
+    if not hidden:
+        return ""
+    counts = (("selected", [kept[place] for place in hidden]), ("marked", [marked[place] for place in hidden]))
+    some = "".join(f", {sum(map(bool, flags))} {name}" for name, flags in counts if any(flags))
+    return f'<span class="cut"> … {len(hidden)} more words{some} … </span>'

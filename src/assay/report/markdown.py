@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from assay.document import (
+    MARKS,
     Block,
     Bullets,
+    Card,
     Cell,
     Code,
     Document,
+    Example,
     Figure,
     Fold,
     Group,
@@ -19,6 +23,7 @@ from assay.document import (
     Headline,
     Pairs,
     Passage,
+    Phrases,
     Prose,
     Section,
     Span,
@@ -28,9 +33,9 @@ from assay.document import (
     plain,
 )
 from assay.files import write_text
-from assay.report.passages import spans
-from assay.report.tables import MARKS
-from assay.writing import encodable, line
+from assay.report.heatmaps import sampled, spans, strongest
+from assay.report.trees import outline
+from assay.writing import count, encodable, figures, line
 
 ACTING = re.compile(r"[\\`*\[\]<|$]|~(?=\S)|(?<=\S)~|&(?=#?\w+;)|(?<![^\W_])_|_(?![^\W_])")
 """What Markdown may take for markup; an underscore only at the edge of a word, so that names stay readable."""
@@ -47,6 +52,8 @@ ROLES = {
     "answer": "**{}**",
     "about": "*{}*",
     "quote": "> {}",
+    "legend heat": "For each text the words with the largest scores, the largest first; a score below 0 speaks against "
+    "the predicted class.",
 }
 
 STRONG = ("strong", "called", "selected", "both")
@@ -131,12 +138,22 @@ def _block(block: Block, level: int) -> Iterator[str]:
         yield code(block.text)
     elif isinstance(block, Table):
         yield from [f"*{inline(block.caption)}*"] if block.caption else []
-        yield _table(block.written)
+        table, below = block.parted
+        yield _table(table.written)
+        yield from written([below] if below else [])
     elif isinstance(block, Figure):
         yield from (f"*{inline(words)}*" for words in (block.title, block.caption) if words)
         yield from written(block.blocks, level)
     elif isinstance(block, Passage):
         yield f"> {inline(spans(block))}"
+    elif isinstance(block, Phrases):
+        yield "\n".join(f"    {line(each)}" for each in outline(block.tree, block.words))
+    elif isinstance(block, Example):
+        yield from _example(sampled(block))
+    elif isinstance(block, Card):
+        yield f"{'#' * (level + 1)} {inline(block.title)}"
+        yield badge(block.grade)
+        yield from written(block.blocks, level + 1)
     elif isinstance(block, Fold):
         yield f"<details><summary>{text(plain(block.summary))}</summary>"
         yield from written(block.blocks, level)
@@ -145,10 +162,31 @@ def _block(block: Block, level: int) -> Iterator[str]:
         yield from written(block.blocks, level)
 
 
+def _example(found: Mapping[str, Any]) -> Iterator[str]:
+    """The text, the decision, and the strongest words of each line."""
+    cuts = [f"… {count(cut)} more tokens …" if cut else "" for cut in (found["before"], found["after"])]
+    yield f"> {text(' '.join(filter(None, (cuts[0], *found['words'], cuts[1]))))}"
+    if found["query"]:
+        yield f"Question or hypothesis: {text(found['query'])}"
+    outcome = "right" if found["right"] else f"labelled {text(found['label'])}"
+    sure = f"{found['probability']:.2f}"
+    yield f"Predicted **{text(found['predicted'])}** {sure}, {outcome} (example {found['example']})."
+    names = [f"{row['name']} ({row['remark']})" if row["remark"] else row["name"] for row in found["rows"]]
+    words = [_words(found["words"], row) for row in found["rows"]]
+    yield table(["scored by", "strongest words"], zip(map(text, names), words, strict=True), first_number=2)
+
+
+def _words(words: Sequence[str], row: Mapping[str, Any]) -> str:
+    pairs = strongest(words, row["scores"], len(words) if row["kind"] == "flags" else 5)
+    if row["kind"] == "flags":
+        return ", ".join(f"“{text(word)}”" for word, _ in pairs) or "none"
+    return ", ".join(f"“{text(word)}” {figures(score)}" for word, score in pairs) or "none"
+
+
 def _table(block: Table) -> str:
     rule = ["--:" if column.number else "---" for column in block.columns]
     rows = [list(map(_cell, row.cells)) for row in block.rows]
-    return _lines([text(column.head) for column in block.columns], rule, rows)
+    return _lines([text(plain(column.head)) for column in block.columns], rule, rows)
 
 
 def _lines(heads: Sequence[str], rule: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

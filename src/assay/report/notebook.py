@@ -6,30 +6,25 @@ import hashlib
 import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
-from assay.grading.leaderboard import leaderboard
+from assay.document import MARKS, Block, Cell, Column, Phrases, Prose, Row, Span, Table, some
 from assay.records import Record
+from assay.report.audit import brief
 from assay.report.heatmaps import strengths, window
+from assay.report.html import TEMPLATES, fragment
 from assay.report.outcome import outcome
-from assay.report.sections import CARD_MARKS
-from assay.report.tables import TIE, verdict_rows
-from assay.report.templating import TEMPLATES, environment
-from assay.report.trees import drawn
 from assay.report.trees import style as tree_style
 from assay.trees import Tree
-from assay.writing import count, figures, number, percent
+from assay.writing import count, encodable, figures, number, percent
 
-if TYPE_CHECKING:
-    from jinja2 import Template
-
+WIDTH = 100  # letters of a leaderboard
 WORDS, LETTERS = 14, 92  # in one line of a table, at most
 LONGEST = 40  # letters of a word that are shown
 MOST = 120  # words of a text that are shown
 CLASSES = 5  # the likeliest
-MEASURES = 4  # of the leaderboard
 CONTROLS = {place: 0x2400 + place for place in range(32) if chr(place) not in "\t\n"} | {0x7F: 0x2421}
 
 
@@ -57,66 +52,81 @@ class Explained(Protocol):
     def trees(self) -> dict[str, Tree]: ...
 
 
-@dataclass(frozen=True)
-class Cell:
-    """One score: as short text that lines up with others, in full, and as the class that colours it."""
-
-    text: str
-    full: str
-    step: str
-
-
-@dataclass(frozen=True)
-class Line:
-    """Some words that follow each other, and under them a row of cells for each explainer."""
-
-    words: list[str]
-    rows: dict[str, list[Cell]]
-
-
 def explanation(found: Explained) -> str:
     """The decision, and a table of all explainers over the same words, a line of the text after the other."""
     words = [shown(word) for word in found.words]
     first, last = window(_together(found.scores.values(), len(words)), MOST)
-    cells = {name: list(_cells(scores)) for name, scores in found.scores.items()}
-    lines = [
-        Line(words[start:end], {name: row[start:end] for name, row in cells.items()})
-        for start, end in _lines(words, first, last)
-    ]
-    likely = sorted(found.probabilities.items(), key=lambda pair: -pair[1])
-    notes = {name: _said(numbers) for name, numbers in found.notes.items() if numbers}
-    return _render(
-        "explanation",
-        found=found,
-        lines=lines,
-        likely=[(name, percent(share)) for name, share in likely[:CLASSES]],
-        rest=len(likely) - CLASSES,
-        cut=None if last - first == len(words) else (count(len(words)), count(first + 1), count(last)),
-        notes=notes,
-        trees=[drawn(replace(tree, method=shown(name, 80)), words) for name, tree in found.trees.items()],
+    cells = {name: list(_cells(words, scores)) for name, scores in found.scores.items()}
+    of = "the predicted class" if found.target == found.predicted else ("the class ", _name(found.target))
+    return _framed(
+        some(
+            _soft("question or hypothesis ", _name(found.query, 500)) if found.query is not None else None,
+            _decided(found),
+            _cut(len(words), first, last),
+            [_table(words, cells, start, end) for start, end in _lines(words, first, last)],
+            _soft(
+                *(Span("speaks for", "key"), " ", Span("speaks against", "key"), " "),
+                *(of if isinstance(of, tuple) else (of,)),
+                "; the strongest word of each row sets its scale.",
+            ),
+            [Phrases(replace(tree, method=shown(name, 80)), words) for name, tree in found.trees.items()],
+            [_soft(_name(name), f": {_said(numbers)}") for name, numbers in found.notes.items() if numbers],
+            [_soft(_name(name), f" is left out: {shown(reason, 500)}.") for name, reason in found.left_out.items()],
+        )
     )
 
 
 def audit(record: Record) -> str:
     """The verdict of an audit, and its leaderboard in short."""
-    grid, board, found = verdict_rows(record), leaderboard(record), outcome(record)
-    return _render(
-        "audit",
-        outcome=found,
-        columns=grid.columns,
-        rows=list(zip(found.verdicts, grid.rows, strict=True)),
-        board=board,
-        measures=board.measures[:MEASURES] if board else (),
-        more=max(len(board.measures) - MEASURES, 0) if board else 0,
-        audited=count(len(record.examples)),
-        corpus=record.summary["corpus"].get("name", ""),
-    )
+    found, name = outcome(record), record.summary["corpus"].get("name", "")
+    lead = Prose(Span(f"{MARKS[found.grade]} {found.headline}"), "lead")
+    where = Span('.report("report.html")', "code")
+    rest = _soft(f"{count(len(record.examples))} texts of ", _name(name), ". The whole report: ", where)
+    return _framed((lead, *brief(record, WIDTH, words=False)[1:], rest))
 
 
 def shown(text: str, most: int = LONGEST) -> str:
     """Text that can be seen: control characters as pictures, half characters as question marks, and not too long."""
     cut = text if len(text) <= most else f"{text[:most]}…"
-    return cut.translate(CONTROLS).encode("utf-8", "replace").decode("utf-8")
+    return encodable(cut.translate(CONTROLS))
+
+
+def _framed(blocks: Iterable[Block]) -> str:
+    style, name = _style()
+    text = f'<div class="{name}">\n<style>{style}</style>\n{fragment(blocks)}</div>'
+    return encodable(re.sub(r"\s*\n\s*", "\n", text))
+
+
+def _soft(*words: str | Span) -> Prose:
+    return Prose(words, "soft")
+
+
+def _name(text: str, most: int = 80) -> Span:
+    return Span(shown(text, most), "name")
+
+
+def _decided(found: Explained) -> tuple[Block, ...]:
+    (_, sure), *others = sorted(found.probabilities.items(), key=lambda pair: -pair[1])
+    lead = Prose((Span(shown(found.predicted, 80), "called"), f" {percent(sure)}"), "lead")
+    told: list[str | Span] = []
+    for name, share in others[: CLASSES - 1]:
+        told += [", " if told else "", _name(name), f" {percent(share)}"]
+    rest = len(others) + 1 - CLASSES
+    return some(lead, _soft(*told, f", and {rest} more" if rest > 0 else "") if told else None)
+
+
+def _cut(size: int, first: int, last: int) -> Prose | None:
+    if last - first == size:
+        return None
+    part = f"Of {count(size)} words these are {count(first + 1)} to {count(last)}, around the strongest; "
+    return _soft(part, Span(".scores", "code"), " has all.")
+
+
+def _table(words: Sequence[str], cells: dict[str, list[Cell]], start: int, end: int) -> Table:
+    """Some words that follow each other, and under them a row of cells for each explainer."""
+    heads = (Column(), *(Column(Span(word, "name")) for word in words[start:end]))
+    rows = tuple(Row((_name(name), *row[start:end])) for name, row in cells.items())
+    return Table(heads, rows, layout="words", role="heat")
 
 
 def _said(numbers: dict[str, float]) -> str:
@@ -133,14 +143,14 @@ def _together(rows: Iterable[Sequence[float]], size: int) -> list[float]:
     return sums
 
 
-def _cells(scores: Sequence[float]) -> Iterator[Cell]:
-    """The scores of one row, all to the places that tell the largest to three figures."""
+def _cells(words: Sequence[str], scores: Sequence[float]) -> Iterator[Cell]:
+    """The scores of one row, all to the places that tell the largest to three figures, and in full on hover."""
     peak = max((abs(score) for score in scores if math.isfinite(score)), default=0.0)
     places = 2 - math.floor(math.log10(peak)) if peak > 0 else 3
-    for score, level in zip(scores, strengths(scores), strict=True):
+    for word, score, level in zip(words, scores, strengths(scores), strict=True):
         full = figures(score) if math.isfinite(score) else "–"
         text = number(score, places) if 0 <= places <= 5 and math.isfinite(score) else full
-        yield Cell(text, full, f"{'p' if level > 0 else 'n'}{abs(level)}" if level else "")
+        yield Cell(text, level=level, title=f"\u2068{word}\u2069 {full}")
 
 
 def _lines(words: Sequence[str], first: int, last: int) -> list[tuple[int, int]]:
@@ -163,17 +173,10 @@ def _filled(words: Sequence[str], first: int, last: int, most: int) -> list[tupl
     return list(zip(starts, [*starts[1:], last], strict=True)) if last > first else []
 
 
-def _render(part: str, **values: Any) -> str:
-    template, style, name = _template()
-    values |= {"part": part, "style": style, "name": name, "marks": CARD_MARKS, "tie": TIE, "shown": shown}
-    text = template.render(**values)
-    return re.sub(r"\s*\n\s*", "\n", text).encode("utf-8", "replace").decode("utf-8")
-
-
 @cache
-def _template() -> tuple[Template, str, str]:
-    """The template, its style, and the class that the style is bound to: another one for another version of it."""
+def _style() -> tuple[str, str]:
+    """The style, and the class that it is bound to: another one for another version of it."""
     written = (TEMPLATES / "notebook.css").read_text(encoding="utf-8") + tree_style("&")
     name = f"assay-{hashlib.sha256(written.encode()).hexdigest()[:8]}"
     # twice the same class: it must weigh more than what a notebook says of tables
-    return environment().get_template("notebook.html.jinja"), written.replace("&", f".{name}.{name}"), name
+    return written.replace("&", f".{name}.{name}"), name

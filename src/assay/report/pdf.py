@@ -5,19 +5,18 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-from assay.document import Bar, Document
+from assay.document import MARKS, Bar, Document, Example, Group, Passage, Phrases, Table
 from assay.errors import AssayError
 from assay.files import whole
-from assay.report.heatmaps import strengths, window
-from assay.report.html import drawn
-from assay.report.passages import richest
+from assay.report.heatmaps import richest, sampled, strengths, window
+from assay.report.html import TEMPLATES, drawn
 from assay.report.save import tree
-from assay.report.tables import MARKS
-from assay.report.templating import TEMPLATES
+from assay.report.trees import outline
 from assay.writing import encodable, finite, lines
 
 FONT = "Libertinus Serif"
@@ -65,7 +64,7 @@ def given(document: Document) -> dict[str, Any]:
         drawings.append(_drawn(drawing))
         return f"drawing {len(drawings) - 1}"
 
-    held = _broken(lines(finite(_passages(tree(document, draw)))))
+    held = _broken(lines(finite(tree(document, draw, OWN))))
     return {**held, "marks": MARKS, "drawings": drawings}
 
 
@@ -96,20 +95,34 @@ DRAWN = (
 )
 
 
-def _passages(value: Any) -> Any:
-    """The same data, with the words of each passage and how strong each is."""
-    if isinstance(value, list):
-        return [_passages(each) for each in value]
-    if not isinstance(value, dict):
-        return value
-    if value.get("block") != "passage":
-        return {name: _passages(each) for name, each in value.items()}
-    first, last = (richest if value["selected"] else window)(value["scores"], value["size"])
-    text, spans = value["text"], list(zip(value["starts"], value["ends"], strict=True))
-    levels = [5 * bool(flag) for flag in value["scores"]] if value["selected"] else strengths(value["scores"])
-    words = [[text[start:end], level] for (start, end), level in zip(spans, levels, strict=True)]
-    cut = {"before": first, "after": len(spans) - last, "rtl": rightward(text)}
-    return {"block": "passage", "words": words[first:last]} | cut
+def _passage(given: Passage) -> dict[str, Any]:
+    """The words of a passage, and how strong each is."""
+    first, last = (richest if given.selected else window)(given.scores, given.size)
+    levels = [5 * bool(flag) for flag in given.scores] if given.selected else strengths(given.scores)
+    words = [given.text[start:end] for start, end in zip(given.starts, given.ends, strict=True)]
+    cut = {"before": first, "after": len(words) - last, "rtl": rightward(given.text)}
+    return {"block": "passage", "words": words[first:last], "levels": levels[first:last], **cut}
+
+
+def _example(given: Example) -> dict[str, Any]:
+    found = sampled(given)
+    sure, rtl = f"{given.probability:.2f}", rightward(" ".join(found["words"]))
+    return {"block": "example", **found, "probability": sure, "rtl": rtl}
+
+
+def _phrases(given: Phrases) -> dict[str, Any]:
+    """A line a phrase, with blanks that stay."""
+    told = (each.replace(" ", "\u00a0") for each in outline(given.tree, given.words))
+    return {"block": "phrases", "lines": list(told)}
+
+
+def _table(given: Table) -> Any:
+    table, below = given.parted
+    return given if below is None else Group((table, below), "")
+
+
+OWN: dict[type, Callable[[Any], Any]] = {Passage: _passage, Example: _example, Phrases: _phrases, Table: _table}
+"""Blocks that the template reads otherwise than they are."""
 
 
 def _broken(value: Any, run: int = WIDE) -> Any:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from assay.document import Document
@@ -31,16 +32,22 @@ def as_json(document: Document) -> str:
     return json.dumps(finite(held), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def tree(value: Any, draw: Callable[[Any], str | None] = lambda drawing: None) -> Any:
-    """Blocks as plain data, each with its kind; drawings are what `draw` makes of them."""
+def tree(
+    value: Any,
+    draw: Callable[[Any], str | None] = lambda drawing: None,
+    own: Mapping[type, Callable[[Any], Any]] = MappingProxyType({}),
+) -> Any:
+    """Blocks as plain data, each with its kind; drawings and `own` blocks are what is made of them."""
+    if type(value) in own and (made := own[type(value)](value)) is not value:
+        return tree(made, draw, own)
     if is_dataclass(value) and not isinstance(value, type):
         held = {each.name: getattr(value, each.name) for each in fields(value) if each.name != "data"}
         if "drawing" in held:
             held["drawing"] = draw(held["drawing"]) if held["drawing"] else None
-        return {"block": type(value).__name__.lower()} | {name: tree(each, draw) for name, each in held.items()}
+        return {"block": type(value).__name__.lower()} | {name: tree(each, draw, own) for name, each in held.items()}
     if isinstance(value, Mapping):
-        return {str(name): tree(each, draw) for name, each in value.items()}
-    return [tree(each, draw) for each in value] if isinstance(value, list | tuple) else value
+        return {str(name): tree(each, draw, own) for name, each in value.items()}
+    return [tree(each, draw, own) for each in value] if isinstance(value, list | tuple) else value
 
 
 def _write_json(document: Document, path: Path) -> None:

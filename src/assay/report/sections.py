@@ -10,11 +10,10 @@ from assay.grading.verdicts import HOPELESS, leading, likelihood, too_few
 from assay.lookup import MEASURED, NOT_APPLICABLE, RANDOM, bounded, items, told
 from assay.records import Finding, Record
 from assay.report.squares import Flips, Matrix, flip_tables, matrices
-from assay.report.tables import MARKS, agreement_rows, by_class, kind, measure_rows
+from assay.report.tables import agreement_rows, by_class, kind, measure_rows
 from assay.stories import Drawing, Grid, Rule
 from assay.writing import number
 
-CARD_MARKS = MARKS | {MEASURED: "·"}
 TABLES = ("matrix", "flips")
 """Kinds of drawings that are tables of a page, not figures."""
 

@@ -6,14 +6,12 @@ import html
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain, pairwise
 
 from rich.text import Text
 
-from assay.records import Record
 from assay.report.heatmaps import strengths, terminal
-from assay.report.templating import TEMPLATES
+from assay.report.html import TEMPLATES
 from assay.trees import Phrase, Tree
 from assay.writing import count, figures, number
 
@@ -116,26 +114,3 @@ def _bar(phrase: Phrase, rows: int, words: Sequence[str], colour: str, places: i
 
 def _cut(text: str, most: int) -> str:
     return html.escape(text if len(text) <= most else f"{text[:most]}…")
-
-
-@dataclass(frozen=True)
-class Divided:
-    """One text that falls apart into phrases: its number, what the model said, and pictures as HTML."""
-
-    number: int
-    predicted: str
-    label: str
-    pictures: tuple[tuple[str, str], ...]  # the name of the tree, and the tree
-
-
-def divided(record: Record) -> list[Divided]:
-    """What is shown; nothing where no trees were asked for."""
-    return [
-        Divided(
-            each["example"],
-            each["predicted"],
-            each["label"],
-            tuple((tree["name"], drawn(Tree.of(tree), each["words"])) for tree in each["trees"]),
-        )
-        for each in record.summary.get("trees", ())
-    ]

@@ -38,14 +38,11 @@ class Report:
 
     def lines(self, width: int) -> list[Any]:
         """The outcome for a terminal."""
-        if self.record is not None:
-            from assay.report.terminal import told
-
-            return list(told(self.record, width))
-        from assay.report.compare import brief
+        from assay.report import audit, compare
         from assay.report.console import shown
 
-        return list(shown(brief(self.comparison, width)))
+        made = compare.brief(self.comparison, width) if self.record is None else audit.brief(self.record, width)
+        return list(shown(made))
 
 
 def report(*runs: Any, format: str | None = None, out: str | Path | None = None) -> Report:
@@ -61,7 +58,7 @@ def report(*runs: Any, format: str | None = None, out: str | Path | None = None)
 
 def chosen_form(form: str | None, out: Path | None) -> str:
     """What to write: the form that was asked for, else the one that the name of the file ends in, else a page."""
-    from assay.report.forms import FORMS
+    from assay.report.save import FORMS
 
     ending = out.suffix.lower().lstrip(".") if out is not None else ""
     told = ending if ending in FORMS else None
@@ -72,7 +69,8 @@ def chosen_form(form: str | None, out: Path | None) -> str:
 
 def _reported(runs: Sequence[Any], form: str, out: Path | None) -> Report:
     """The report of one audit."""
-    from assay.report.forms import FORMS
+    from assay.report.audit import write
+    from assay.report.save import FORMS
 
     if not runs:
         raise AssayError(f"Name the folder of a finished audit, such as: assay report {_some()}")
@@ -83,7 +81,7 @@ def _reported(runs: Sequence[Any], form: str, out: Path | None) -> Report:
     if path.exists() and path.suffix.lower() != f".{form}":  # texts or a plan, by a slip: no report is called so
         raise AssayError(f"{path} is there already, and its name is not that of a report; name another with --out.")
     with drawable(folder):
-        FORMS[form](record, path)
+        write(record, path, form)
     return Report(path, record=record)
 
 

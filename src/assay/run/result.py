@@ -23,12 +23,13 @@ class Result:
 
     def report(self, path: str | Path) -> Path:
         """Writes the report in the form that the name ends in: .html, .pdf, .md or .json."""
-        from assay.report.forms import FORMS
+        from assay.report.audit import write
+        from assay.report.save import FORMS
 
         form = Path(path).suffix.lower().lstrip(".")
         if form not in FORMS:
             raise AssayError(f"{path} names no form of report; let it end in .{', .'.join(FORMS)}.")
-        FORMS[form](self.record, Path(path))
+        write(self.record, Path(path), form)
         return Path(path)
 
     def figures(self, folder: str | Path, form: str = "svg") -> list[Path]:
@@ -51,9 +52,10 @@ class Result:
         return notebook.audit(self.record)
 
     def __str__(self) -> str:
-        from assay.report.terminal import told
+        from assay.report.audit import brief
+        from assay.report.console import shown
 
         console = Console(width=100)
         with console.capture() as capture:
-            console.print(*told(self.record, console.width), sep="\n", highlight=False, markup=False)
+            console.print(*shown(brief(self.record, console.width)), sep="\n", highlight=False, markup=False)
         return capture.get()

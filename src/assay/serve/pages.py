@@ -9,8 +9,7 @@ from typing import Any
 from fastapi.responses import HTMLResponse, Response
 from jinja2 import Environment
 
-from assay.report.templating import environment
-from assay.report.trees import style as tree_style
+from assay.report.html import environment
 from assay.serve.reading import plain
 from assay.writing import count, interval, number
 
@@ -42,7 +41,7 @@ def failed(sentence: str, status: int) -> HTMLResponse:
 @cache
 def look() -> str:
     """The base stylesheet, shared with the report."""
-    return templates().get_template("report.css").render() + tree_style("body")
+    return templates().get_template("report.css").render()
 
 
 def stylesheet() -> Response:

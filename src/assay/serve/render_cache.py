@@ -35,7 +35,7 @@ class RenderCache:
 
     def report(self, run: Run) -> str:
         """The report of a run as one page."""
-        from assay.report.page import render
+        from assay.report.audit import render
 
         with self._drawing:
             return self._pages.get((run.id, run.stamp), lambda: render(run.read()))

@@ -13,13 +13,14 @@ from fastapi.responses import FileResponse, HTMLResponse, Response
 from starlette.exceptions import HTTPException
 
 from assay.audits import AUDITS
+from assay.document import MARKS
 from assay.errors import AssayError
 from assay.grading.grade import CAPTION, yardstick
 from assay.report.canvas import Figure
 from assay.report.facts import facts, left_out, origins
 from assay.report.outcome import outcome
 from assay.report.sections import captions
-from assay.report.tables import MANY, MARKS
+from assay.report.tables import MANY
 from assay.serve.browsing import SORTS, RunFilter, browse
 from assay.serve.library import FILES, Library, Run, figures_of
 from assay.serve.live_model import LiveModel

@@ -12,9 +12,12 @@
   /* Cards: a link to one opens it, and a button opens all. */
   function cards() {
     const all = [...document.querySelectorAll("details.card")];
-    const button = document.getElementById("open-cards");
-    if (button) {
-      button.hidden = all.length < 2;
+    if (all.length > 1) {
+      const above = all[0].parentElement.querySelector("p");
+      above.append(" ");
+      const button = made("button", above, "", "Open all cards");
+      button.id = "open-cards";
+      button.type = "button";
       button.addEventListener("click", () => {
         const open = all.some((card) => !card.open);
         for (const card of all) card.open = open;
