@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import cache
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -86,7 +85,6 @@ class Order(BaseModel):
         ]
 
 
-@cache
 def corpora() -> dict[str, str]:
     """The corpora that are available here, each with a sentence."""
     return {row.name: row.description for row in listing() if row.where in HERE}
