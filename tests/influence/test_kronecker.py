@@ -9,14 +9,11 @@ import pytest
 import torch
 
 from assay.errors import AssayError
-from assay.influence import layers
+from assay.influence import kronecker as layers
 from assay.influence import setting as settings
-from assay.influence.blocks import Table, Vector
-from assay.influence.kronecker import Kronecker, softmax_roots, solved
-from assay.influence.layers import Layer
-from assay.influence.products import query_gradients, train_products
+from assay.influence.kronecker import Kronecker, Layer, Table, Vector, softmax_roots, solved
 from assay.influence.setting import Introspective, Method, Setting
-from assay.influence.similarity import GradientDot
+from assay.influence.similarity import GradientDot, query_gradients, train_products
 from tests import builders, pretrained
 from tests.influence import small
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from assay.errors import AssayError
-from assay.influence import stacked
+from assay.influence import replay as stacked
 from assay.influence.retraining import Retrained, measured, seeded, subsets
 from assay.models.recipes import drawn
 from tests.influence.training_runs import HARD, setting, training_run

@@ -18,7 +18,7 @@ from assay import progress
 from assay.data.batches import Tokenised
 from assay.errors import AssayError
 from assay.files import write_text
-from assay.influence import stacked
+from assay.influence import replay as stacked
 from assay.influence.setting import Setting
 from assay.influence.targets import target
 from assay.influence.training_run import TrainingRun

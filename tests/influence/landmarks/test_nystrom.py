@@ -8,8 +8,8 @@ from sklearn.kernel_approximation import Nystroem
 
 from assay.data.corpora import corpus
 from assay.errors import AssayError
-from assay.influence.landmarks import nystrom
-from assay.influence.landmarks.kernels import Spectrum, Subsequences
+from assay.influence import landmark_classifier as nystrom
+from assay.influence.landmark_kernels import Spectrum, Subsequences
 
 TEXTS = [example.text for example in corpus("planted:keyword").train[:40]]
 LABELS = np.array([0] * 30 + [1] * 8 + [2] * 2)
