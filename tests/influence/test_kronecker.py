@@ -9,7 +9,6 @@ import pytest
 import torch
 
 from assay.errors import AssayError
-from assay.influence import kronecker as layers
 from assay.influence import setting as settings
 from assay.influence.kronecker import Kronecker, Layer, Table, Vector, softmax_roots, solved
 from assay.influence.setting import Introspective, Method, Setting

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from assay.errors import AssayError
-from assay.influence import replay as stacked
+from assay.influence import replay
 from assay.influence.retraining import Retrained, measured, seeded, subsets
 from assay.models.recipes import drawn
 from tests.influence.training_runs import HARD, setting, training_run
@@ -47,9 +47,9 @@ def test_what_was_trained_is_not_trained_again(tmp_path: Path, monkeypatch: pyte
     made, asked = training_run("average")
     known, removed = setting(made, asked), subsets(5, len(made.rows), 0.3)
     expected = Retrained(known).targets(removed)
-    learn, done = stacked.learn, []
+    learn, done = replay.learn_together, []
 
-    def interrupted(*given: object) -> stacked.Stacked:
+    def interrupted(*given: object) -> replay.Stacked:
         if done:
             raise KeyboardInterrupt
         done.append(given)

@@ -315,7 +315,7 @@ class Stacked:
         return found
 
 
-def learn(training_run: TrainingRun, shares: Float[np.ndarray, "S N"]) -> Stacked:
+def learn_together(training_run: TrainingRun, shares: Float[np.ndarray, "S N"]) -> Stacked:
     """Trains networks together, each with its own weights of the rows; `TrainingRun.learn` of each, up to rounding.
 
     Up to rounding.
