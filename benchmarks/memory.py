@@ -14,7 +14,7 @@ from assay.data.examples import Example
 from assay.data.text import TextOptions, Tokeniser
 from assay.models.recipes import Recipe, initialise
 from assay.models.store import Trained
-from assay.run.audit import audit
+from assay.run.audit import audited
 from assay.run.plan import AuditPlan
 from benchmarks.beside.turns import peak_megabytes
 
@@ -26,7 +26,7 @@ def audited(examples: int) -> Callable[[], object]:
     texts = [" ".join(draw.choices(words, k=draw.randint(2, 36))) for _ in range(examples)]
     tokeniser = Tokeniser.fit([" ".join(words)], TextOptions(min_count=1))
     model = Trained(initialise(Recipe(), tokeniser, 2).eval(), tokeniser, ("no", "yes"))
-    return lambda: audit(model, [Example(text, place % 2) for place, text in enumerate(texts)], AuditPlan())
+    return lambda: audited(model, [Example(text, place % 2) for place, text in enumerate(texts)], AuditPlan())
 
 
 def main(examples: int) -> None:

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
+import assay
 from assay import cli, explain, influence, report, study
 from assay.data.examples import Corpus
 from assay.data.planted import PLANTED
@@ -25,7 +26,7 @@ from assay.models.architecture import Architecture
 from assay.models.options import Training
 from assay.models.recipes import Recipe, train
 from assay.models.store import Trained
-from assay.run import listings, verbs
+from assay.run import listings
 from assay.serve.app import create
 from assay.serve.settings import Settings
 from tests.calling import call
@@ -155,7 +156,7 @@ def runs(model: Trained, tmp_path: Path) -> list[Path]:
     places = [tmp_path / name for name in ("runs/first", "runs/second")]
     for seed, place in enumerate(places):
         data, explainers = few(0), ["embedding_norm", "gradient"]
-        verbs.audit(model, data, explainers, ["agreement", "concentration"], seed, limit=8, out=place)
+        assay.audit(model, data, explainers, ["agreement", "concentration"], seed, limit=8, out=place)
     return places
 
 
@@ -213,7 +214,7 @@ def nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("nowhere")
 def test_explainer_audit_and_corpus_can_be_passed_as_they_are(model: Trained, tmp_path: Path) -> None:
     explainer, audit, corpus = (EXAMPLES[name].member for name in ("embedding_norm", "concentration", "planted:animal"))
-    verbs.audit(model, corpus(0), [explainer, "gradient"], [audit], limit=8).report(tmp_path / "report.html")
+    assay.audit(model, corpus(0), [explainer, "gradient"], [audit], limit=8).report(tmp_path / "report.html")
     page = _shown(tmp_path / "report.html")
     card = page[page.index(f"{TITLE} Not graded") :]
     assert card.index("FIGURE") < card.index(READING) < card.index(f"embedding_norm {MEASURE}")

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from assay.run.probing import probe as probe
     from assay.run.rationalising import rationalise as rationalise
     from assay.run.reporting import report as report
-    from assay.run.verbs import audit as audit
+    from assay.run.audit import audit as audit
     from assay.run.verbs import finetune as finetune
     from assay.run.verbs import load as load
     from assay.run.verbs import train as train
@@ -55,7 +55,8 @@ __version__ = "0.1.0"
 # Loaded when first used, so that `assay --help` need not wait for torch.
 _HOME = {
     "data.given": "corpus",
-    "run.verbs": "train finetune load wrap audit",
+    "run.verbs": "train finetune load wrap",
+    "run.audit": "audit",
     "run.explanation": "explain",
     "run.workbench": "attend",
     "run.influencing": "influence mislabelled",

@@ -23,7 +23,7 @@ from assay.models.options import Training
 from assay.models.presets import PRESETS
 from assay.models.recipes import Recipe, train
 from assay.records import CHANCE, Record
-from assay.run.audit import audit
+from assay.run.audit import audited
 from assay.run.plan import AuditPlan
 from studies.pages import made, put, table
 
@@ -66,7 +66,7 @@ def run(name: str, folder: Path, limit: int | None, device: str) -> Record:
     )
     key = hashlib.blake2b(repr(plan).encode(), digest_size=4).hexdigest()
     about = {"corpus": {"name": name, "skipped": given.skipped}}
-    return audit(model, given.test, plan, folder / f"audit-{key}", about)
+    return audited(model, given.test, plan, folder / f"audit-{key}", about)
 
 
 def section(name: str, record: Record) -> list[str]:

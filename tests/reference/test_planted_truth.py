@@ -10,7 +10,7 @@ from assay.data.text import TextOptions
 from assay.models.architecture import Architecture
 from assay.models.options import Training
 from assay.models.recipes import Recipe, train
-from assay.run.audit import audit
+from assay.run.audit import audited
 from assay.run.plan import AuditPlan
 
 
@@ -19,7 +19,7 @@ def record():
     corpus = PLANTED["planted:keyword"](0)
     small = Architecture(embedding=32, hidden=16, alignment_size=16)
     model = train(corpus, Recipe(small, TextOptions(), Training(learning_rate=5e-3)))
-    return audit(model, corpus.test, AuditPlan())
+    return audited(model, corpus.test, AuditPlan())
 
 
 def found_first(record, explainer):

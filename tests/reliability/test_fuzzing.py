@@ -15,6 +15,7 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import assay
 from assay.cli.app import _plan
 from assay.data.corpora import corpus
 from assay.data.subsets import thinned
@@ -69,7 +70,7 @@ def model(tmp_path_factory) -> Path:
 def record(model, tmp_path_factory) -> Path:
     """A finished audit of it in a folder."""
     place = tmp_path_factory.mktemp("record")
-    verbs.audit(model, "planted:keyword", ["attention"], ["truth"], limit=4).record.write(place)
+    assay.audit(model, "planted:keyword", ["attention"], ["truth"], limit=4).record.write(place)
     return place
 
 

@@ -9,7 +9,7 @@ from assay.errors import AssayError
 from assay.explainers.hierarchies import TREES
 from assay.records import Record
 from assay.report.audit import render
-from assay.run.audit import audit
+from assay.run.audit import audited
 from assay.run.explanation import explain
 from assay.run.phrases import LONGEST, MOST
 from assay.run.plan import AuditPlan
@@ -32,7 +32,7 @@ def model(planted):
 @pytest.fixture(scope="module")
 def folder(model, planted, tmp_path_factory) -> Path:
     place = tmp_path_factory.mktemp("run")
-    audit(model, planted.test, PLAN, place)
+    audited(model, planted.test, PLAN, place)
     return place
 
 

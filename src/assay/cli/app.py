@@ -129,7 +129,7 @@ def audit(
     }
     examples = chosen_examples(corpus, options.split, trained)
     home = home_of(model, folder / "model")
-    shown(auditing.audit(trained, examples, wanted, folder, about, corpus, home), folder, console)
+    shown(auditing.audited(trained, examples, wanted, folder, about, corpus, home), folder, console)
 
 
 @app.command

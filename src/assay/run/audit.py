@@ -18,12 +18,16 @@ import pyarrow as pa
 from rich.progress import Progress, TaskID
 
 from assay import progress
+from assay.audits import USUAL_AUDITS
 from assay.audits.cases import Audit
 from assay.audits.conclusions import tell
 from assay.audits.resources import PreparedAudit, Remarking, Resources
+from assay.data import corpora, given
 from assay.data.batches import Tokenised, by_tokens, tokenise
 from assay.data.examples import Corpus, Example
+from assay.data.matching import examples_for
 from assay.errors import AssayError
+from assay.explainers import USUAL
 from assay.explainers.given import computing, looked_up
 from assay.models import store
 from assay.models.precision import doubled
@@ -32,13 +36,15 @@ from assay.models.store import Opened
 from assay.records import Record
 from assay.run.examination import NOTES, Examination
 from assay.run.phrases import Home, divided, fitting_trees
-from assay.run.plan import AuditPlan, fitting
+from assay.run.plan import AuditPlan, Instruments, fitting
 from assay.run.portions import places, places_at_once
+from assay.run.result import Result
 from assay.run.resume import Parts
 from assay.run.summaries import examples_table, instances_table, summarised
+from assay.run.verbs import opened_model
 
 
-def audit(
+def audited(
     model: Opened,
     examples: Sequence[Example],
     plan: AuditPlan,
@@ -143,3 +149,50 @@ def _release() -> None:
     """Gives freed memory back to the system; batches of many sizes leave glibc's heap in pieces that only grow."""
     with contextlib.suppress(OSError, AttributeError):  # other systems have no such call, and no such heap
         ctypes.CDLL("libc.so.6").malloc_trim(0)
+
+
+def audit(
+    model: Any,
+    data: Any,
+    explainers: Instruments[Any] = USUAL,
+    audits: Instruments[Audit] = USUAL_AUDITS,
+    seed: int = 0,
+    corpus: Any = None,
+    limit: int | None = None,
+    *,
+    split: str = "test",
+    epsilon: float = 0.01,
+    tree: str | None = None,
+    scorer: str | None = None,
+    out: str | Path | None = None,
+) -> Result:
+    """How true the explanations of the model's decisions are, on the test texts of a corpus or on examples.
+
+    The texts are a corpus, by its name, as a file, a table, or a list of examples or (text, label) pairs; its classes
+    are matched with the model's by their names. Of all the texts, `limit` are drawn by the seed. Explainers and audits
+    are named, or are objects, in a list or by other names in a dict, where arrays of one score a word may stand for an
+    explainer. The audits sanity, stability and roar train other models on the corpus: the one that is audited, unless
+    another is given. With a folder `out`, the record is written there, and an interrupted audit goes on.
+    """
+    opened = opened_model(model)
+    plan = AuditPlan.of(explainers, audits, seed=seed, limit=limit, epsilon=epsilon, tree=tree, scorer=scorer)
+    learnt = None if corpus is None else given.corpus(corpus)
+    place = None if out is None else Path(out)
+    home = Path(model) if isinstance(model, str | Path) and Path(model).is_dir() else None
+    if _are_examples(data):
+        return Result(audited(opened, _some(data), plan, place, corpus=learnt, home=home))
+    found = given.corpus(data, seed, whole=isinstance(data, list | tuple) or "corpus" not in opened.history)
+    name = str(data) if isinstance(data, str | Path) else found.name
+    about = {"corpus": corpora.about(found, name) | {"split": split}}
+    examples = _some(examples_for(found, split, opened.classes))
+    return Result(audited(opened, examples, plan, place, about, learnt or found, home))
+
+
+def _are_examples(data: Any) -> bool:
+    return isinstance(data, list | tuple) and all(isinstance(each, Example) for each in data)
+
+
+def _some(examples: Sequence[Example]) -> Sequence[Example]:
+    if not examples:
+        raise AssayError("There are no examples to audit.")
+    return examples

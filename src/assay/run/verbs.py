@@ -1,4 +1,4 @@
-"""The verbs that make, open and audit models, as functions."""
+"""The verbs that make and open models, as functions."""
 
 from __future__ import annotations
 
@@ -9,22 +9,14 @@ from typing import Any
 
 import torch
 
-from assay.audits import USUAL_AUDITS
-from assay.audits.cases import Audit
-from assay.data import corpora, given
-from assay.data.examples import Corpus, Example
-from assay.data.matching import examples_for
+from assay.data.examples import Corpus
 from assay.errors import AssayError, unknown
-from assay.explainers import USUAL
 from assay.models import presets, recipes, store
 from assay.models.architecture import Architecture
 from assay.models.options import Training
 from assay.models.recipes import Recipe
 from assay.models.store import Opened, Trained
 from assay.models.textmodel import TextModel
-from assay.run import audit as auditing
-from assay.run.plan import AuditPlan, Instruments
-from assay.run.result import Result
 
 
 def recipe(preset: str = "default", seed: int = 0, corpus: str | None = None, **options: Any) -> Recipe:
@@ -131,43 +123,6 @@ def wrap(module: Any, tokenizer: Any, classes: Sequence[str] | None = None, **op
     return wrapped(module, tokenizer, Opening(classes=named, **options))
 
 
-def audit(
-    model: Any,
-    data: Any,
-    explainers: Instruments[Any] = USUAL,
-    audits: Instruments[Audit] = USUAL_AUDITS,
-    seed: int = 0,
-    corpus: Any = None,
-    limit: int | None = None,
-    *,
-    split: str = "test",
-    epsilon: float = 0.01,
-    tree: str | None = None,
-    scorer: str | None = None,
-    out: str | Path | None = None,
-) -> Result:
-    """How true the explanations of the model's decisions are, on the test texts of a corpus or on examples.
-
-    The texts are a corpus, by its name, as a file, a table, or a list of examples or (text, label) pairs; its classes
-    are matched with the model's by their names. Of all the texts, `limit` are drawn by the seed. Explainers and audits
-    are named, or are objects, in a list or by other names in a dict, where arrays of one score a word may stand for an
-    explainer. The audits sanity, stability and roar train other models on the corpus: the one that is audited, unless
-    another is given. With a folder `out`, the record is written there, and an interrupted audit goes on.
-    """
-    opened = opened_model(model)
-    plan = AuditPlan.of(explainers, audits, seed=seed, limit=limit, epsilon=epsilon, tree=tree, scorer=scorer)
-    learnt = None if corpus is None else given.corpus(corpus)
-    place = None if out is None else Path(out)
-    home = Path(model) if isinstance(model, str | Path) and Path(model).is_dir() else None
-    if _are_examples(data):
-        return Result(auditing.audit(opened, _some(data), plan, place, corpus=learnt, home=home))
-    found = given.corpus(data, seed, whole=isinstance(data, list | tuple) or "corpus" not in opened.history)
-    name = str(data) if isinstance(data, str | Path) else found.name
-    about = {"corpus": corpora.about(found, name) | {"split": split}}
-    examples = _some(examples_for(found, split, opened.classes))
-    return Result(auditing.audit(opened, examples, plan, place, about, learnt or found, home))
-
-
 def opened_model(model: Any) -> Opened:
     """The model that is named, is open already, or is in a pipeline of transformers."""
     if isinstance(model, Opened):
@@ -180,13 +135,3 @@ def opened_model(model: Any) -> Opened:
         f"A model is a folder, hf:NAME, a pipeline, or what assay.load, train or wrap return, not "
         f"{type(model).__name__}; a module needs its tokenizer: assay.wrap(module, tokenizer, classes)."
     )
-
-
-def _are_examples(data: Any) -> bool:
-    return isinstance(data, list | tuple) and all(isinstance(each, Example) for each in data)
-
-
-def _some(examples: Sequence[Example]) -> Sequence[Example]:
-    if not examples:
-        raise AssayError("There are no examples to audit.")
-    return examples

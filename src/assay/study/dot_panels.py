@@ -6,11 +6,13 @@ from collections.abc import Iterator, Sequence
 
 import altair as alt
 
-from assay.report.canvas import CLASS_COLOURS, Figure, Rows, drawn, ends, known, sheet, told_apart
+from assay.report import canvas
+from assay.report.canvas import CLASS_COLOURS, Rows, drawn, ends, known, sheet, told_apart
 from assay.report.panels import labels
 from assay.report.sections import MOST
+from assay.study import results
 from assay.study.page_words import places, subject
-from assay.study.results import Answer, Cell, Column, Row
+from assay.study.results import Answer
 from assay.writing import line, number
 
 WIDE = 190
@@ -20,7 +22,7 @@ STEP, DENSE = 22, 13  # height of a line: with one model, and of each of several
 HOLDS, OPEN = "holds", "open"
 
 
-def study_panels(answer: Answer) -> list[tuple[str, Figure]]:
+def study_panels(answer: Answer) -> list[tuple[str, canvas.Figure]]:
     """A figure for each corpus; of many models as many at a time as there are colours."""
     figures = []
     for corpus, models in _held(answer):
@@ -51,7 +53,7 @@ def _held(answer: Answer) -> Iterator[tuple[str, dict[int, str]]]:
             yield corpus, dict(zip(some, labels([_model(answer.columns[place]) for place in some]), strict=True))
 
 
-def _drawn(answer: Answer) -> Sequence[Row]:
+def _drawn(answer: Answer) -> Sequence[results.Row]:
     """The first rows, with the one that they are tested against among them."""
     first = answer.rows[:MOST]
     if any(row.subject == answer.against for row in first):
@@ -60,7 +62,7 @@ def _drawn(answer: Answer) -> Sequence[Row]:
     return [*first[: MOST - len(against)], *against]
 
 
-def _cells(answer: Answer, places: Sequence[int]) -> list[Cell]:
+def _cells(answer: Answer, places: Sequence[int]) -> list[results.Cell]:
     return [cell for row in _drawn(answer) for place in places if (cell := row.cells[place]) is not None]
 
 
@@ -86,12 +88,12 @@ def _rows(answer: Answer, models: dict[int, str]) -> Rows:
     ]
 
 
-def _open(cell: Cell) -> bool:
+def _open(cell: results.Cell) -> bool:
     """Whether a difference was tested and does not hold; what was not tested is no open question."""
     return cell.difference is not None and not cell.difference.sure
 
 
-def _study_panel(answer: Answer, rows: Rows, models: list[str], domain: tuple[float, float]) -> Figure:
+def _study_panel(answer: Answer, rows: Rows, models: list[str], domain: tuple[float, float]) -> canvas.Figure:
     several = len(models) > 1
     legend = alt.Legend(columns=2 if max(map(len, models)) <= 20 else 1) if several else None
     colour, _ = told_apart("model:N", models, legend=legend)
@@ -112,5 +114,5 @@ def _study_panel(answer: Answer, rows: Rows, models: list[str], domain: tuple[fl
     return drawn([spans, dots], WIDE, step, f"{line(answer.called)}, mean over seeds: {told}.")
 
 
-def _model(column: Column) -> str:
+def _model(column: results.Column) -> str:
     return line(" · ".join(filter(None, (column.model, column.asked))))

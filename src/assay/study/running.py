@@ -15,6 +15,7 @@ from assay.errors import AssayError
 from assay.study.attempts import Outcome, store_outcome
 from assay.study.engines import Engine
 from assay.study.folder import Folder, opened
+from assay.study.status import unique
 from assay.study.trials import Trial
 
 PATIENCE = 2.0  # seconds between looks at a trial that another process is making
@@ -51,11 +52,6 @@ def run(trials: Sequence[Trial], place: Path, engine: Engine, retry: bool = Fals
             if missing:
                 time.sleep(PATIENCE)
     return tally
-
-
-def unique(trials: Sequence[Trial]) -> list[Trial]:
-    """Trials without duplicates, by identity."""
-    return list({trial.identity: trial for trial in trials}.values())
 
 
 def _outcomes(

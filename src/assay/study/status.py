@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from assay.study.folder import Folder
-from assay.study.running import unique
 from assay.study.trials import Trial
 
 STATES = ("done", "failed", "under way", "missing")
@@ -26,6 +25,11 @@ class TrialStatus:
 def trial_statuses(trials: Sequence[Trial], folder: Folder) -> list[TrialStatus]:
     """The status of each trial, without duplicates."""
     return [_status_of(trial, folder) for trial in unique(trials)]
+
+
+def unique(trials: Sequence[Trial]) -> list[Trial]:
+    """Trials without duplicates, by identity."""
+    return list({trial.identity: trial for trial in trials}.values())
 
 
 def counted(found: Iterable[TrialStatus]) -> dict[str, int]:

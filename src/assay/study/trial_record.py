@@ -15,7 +15,7 @@ from assay.models import store
 from assay.models.store import Opened
 from assay.records import Record
 from assay.run import verbs
-from assay.run.audit import audit
+from assay.run.audit import audited
 from assay.study.entries import checked_hash
 from assay.study.folder import Folder
 from assay.study.trials import Trial, model_folder
@@ -29,10 +29,10 @@ def make_record(trial: Trial, place: Path, device: str = "cpu") -> Record:
     examples = examples_for(corpus, "test", model.classes)
     plan, work = trial.audit_set.plan(trial.seed), work_folder(place, trial)
     try:
-        return audit(model, examples, plan, work, about, corpus)
+        return audited(model, examples, plan, work, about, corpus)
     except Damaged:
         Folder(place).put_aside(work)
-        return audit(model, examples, plan, work, about, corpus)
+        return audited(model, examples, plan, work, about, corpus)
 
 
 def work_folder(place: Path, trial: Trial) -> Path:
