@@ -19,7 +19,7 @@ from assay.run.plan import AuditPlan
 from benchmarks.beside.turns import peak_megabytes
 
 
-def audited(examples: int) -> Callable[[], object]:
+def audit(examples: int) -> Callable[[], object]:
     """An audit of so many random sentences, ready to run."""
     draw = random.Random(0)
     words = [f"w{number}" for number in range(16_000)]

@@ -26,7 +26,7 @@ from assay.models.architecture import Architecture
 from assay.models.options import Training
 from assay.models.recipes import Recipe, train
 from assay.models.store import Trained
-from assay.run import listings
+from assay.run.listings import listing
 from assay.serve.app import create
 from assay.serve.settings import Settings
 from tests.calling import call
@@ -128,7 +128,7 @@ def test_the_command_line_lists_a_member_with_what_it_is(
 ) -> None:
     monkeypatch.setattr(cli.console, "width", 100)
     code, out, _ = call(monkeypatch, capsys, verb)
-    meaning, _ = getattr(listings, verb)()[name]
+    meaning, _ = listing(verb)[name]
     assert code == 0 and len(meaning) > 20
     assert name in out.split() and meaning in " ".join(out.split())
 
@@ -197,7 +197,7 @@ def test_members_that_are_named_stand_in_a_study(tmp_path: Path, monkeypatch: py
 def test_a_method_that_is_named_stands_on_the_page_of_influence(model: Trained, tmp_path: Path) -> None:
     traced = influence(model, "The baker saw an old wolf near the bridge.", few(0), method="shared_words")
     page = _shown(traced.report(tmp_path / "influence.html"))
-    meaning, _ = listings.methods()["shared_words"]
+    meaning, _ = listing("methods")["shared_words"]
     assert "planted:animal" in page and f"shared_words: {meaning}" in page
     assert "Each number is how far the log-odds of" in page
 

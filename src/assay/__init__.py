@@ -29,13 +29,13 @@ if TYPE_CHECKING:
     from assay.models.encoders import ENCODERS as ENCODERS
     from assay.rationales.recipes import RECIPES as RECIPES
     from assay.records import Record as Record
+    from assay.run.audit import audit as audit
     from assay.run.explanation import explain as explain
     from assay.run.influencing import influence as influence
     from assay.run.influencing import mislabelled as mislabelled
     from assay.run.probing import probe as probe
     from assay.run.rationalising import rationalise as rationalise
     from assay.run.reporting import report as report
-    from assay.run.audit import audit as audit
     from assay.run.verbs import finetune as finetune
     from assay.run.verbs import load as load
     from assay.run.verbs import train as train

@@ -321,9 +321,9 @@ def rationalise(
     Leaves a folder with rationales.html, rationales.json and the model, which all other verbs take as --model.
     """
     if recipes:
-        from assay.run import listings
+        from assay.run.listings import listing
 
-        _list(listings.recipes())
+        _list(listing("recipes"))
         return
     from assay.cli.rationalising import shown_rationales
 
@@ -422,33 +422,33 @@ def load(
 @app.command
 def corpora() -> None:
     """List the corpora: where each one is or comes from, its licence and its size."""
-    from assay.run import listings
+    from assay.run.listings import listing
 
-    _list(listings.corpora())
+    _list(listing("corpora"))
 
 
 @app.command
 def explainers() -> None:
     """List the explainers: what a score is, and the options that can be changed."""
-    from assay.run import listings
+    from assay.run.listings import listing
 
-    _list(listings.explainers())
+    _list(listing("explainers"))
 
 
 @app.command
 def audits() -> None:
     """List the audits: the question that each answers, and the paper."""
-    from assay.run import listings
+    from assay.run.listings import listing
 
-    _list(listings.audits())
+    _list(listing("audits"))
 
 
 @app.command
 def methods() -> None:
     """List the methods of 'assay influence': what a score is, and the options that can be changed."""
-    from assay.run import listings
+    from assay.run.listings import listing
 
-    _list(listings.methods())
+    _list(listing("methods"))
 
 
 @app.command

@@ -29,7 +29,7 @@ from assay.plugins import member, offered
 from assay.report.trees import drawn
 from assay.run.attending import Scene
 from assay.run.explanation import explain
-from assay.run.listings import explainers
+from assay.run.listings import listing
 from assay.run.pooled import PooledText
 from assay.run.stacks import StackText
 from assay.run.texts import one_text, read
@@ -67,7 +67,7 @@ class Workbench:
             "acts": self.refusals,
             "explainers": [
                 {"name": name, "meaning": meaning, "why_not": _sentence(reasons[name])}
-                for name, (meaning, _) in explainers().items()
+                for name, (meaning, _) in listing("explainers").items()
             ],
             "usual": [name for name in ("rationale", *USUAL) if reasons[name] is None],
             "trees": [name for name, each in TREES.items() if each.unfit(network) is None],

@@ -19,7 +19,7 @@ WIDE = 190
 LETTER, LIMIT = 7.5, 170  # width of a letter of a name beside the axis, and of all
 FLAT = 4  # a panel may be so many times narrower than the scale that it shares
 STEP, DENSE = 22, 13  # height of a line: with one model, and of each of several
-HOLDS, OPEN = "holds", "open"
+HOLDS, UNDECIDED = "holds", "open"
 
 
 def study_panels(answer: Answer) -> list[tuple[str, canvas.Figure]]:
@@ -80,7 +80,7 @@ def _rows(answer: Answer, models: dict[int, str]) -> Rows:
     held = _drawn(answer)
     shown_to = places(answer)
     return [
-        {"name": name, "model": model, "state": OPEN if _open(cell) else HOLDS, "told": number(cell.mean, shown_to)}
+        {"name": name, "model": model, "state": UNDECIDED if _open(cell) else HOLDS, "told": number(cell.mean, shown_to)}
         | ends(cell)
         for name, row in zip(labels([subject(row.subject) for row in held]), held, strict=True)
         for place, model in models.items()
@@ -105,7 +105,7 @@ def _study_panel(answer: Answer, rows: Rows, models: list[str], domain: tuple[fl
         shared = shared.encode(yOffset=alt.YOffset("model:N", sort=models))
     x = alt.X("low:Q", scale=alt.Scale(domain=domain, nice=False), title=None, axis=alt.Axis(tickCount=4))
     spans = shared.mark_rule(strokeWidth=3, opacity=0.5, clip=True).encode(x=x, x2="high:Q")
-    filled = alt.Scale(domain=[HOLDS, OPEN], range=[1, 0])
+    filled = alt.Scale(domain=[HOLDS, UNDECIDED], range=[1, 0])
     dots = shared.mark_point(size=60, opacity=1, strokeWidth=2).encode(
         x="mean:Q", fill=colour, fillOpacity=alt.FillOpacity("state:N", legend=None, scale=filled)
     )

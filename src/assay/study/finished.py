@@ -45,7 +45,7 @@ class Finished:
             return np.zeros(0, dtype=int), np.zeros(0)
         path = (self.folder / INSTANCES).absolute()
         known = set(pq.read_schema(path).names)
-        columns = [_column(measure, subject, known) for subject in (first, second)]
+        columns = [_column_name(measure, subject, known) for subject in (first, second)]
         if None in columns:
             return np.zeros(0, dtype=int), np.zeros(0)
         rows = pq.read_table(path, columns=["example", *columns], filters=pa.compute.field("audit") == audit)
@@ -119,7 +119,7 @@ def _state(trial: Trial, folder: Folder) -> State:
     return "not run" if folder.reason(trial) is None else "failed"
 
 
-def _column(measure: str, subject: str, known: set[str]) -> str | None:
+def _column_name(measure: str, subject: str, known: set[str]) -> str | None:
     """The column of a subject's numbers; one without subjects is named by the measure alone."""
     names = [f"{measure}:{subject}", *([measure] if subject == UNNAMED else [])]
     return next((name for name in names if name in known), None)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from assay.metrics.comparisons import ENOUGH, FEWEST, SURE
-from assay.report.facts import KINDS
+from assay.report import facts
 from assay.study.results import MODEL, Answer, Cell, Column, Difference, Missing, Study
 from assay.writing import count, counted, line, listed
 
@@ -109,7 +109,7 @@ def measured(answer: Answer) -> str:
     own = "," if name == answer.measure else f": {line(answer.measure)}"
     better = "" if answer.rises is None else f"; {'more' if answer.rises else 'less'} is better"
     kinds = dict.fromkeys(answer.kinds)
-    trusted = f" The numbers are {listed([KINDS.get(each, line(each)) for each in kinds])}." if kinds else ""
+    trusted = f" The numbers are {listed([facts.KINDS.get(each, line(each)) for each in kinds])}." if kinds else ""
     asked = "the model" if answer.audit == MODEL else f"the audit {line(answer.audit)}"
     return f"Measure: {line(name)}{own} of {asked}{better}.{trusted}"
 
