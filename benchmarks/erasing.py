@@ -28,8 +28,8 @@ from assay.models.architecture import Architecture
 from assay.models.classifier import Classifier
 from assay.models.recipes import Recipe, initialise
 from assay.models.store import Trained
-from assay.run.audit import audited
-from assay.run.plan import AuditPlan
+from assay.run.auditing import audited
+from assay.run.examination import AuditPlan
 from assay.types import Batch
 from benchmarks.__main__ import SENTENCES, WORDS, machine, sentences
 from benchmarks.plain import singles

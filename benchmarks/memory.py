@@ -14,8 +14,8 @@ from assay.data.examples import Example
 from assay.data.text import TextOptions, Tokeniser
 from assay.models.recipes import Recipe, initialise
 from assay.models.store import Trained
-from assay.run.audit import audited
-from assay.run.plan import AuditPlan
+from assay.run.auditing import audited
+from assay.run.examination import AuditPlan
 from benchmarks.beside.turns import peak_megabytes
 
 
@@ -30,7 +30,7 @@ def audit(examples: int) -> Callable[[], object]:
 
 
 def main(examples: int) -> None:
-    audited(examples)()
+    audit(examples)()
     print(peak_megabytes())
 
 

@@ -25,7 +25,7 @@ from assay.models.architecture import Architecture
 from assay.models.classifier import Classifier
 from assay.models.options import Training
 from assay.models.recipes import Recipe, train
-from assay.run.portions import TOKENS
+from assay.run.examination import TOKENS
 from assay.types import Batch
 from benchmarks import plain
 from benchmarks.__main__ import WORDS, machine

@@ -11,8 +11,8 @@ from assay.data.examples import Corpus
 from assay.files import write_text
 from assay.models.recipes import Recipe, train
 from assay.records import Finding, Record, finding_rows, findings_of
-from assay.run.audit import audited
-from assay.run.plan import AuditPlan
+from assay.run.auditing import audited
+from assay.run.examination import AuditPlan
 
 Result = dict[str, Any]
 

@@ -26,9 +26,9 @@ from assay.models.architecture import Architecture
 from assay.models.options import Training
 from assay.models.recipes import Recipe, train
 from assay.models.store import Trained
-from assay.run.listings import listing
-from assay.serve.app import create
-from assay.serve.settings import Settings
+from assay.run.api import listing
+from assay.serve.safety import Settings
+from assay.serve.server import create
 from tests.calling import call
 from tests.study import small
 

@@ -12,8 +12,8 @@ from assay.data.planted import PLANTED
 from assay.errors import AssayError
 from assay.explainers import EXPLAINERS
 from assay.explainers.choice import chosen
-from assay.run.listings import listing
-from assay.run.plan import AuditPlan
+from assay.run.api import listing
+from assay.run.examination import AuditPlan
 
 
 def mine(model, batch, target):

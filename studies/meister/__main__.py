@@ -22,7 +22,7 @@ from assay.data.subsets import thinned
 from assay.models.presets import preset
 from assay.models.recipes import Recipe
 from assay.records import Record
-from assay.run.plan import AuditPlan
+from assay.run.examination import AuditPlan
 from studies.meister.tables import CORPORA, ENCODERS, STRENGTHS, page
 from studies.pages import put
 from studies.results import kept, run

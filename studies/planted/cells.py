@@ -19,8 +19,8 @@ from assay.models.predictions import predict
 from assay.models.recipes import Recipe, train
 from assay.models.store import Trained
 from assay.records import Record
-from assay.run.audit import audited
-from assay.run.plan import AuditPlan
+from assay.run.auditing import audited
+from assay.run.examination import AuditPlan
 from studies.planted import subjects
 from studies.planted.lessons import APART, Lesson, gone_on, taught
 from studies.planted.subjects import Subject

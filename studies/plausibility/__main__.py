@@ -23,8 +23,8 @@ from assay.models.options import Training
 from assay.models.presets import PRESETS
 from assay.models.recipes import Recipe, train
 from assay.records import CHANCE, Record
-from assay.run.audit import audited
-from assay.run.plan import AuditPlan
+from assay.run.auditing import audited
+from assay.run.examination import AuditPlan
 from studies.pages import made, put, table
 
 README = Path(__file__).with_name("README.md")

@@ -30,8 +30,8 @@ from assay.models.huggingface.opening import Opening
 from assay.models.predictions import predict
 from assay.models.store import Opened
 from assay.records import Record
-from assay.run.audit import audited
-from assay.run.plan import AuditPlan
+from assay.run.auditing import audited
+from assay.run.examination import AuditPlan
 from studies.pages import put
 from studies.results import Result, kept
 from studies.transformers.cells import CELLS, HEADS, Cell

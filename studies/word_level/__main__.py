@@ -24,7 +24,7 @@ from assay.errors import AssayError, unknown
 from assay.models.presets import preset
 from assay.models.recipes import Recipe
 from assay.records import Record
-from assay.run.plan import AuditPlan
+from assay.run.examination import AuditPlan
 from studies.pages import put
 from studies.planted.curriculum import LESSONS
 from studies.results import Result, kept, run

@@ -21,7 +21,7 @@ from assay.rationales import storing
 from assay.rationales.bases import marked
 from assay.rationales.recipes import RECIPES
 from assay.rationales.training import rationaliser
-from assay.run.verbs import load
+from assay.run.api import load
 from tests.rationales.folders import OURS, SHORT, encoder, films, phrases, wanted
 
 

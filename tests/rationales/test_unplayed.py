@@ -21,9 +21,8 @@ from assay.rationales import storing
 from assay.rationales.recipes import UNPLAYED
 from assay.rationales.selecting import VIEWS, Selecting
 from assay.rationales.transport_recipe import pairs
-from assay.run.rationalising import TRAINERS
-from assay.run.verbs import load
-from assay.run.wanted import chosen
+from assay.run.api import load
+from assay.run.rationalising import TRAINERS, chosen
 from tests.rationales.folders import encoder, films, questions
 
 TINY = {"encoder": "average", "embedding": 6, "hidden": 4, "epochs": 2, "batch_size": 8, "learning_rate": 1e-2}

@@ -21,8 +21,8 @@ from assay.models.options import Training
 from assay.models.precision import doubled, in_double
 from assay.models.presets import preset
 from assay.models.recipes import Recipe, train
-from assay.run.audit import audited
-from assay.run.plan import AuditPlan
+from assay.run.auditing import audited
+from assay.run.examination import AuditPlan
 from assay.types import attended
 from tests import builders
 

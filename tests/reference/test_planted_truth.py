@@ -10,8 +10,8 @@ from assay.data.text import TextOptions
 from assay.models.architecture import Architecture
 from assay.models.options import Training
 from assay.models.recipes import Recipe, train
-from assay.run.audit import audited
-from assay.run.plan import AuditPlan
+from assay.run.auditing import audited
+from assay.run.examination import AuditPlan
 
 
 @pytest.fixture(scope="module")

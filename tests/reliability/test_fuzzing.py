@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import assay
+from assay.caching import Parts
 from assay.cli.app import _plan
 from assay.data.corpora import corpus
 from assay.data.subsets import thinned
@@ -25,9 +26,8 @@ from assay.models.architecture import Architecture
 from assay.models.checkpoints import Checkpoint
 from assay.models.options import Training
 from assay.records import EXAMPLES, INSTANCES, SUMMARY, Record
-from assay.run import verbs
-from assay.run.explanation import explain
-from assay.run.resume import Parts
+from assay.run import api as verbs
+from assay.run.explaining import explain
 from assay.study.plans import read
 from tests.reliability.inputs import TABLES, changed, damaged, lying, plans
 from tests.reliability.studying import contents

@@ -21,8 +21,8 @@ from assay.report.facts import facts
 from assay.report.figures import figure
 from assay.report.sections import captions, sections
 from assay.report.tables import measure_rows
-from assay.run.audit import audited
-from assay.run.plan import AuditPlan
+from assay.run.auditing import audited
+from assay.run.examination import AuditPlan
 from assay.stories import story_of
 from tests import pretrained
 from tests.report.synthetic import remade, synthetic_record

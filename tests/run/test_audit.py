@@ -16,10 +16,10 @@ from assay.models.architecture import Architecture
 from assay.models.options import Training
 from assay.models.recipes import Recipe, train
 from assay.records import Record
-from assay.run import audit as auditing
-from assay.run import portions
-from assay.run.audit import audited
-from assay.run.plan import AuditPlan
+from assay.run import auditing
+from assay.run import examination as portions
+from assay.run.auditing import audited
+from assay.run.examination import AuditPlan
 
 PLAN = AuditPlan(limit=24)
 SHORT = AuditPlan(("attention", "gradient", "random"), ("agreement", "adversary", "truth"), limit=24)

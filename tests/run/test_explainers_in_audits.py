@@ -15,9 +15,9 @@ from assay.explainers import EXPLAINERS
 from assay.models.architecture import Architecture
 from assay.models.recipes import Recipe, initialise
 from assay.models.store import Trained
-from assay.run.audit import audited
-from assay.run.explanation import explain
-from assay.run.plan import AuditPlan
+from assay.run.auditing import audited
+from assay.run.examination import AuditPlan
+from assay.run.explaining import explain
 from assay.types import Attribution
 
 

@@ -12,11 +12,10 @@ from assay.data.examples import Example
 from assay.explainers.gradients import room
 from assay.models.huggingface.body import COPIES, STATES, Body
 from assay.models.store import Opened
-from assay.run import audit as auditing
-from assay.run import portions
-from assay.run.audit import audited
-from assay.run.plan import AuditPlan
-from assay.run.portions import MOST, SLOW, TOKENS, places, places_at_once
+from assay.run import auditing
+from assay.run import examination as portions
+from assay.run.auditing import audited
+from assay.run.examination import MOST, SLOW, TOKENS, AuditPlan, places, places_at_once
 from tests import builders, pretrained
 from tests.pretrained import SMALL
 

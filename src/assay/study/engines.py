@@ -1,4 +1,4 @@
-"""Local engine: worker processes of this machine; one that dies affects only its own attempt."""
+"""Engines: they run trials in processes of this machine or on a cluster. An engine is shaped like `map`."""
 
 from __future__ import annotations
 
@@ -9,15 +9,34 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from importlib.util import find_spec
 from pathlib import Path
 from queue import SimpleQueue
+from typing import Protocol, runtime_checkable
 
-from assay.errors import AssayError
+from assay.errors import AssayError, unknown
 from assay.study.attempts import Outcome
 from assay.study.trials import Trial
 
-WORK = [sys.executable, "-m", "assay.study.worker"]
+ENGINES = ("local", "ray")
+
+
+@runtime_checkable
+class Engine(Protocol):
+    """Takes trials as it has room for them, and gives an outcome for each, in any order.
+
+    Outcomes with files are still to be kept in the folder `place`; others are there.
+    Where it is a generator, closing it stops the work.
+    """
+
+    def __call__(self, trials: Iterator[Trial], place: Path) -> Iterator[Outcome]: ...
+
+
+# Local engine: worker processes of this machine; one that dies affects only its own attempt.
+
+
+WORK = [sys.executable, "-m", "assay.study.attempts"]
 
 
 @dataclass(frozen=True)
@@ -150,3 +169,52 @@ def _started(place: Path) -> subprocess.Popen[str]:
             env=os.environ | {"OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1")},
             start_new_session=True,  # Ctrl-C is for us: we stop it
         )
+
+
+# Engines by name, with their settings.
+
+
+OF_RAY = ("address", "cpus", "gpus", "shared")
+
+
+@dataclass(frozen=True)
+class EngineSettings:
+    """Settings of an engine; None is the engine's default."""
+
+    jobs: int | None = None
+    devices: tuple[str, ...] = ()
+    retries: int | None = None
+    address: str | None = None
+    cpus: float | None = None
+    gpus: float | None = None
+    shared: bool | None = None
+
+    def given(self, *names: str) -> dict[str, object]:
+        """Those of the named settings that are set."""
+        return {name: value for name in names if (value := getattr(self, name)) not in (None, ())}
+
+
+def engine(name: str, wanted: EngineSettings | None = None) -> Engine:
+    """The engine of that name."""
+    options = wanted or EngineSettings()
+    if name not in ENGINES:
+        raise unknown("engine", name, ENGINES)
+    meant = OF_RAY if name == "ray" else ("jobs",)
+    for option in options.given(*(each.name for each in fields(EngineSettings))):
+        if option not in (*meant, "devices", "retries"):
+            raise AssayError(f"--{option} is not for the engine {name}; leave it out, or choose another --engine.")
+    return _ray(options) if name == "ray" else _local(options)
+
+
+def _local(options: EngineSettings) -> Engine:
+    usual = {"jobs": max(1, len(options.devices))}  # one for each device, where several are named
+    return Local(**usual | options.given("jobs", "retries", "devices"))  # type: ignore[arg-type]
+
+
+def _ray(options: EngineSettings) -> Engine:
+    if find_spec("ray") is None:
+        raise AssayError("The engine ray needs the library ray; install it: pip install 'assay[cluster]'.")
+    from assay.study.cluster import Ray
+
+    usual = {"device": ",".join(options.devices) or ("cuda" if options.gpus else "cpu")}
+    return Ray(**usual | options.given(*OF_RAY, "retries"))  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Checkpoints of unfinished work: an interrupted audit or probe goes on where it stopped."""
+"""Caches: finished parts of unfinished work in a folder, and values in memory by least recent use."""
 
 from __future__ import annotations
 
@@ -6,17 +6,22 @@ import contextlib
 import json
 import math
 import shutil
+import threading
 import time
-from collections.abc import Callable
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import pyarrow as pa
 
 from assay.errors import AssayError, Damaged
 from assay.files import write_text
 from assay.records import SUMMARY, read_table, write_table
+
+# Checkpoints of unfinished work: an interrupted audit or probe goes on where it stopped.
+
 
 IDENTITY, PARTS = "plan.json", "parts"
 
@@ -111,3 +116,29 @@ def finite(value: Any) -> Any:
 def _plain(value: Any) -> Any:
     """As it is read back."""
     return json.loads(json.dumps(value))
+
+
+# Least-recently-used cache with a limit on the total size of its values.
+
+
+Value = TypeVar("Value")
+
+
+class LruCache(Generic[Value]):
+    """Least-recently-used cache by total size; values are made one at a time, on a miss."""
+
+    def __init__(self, room: int, weigh: Callable[[Value], int]) -> None:
+        self._room, self._weigh = room, weigh
+        self._values: OrderedDict[Hashable, Value] = OrderedDict()
+        self._lock = threading.RLock()
+
+    def get(self, key: Hashable, make: Callable[[], Value]) -> Value:
+        """The cached value of this key, made on a miss."""
+        with self._lock:
+            if key not in self._values:
+                self._values[key] = make()
+            self._values.move_to_end(key)
+            value = self._values[key]
+            while len(self._values) > 1 and sum(map(self._weigh, self._values.values())) > self._room:
+                self._values.popitem(last=False)
+            return value

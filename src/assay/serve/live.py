@@ -1,8 +1,11 @@
-"""Routes of the Explain page: the page itself, and the JSON API for explanations and edited attention."""
+"""Live models: their protocol, the queue of calls to them, and the routes of the Explain page."""
 
 from __future__ import annotations
 
-from typing import Annotated
+import asyncio
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Annotated, Any, Protocol, TypeVar, runtime_checkable
 
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, JSONResponse
@@ -11,9 +14,63 @@ from pydantic import BaseModel, ConfigDict, Field
 from assay.errors import AssayError, unknown
 from assay.grading.grade import TRUST
 from assay.intervene.acts import Act
-from assay.serve.live_model import LiveModel
 from assay.serve.pages import page
-from assay.serve.size_limit import SizeLimitedRoute
+from assay.serve.safety import SizeLimitedRoute
+
+# Protocol of a model that the app queries; the command line supplies implementations.
+
+
+@runtime_checkable
+class LiveModel(Protocol):
+    """A loaded model that explains texts. Results are JSON values; bad input raises AssayError."""
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """Metadata: classes, inputs, what it attends to, available explainers and trees."""
+
+    def explain(
+        self, text: str, query: str | None, explainers: Sequence[str], target: str | None, tree: str | None = None
+    ) -> dict[str, Any]:
+        """The decision and the scores of each word; with `tree`, also that explanation tree."""
+
+    def attend(self, text: str, query: str | None, act: Act) -> dict[str, Any]:
+        """The decision under edited attention, beside the unedited one."""
+
+
+# Serialises calls to a model; raises Busy (503) when full.
+
+
+Answer = TypeVar("Answer")
+
+
+class Busy(Exception):
+    """The queue of a model is full."""
+
+
+class ModelQueue:
+    """One worker thread for all calls to models; more threads would only compete for the same cores."""
+
+    def __init__(self, waiting: int) -> None:
+        self._room = waiting
+        self._taken = 0
+        self._worker = ThreadPoolExecutor(1, "model")
+
+    async def run(self, call: Callable[[], Answer]) -> Answer:
+        """Waits for earlier calls, runs this one, and returns its result."""
+        if self._taken >= self._room:
+            raise Busy
+        self._taken += 1
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._worker, call)
+        finally:
+            self._taken -= 1
+
+    def close(self) -> None:
+        self._worker.shutdown(cancel_futures=True)
+
+
+# Routes of the Explain page: the page itself, and the JSON API for explanations and edited attention.
+
 
 EXPLAINERS = 40
 router = APIRouter(route_class=SizeLimitedRoute)

@@ -1,4 +1,4 @@
-"""The verbs that make and open models, as functions."""
+"""The verbs that make and open models, the texts that a person gives them, and what there is to choose from."""
 
 from __future__ import annotations
 
@@ -9,14 +9,20 @@ from typing import Any
 
 import torch
 
-from assay.data.examples import Corpus
+from assay.data.batches import Tokenised, tokenise
+from assay.data.cloze import candidates, is_cloze
+from assay.data.examples import Corpus, Example
 from assay.errors import AssayError, unknown
 from assay.models import presets, recipes, store
 from assay.models.architecture import Architecture
 from assay.models.options import Training
-from assay.models.recipes import Recipe
+from assay.models.recipes import Recipe, fingerprint
 from assay.models.store import Opened, Trained
 from assay.models.textmodel import TextModel
+from assay.plugins import all_members
+from assay.stories import story_of
+
+# The verbs that make and open models, as functions.
 
 
 def recipe(preset: str = "default", seed: int = 0, corpus: str | None = None, **options: Any) -> Recipe:
@@ -135,3 +141,100 @@ def opened_model(model: Any) -> Opened:
         f"A model is a folder, hf:NAME, a pipeline, or what assay.load, train or wrap return, not "
         f"{type(model).__name__}; a module needs its tokenizer: assay.wrap(module, tokenizer, classes)."
     )
+
+
+# Texts as a person gives them: one in the words that a model reads, or those that a model learnt from.
+
+
+def read(model: Opened, text: Any, query: str | None) -> Tokenised:
+    """The text in word ids; one that the model cannot read is refused in one sentence."""
+    text = one_text(text)
+    if any(0xD800 <= ord(character) <= 0xDFFF for character in text + (query or "")):  # bytes that were no UTF-8
+        raise AssayError("The text is not UTF-8; convert it first.")
+    if query is not None and not model.network.paired:
+        raise AssayError("This model reads one text; leave the question out.")
+    longest = model.tokeniser.options.longest
+    rows, skipped = tokenise([_example(text, query, model.classes)], model.tokeniser, longest)
+    if not rows:
+        (reason,) = skipped
+        advice = "give another one, or add --truncate" if "subwords" in reason else "give another one"
+        much = reason.replace("more than", "more than the") + " that this model reads" * (reason != "no words")
+        raise AssayError(f"The text has {much}; {advice}.")
+    return rows[0]
+
+
+def one_text(text: Any) -> str:
+    """The text; several at once, or something else, are refused."""
+    if not isinstance(text, str):
+        raise AssayError(f"One text at a time, as a str, not {type(text).__name__}; call it for each of several.")
+    return text
+
+
+def _example(text: str, query: str | None, classes: Sequence[str]) -> Example:
+    """The text without a known class; of a cloze question, with the entities that it names as candidates."""
+    return Example(text, 0, query=query, candidates=candidates(text, classes) if is_cloze(classes) else None)
+
+
+def check_learnt(model: Opened, corpus: Corpus) -> None:
+    """Refuses a corpus that a model which was made here did not learn from; of others it is taken on trust."""
+    known = model.history.get("data")
+    if known is not None and known != fingerprint((*corpus.train, *corpus.dev)):
+        name = model.history.get("corpus", "another corpus")
+        raise AssayError(
+            f"The model learnt from {name}, and from other texts than these; name the same corpus or file, with "
+            "the same --train-limit, --joined, --parted and --seed as in the training."
+        )
+
+
+# What there is to choose from: names, each with a sentence and with facts in small print.
+
+
+Listing = dict[str, tuple[str, str]]
+
+
+def listing(kind: str) -> Listing:
+    """All corpora, explainers, audits, methods or recipes: what each is, and the options that can be changed."""
+    if kind == "corpora":
+        return _corpora()
+    if kind == "explainers":
+        from assay.explainers import EXPLAINERS
+
+        return {name: (_first(each.__doc__), _facts(each)) for name, each in all_members(EXPLAINERS, "explainer")}
+    if kind == "audits":
+        from assay.audits import AUDITS
+        from assay.audits.cases import question
+
+        return {name: (_first(question(each)), _facts(each, each.paper)) for name, each in all_members(AUDITS, "audit")}
+    if kind == "methods":
+        from assay.influence import METHODS
+
+        return {name: _of_story(each) for name, each in all_members(METHODS, "method")}
+    from assay.rationales.recipes import RECIPES, UNPLAYED
+
+    return {name: _of_story(each) for name, each in all_members({**RECIPES, **UNPLAYED}, "recipe")}
+
+
+def _corpora() -> Listing:
+    """Where each corpus is or comes from, its licence and its size."""
+    from assay.data import corpora
+
+    rows = corpora.listing()
+    facts = {row.name: " · ".join(filter(None, (row.size, row.classes, row.licence, row.where))) for row in rows}
+    return {row.name: (row.description, facts[row.name]) for row in rows}
+
+
+def _of_story(member: object) -> tuple[str, str]:
+    story = story_of(member)
+    cited = [] if story.paper in story.question else [story.paper]
+    return story.question, _facts(member, story.title, *cited)
+
+
+def _facts(instrument: object, *before: str) -> str:
+    from assay.explainers.choice import options
+
+    return " · ".join([*before, ", ".join(f"{key}={value}" for key, value in options(instrument).items())]).strip(" ·")
+
+
+def _first(text: str | None) -> str:
+    """The first paragraph on one line."""
+    return " ".join((text or "").strip().partition("\n\n")[0].split())
