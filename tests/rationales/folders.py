@@ -14,7 +14,7 @@ from assay.models.huggingface.attending import quiet
 from assay.models.huggingface.finetuning import FineTuning
 from assay.models.options import Training
 from assay.models.recipes import Recipe
-from assay.rationales.training import Rationalising
+from assay.rationales.trainers import Rationalising
 from tests import pretrained
 
 SHORT = Training(epochs=2, patience=2, batch_size=8, learning_rate=1e-2)

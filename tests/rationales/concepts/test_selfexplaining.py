@@ -15,9 +15,8 @@ from assay.models.checkpoints import Checkpoint
 from assay.models.options import Training
 from assay.models.predictions import groups
 from assay.models.recipes import Recipe, initialise
-from assay.rationales.concepts.phrases import Phrases, phrases
-from assay.rationales.concepts.selfexplain_recipe import SelfExplainLesson, SelfExplanation
-from assay.rationales.concepts.selfexplaining import SelfExplaining
+from assay.rationales.selfexplaining import Phrases, SelfExplaining, phrases
+from assay.rationales.trainers import SelfExplainLesson, SelfExplanation
 from assay.types import Batch
 from tests import pretrained
 from tests.rationales.concepts.planted import CLASSES, reviews, tokeniser
