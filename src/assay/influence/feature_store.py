@@ -17,7 +17,7 @@ from torch import Tensor
 from assay.data.batches import Tokenised
 from assay.errors import AssayError
 from assay.files import write_text
-from assay.models.tensors import save
+from assay.models.store import save_tensors as save
 from assay.models.textmodel import TextModel
 
 IDENTITY = "features.json"
