@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from assay.data.batches import Tokenised
-from assay.models.classifier import Classifier
+from assay.models.network import Classifier
 from assay.rationales.players import Players, Rules, assemble_players
 from tests import builders
 

@@ -17,10 +17,9 @@ from assay.data.examples import Corpus
 from assay.data.planted.opener import OPENERS
 from assay.data.text import Tokeniser
 from assay.errors import AssayError
-from assay.models.architecture import Architecture
-from assay.models.options import Training
-from assay.models.predictions import groups, predict
+from assay.models.config import Architecture, Training
 from assay.models.recipes import Recipe, learnable
+from assay.models.textmodel import groups, predict
 from assay.rationales.game import Play
 from assay.rationales.learning import Options, Scheme, learn
 from assay.rationales.losses import AnswerCrossEntropy, FullTextDivergence, NegativeLogNorm

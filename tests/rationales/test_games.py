@@ -8,7 +8,7 @@ from itertools import product
 import pytest
 import torch
 
-from assay.models.options import Training
+from assay.models.config import Training
 from assay.rationales.game import Move, Play, Stage
 from assay.rationales.learning import Scheme, learn
 from assay.rationales.losses import AnswerCrossEntropy, Continuity, Size

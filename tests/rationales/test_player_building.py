@@ -11,8 +11,8 @@ from assay.data.batches import collate, tokenise
 from assay.data.text import SPECIAL, Tokeniser
 from assay.errors import AssayError
 from assay.explainers import EXPLAINERS
-from assay.models.huggingface.finetuning import FineTuning
-from assay.models.huggingface.opening import Opening
+from assay.models.hf_finetuning import FineTuning
+from assay.models.hf_loading import Opening
 from assay.rationales.game import Play, saliency
 from assay.rationales.learning import Options, learn
 from assay.rationales.recipes import RECIPES

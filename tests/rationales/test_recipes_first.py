@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from assay.models.options import Training
+from assay.models.config import Training
 from assay.rationales.learning import Options, learn
 from assay.rationales.players import Rules
 from assay.rationales.recipes import RECIPES

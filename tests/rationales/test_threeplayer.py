@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from assay.data.batches import Tokenised
-from assay.models.options import Training
-from assay.models.predictions import groups, predict
+from assay.models.config import Training
+from assay.models.textmodel import groups, predict
 from assay.rationales.game import Move, Play
 from assay.rationales.learning import Answers, CriticGap, Options, learn
 from assay.rationales.losses import AnswerCrossEntropy, CriticMargin

@@ -14,10 +14,10 @@ from torch import Tensor, nn
 from assay import progress
 from assay.data.batches import Tokenised, collate
 from assay.errors import AssayError
-from assay.models.checkpoints import Checkpoint
-from assay.models.options import Training
-from assay.models.predictions import graded, groups
-from assay.models.training import State, begun, class_weights
+from assay.models.config import Training
+from assay.models.fit import State, begun, class_weights
+from assay.models.store import Checkpoint
+from assay.models.textmodel import graded, groups
 from assay.rationales.game import Play, Stage
 from assay.rationales.losses import AnswerCrossEntropy
 from assay.rationales.players import Players, Rules

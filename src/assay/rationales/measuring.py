@@ -19,7 +19,7 @@ from assay.metrics import plausibility
 from assay.metrics.measured import measured as bounded
 from assay.metrics.overlap import auprc
 from assay.metrics.performance import macro_f1
-from assay.models.predictions import groups
+from assay.models.textmodel import groups
 from assay.rationales import selection_stories as stories
 from assay.rationales.rationaliser import VIEWS, Selecting
 from assay.types import Batch

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from assay.errors import AssayError, unknown
 from assay.explainers import EXPLAINERS
-from assay.models.huggingface.attentive import Attentive
+from assay.models.hf_models import Attentive
 from assay.models.network import WordNetwork
 from assay.models.recipes import drawn
 from assay.models.textmodel import TextModel

@@ -15,7 +15,7 @@ from assay.data.explained import Explained, ExplainedCorpus
 from assay.data.text import TextOptions, Tokeniser
 from assay.errors import AssayError, unknown
 from assay.metrics.simulatability import Simulatability, simulatability
-from assay.models.options import Training
+from assay.models.config import Training
 from assay.rationales.sequences import Pair
 from assay.rationales.writers import Writer, WriterRecipe, train
 

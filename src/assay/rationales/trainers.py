@@ -18,24 +18,18 @@ from assay.data.examples import Corpus
 from assay.data.parted import parted, two_lines
 from assay.data.text import SPECIAL, Tokeniser
 from assay.errors import AssayError
-from assay.models.architecture import Architecture
-from assay.models.checkpoints import Checkpoint
-from assay.models.classifier import Classifier
-from assay.models.huggingface.attentive import Attentive
-from assay.models.huggingface.finetuning import FineTuning, begun
-from assay.models.huggingface.loading import configuration, tokenizer_of
-from assay.models.huggingface.opening import Opening
-from assay.models.huggingface.presets import located
-from assay.models.huggingface.subwords import SubwordTokeniser
-from assay.models.network import WordNetwork
+from assay.models.config import Architecture, Training
+from assay.models.fit import fit
+from assay.models.hf_finetuning import FineTuning, begun
+from assay.models.hf_loading import Opening, configuration, located, tokenizer_of
+from assay.models.hf_models import Attentive
+from assay.models.hf_subwords import SubwordTokeniser
+from assay.models.network import Classifier, WordNetwork
 from assay.models.objectives import CHANCE, Learning
-from assay.models.options import Training
-from assay.models.predictions import graded
 from assay.models.recipes import Recipe, course, drawn, fingerprint, initialise, learnable, take_vectors
 from assay.models.recipes import course as plain_course
-from assay.models.store import Opened
-from assay.models.textmodel import TextModel
-from assay.models.training import fit
+from assay.models.store import Checkpoint, Opened
+from assay.models.textmodel import TextModel, graded
 from assay.plugins import member
 from assay.rationales.aligner import Aligner, Transport, drawn_aligner
 from assay.rationales.learning import GameState, Options, Scheme, learn

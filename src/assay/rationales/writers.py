@@ -20,12 +20,10 @@ from assay.data.batches import by_tokens
 from assay.data.text import TextOptions, Tokeniser
 from assay.errors import AssayError, library_errors
 from assay.files import write_text
-from assay.models import tensors
-from assay.models.checkpoints import Checkpoint
-from assay.models.options import Training
+from assay.models.config import Training
+from assay.models.fit import State, begun
 from assay.models.recipes import CHECKPOINT, begun_in, course
-from assay.models.store import CARD, TOKENISER, WEIGHTS, fingerprint
-from assay.models.training import State, begun
+from assay.models.store import CARD, TOKENISER, WEIGHTS, Checkpoint, fingerprint, save_tensors
 from assay.rationales.sequences import (
     END_ID,
     FIRST,
@@ -210,7 +208,7 @@ FORMAT = "assay-writer-1"
 def save(writer: Writer, folder: Path) -> None:
     """Writes the folder; the card is written last and marks it as complete."""
     write_text(folder / TOKENISER, writer.tokeniser.to_json())
-    tensors.save(writer.network.state_dict(), folder / WEIGHTS)
+    save_tensors(writer.network.state_dict(), folder / WEIGHTS)
     card = {
         "format": FORMAT,
         "sizes": asdict(writer.network.sizes),

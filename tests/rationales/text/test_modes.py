@@ -11,7 +11,7 @@ import pytest
 from assay.data.examples import Example
 from assay.data.explained import Explained, planted
 from assay.errors import AssayError
-from assay.models.options import Training
+from assay.models.config import Training
 from assay.rationales.sequences import Sizes
 from assay.rationales.text_explanations import (
     MODES,
