@@ -27,7 +27,7 @@ from assay.intervene.likeliest import Likeliest, likeliest
 from assay.intervene.stacked import StackSearch, limit
 from assay.metrics.divergence import tvd
 from assay.models.erasure import capacity
-from assay.models.huggingface.body import Body
+from assay.models.hf_body import Body
 from assay.types import Batch, Edit, PooledModel, StackedModel, of_tokens
 
 # What an act did to the attention of one text and to the answer, and how it is said.

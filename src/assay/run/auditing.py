@@ -36,9 +36,9 @@ from assay.explainers import USUAL
 from assay.explainers.given import computing, looked_up
 from assay.metrics.performance import accuracy, auc, macro_f1
 from assay.models import store
-from assay.models.precision import doubled
 from assay.models.recipes import fingerprint
 from assay.models.store import Opened
+from assay.models.textmodel import doubled
 from assay.records import FIRST_LAYER, Finding, Record, finding_rows, versions
 from assay.run.api import opened_model
 from assay.run.examination import NOTES, OWN, AuditPlan, Examination, Instruments, fitting, places, places_at_once

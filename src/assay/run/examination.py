@@ -28,7 +28,7 @@ from assay.explainers.choice import bare, chosen, named
 from assay.explainers.given import computing
 from assay.explainers.hierarchies import tree_builders
 from assay.explainers.needs import unfit
-from assay.models.huggingface.body import Body
+from assay.models.hf_body import Body
 from assay.models.store import Opened
 from assay.models.textmodel import TextModel
 from assay.types import Attribution, Batch, DetailedExplainer, Explainer, Model

@@ -30,8 +30,8 @@ from assay.explainers.hierarchies.keeping import kept
 from assay.explainers.hierarchies.language import CARD
 from assay.explainers.hierarchies.sampling import Sampler
 from assay.explainers.hierarchies.scorers import TreeBuilder
+from assay.models.erasure import Pool
 from assay.models.recipes import fingerprint
-from assay.models.redrawing import Pool
 from assay.models.store import Opened
 from assay.records import Record
 from assay.report.examples import choose

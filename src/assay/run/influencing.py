@@ -31,8 +31,8 @@ from assay.influence.mislabelled import SIGNALS, Signal, plain_loss
 from assay.influence.setting import Introspective, Method, Setting
 from assay.influence.training_run import TrainingRun
 from assay.models import store
-from assay.models.predictions import predict
 from assay.models.store import Opened
+from assay.models.textmodel import predict
 from assay.records import versions
 from assay.run.api import check_learnt, opened_model, read
 from assay.stories import story_of

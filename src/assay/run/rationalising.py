@@ -19,20 +19,28 @@ from assay.data.examples import Corpus, Example, Span
 from assay.errors import AssayError, unknown
 from assay.files import write_text
 from assay.models import store
-from assay.models.architecture import Architecture
-from assay.models.huggingface.finetuning import FineTuning
-from assay.models.options import Training
+from assay.models.config import Architecture, Training
+from assay.models.hf_finetuning import FineTuning
 from assay.models.recipes import Recipe
 from assay.models.store import Opened
 from assay.plugins import member
-from assay.rationales.bases import OURS, PRETRAINED, pretrained
-from assay.rationales.collapse import collapse
-from assay.rationales.concepts.selfexplain_recipe import SelfExplanation, train_self_explaining
-from assay.rationales.measuring import Selected, measured, pooled, selected
-from assay.rationales.recipes import RECIPES, UNPLAYED
-from assay.rationales.selecting import Selecting
-from assay.rationales.training import Rationalising, rationaliser
-from assay.rationales.transport_recipe import BASE, TransportRecipe, pairs, train_transport
+from assay.rationales.measuring import Selected, collapse, measured, pooled, selected
+from assay.rationales.rationaliser import Selecting
+from assay.rationales.recipes import RECIPES
+from assay.rationales.trainers import (
+    BASE,
+    OURS,
+    PRETRAINED,
+    UNPLAYED,
+    Rationalising,
+    SelfExplanation,
+    TransportRecipe,
+    pretrained,
+    rationaliser,
+    train_self_explaining,
+    train_transport,
+)
+from assay.rationales.trainers import paired_corpus as pairs
 from assay.rationales.units import Units
 from assay.records import versions
 from assay.run.auditing import device_of
@@ -324,14 +332,14 @@ class Rationalised:
 
     def report(self, path: str | Path) -> Path:
         """Writes the page, or its Markdown, PDF or JSON, as the name ends in, and says where."""
-        from assay.rationales.page import document
+        from assay.rationales.selection_page import document
         from assay.report.save import save
 
         save(document(self.answer), Path(path))
         return Path(path)
 
     def __str__(self) -> str:
-        from assay.rationales.page import headline
+        from assay.rationales.selection_page import headline
 
         return headline(self.answer)
 
@@ -369,7 +377,7 @@ def rationalise(
 
 def write(answer: dict[str, Any], folder: Path) -> None:
     """Writes the numbers and the page."""
-    from assay.rationales.page import document
+    from assay.rationales.selection_page import document
     from assay.report.save import save
 
     write_text(folder / FILE, json.dumps(answer, ensure_ascii=False, allow_nan=False) + "\n")
