@@ -16,7 +16,7 @@ from assay.data.explained import Explained, ExplainedCorpus
 from assay.data.text import TextOptions
 from assay.metrics.shares import shares
 from assay.metrics.simulatability import Simulatability
-from assay.models.options import Training
+from assay.models.config import Training
 from assay.rationales.text.deciders import deranged, read
 from assay.rationales.text.explainer import Answers, TextExplainer
 from assay.rationales.text.faithfulness import consistency, exchanged, simulated

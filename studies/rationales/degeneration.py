@@ -18,11 +18,10 @@ import numpy as np
 import torch
 
 from assay.data.batches import Tokenised
-from assay.models.architecture import Architecture
-from assay.models.classifier import Classifier
-from assay.models.options import Training
-from assay.models.predictions import groups, predict
+from assay.models.config import Architecture, Training
+from assay.models.network import Classifier
 from assay.models.recipes import drawn
+from assay.models.textmodel import groups, predict
 from assay.rationales.learning import learn
 from assay.rationales.player_building import SEED_STEP, assemble_players
 from assay.rationales.recipes import RECIPES

@@ -15,9 +15,8 @@ from assay.explainers import decomposition
 from assay.explainers.decomposition import ContextualDecomposition, WordDecomposition, decomposed
 from assay.explainers.random import Random
 from assay.metrics.overlap import average_precision
-from assay.models.architecture import Architecture
+from assay.models.config import Architecture, Training
 from assay.models.encoders import positions
-from assay.models.options import Training
 from assay.models.recipes import Recipe, train
 from tests import builders
 from tests.explainers import decomposition_by_hand as by_hand

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from assay.data.batches import Tokenised
-from assay.models.classifier import Classifier
+from assay.models.network import Classifier
 from assay.rationales.player_building import assemble_players
 from assay.rationales.players import Players
 from assay.rationales.rules import Rules

@@ -10,8 +10,8 @@ import torch
 
 from assay.data.batches import Tokenised
 from assay.errors import AssayError
-from assay.models.options import Training
-from assay.models.predictions import groups, predict
+from assay.models.config import Training
+from assay.models.textmodel import groups, predict
 from assay.rationales.learning import learn
 from assay.rationales.play import OWN, Play
 from assay.rationales.player_building import assemble_players

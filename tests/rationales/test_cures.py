@@ -17,10 +17,9 @@ from assay.data.examples import Corpus
 from assay.data.planted.opener import OPENERS
 from assay.data.text import Tokeniser
 from assay.errors import AssayError
-from assay.models.architecture import Architecture
-from assay.models.options import Training
-from assay.models.predictions import groups, predict
+from assay.models.config import Architecture, Training
 from assay.models.recipes import Recipe, learnable
+from assay.models.textmodel import groups, predict
 from assay.rationales.learning import learn
 from assay.rationales.play import Play
 from assay.rationales.player_building import build_players

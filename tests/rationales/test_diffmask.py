@@ -9,10 +9,10 @@ import pytest
 import torch
 
 from assay.errors import AssayError
-from assay.models.checkpoints import Checkpoint
-from assay.models.options import Training
-from assay.models.predictions import groups
-from assay.models.training import fit
+from assay.models.config import Training
+from assay.models.fit import fit
+from assay.models.store import Checkpoint
+from assay.models.textmodel import groups
 from assay.rationales.epoch_selection import Sparsest
 from assay.rationales.learning import learn
 from assay.rationales.play import Play

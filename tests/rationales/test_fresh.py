@@ -11,7 +11,7 @@ import torch
 
 from assay.errors import AssayError
 from assay.explainers import EXPLAINERS
-from assay.models.options import Training
+from assay.models.config import Training
 from assay.rationales.decoding import Decoding
 from assay.rationales.learning import learn
 from assay.rationales.play import Play

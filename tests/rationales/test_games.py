@@ -8,7 +8,7 @@ from itertools import product
 import pytest
 import torch
 
-from assay.models.options import Training
+from assay.models.config import Training
 from assay.rationales.games import Move, Stage
 from assay.rationales.learning import learn
 from assay.rationales.play import Play

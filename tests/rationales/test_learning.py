@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 import pytest
 import torch
 
-from assay.models.checkpoints import Checkpoint
-from assay.models.options import Training
+from assay.models.config import Training
+from assay.models.store import Checkpoint
 from assay.rationales.games import Move, Stage
 from assay.rationales.learning import learn
 from assay.rationales.rationaliser import Rationaliser

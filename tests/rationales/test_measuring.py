@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from assay.data.batches import Tokenised, collate
-from assay.models.classifier import Classifier
+from assay.models.network import Classifier
 from assay.models.recipes import drawn
 from assay.rationales.decoding import Decoding
 from assay.rationales.measuring import MEASURES, Selected, measured, pooled, selected

@@ -11,8 +11,8 @@ from assay.data.batches import collate, tokenise
 from assay.data.text import SPECIAL, Tokeniser
 from assay.errors import AssayError
 from assay.explainers import EXPLAINERS
-from assay.models.huggingface.finetuning import FineTuning
-from assay.models.huggingface.opening import Opening
+from assay.models.hf_finetuning import FineTuning
+from assay.models.hf_loading import Opening
 from assay.rationales.learning import learn
 from assay.rationales.play import Play
 from assay.rationales.player_building import build_players, build_pretrained_players

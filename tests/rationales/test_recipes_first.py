@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from assay.models.options import Training
+from assay.models.config import Training
 from assay.rationales.learning import learn
 from assay.rationales.recipes import RECIPES
 from assay.rationales.rules import Rules

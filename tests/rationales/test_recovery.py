@@ -10,10 +10,9 @@ import pytest
 from assay.data.batches import tokenise
 from assay.data.corpora import corpus
 from assay.data.text import Tokeniser
-from assay.models.architecture import Architecture
-from assay.models.options import Training
-from assay.models.predictions import groups, predict
+from assay.models.config import Architecture, Training
 from assay.models.recipes import Recipe, learnable
+from assay.models.textmodel import groups, predict
 from assay.rationales.learning import learn
 from assay.rationales.player_building import build_players
 from assay.rationales.recipes import RECIPES

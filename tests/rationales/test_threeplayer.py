@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from assay.data.batches import Tokenised
-from assay.models.options import Training
-from assay.models.predictions import groups, predict
+from assay.models.config import Training
+from assay.models.textmodel import groups, predict
 from assay.rationales.epoch_selection import Answers, CriticGap
 from assay.rationales.games import Move
 from assay.rationales.learning import learn

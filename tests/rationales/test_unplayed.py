@@ -13,10 +13,9 @@ import torch
 import assay
 from assay.data.batches import collate, tokenise
 from assay.errors import AssayError
-from assay.models.checkpoints import Checkpoint
-from assay.models.predictions import groups, predict
 from assay.models.recipes import CHECKPOINT
-from assay.models.store import Opened, fingerprint
+from assay.models.store import Checkpoint, Opened, fingerprint
+from assay.models.textmodel import groups, predict
 from assay.rationales import storing
 from assay.rationales.recipes import UNPLAYED
 from assay.rationales.selecting import VIEWS, Selecting

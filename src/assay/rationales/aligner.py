@@ -12,7 +12,7 @@ from torch.nn import functional as F
 
 from assay.data.text import SPECIAL
 from assay.errors import AssayError
-from assay.models.architecture import Architecture
+from assay.models.config import Architecture
 from assay.models.encoders import encoder
 from assay.models.network import blank_of
 from assay.rationales.selecting import Selecting, without_others

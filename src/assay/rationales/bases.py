@@ -11,12 +11,10 @@ from assay.data.batches import Tokenised
 from assay.data.examples import Corpus
 from assay.data.text import Tokeniser
 from assay.errors import AssayError
-from assay.models.architecture import Architecture
-from assay.models.huggingface.finetuning import FineTuning
-from assay.models.huggingface.loading import configuration, tokenizer_of
-from assay.models.huggingface.presets import located
-from assay.models.huggingface.subwords import SubwordTokeniser
-from assay.models.options import Training
+from assay.models.config import Architecture, Training
+from assay.models.hf_finetuning import FineTuning
+from assay.models.hf_loading import configuration, located, tokenizer_of
+from assay.models.hf_subwords import SubwordTokeniser
 from assay.models.recipes import Recipe
 
 RATE, MOST = 0.2, 0.9  # of words to select where nobody marked any, and where people marked nearly all

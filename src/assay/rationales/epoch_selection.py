@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from assay.data.batches import Tokenised
-from assay.models.predictions import graded, groups
+from assay.models.textmodel import graded, groups
 from assay.rationales.rationaliser import Rationaliser
 from assay.rationales.terms.answers import AnswerCrossEntropy
 

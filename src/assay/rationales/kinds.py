@@ -9,8 +9,8 @@ from typing import Any
 from torch import Tensor, nn
 
 from assay.data.text import SPECIAL
-from assay.models.architecture import Architecture
-from assay.models.huggingface.attentive import Attentive
+from assay.models.config import Architecture
+from assay.models.hf_models import Attentive
 from assay.models.network import WordNetwork
 from assay.models.textmodel import TextModel
 from assay.rationales.aligner import Aligner

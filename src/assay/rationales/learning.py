@@ -11,9 +11,9 @@ from torch import Tensor, nn
 
 from assay import progress
 from assay.data.batches import Tokenised, collate
-from assay.models.checkpoints import Checkpoint
-from assay.models.options import Training
-from assay.models.training import State, begun, class_weights
+from assay.models.config import Training
+from assay.models.fit import State, begun, class_weights
+from assay.models.store import Checkpoint
 from assay.rationales.concepts.model import answering
 from assay.rationales.games import Stage
 from assay.rationales.play import Play

@@ -18,7 +18,7 @@ from assay.metrics import plausibility
 from assay.metrics.measured import measured as bounded
 from assay.metrics.overlap import auprc
 from assay.metrics.performance import macro_f1
-from assay.models.predictions import groups
+from assay.models.textmodel import groups
 from assay.rationales import stories
 from assay.rationales.selecting import VIEWS, Selecting
 from assay.types import Batch

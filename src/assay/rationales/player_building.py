@@ -10,11 +10,11 @@ from torch import nn
 
 from assay.data.text import SPECIAL, Tokeniser
 from assay.errors import AssayError
-from assay.models.classifier import Classifier
-from assay.models.huggingface.attentive import Attentive
-from assay.models.huggingface.finetuning import FineTuning, begun
-from assay.models.huggingface.opening import Opening
-from assay.models.huggingface.subwords import SubwordTokeniser
+from assay.models.hf_finetuning import FineTuning, begun
+from assay.models.hf_loading import Opening
+from assay.models.hf_models import Attentive
+from assay.models.hf_subwords import SubwordTokeniser
+from assay.models.network import Classifier
 from assay.models.recipes import Recipe, drawn, initialise
 from assay.rationales.concepts.inference import Concepts
 from assay.rationales.players import Head, Players, Reader

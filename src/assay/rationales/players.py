@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from assay.models.huggingface.attentive import Attentive
+from assay.models.hf_models import Attentive
 from assay.models.network import WordNetwork
 from assay.models.recipes import drawn
 from assay.models.textmodel import TextModel

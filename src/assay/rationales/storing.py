@@ -16,18 +16,15 @@ from torch import Tensor, nn
 from assay.data.text import TextOptions, Tokeniser
 from assay.errors import AssayError, library_errors
 from assay.files import write_text
-from assay.models import tensors
-from assay.models.architecture import Architecture
-from assay.models.checkpoints import Checkpoint
-from assay.models.huggingface.attentive import Attentive
-from assay.models.huggingface.finetuning import FineTuning
-from assay.models.huggingface.loading import configuration, encoder_of, silent, tokenizer_of
-from assay.models.huggingface.subwords import SubwordTokeniser
-from assay.models.huggingface.traits import traits
+from assay.models.config import Architecture
+from assay.models.hf_finetuning import FineTuning
+from assay.models.hf_loading import configuration, encoder_of, silent, tokenizer_of
+from assay.models.hf_models import Attentive, traits
+from assay.models.hf_subwords import SubwordTokeniser
 from assay.models.network import WordNetwork
+from assay.models.networks import built
 from assay.models.recipes import CHECKPOINT, Recipe, begun_in, check_same
-from assay.models.shapes import built
-from assay.models.store import TOKENISER, WEIGHTS, Opened
+from assay.models.store import TOKENISER, WEIGHTS, Checkpoint, Opened, digest, save_tensors
 from assay.rationales.kinds import KINDS, Stored, kind_of
 from assay.rationales.players import Reader
 
@@ -90,14 +87,14 @@ def save(model: Opened, folder: Path) -> None:
         assert isinstance(model.tokeniser, Tokeniser)
         write_text(folder / TOKENISER, model.tokeniser.to_json())
         made = {"architecture": asdict(reader.architecture), "text": asdict(model.tokeniser.options)}
-    tensors.save(weights, folder / WEIGHTS)
+    save_tensors(weights, folder / WEIGHTS)
     card = {
         "format": FORMAT,
         "kind": name,
         **kind.described(model.network),
         **made,
         "classes": list(model.classes),
-        "sha256": tensors.digest(weights),
+        "sha256": digest(weights),
         "history": model.history,
     }
     write_text(folder / CARD, json.dumps(card, indent=2, ensure_ascii=False) + "\n")
@@ -112,7 +109,7 @@ def load(folder: Path, device: torch.device | str = "cpu") -> Opened:
     ):
         card = json.loads((folder / CARD).read_text(encoding="utf-8"))
         kind, weights = KINDS[card.get("kind", "game")], load_file(folder / WEIGHTS)
-        if card.get("sha256") not in (None, tensors.digest(weights)):  # models of old have none
+        if card.get("sha256") not in (None, digest(weights)):  # models of old have none
             raise ValueError(f"{WEIGHTS} is not what was stored")
         tokeniser, words, reader = _pretrained(folder, card) if "encoder" in card else _ours(folder, card)
         network = kind.built(Stored(card, weights, words, reader))

@@ -10,13 +10,12 @@ from typing import Any
 from assay.data.batches import Tokenised
 from assay.data.examples import Corpus
 from assay.data.text import Tokeniser
-from assay.models.checkpoints import Checkpoint
-from assay.models.huggingface.finetuning import FineTuning
-from assay.models.huggingface.opening import Opening
-from assay.models.huggingface.subwords import SubwordTokeniser
+from assay.models.hf_finetuning import FineTuning
+from assay.models.hf_loading import Opening
+from assay.models.hf_subwords import SubwordTokeniser
 from assay.models.recipes import Recipe, fingerprint, learnable
 from assay.models.recipes import course as plain_course
-from assay.models.store import Opened
+from assay.models.store import Checkpoint, Opened
 from assay.plugins import member
 from assay.rationales.bases import OURS, check, marked, tokeniser_of
 from assay.rationales.learning import GameState, learn

@@ -16,15 +16,12 @@ from assay.data.examples import Corpus
 from assay.data.parted import parted, two_lines
 from assay.data.text import Tokeniser
 from assay.errors import AssayError
-from assay.models.architecture import Architecture
-from assay.models.checkpoints import Checkpoint
+from assay.models.config import Architecture, Training
+from assay.models.fit import fit
 from assay.models.objectives import CHANCE, Learning
-from assay.models.options import Training
-from assay.models.predictions import graded
 from assay.models.recipes import Recipe, course, fingerprint, learnable, take_vectors
-from assay.models.store import Opened
-from assay.models.textmodel import TextModel
-from assay.models.training import fit
+from assay.models.store import Checkpoint, Opened
+from assay.models.textmodel import TextModel, graded
 from assay.rationales.aligner import Aligner, drawn
 from assay.rationales.stories import ALIGNMENT
 from assay.rationales.storing import load_or_train, plain

@@ -7,9 +7,8 @@ from dataclasses import fields, replace
 from typing import Any
 
 from assay.errors import AssayError, unknown
-from assay.models.architecture import Architecture
-from assay.models.huggingface.finetuning import FineTuning
-from assay.models.options import Training
+from assay.models.config import Architecture, Training
+from assay.models.hf_finetuning import FineTuning
 from assay.models.recipes import Recipe
 from assay.plugins import member
 from assay.rationales.bases import OURS, PRETRAINED, pretrained

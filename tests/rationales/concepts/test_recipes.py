@@ -9,11 +9,10 @@ import torch
 from assay.errors import AssayError
 from assay.explainers.own import ExplainingModel, OwnRelevance
 from assay.explainers.rationales import Rationale
-from assay.models.architecture import Architecture
-from assay.models.options import Training
-from assay.models.predictions import groups, predict
+from assay.models.config import Architecture, Training
 from assay.models.recipes import Recipe
 from assay.models.store import Opened
+from assay.models.textmodel import groups, predict
 from assay.rationales import storing
 from assay.rationales.concepts.model import ConceptModel, answering
 from assay.rationales.learning import learn

@@ -12,9 +12,9 @@ import torch
 
 from assay.data.explained import planted
 from assay.errors import AssayError
-from assay.models.checkpoints import Checkpoint
-from assay.models.options import Training
+from assay.models.config import Training
 from assay.models.recipes import CHECKPOINT
+from assay.models.store import Checkpoint
 from assay.rationales.text.modes import Task, explained_pairs, vocabulary
 from assay.rationales.text.network import Sizes
 from assay.rationales.text.storing import load, save

@@ -11,7 +11,7 @@ import pytest
 from assay.data.examples import Example
 from assay.data.explained import Explained, planted
 from assay.errors import AssayError
-from assay.models.options import Training
+from assay.models.config import Training
 from assay.rationales.text.deciders import deranged, read, scorer_pairs
 from assay.rationales.text.explainer import TextExplainer
 from assay.rationales.text.faithfulness import consistency, exchanged, simulated, simulator_pairs, without

@@ -16,17 +16,16 @@ from assay.data.batches import Tokenised
 from assay.data.examples import Corpus
 from assay.data.text import Tokeniser
 from assay.errors import AssayError
-from assay.models.checkpoints import Checkpoint
-from assay.models.huggingface.attentive import Attentive
-from assay.models.huggingface.finetuning import FineTuning, begun
-from assay.models.huggingface.opening import Opening
-from assay.models.huggingface.subwords import SubwordTokeniser
+from assay.models.fit import fit
+from assay.models.hf_finetuning import FineTuning, begun
+from assay.models.hf_loading import Opening
+from assay.models.hf_models import Attentive
+from assay.models.hf_subwords import SubwordTokeniser
 from assay.models.network import WordNetwork
 from assay.models.objectives import Learning
-from assay.models.predictions import graded
 from assay.models.recipes import Recipe, course, fingerprint, initialise, learnable
-from assay.models.store import Opened
-from assay.models.training import fit
+from assay.models.store import Checkpoint, Opened
+from assay.models.textmodel import graded
 from assay.rationales.bases import OURS, check, marked, tokeniser_of
 from assay.rationales.concepts.phrases import Phrases, phrases
 from assay.rationales.concepts.selfexplaining import SelfExplaining, Shares

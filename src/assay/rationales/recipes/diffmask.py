@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from assay.data.batches import Tokenised
 from assay.errors import AssayError
-from assay.models.checkpoints import Checkpoint
-from assay.models.huggingface.attentive import Attentive
+from assay.models.config import Training
+from assay.models.hf_models import Attentive
 from assay.models.network import WordNetwork
-from assay.models.options import Training
+from assay.models.store import Checkpoint
 from assay.models.textmodel import TextModel
 from assay.rationales.decoding import Decoding
 from assay.rationales.epoch_selection import Sparsest

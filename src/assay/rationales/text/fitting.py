@@ -12,9 +12,9 @@ from torch import Tensor, nn
 
 from assay import progress
 from assay.data.batches import by_tokens
-from assay.models.checkpoints import Checkpoint
-from assay.models.options import Training
-from assay.models.training import State, begun
+from assay.models.config import Training
+from assay.models.fit import State, begun
+from assay.models.store import Checkpoint
 from assay.rationales.text.network import EncoderDecoder
 from assay.rationales.text.pairs import Row, Sequences, together
 

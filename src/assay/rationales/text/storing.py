@@ -11,8 +11,7 @@ from safetensors.torch import load_file
 from assay.data.text import TextOptions, Tokeniser
 from assay.errors import AssayError, library_errors
 from assay.files import write_text
-from assay.models import tensors
-from assay.models.store import CARD, TOKENISER, WEIGHTS
+from assay.models.store import CARD, TOKENISER, WEIGHTS, save_tensors
 from assay.rationales.text.network import EncoderDecoder, Sizes
 from assay.rationales.text.writer import Writer
 
@@ -22,7 +21,7 @@ FORMAT = "assay-writer-1"
 def save(writer: Writer, folder: Path) -> None:
     """Writes the folder; the card is written last and marks it as complete."""
     write_text(folder / TOKENISER, writer.tokeniser.to_json())
-    tensors.save(writer.network.state_dict(), folder / WEIGHTS)
+    save_tensors(writer.network.state_dict(), folder / WEIGHTS)
     card = {
         "format": FORMAT,
         "sizes": asdict(writer.network.sizes),

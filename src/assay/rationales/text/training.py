@@ -8,7 +8,7 @@ from pathlib import Path
 
 from assay.data.explained import Explained, ExplainedCorpus
 from assay.data.text import TextOptions, Tokeniser
-from assay.models.options import Training
+from assay.models.config import Training
 from assay.rationales.text.deciders import reader_pairs, scorer_pairs
 from assay.rationales.text.explainer import TextExplainer, candidates_of
 from assay.rationales.text.modes import Task, explained_pairs, label_pairs, mode_of, unexplained, vocabulary

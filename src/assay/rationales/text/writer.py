@@ -13,7 +13,7 @@ from jaxtyping import Float, Int
 from assay import progress
 from assay.data.text import Tokeniser
 from assay.errors import AssayError
-from assay.models.options import Training
+from assay.models.config import Training
 from assay.rationales.text.fitting import batches, precision
 from assay.rationales.text.network import FIRST, EncoderDecoder, Sizes
 from assay.rationales.text.pairs import END_ID, LONGEST_TARGET, Pair, encoded

@@ -15,21 +15,26 @@ from torch.nn import functional as F
 from assay.data.batches import Tokenised
 from assay.data.examples import Corpus
 from assay.errors import unknown
-from assay.models.huggingface.attentive import Attentive
-from assay.models.huggingface.body import Body
-from assay.models.huggingface.loading import configuration, encoder_of, headed, tokenizer_of
-from assay.models.huggingface.opening import CARD, Opening, opened, save
-from assay.models.huggingface.presets import located
-from assay.models.huggingface.pretrained import Pretrained
-from assay.models.huggingface.subwords import SubwordTokeniser
-from assay.models.huggingface.traits import traits
+from assay.models.config import Training
+from assay.models.fit import fit
+from assay.models.hf_body import Body
+from assay.models.hf_loading import (
+    CARD,
+    Opening,
+    configuration,
+    encoder_of,
+    headed,
+    located,
+    opened,
+    save,
+    tokenizer_of,
+)
+from assay.models.hf_models import Attentive, Pretrained, traits
+from assay.models.hf_subwords import SubwordTokeniser
 from assay.models.objectives import Learning
-from assay.models.options import Training
-from assay.models.predictions import graded
 from assay.models.recipes import CHECKPOINT, begun_in, check_same, course, fingerprint, learnable
 from assay.models.store import Opened
-from assay.models.textmodel import TextModel
-from assay.models.training import fit
+from assay.models.textmodel import TextModel, graded
 from assay.types import Batch
 
 HEADS = ("own", "attention")

@@ -1,20 +1,162 @@
-"""Measures the properties of a transformer at loading time, by running it on two made-up texts."""
+"""Hugging Face classifiers: as they are, or an encoder with an attention head; and their measured traits."""
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
 import torch
-from jaxtyping import Float
-from torch import Tensor
+from jaxtyping import Float, Int
+from torch import Tensor, nn
 
 from assay.errors import AssayError, library_errors
-from assay.models.huggingface.attending import implemented, quiet, register
-from assay.models.huggingface.body import Traits
-from assay.models.huggingface.layout import Template
-from assay.models.huggingface.pretrained import Pretrained
-from assay.types import Batch
+from assay.models.encoders import Additive
+from assay.models.hf_attention import implemented, quiet, register
+from assay.models.hf_body import Body, Template, Traits
+from assay.models.projections import softmax
+from assay.types import Batch, Edit, Output
+
+
+class Pretrained(Body):
+    """An AutoModelForSequenceClassification; of one with independent labels, the yes or no of one label."""
+
+    def __init__(
+        self, inner: Any, traits: Traits, label: int | None = None, autocast: torch.dtype | None = None
+    ) -> None:
+        super().__init__(inner, traits)
+        self.label = label
+        self.autocast = autocast  # the precision of training
+
+    @property
+    def classes(self) -> int:
+        return int(self.inner.config.num_labels) if self.label is None else 2
+
+    @property
+    def facts(self) -> dict[str, str]:
+        kind, layers, heads = type(self.inner).__name__, self.layers, self.inner.config.num_attention_heads
+        description = f"{kind}, {layers} layers of {heads} heads, {str(self.inner.dtype).removeprefix('torch.')}"
+        return {"description": description, "shape": "transformer", "items": "words"}
+
+    def forward(self, x: Float[Tensor, "B T D"], batch: Batch, edit: Edit | None = None) -> Output:
+        training = self.training and self.autocast is not None
+        with torch.autocast(x.device.type, self.autocast) if training else nullcontext():
+            given = self.sequence(x, batch)
+            answer, weights = self.read(given, edit, keep=edit is not None, brief=self.traits.brief)
+        return self.counted(Output(self._chosen(answer.logits), tuple(weights)))
+
+    def layered(self, x: Float[Tensor, "B T D"], batch: Batch, edit: Edit | None = None) -> Output:
+        """As the call, with the weights of each layer, and the position that the classifier reads."""
+        given = self.sequence(x, batch)
+        answer, weights = self.read(given, edit, keep=True)
+        return self.counted(Output(self._chosen(answer.logits), (*weights, self.reading(given))))
+
+    def _chosen(self, logits: Float[Tensor, "B C"]) -> Float[Tensor, "B K"]:
+        if self.label is None:
+            return logits
+        wanted = logits[:, self.label]
+        return torch.stack([torch.zeros_like(wanted), wanted], dim=-1)  # their softmax is the label's sigmoid
+
+    @property
+    def cascade(self) -> tuple[str, ...]:  # type: ignore[override]
+        return ("classifier", *self.stack)
+
+    def part(self, name: str) -> nn.Module:
+        return self._head if name == "classifier" else self.below(name)
+
+    def around(self, inner: Any) -> Pretrained:
+        return type(self)(inner, self.traits, self.label, self.autocast)
+
+    @property
+    def _head(self) -> nn.Module:
+        """All modules outside the library's base model, and its pooler if there is one."""
+        base = self.inner.base_model
+        above = [part for name, part in self.inner.named_children() if part is not base]
+        pooler = getattr(base, "pooler", None)
+        return nn.ModuleList([*above, *([] if pooler is None else [pooler])])
+
+
+class SubwordPretrained(Pretrained):
+    """The same with subwords as tokens: each has a row in the embedding table."""
+
+    @property
+    def vectors(self) -> Float[Tensor, "V D"]:
+        table: Tensor = self.embedding.weight  # type: ignore[assignment]
+        return table
+
+
+class Attentive(Body):
+    """A pooled model: a word's hidden state is the mean of its subwords', and attention pools the words."""
+
+    def __init__(self, inner: Any, traits: Traits, classes: int, autocast: torch.dtype | None = None) -> None:
+        super().__init__(inner, traits)
+        size = int(inner.config.hidden_size)
+        self.alignment = Additive(size, size // 2)
+        self.decoder = nn.Linear(size, classes)
+        self.autocast = autocast
+
+    @property
+    def classes(self) -> int:
+        return self.decoder.out_features
+
+    @property
+    def facts(self) -> dict[str, str]:
+        kind, layers, heads = type(self.inner).__name__, self.layers, self.inner.config.num_attention_heads
+        description = f"attention over the words of {kind}, {layers} layers of {heads} heads"
+        return {"description": description, "shape": "pooled transformer", "items": "words"}
+
+    def items(self, batch: Batch) -> Int[Tensor, "B T"]:
+        return torch.arange(batch.ids.shape[1], device=batch.ids.device).expand_as(batch.ids)
+
+    def within(self, x: Float[Tensor, "B T D"], batch: Batch) -> Float[Tensor, "B T"]:
+        return batch.mask.to(x.dtype)
+
+    def states(self, x: Float[Tensor, "B T D"], batch: Batch) -> Float[Tensor, "B T M"]:
+        return self._states(x, batch, keep=False)[0]
+
+    def _states(
+        self, x: Float[Tensor, "B T D"], batch: Batch, keep: bool
+    ) -> tuple[Float[Tensor, "B T M"], list[Tensor]]:
+        given = self.sequence(x, batch)
+        with torch.autocast(x.device.type, self.autocast, enabled=self.autocast is not None and self.training):
+            answer, weights = self.read(given, keep=keep)
+        states = answer.last_hidden_state.to(self.decoder.weight.dtype)
+        return given.shares(batch.ids.shape[1], states.dtype).mT @ states, weights
+
+    def attend(self, states: Float[Tensor, "B T M"], batch: Batch) -> Float[Tensor, "B T"]:
+        return softmax(self.alignment(states), batch.mask)
+
+    def decode(self, states: Float[Tensor, "B T M"], weights: Float[Tensor, "B T"]) -> Float[Tensor, "B C"]:
+        logits: Tensor = self.decoder((weights[:, None] @ states).squeeze(1))
+        return logits
+
+    def forward(self, x: Float[Tensor, "B T D"], batch: Batch, edit: Edit | None = None) -> Output:
+        """The edit is applied to the attention that pools."""
+        states = self.states(x, batch)
+        weights = self.attend(states, batch)
+        if edit is not None:
+            weights = edit(weights, batch.mask)
+        return self.counted(Output(self.decode(states, weights), (weights,)))
+
+    def layered(self, x: Float[Tensor, "B T D"], batch: Batch) -> Output:
+        states, below = self._states(x, batch, keep=True)
+        weights = self.attend(states, batch)
+        return self.counted(Output(self.decode(states, weights), (*below, weights)))
+
+    @property
+    def cascade(self) -> tuple[str, ...]:  # type: ignore[override]
+        return ("decoder", "alignment", *self.stack)
+
+    def part(self, name: str) -> nn.Module:
+        own: dict[str, nn.Module] = {"decoder": self.decoder, "alignment": self.alignment}
+        return own[name] if name in own else self.below(name)
+
+    def around(self, inner: Any) -> Attentive:
+        return Attentive(inner, self.traits, self.classes, self.autocast)
+
+
+# Traits: measured at loading time, by running the model on two made-up texts.
+
 
 TOLERANCE = {torch.float64: 1e-5, torch.float32: 1e-5, torch.bfloat16: 0.1, torch.float16: 0.02}  # of the largest logit
 LENGTHS = (6, 3)

@@ -1,18 +1,20 @@
-"""A self-attention function that records and edits attention weights, registered with the transformers library."""
+"""Forward passes of transformers: attention that is recorded and edited, shortened or compiled passes."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from functools import wraps
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from assay.types import Edit, LayerwiseEdit
 
@@ -200,3 +202,82 @@ def watched(model: Any, watch: Watch) -> Iterator[None]:
             yield
     finally:
         WATCH.reset(token)
+
+
+# Brief passes: the last layer at one position only, where the classifier reads no other.
+
+
+JOINTS = ("attention.output", "mlp", "ffn")
+"""What follows the attention of a layer, by the names that architectures give it."""
+
+
+def joint(block: nn.Module) -> nn.Module | None:
+    """The submodule of a layer after its attention, which works position by position, if it has a known name."""
+    parts = dict(block.named_modules())
+    return next((parts[name] for name in JOINTS if name in parts), None)
+
+
+def unseen(parts: Iterable[nn.Module]) -> bool:
+    """Whether these modules have no hooks, those of the library itself aside."""
+    listening = (
+        hook
+        for part in parts
+        for hooks in (part._forward_hooks, part._forward_pre_hooks, part._backward_hooks)
+        for hook in hooks.values()
+    )
+    return all(getattr(hook, "__module__", "").startswith("transformers.") for hook in listening)
+
+
+@contextmanager
+def briefly(part: nn.Module, last: bool) -> Iterator[None]:
+    """Context manager: the module computes the first position only, or the last.
+
+    One that is given what to add its output to hands one position on to all that follows; the output of another is
+    added by the layer itself, so that nothing stands in for what it was not asked.
+    """
+    width = 0
+
+    def narrow(module: nn.Module, given: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        nonlocal width
+        width = given[0].shape[1]
+        return tuple(each[:, -1:] if last else each[:, :1] for each in given)
+
+    def widen(module: nn.Module, given: tuple[Tensor, ...], answer: Any) -> Any:
+        around = (width - 1, 0) if last else (0, width - 1)
+        return answer if len(given) > 1 else F.pad(answer, (0, 0, *around))
+
+    hooks = part.register_forward_pre_hook(narrow), part.register_forward_hook(widen)
+    try:
+        yield
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+# Compiled passes.
+
+
+MARK = "_compiled_by_assay"
+
+
+def compiled(inner: nn.Module, backend: str = "inductor") -> None:
+    """Compiles the model on its first forward pass; passes that record or edit attention run uncompiled.
+
+    What is compiled belongs to the class, not to the object: a copy whose weights are then changed answers by these.
+    """
+    kind, usual = type(inner), inner.config._attn_implementation  # type: ignore[union-attr]
+    plain: Any = kind.forward
+    fast: Any = torch.compile(plain, dynamic=True, backend=backend)
+
+    @wraps(plain)
+    def forward(self: Any, *given: Any, **named: Any) -> Any:
+        way = fast if self.config._attn_implementation == usual else plain
+        return way(self, *given, **named)
+
+    names = {name: getattr(kind, name) for name in ("__module__", "__qualname__", "__doc__")}
+    inner.__class__ = type(kind.__name__, (kind,), {**names, "forward": forward, MARK: True})
+
+
+def is_compiled(inner: nn.Module) -> bool:
+    """Whether the model is compiled, and so always computes all positions."""
+    return hasattr(type(inner), MARK)

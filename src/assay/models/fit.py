@@ -13,10 +13,9 @@ from torch import Tensor, nn
 
 from assay import progress
 from assay.data.batches import Tokenised, by_tokens, collate, shuffled
-from assay.models.checkpoints import Checkpoint
-from assay.models.objectives import Labels, Learning, Objective
-from assay.models.options import Training
-from assay.models.regularisers import heads
+from assay.models.config import Training
+from assay.models.objectives import Labels, Learning, Objective, heads
+from assay.models.store import Checkpoint
 from assay.models.textmodel import TextModel
 
 LABELS = Labels()
