@@ -22,10 +22,10 @@ from torch import Tensor
 
 from assay.explainers.relevance import Lrp, propagated
 from assay.explainers.relevance_rules import DEEPLIFT, Function, secant, straight
-from assay.models.architecture import Architecture
-from assay.models.classifier import Classifier
+from assay.models.config import Architecture
 from assay.models.encoders import ENCODERS
 from assay.models.erasure import baseline
+from assay.models.network import Classifier
 from assay.types import Batch
 from benchmarks.__main__ import WORDS, machine, milliseconds, sentences, some
 

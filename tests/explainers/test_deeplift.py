@@ -15,8 +15,7 @@ from assay.explainers import relevance
 from assay.explainers.relevance import DeepLift
 from assay.explainers.relevance_layers import Reading
 from assay.explainers.relevance_rules import DEEPLIFT, GRADIENT, RELU, TANH, log_means, secant
-from assay.models.attention import ALIGNMENTS
-from assay.models.encoders import ENCODERS
+from assay.models.encoders import ALIGNMENTS, ENCODERS
 from assay.types import BLANKS
 from tests import builders
 

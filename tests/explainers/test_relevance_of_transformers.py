@@ -15,7 +15,7 @@ from assay.explainers.relevance import AttnLrp, DeepLift, Lrp
 from assay.explainers.relevance_layers import Reading
 from assay.explainers.relevance_rules import attention_aware, epsilon
 from assay.explainers.relevance_walk import Lookups, Steps, contrast, unruled
-from assay.models.huggingface.pretrained import Pretrained
+from assay.models.hf_models import Pretrained
 from tests import pretrained
 from tests.explainers.encoder_by_hand import Encoder
 

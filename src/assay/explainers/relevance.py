@@ -19,10 +19,9 @@ from assay.explainers.needs import demand
 from assay.explainers.relevance_layers import Readable, Reading, read
 from assay.explainers.relevance_rules import DEEPLIFT, Rules, attention_aware, epsilon, halves, sharing
 from assay.explainers.relevance_walk import Shares, contrast
-from assay.models.classifier import Classifier
 from assay.models.erasure import baseline
-from assay.models.huggingface.body import Body
-from assay.models.paired import Paired
+from assay.models.hf_body import Body
+from assay.models.network import Classifier, Paired
 from assay.models.projections import family, projection
 from assay.stories import Measure, Story
 from assay.types import Attribution, Batch, Model, at_least_float32

@@ -12,20 +12,21 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from assay.explainers.relevance_rules import GELU, GRADIENT, RELU, TANH, Function, Multiplier, Rules, straight, times
-from assay.models.attention import Additive, Dot, Product
-from assay.models.classifier import Classifier
 from assay.models.encoders import (
+    Additive,
     Average,
     Block,
     Convolution,
+    Dot,
     Encoder,
     Nothing,
+    Product,
     Recurrent,
     Transformer,
     positions,
 )
-from assay.models.hierarchical import Hierarchical, Layout
-from assay.models.paired import Paired
+from assay.models.network import Classifier, Paired
+from assay.models.networks import Hierarchical, Layout
 from assay.models.projections import Projection, softmax
 from assay.types import Batch, attended
 

@@ -18,8 +18,7 @@ from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 from torch.nn import functional as F
 
-from assay.models.projections import Projection, family, softmax
-from assay.models.projections.families import Family
+from assay.models.projections import Family, Projection, family, softmax
 
 Numbers = Float[Tensor, "*N"]
 Multiplier = Tensor | float

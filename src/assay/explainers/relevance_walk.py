@@ -18,8 +18,8 @@ from assay.errors import AssayError
 from assay.explainers.needs import demand
 from assay.explainers.relevance_layers import Reading
 from assay.explainers.relevance_rules import Function, Rules
-from assay.models.huggingface.attending import NAME, implemented
-from assay.models.huggingface.body import Body
+from assay.models.hf_attention import NAME, implemented
+from assay.models.hf_body import Body
 from assay.types import Batch, at_least_float32
 
 # The explained quantity, and its distribution over tokens and other inputs.

@@ -20,13 +20,21 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from assay import costs
-from assay.models.attention import Additive, Dot
-from assay.models.classifier import Classifier
-from assay.models.encoders import Average, Convolution, Encoder, Nothing, Recurrent, Transformer, mirrored, reordered
+from assay.models.encoders import (
+    Additive,
+    Average,
+    Convolution,
+    Dot,
+    Encoder,
+    Nothing,
+    Recurrent,
+    Transformer,
+    mirrored,
+    reordered,
+)
 from assay.models.erasure import TOKENS, left
-from assay.models.hierarchical import Hierarchical, Layout
-from assay.models.network import Network
-from assay.models.paired import BARRED, Paired
+from assay.models.network import BARRED, Classifier, Network, Paired
+from assay.models.networks import Hierarchical, Layout
 from assay.models.projections import Projection, softmax
 from assay.types import Batch, Model, attended
 

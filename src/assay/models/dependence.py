@@ -10,11 +10,9 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from assay.models.classifier import Classifier
 from assay.models.encoders import Convolution, Recurrent, Transformer, mirrored, reordered
 from assay.models.erasure import TOKENS, gathered
-from assay.models.network import Network
-from assay.models.paired import Paired
+from assay.models.network import Classifier, Network, Paired
 from assay.types import Batch, at_least_float32, attended
 
 __all__ = ["shares", "state_gradient_norms"]
