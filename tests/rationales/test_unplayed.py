@@ -16,10 +16,10 @@ from assay.errors import AssayError
 from assay.models.recipes import CHECKPOINT
 from assay.models.store import Checkpoint, Opened, fingerprint
 from assay.models.textmodel import groups, predict
-from assay.rationales import storing
-from assay.rationales.recipes import UNPLAYED
-from assay.rationales.selecting import VIEWS, Selecting
-from assay.rationales.transport_recipe import pairs
+from assay.rationales import rationale_store as storing
+from assay.rationales.rationaliser import VIEWS, Selecting
+from assay.rationales.trainers import UNPLAYED
+from assay.rationales.trainers import paired_corpus as pairs
 from assay.run.rationalising import TRAINERS
 from assay.run.verbs import load
 from assay.run.wanted import chosen

@@ -107,7 +107,7 @@ def load(name: Any, device: str = "cpu", tokenizer: Any = None, **options: Any) 
 
 def stored(folder: Path, device: str = "cpu") -> Opened:
     """The model in a folder of ours: a classifier, or one that explains itself."""
-    from assay.rationales import storing
+    from assay.rationales import rationale_store as storing
 
     return storing.load(folder, device) if storing.is_folder(folder) else store.load(folder, device)
 

@@ -11,11 +11,17 @@ from assay.models.config import Architecture, Training
 from assay.models.hf_finetuning import FineTuning
 from assay.models.recipes import Recipe
 from assay.plugins import member
-from assay.rationales.bases import OURS, PRETRAINED, pretrained
-from assay.rationales.concepts.selfexplain_recipe import SelfExplanation
-from assay.rationales.recipes import RECIPES, UNPLAYED
-from assay.rationales.training import Rationalising
-from assay.rationales.transport_recipe import BASE, TransportRecipe
+from assay.rationales.recipes import RECIPES
+from assay.rationales.trainers import (
+    BASE,
+    OURS,
+    PRETRAINED,
+    UNPLAYED,
+    Rationalising,
+    SelfExplanation,
+    TransportRecipe,
+    pretrained,
+)
 from assay.rationales.units import Units
 
 Wanted = Rationalising | TransportRecipe | SelfExplanation
