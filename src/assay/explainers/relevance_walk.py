@@ -1,25 +1,63 @@
-"""Relevance propagation through any network: a TorchFunctionMode that applies a rule to every operation.
-
-A mode of torch sees every function that is called. Those that depend on the words and are no linear maps get their
-rule here; sums and linear maps have the rule of sums, and what is added to them is counted as a bias.
-"""
+"""Relevance propagation through Hugging Face transformers of any architecture: a rule for every operation."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.overrides import TorchFunctionMode
 
 from assay.errors import AssayError
-from assay.explainers.relevance.reading import Reading
-from assay.explainers.relevance.rules import Function
+from assay.explainers.needs import demand
+from assay.explainers.relevance_layers import Reading
+from assay.explainers.relevance_rules import Function, Rules
+from assay.models.hf_attention import NAME, implemented
+from assay.models.hf_body import Body
+from assay.types import Batch, at_least_float32
+
+# The explained quantity, and its distribution over tokens and other inputs.
+
+
+FLOOR = 0.01  # less than this counts as this much when a gap is related to it
+
+
+@dataclass(frozen=True)
+class Shares:
+    """The relevance of tokens, biases, positions, types, markers and query; it sums to `explained` if conserved."""
+
+    tokens: Float[Tensor, "B T"]
+    biases: Float[Tensor, " B"]
+    positions: Float[Tensor, " B"]
+    types: Float[Tensor, " B"]  # that say which of two texts a position is in
+    markers: Float[Tensor, " B"]
+    query: Float[Tensor, " B"]  # what it adds; where it multiplies the words, they have it all
+    explained: Float[Tensor, " B"]
+
+    @property
+    def gap(self) -> Float[Tensor, " B"]:
+        """The relative conservation error: |sum of parts − explained| / |explained|."""
+        parts = self.tokens.sum(-1) + self.biases + self.positions + self.types + self.markers + self.query
+        return (parts - self.explained).abs() / self.explained.abs().clamp(min=FLOOR)
+
+
+def contrast(
+    logits: Float[Tensor, "B C"], target: Int[Tensor, " B"], candidates: Bool[Tensor, "B C"] | None = None
+) -> Float[Tensor, " B"]:
+    """The target's logit minus the mean of the other candidate classes."""
+    chosen = F.one_hot(target, logits.shape[1]).bool()
+    others = ~chosen if candidates is None else candidates & ~chosen
+    return (logits * chosen).sum(-1) - (logits * others).sum(-1) / others.sum(-1).clamp(min=1)
+
+
+# Relevance propagation through any network: a TorchFunctionMode that applies a rule to every operation.
+
 
 ACTIVATIONS = frozenset(
     ("elu", "gelu", "hardswish", "leaky_relu", "mish", "relu", "relu6", "selu", "silu", "softsign", "tanh")
@@ -227,3 +265,114 @@ def differentiable(value: Callable[[Tensor], Tensor]) -> Function:
 def _starts_at_zero(module: nn.Module) -> bool:
     zero = next(module.parameters(), torch.zeros(1)).new_zeros(1)
     return float(module.forward(zero)) == 0
+
+
+# Checks an autograd graph: every operation in the backward pass must be linear, or a rule is missing.
+
+
+ENDING = re.compile(r"Backwards?\d*$")  # torch names what goes back through a step after the step
+
+LINEAR = frozenset(
+    (
+        *("AccumulateGrad", "Add", "Alias", "AsStrided", "Cat", "Clone", "ConstantPadNd", "Copy", "CopySlices"),
+        *("Expand", "Flip", "Gather", "Index", "IndexAdd", "IndexPut", "IndexSelect", "MaskedFill", "MaskedScatter"),
+        *("Mean", "Neg", "Permute", "Repeat", "ReshapeAlias", "Roll", "Scatter", "ScatterAdd", "Select", "Slice"),
+        *("Split", "SplitWithSizes", "Squeeze", "Stack", "Sub", "Sum", "T", "ToCopy", "Transpose", "Unbind"),
+        *("UnsafeSplit", "UnsafeView", "Unsqueeze", "View", "Where"),
+    )
+)
+"""Steps that are linear in all that they are given."""
+
+PRODUCTS = frozenset(("Addmm", "Baddbmm", "Bmm", "Div", "Dot", "Linear", "Mm", "Mul", "Mv"))
+"""Steps that are linear where only one of the things that they are given depends on the words."""
+
+
+def unruled(answer: Float[Tensor, "*N"], weighs: bool) -> str | None:
+    """The first nonlinear operation in the graph, or None; softmax is allowed where attention weights are explained."""
+    allowed = LINEAR | {"Softmax"} if weighs else LINEAR
+    seen: set[Any] = set()
+    waiting: list[Any] = [answer.grad_fn]
+    while waiting:
+        node = waiting.pop()
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        name, below = ENDING.sub("", node.name().rpartition("::")[2]), [each for each, _ in node.next_functions]
+        if name not in allowed and not (name in PRODUCTS and _one(name, below)):
+            return str(name)
+        waiting += below
+    return None
+
+
+def _one(name: str, below: list[Any]) -> bool:
+    """Whether a product is linear: one factor depends on the words; of a quotient, the numerator."""
+    return sum(each is not None for each in below) <= 1 and not (name == "Div" and below[-1] is not None)
+
+
+# Relevance propagation through Hugging Face transformers of any architecture.
+
+
+LENGTHS = (3, 2)  # of the texts on which a network is tried
+SAME = 1e-4  # of the largest logit: what rounding may change
+
+
+def propagated(model: Body, batch: Batch, target: Int[Tensor, " B"], rules: Rules) -> Shares:
+    """Gradient × input under these rules, in one forward and one backward pass."""
+    words, factors, logits = _read(model, batch, rules)
+    demand(_missing(model, logits, rules))
+    with torch.enable_grad():
+        margins = contrast(logits, target)
+        total = margins.sum()
+    gradients = torch.autograd.grad(total, [words, factors], materialize_grads=True)
+    tokens = (gradients[0] * words.detach()).sum(-1) * batch.mask
+    biases, positions, types, markers, query = gradients[1]
+    return Shares(tokens, biases, positions, types, markers, query, margins.detach())
+
+
+def no_rules(model: Body, rules: Rules) -> str | None:
+    """Why a transformer has no rules, found by a pass over two short texts, or None."""
+    ids = torch.full((len(LENGTHS), max(LENGTHS)), min(model.ordinary, len(_table(model)) - 1))
+    mask = torch.arange(max(LENGTHS)) < torch.tensor(LENGTHS)[:, None]
+    batch = Batch(ids, mask, torch.zeros(len(LENGTHS), dtype=torch.long)).to(model.device)
+    try:
+        _, _, logits = _read(model, batch, rules)
+    except AssayError as error:
+        return str(error).rstrip(".")
+    return _missing(model, logits, rules) or _changed(model, batch, logits)
+
+
+def _read(
+    model: Body, batch: Batch, rules: Rules
+) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "5 B"], Float[Tensor, "B C"]]:
+    """The word embeddings, factors of 1 for all other additive inputs, and the logits that depend on both."""
+    x = model.embed(batch).detach()
+    words = at_least_float32(x).requires_grad_()
+    factors = words.new_ones(5, len(batch)).requires_grad_()
+    with torch.enable_grad(), implemented(model.inner, NAME if model.traits.unedited is None else "eager"):
+        biases, positions, types, markers, query = factors
+        kinds = frozenset(id(table) for name, table in model.named_parameters() if "type" in name)
+        asked = None if batch.query is None else batch.query.ids
+        lookups = Lookups(_table(model), asked, kinds, markers, query, positions, types)
+        with Steps(Reading(rules, biases, positions, query), lookups).over(model):
+            return words, factors, model(words, batch).logits
+
+
+def _table(model: Body) -> nn.Parameter:
+    table = model.embedding.weight
+    assert isinstance(table, nn.Parameter)
+    return table
+
+
+def _missing(model: Body, logits: Float[Tensor, "B C"], rules: Rules) -> str | None:
+    step = unruled(logits, rules.weighs)
+    kind = type(model.inner).__name__
+    return None if step is None else f"relevance has no rule for a step of {kind} ({step})"
+
+
+@torch.no_grad()
+def _changed(model: Body, batch: Batch, logits: Float[Tensor, "B C"]) -> str | None:
+    """Why the rules do not fit, if they changed the model's outputs."""
+    own = model(model.embed(batch), batch).logits.to(logits)
+    near = max(SAME, torch.finfo(model.inner.dtype).eps ** 0.5)
+    same = bool((own - logits).abs().max() <= near * max(1.0, float(own.abs().max())))
+    return None if same else f"{type(model.inner).__name__} answers otherwise when relevance is propagated"

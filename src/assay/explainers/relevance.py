@@ -1,9 +1,4 @@
-"""Explainers by relevance propagation: LRP, AttnLRP, DeepLIFT.
-
-What is explained is the target's logit minus the mean of the others. A logit alone is known up to a number that all
-classes share and that the softmax does not see; with two classes, half of it could be such a number. Where a model bars
-classes that are no candidates, they are not among the others.
-"""
+"""Relevance propagation: a modified backward pass, gradient × input with other local multipliers."""
 
 from __future__ import annotations
 
@@ -19,19 +14,23 @@ from torch.nn import functional as F
 
 from assay import costs
 from assay.errors import AssayError
+from assay.explainers import relevance_walk as transformers
 from assay.explainers.needs import demand
-from assay.explainers.relevance import transformers
-from assay.explainers.relevance.reading import Reading
-from assay.explainers.relevance.rules import Rules, attention_aware, epsilon
-from assay.explainers.relevance.secants import DEEPLIFT, halves, sharing
-from assay.explainers.relevance.shapes import Readable, read
-from assay.explainers.relevance.shares import Shares, contrast
+from assay.explainers.relevance_layers import Readable, Reading, read
+from assay.explainers.relevance_rules import DEEPLIFT, Rules, attention_aware, epsilon, halves, sharing
+from assay.explainers.relevance_walk import Shares, contrast
 from assay.models.erasure import baseline
 from assay.models.hf_body import Body
 from assay.models.network import Classifier, Paired
 from assay.models.projections import family, projection
 from assay.stories import Measure, Story
 from assay.types import Attribution, Batch, Model, at_least_float32
+
+__all__ = ["AttnLrp", "DeepLift", "Lrp", "Shares"]
+
+
+# Explainers by relevance propagation: LRP, AttnLRP, DeepLIFT.
+
 
 Scores = Float[Tensor, "B T"]
 Target = Int[Tensor, " B"]

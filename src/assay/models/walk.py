@@ -1,9 +1,4 @@
-"""Replaces fused LSTM/GRU/attention kernels by differentiable primitives.
-
-Fused kernels are faster, but some lack second derivatives, forward mode or vmap on one device or another.
-
-The fused ones are faster but lack one or another of these, on one device or another.
-"""
+"""A walk over a network's operations, each computed by the rule of its name, and the steps of LSTM and GRU."""
 
 from __future__ import annotations
 
