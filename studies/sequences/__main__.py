@@ -17,11 +17,10 @@ from functools import partial
 from pathlib import Path
 
 from assay.data.corpora import corpus
-from assay.models.architecture import Architecture
-from assay.models.options import Training
+from assay.models.config import Architecture, Training
 from assay.models.recipes import Recipe
 from assay.records import Record
-from assay.run.plan import AuditPlan
+from assay.run.examination import AuditPlan
 from studies import jain_wallace
 from studies.jain_wallace import __main__ as published
 from studies.pages import made_from, put

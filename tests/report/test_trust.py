@@ -11,15 +11,15 @@ import torch
 
 from assay.data.text import TextOptions, Tokeniser
 from assay.grading.grade import TRUST, known_reasons, trusted, trusts
-from assay.models.architecture import Architecture
-from assay.models.classifier import Classifier
+from assay.models.config import Architecture
+from assay.models.network import Classifier
 from assay.models.store import Opened
 from assay.records import Record
 from assay.report import markdown, notebook
 from assay.report.audit import document
 from assay.report.browsing import browse
 from assay.report.examples import groups
-from assay.run.explanation import TRUSTED, UNTRUSTED, explain
+from assay.run.explaining import TRUSTED, UNTRUSTED, explain
 from tests.report.synthetic import thinned
 
 WORDS = ("alpha", "one", "two", "three", "four", "five", "six", "seven", *(f"w{place}" for place in range(400)))

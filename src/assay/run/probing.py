@@ -16,6 +16,7 @@ from typing import Any
 import torch
 
 from assay import __version__, progress
+from assay.caching import Kept
 from assay.data import given, mentions, negation, treebank
 from assay.data.batches import Tokenised, tokenise
 from assay.data.examples import Corpus, Example
@@ -25,16 +26,14 @@ from assay.errors import AssayError, unknown
 from assay.explainers.choice import separated
 from assay.files import write_text
 from assay.models import recipes, store
-from assay.models.huggingface.body import Body
-from assay.models.huggingface.opening import Opening, encoder, opened
-from assay.models.huggingface.presets import located
-from assay.models.huggingface.pretrained import Pretrained
+from assay.models.hf_body import Body
+from assay.models.hf_loading import Opening, encoder, located, opened
+from assay.models.hf_models import Pretrained
 from assay.models.store import Opened
 from assay.probes import PROBES
 from assay.probes import probe as measured
 from assay.probes.importance import Pruning, pruned
-from assay.run.resume import Kept
-from assay.run.versions import versions
+from assay.records import versions
 
 FORMAT, FILE = "assay-probe-2", "probe.json"
 IMPORTANCE = "importance"

@@ -13,10 +13,9 @@ from assay.influence.landmark_kernels import Represented, Spectrum
 from assay.influence.landmarks import LandmarkRecipe, Landmarks, contrast, logits, relevance
 from assay.influence.setting import Method, Setting
 from assay.models import recipes
-from assay.models.architecture import Architecture
-from assay.models.options import Training
-from assay.models.predictions import predict
+from assay.models.config import Architecture, Training
 from assay.models.recipes import Recipe, learnable
+from assay.models.textmodel import predict
 
 
 @pytest.fixture(scope="module")
