@@ -13,7 +13,7 @@ from assay.influence.projection import Signs
 from assay.influence.setting import Introspective, Method, Setting
 from assay.influence.tracin import Trak
 from assay.influence.training_run import TrainingRun
-from assay.models.options import Training
+from assay.models.config import Training
 from tests import builders
 from tests.influence import small
 

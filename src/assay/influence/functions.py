@@ -29,7 +29,7 @@ from assay.influence.setting import Influence, Setting
 from assay.influence.similarity import Vectors, query_gradients, train_products
 from assay.influence.solvers import SOLVERS, Lissa, Solve, Solver
 from assay.influence.stories import CHANGE
-from assay.influence.unfused_ops import UnfusedOps
+from assay.models.walk import UnfusedOps
 from assay.stories import with_story
 
 CURVATURES = ("gauss_newton", "hessian")

@@ -20,9 +20,8 @@ from assay.influence import targets
 from assay.influence.functions import Inverse, affordable
 from assay.influence.setting import Influence, Setting
 from assay.influence.similarity import Vectors, query_gradients, train_products
-from assay.influence.unfused_ops import UnfusedOps
-from assay.models.predictions import predict
-from assay.models.textmodel import TextModel
+from assay.models.textmodel import TextModel, predict
+from assay.models.walk import UnfusedOps
 from assay.types import Batch
 
 # Salience of tokens (gradient-based) and its gradient by all parameters.

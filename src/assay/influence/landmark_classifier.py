@@ -31,8 +31,8 @@ from assay.influence.landmark_kernels import (
     likeness,
     mean_vectors,
 )
-from assay.models import tensors
-from assay.models.options import Training
+from assay.models.config import Training
+from assay.models.store import save_tensors
 
 # Nyström method: which training texts are landmarks, and the space they span (Williams and Seeger, 2001).
 
@@ -485,7 +485,7 @@ def save(model: LandmarkModel, folder: Path) -> None:
         sets.append(
             {"kernel": kernel, "places": each.indices.tolist(), "texts": each.texts, "labels": each.labels.tolist()}
         )
-    tensors.save(found, folder / WEIGHTS)
+    save_tensors(found, folder / WEIGHTS)
     card = {
         "format": "assay-landmarks-1",
         "classes": model.classes,

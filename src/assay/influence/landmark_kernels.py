@@ -20,8 +20,7 @@ from assay.data.batches import Tokenised, by_tokens
 from assay.data.text import WORD
 from assay.data.vectors import glove
 from assay.errors import AssayError, unknown
-from assay.models.predictions import groups
-from assay.models.textmodel import TextModel
+from assay.models.textmodel import TextModel, groups
 
 __all__ = ["KERNELS", "Kernel", "Passage", "Product", "Represented", "Spectrum", "Subsequences", "Sum", "WordVectors"]
 

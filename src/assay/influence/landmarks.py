@@ -24,8 +24,7 @@ from assay.influence.landmark_classifier import (
 )
 from assay.influence.landmark_kernels import KERNELS, Kernel, Passage, Represented
 from assay.influence.setting import Influence, Setting
-from assay.models.predictions import groups
-from assay.models.textmodel import TextModel
+from assay.models.textmodel import TextModel, groups
 
 __all__ = [
     "KERNELS",

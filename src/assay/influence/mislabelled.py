@@ -18,8 +18,7 @@ from assay.influence.targets import loss
 from assay.influence.training_run import TrainingRun
 from assay.metrics.measured import measured
 from assay.metrics.performance import auc
-from assay.models.predictions import predict
-from assay.models.textmodel import TextModel
+from assay.models.textmodel import TextModel, predict
 
 Signal = Callable[[Setting], Float[np.ndarray, " N"]]
 """How suspicious each training example is; the `own` of every method that has it is one."""

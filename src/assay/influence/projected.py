@@ -31,7 +31,7 @@ from assay.influence.projection import Projection, sides
 from assay.influence.setting import Influence, Setting
 from assay.influence.similarity import Vectors
 from assay.influence.stories import CHANGE
-from assay.models.tensors import save
+from assay.models.store import save_tensors
 from assay.models.textmodel import TextModel
 from assay.stories import with_story
 
@@ -87,7 +87,7 @@ class FeatureStore:
             return make()
         path = self.folder / f"{name}.safetensors"
         if not path.exists():
-            save(make(), path)
+            save_tensors(make(), path)
         return {key: each.to(device) for key, each in load_file(path).items()}
 
     def get(self, number: int, device: torch.device, make: Callable[[], FeatureChunk] | None = None) -> FeatureChunk:
@@ -102,7 +102,7 @@ class FeatureStore:
             part = make()
             self.made += 1
             if path is not None:
-                save({"places": part.indices, "features": part.features, "logits": part.logits}, path)
+                save_tensors({"places": part.indices, "features": part.features, "logits": part.logits}, path)
         else:
             raise AssayError(f"{path} has vanished; start again.")
         fits = sum(each.bytes for each in self.held.values()) + part.bytes <= self.memory

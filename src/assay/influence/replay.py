@@ -16,11 +16,10 @@ from torch.func import functional_call, vmap
 
 from assay.data.batches import by_tokens, collate
 from assay.influence.training_run import TrainingRun
-from assay.influence.unfused_ops import UnfusedOps
-from assay.models.objectives import Learning
-from assay.models.regularisers import heads
+from assay.models.fit import TRAINING_TOKENS, Step, class_weights, optimiser_of, stepper
+from assay.models.objectives import Learning, heads
 from assay.models.textmodel import TextModel
-from assay.models.training import TRAINING_TOKENS, Step, class_weights, optimiser_of, stepper
+from assay.models.walk import UnfusedOps
 from assay.types import Batch
 
 # Adam as PyTorch computes it, and the backward pass through one of its steps, for many targets at once.

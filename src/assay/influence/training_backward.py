@@ -24,7 +24,7 @@ from assay.influence.replay import (
     set_random_state,
     shrinkage,
 )
-from assay.influence.unfused_ops import UnfusedOps
+from assay.models.walk import UnfusedOps
 
 ALIKE = 0.1  # how far a gradient that is computed again may be from what it was, as a share of its norm
 

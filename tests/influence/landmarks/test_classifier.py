@@ -11,6 +11,9 @@ import torch
 from assay.data.corpora import corpus
 from assay.data.quotes import quoted
 from assay.errors import AssayError
+from assay.influence import landmarks as faithfulness
+from assay.influence import landmarks as reasons
+from assay.influence import landmarks as relevance
 from assay.influence.landmark_classifier import TrainedVectors, load, save
 from assay.influence.landmark_kernels import Product, Spectrum, Subsequences, Sum, WordVectors
 from assay.influence.landmarks import (
@@ -19,14 +22,11 @@ from assay.influence.landmarks import (
     Layers,
     because,
     contrast,
-    faithfulness,
     influence,
-    reasons,
-    relevance,
     sentence,
     train,
 )
-from assay.models.options import Training
+from assay.models.config import Training
 
 CORPUS = corpus("planted:keyword")
 TEXTS, LABELS = [each.text for each in CORPUS.train[:500]], np.array([each.label for each in CORPUS.train[:500]])

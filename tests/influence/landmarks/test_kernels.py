@@ -25,9 +25,9 @@ from assay.influence.landmark_kernels import (
     gap_weighted,
     units,
 )
-from assay.models.architecture import Architecture
-from assay.models.predictions import groups
+from assay.models.config import Architecture
 from assay.models.recipes import Recipe, initialise
+from assay.models.textmodel import groups
 
 TEXTS = [example.text for example in corpus("planted:negation").train[:24]]
 WORDS = tuple(sorted({str(word) for text in TEXTS for word in units(text)}))
