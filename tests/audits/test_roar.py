@@ -16,8 +16,8 @@ from assay.data.batches import tokenise
 from assay.data.planted.keyword import KEYWORDS
 from assay.data.text import SPECIAL, UNKNOWN
 from assay.errors import AssayError
+from assay.explainers.baselines import Random
 from assay.explainers.gradients import Gradient, input_x_gradient
-from assay.explainers.random import Random
 from assay.models import predictions, recipes, training
 from assay.models.checkpoints import Checkpoint
 from assay.records import CHANCE

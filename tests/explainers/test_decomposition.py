@@ -11,11 +11,11 @@ import torch
 from assay.data.batches import collate, tokenise
 from assay.data.planted.negation import negation
 from assay.errors import AssayError
-from assay.explainers.hierarchies import decomposition
+from assay.explainers.baselines import Random
 from assay.explainers.hierarchies.decomposed import reading
 from assay.explainers.hierarchies.decomposed.reading import decomposed
 from assay.explainers.hierarchies.decomposition import ContextualDecomposition, WordDecomposition
-from assay.explainers.random import Random
+from assay.explainers.phrase_trees import decomposition
 from assay.metrics.overlap import average_precision
 from assay.models.architecture import Architecture
 from assay.models.encoders import positions

@@ -7,17 +7,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from assay.intervene.adversary import jsd
-from assay.intervene.adversary.candidates import one_token
-from assay.intervene.adversary.directions import free, jsd_gradient, tvd_gradient
-from assay.intervene.adversary.path import Path
-from assay.intervene.adversary.problem import Problem
-from assay.intervene.adversary.relaxation import Lines, relaxed
-from assay.intervene.adversary.slide import slide
-from assay.intervene.adversary.sparse import sparse
-from assay.intervene.adversary.thinning import Groups, thinned
-from assay.intervene.adversary.tilting import tilted
-from assay.intervene.adversary.walk import Walk
+from assay.intervene.adversary import jsd, sparse
+from assay.intervene.adversary_lines import Lines, relaxed
+from assay.intervene.adversary_problem import Problem, one_token
+from assay.intervene.adversary_walks import Groups, Path, Walk, free, jsd_gradient, slide, thinned, tilted, tvd_gradient
 from tests.intervene.problems import case, moved
 from tests.intervene.test_adversary_of_many import pairs_optimum
 

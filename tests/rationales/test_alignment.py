@@ -12,7 +12,7 @@ from assay.data.batches import collate, tokenise
 from assay.data.corpora import corpus
 from assay.data.examples import Corpus, Example
 from assay.errors import AssayError
-from assay.explainers.rationales import Rationale
+from assay.explainers.baselines import Rationale
 from assay.models.architecture import Architecture
 from assay.models.options import Training
 from assay.models.predictions import graded

@@ -8,7 +8,7 @@ import logging
 import pytest
 from fastapi.testclient import TestClient
 
-from assay.intervene.acts import Act
+from assay.intervene.edits import Act
 from assay.serve.app import create
 from assay.serve.settings import Limits, Settings
 from assay.serve.size_limit import LARGEST

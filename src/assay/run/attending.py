@@ -11,8 +11,8 @@ from torch import Tensor
 
 from assay.data.examples import Span
 from assay.errors import AssayError
-from assay.intervene.acts import Act
-from assay.intervene.adversary.distance import LOG2, jsd
+from assay.intervene.adversary_problem import LOG2, jsd
+from assay.intervene.edits import Act
 from assay.metrics.divergence import tvd
 from assay.types import Edit
 

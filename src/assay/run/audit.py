@@ -24,7 +24,7 @@ from assay.audits.resources import PreparedAudit, Remarking, Resources
 from assay.data.batches import Tokenised, by_tokens, tokenise
 from assay.data.examples import Corpus, Example
 from assay.errors import AssayError
-from assay.explainers.given import computing, looked_up
+from assay.explainers.baselines import computing, looked_up
 from assay.models import store
 from assay.models.precision import doubled
 from assay.models.recipes import fingerprint

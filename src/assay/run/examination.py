@@ -20,7 +20,7 @@ from assay.audits.cases import Audit, Case, numpy
 from assay.data.batches import Tokenised, collate
 from assay.data.examples import Example
 from assay.errors import AssayError
-from assay.explainers.given import computing
+from assay.explainers.baselines import computing
 from assay.models.store import Opened
 from assay.models.textmodel import TextModel
 from assay.types import Attribution, Batch, DetailedExplainer, Explainer, Model

@@ -15,11 +15,9 @@ from assay.data import given
 from assay.data.batches import Tokenised, collate, tokenise
 from assay.data.examples import Corpus
 from assay.errors import AssayError
-from assay.explainers.hierarchies import tree_builders
-from assay.explainers.hierarchies.keeping import kept
-from assay.explainers.hierarchies.language import CARD
-from assay.explainers.hierarchies.sampling import Sampler
-from assay.explainers.hierarchies.scorers import TreeBuilder
+from assay.explainers.phrase_sampling import CARD, Sampler, kept
+from assay.explainers.phrase_trees import tree_builders
+from assay.explainers.phrases import TreeBuilder
 from assay.models.recipes import fingerprint
 from assay.models.store import Opened
 from assay.records import Record

@@ -13,8 +13,8 @@ from assay.data.examples import Example
 from assay.errors import AssayError
 from assay.explainers import EXPLAINERS, USUAL
 from assay.explainers.choice import bare, chosen, named
-from assay.explainers.hierarchies import tree_builders
 from assay.explainers.needs import unfit
+from assay.explainers.phrase_trees import tree_builders
 from assay.types import Explainer, Model
 
 Instrument = TypeVar("Instrument")

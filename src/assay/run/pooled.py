@@ -8,12 +8,9 @@ from torch import Tensor
 
 from assay.audits.cases import Case
 from assay.errors import AssayError, unknown
-from assay.intervene.acts import Act
 from assay.intervene.adversary import furthest
-from assay.intervene.attention import Permute, uniform
-from assay.intervene.bending import Bend
-from assay.intervene.erasure import Pooling, smallest
-from assay.intervene.likeliest import Likeliest, likeliest
+from assay.intervene.edits import Act, Bend, Permute, uniform
+from assay.intervene.pooled_attention import Likeliest, Pooling, likeliest, smallest
 from assay.run.attending import Done, Scene, apart, edited, percent, said_of
 from assay.types import Batch, PooledModel
 

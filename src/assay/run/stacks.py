@@ -10,12 +10,9 @@ from torch import Tensor
 
 from assay.errors import AssayError
 from assay.explainers.attention import AttentionXGradient
-from assay.intervene.acts import Act
-from assay.intervene.attention import Within, Without, uniform
-from assay.intervene.bending import Attending, Bend
-from assay.intervene.flipping import FlipSearch
-from assay.intervene.layers import Given, Layers, Shuffled, Stack
-from assay.intervene.stacked import StackSearch, limit
+from assay.intervene.edits import Act, Attending, Bend, Within, Without, uniform
+from assay.intervene.pooled_attention import FlipSearch
+from assay.intervene.stack_attention import Given, Layers, Shuffled, Stack, StackSearch, limit
 from assay.models.erasure import capacity
 from assay.models.huggingface.body import Body
 from assay.run.attending import Done, Scene, apart, edited, percent, said_of, short

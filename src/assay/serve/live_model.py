@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol, runtime_checkable
 
-from assay.intervene.acts import Act
+from assay.intervene.edits import Act
 
 
 @runtime_checkable

@@ -9,7 +9,7 @@ import torch
 
 from assay.data.batches import tokenise
 from assay.data.examples import Corpus, Example
-from assay.explainers.own import OwnRelevance
+from assay.explainers.baselines import OwnRelevance
 from assay.models.architecture import Architecture
 from assay.models.checkpoints import Checkpoint
 from assay.models.options import Training
