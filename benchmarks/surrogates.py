@@ -12,10 +12,11 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from assay.explainers.shapley import Owen, Shapley
-from assay.explainers.surrogates import KernelShap, Lime
-from assay.models.architecture import Architecture
-from assay.models.classifier import Classifier
+from assay.explainers.surrogates.linear import KernelShap, Lime
+from assay.explainers.surrogates.owen import Owen
+from assay.explainers.surrogates.shapley import Shapley
+from assay.models.config import Architecture
+from assay.models.network import Classifier
 from assay.types import Batch, Explainer
 from benchmarks.__main__ import machine
 from benchmarks.beside.with_captum import SAMPLES, captum_kernel_shap, captum_lime

@@ -26,8 +26,8 @@ from assay.explainers.surrogates import KernelShap, Lime
 from assay.intervene.perturbation import cascade, nudges
 from assay.metrics import erasure
 from assay.models.erasure import kept_probabilities
-from assay.models.huggingface.opening import Opened, Opening, opened
-from assay.models.huggingface.pretrained import Pretrained
+from assay.models.hf_loading import Opened, Opening, opened
+from assay.models.hf_models import Pretrained
 from assay.types import Batch, Explainer
 from benchmarks.beside.turns import DEVICE, Scores, Text, Way, prepared
 

@@ -20,7 +20,7 @@ from assay.explainers.integrated import IntegratedGradients
 from assay.explainers.occlusion import leave_one_out
 from assay.metrics.erasure import ranks
 from assay.metrics.shortest import REACHED
-from assay.models.redrawing import Pool
+from assay.models.erasure import Pool
 from assay.models.store import Opened
 from assay.types import Batch
 from tests import builders

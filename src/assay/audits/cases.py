@@ -14,7 +14,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from assay.explainers.needs import no_pooling
-from assay.models.precision import in_double
+from assay.models.textmodel import in_double
 from assay.types import Batch, Explainer, Model, PooledModel, attended, over_tokens, token_logits
 
 Numbers = dict[str, Float[np.ndarray, " B"]]

@@ -18,7 +18,7 @@ from assay.audits.twins import mean_defined
 from assay.data.batches import Tokenised, tokenise
 from assay.metrics.information import Decoder, Words
 from assay.models.network import Network
-from assay.models.predictions import groups
+from assay.models.textmodel import groups
 from assay.types import Batch
 
 Numbers = Float[np.ndarray, " B"]

@@ -14,11 +14,10 @@ from assay.data.batches import Tokenised
 from assay.data.examples import Corpus
 from assay.errors import AssayError
 from assay.files import write_text
-from assay.models.checkpoints import Checkpoint
-from assay.models.parallel_training import Variant as Variant  # looked for here
-from assay.models.parallel_training import train_all
 from assay.models.recipes import CHECKPOINT, Recipe, fingerprint, train
-from assay.models.store import Opened, Trained
+from assay.models.store import Checkpoint, Opened, Trained
+from assay.models.workers import Variant as Variant  # looked for here
+from assay.models.workers import train_all
 from assay.types import Explainer
 
 RETRAINED, RESULT = "retrained", "result.json"

@@ -16,9 +16,9 @@ from assay.audits.resources import Resources
 from assay.data.batches import Tokenised, by_tokens, collate, tokenise
 from assay.data.examples import Example
 from assay.data.text import SPECIAL, UNKNOWN
-from assay.models.checkpoints import Checkpoint
-from assay.models.predictions import predict
 from assay.models.recipes import refit
+from assay.models.store import Checkpoint
+from assay.models.textmodel import predict
 from assay.types import Batch, Explainer
 
 TOKENS = 4096  # explained at once

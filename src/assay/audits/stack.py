@@ -12,7 +12,7 @@ from torch import Tensor
 from assay.audits.cases import Case
 from assay.explainers.needs import no_layers, no_pooling
 from assay.models.erasure import capacity, extents, query_lengths
-from assay.models.huggingface.body import Body
+from assay.models.hf_body import Body
 from assay.types import Batch, Edit, Model, PooledModel, StackedModel
 
 WEIGHTS = {"cpu": 1 << 19, "cuda": 1 << 23}  # of each head that are searched at once

@@ -17,9 +17,9 @@ from assay.audits.truth import Truth
 from assay.errors import AssayError, unknown
 from assay.lookup import difference, subjects
 from assay.metrics.information import Words
-from assay.models.options import Training
+from assay.models.config import Training
+from assay.models.objectives import REGULARISERS
 from assay.models.recipes import Recipe
-from assay.models.regularisers import REGULARISERS
 from assay.records import Finding, Record
 from assay.stories import Conclusion, Drawing, Grid, Measure, Story
 from assay.writing import count, interval, listed, number, percent

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Protocol, TypeVar, runtime_checkable
 
 from assay.errors import AssayError
-from assay.models.huggingface.body import Body
+from assay.models.hf_body import Body
 from assay.types import BlankModel, ChoosyExplainer, Explainer, Model, PooledModel, StackedModel, TokenModel
 
 

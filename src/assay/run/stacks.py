@@ -14,7 +14,7 @@ from assay.intervene.edits import Act, Attending, Bend, Within, Without, uniform
 from assay.intervene.pooled_attention import FlipSearch
 from assay.intervene.stack_attention import Given, Layers, Shuffled, Stack, StackSearch, limit
 from assay.models.erasure import capacity
-from assay.models.huggingface.body import Body
+from assay.models.hf_body import Body
 from assay.run.attending import Done, Scene, apart, edited, percent, said_of, short
 from assay.types import Batch, Edit, StackedModel, of_tokens
 
