@@ -15,7 +15,7 @@ from torch import Tensor
 from assay import costs
 from assay.errors import AssayError
 from assay.explainers.needs import demand, no_layer, no_layers, no_pooling, no_weights
-from assay.models.paired import Paired
+from assay.models.network import Paired
 from assay.models.stages import Stage, recorded, unstaged
 from assay.types import (
     Batch,

@@ -24,10 +24,10 @@ from assay.explainers.hierarchies.decomposition import margins
 from assay.explainers.needs import demand, no_blank, no_table
 from assay.explainers.phrases import steps
 from assay.files import write_text
-from assay.models import tensors
-from assay.models.checkpoints import Checkpoint
+from assay.models import store as tensors
 from assay.models.encoders import mirrored, reordered
 from assay.models.erasure import REMOVALS, capacity, filler, gathered, left
+from assay.models.store import Checkpoint
 from assay.types import Batch, Model, TokenModel, at_least_float32
 
 # A small bidirectional language model that samples words for masked positions.
@@ -171,7 +171,7 @@ class Language(nn.Module):
 
     def save(self, folder: Path, identity: Mapping[str, Any] | None = None) -> None:
         """Writes weights and card with the training data's identity; the card is written last."""
-        tensors.save(self.state_dict(), folder / WEIGHTS)
+        tensors.save_tensors(self.state_dict(), folder / WEIGHTS)
         card = {"format": "assay-language-1", "words": self.words, "options": asdict(self.options)}
         card |= {"identity": dict(identity or {})}
         write_text(folder / CARD, json.dumps(card, indent=2) + "\n")

@@ -30,7 +30,7 @@ from assay.intervene.adversary_problem import (
 )
 from assay.intervene.adversary_walks import Path, slide, thinned
 
-__all__ = ["Adversaries", "Search", "bracket", "exact", "furthest", "jsd", "many", "search"]
+__all__ = ["Adversaries", "Search", "bounded", "bracket", "exact", "furthest", "jsd", "mixtures"]
 
 
 # Adversarial attentions on one or two tokens, for any number of classes.
@@ -39,7 +39,7 @@ __all__ = ["Adversaries", "Search", "bracket", "exact", "furthest", "jsd", "many
 ROWS = 16
 
 
-def sparse(problem: Problem, number: int, above: Float[Tensor, " B"]) -> Candidates:
+def mixtures(problem: Problem, number: int, above: Float[Tensor, " B"]) -> Candidates:
     """The best feasible attentions on one or two tokens; pairs that cannot exceed `above` are skipped.
 
     JSD is convex, so the best mixture of two tokens is at one end of those that are allowed. These are looked for
@@ -113,7 +113,7 @@ SEEDS = 12
 
 
 @torch.no_grad()
-def many(
+def bounded(
     values: Float[Tensor, "B T C"],
     weights: Float[Tensor, "B T"],
     mask: Bool[Tensor, "B T"],
@@ -129,7 +129,7 @@ def many(
     problem = Problem.of(values, weights, mask, epsilon).of_alive()
     walks = min(max(ALL // values.shape[-1], FEWEST), MOST)
     walked = _candidates(problem, thinned(problem, walks))
-    few = sparse(problem, SPARSE, walked.scores.amax(-1))
+    few = mixtures(problem, SPARSE, walked.scores.amax(-1))
     whole = few.dense(mask.shape[1]).where(few.scores.isfinite()[..., None], problem.weights[:, None])
     found = _candidates(problem, torch.cat([walked.shares, whole], 1))
     further = slide(problem, found.diverse(problem.weights, SEEDS))
@@ -203,10 +203,6 @@ def _diversity(attention: Float[Tensor, "B K T"]) -> Float[Tensor, ""]:
     return jsd(attention[:, first], attention[:, second]).sum() / max(k * (k - 1), 1)
 
 
-search = Search()
-"""The search with the settings of the paper."""
-
-
 def furthest(
     values: Float[Tensor, "B T C"],
     weights: Float[Tensor, "B T"],
@@ -215,5 +211,5 @@ def furthest(
     k: int = 5,
 ) -> Adversaries:
     """The best algorithm for the number of classes: exact for two, a bracket for three, else a lower bound."""
-    solve = {2: exact, 3: bracket}.get(values.shape[-1], many)
+    solve = {2: exact, 3: bracket}.get(values.shape[-1], bounded)
     return solve(values, weights, mask, epsilon, k)

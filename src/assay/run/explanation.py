@@ -20,8 +20,8 @@ from assay.data.batches import collate
 from assay.data.examples import Span
 from assay.errors import unknown
 from assay.explainers import EXPLAINERS, USUAL
+from assay.explainers.baselines import looked_up
 from assay.explainers.choice import named
-from assay.explainers.given import looked_up
 from assay.models.erasure import Pool
 from assay.models.store import Opened
 from assay.run.examination import explained
