@@ -1,1 +1,0 @@
-"""Contextual decomposition of networks."""
