@@ -6,8 +6,8 @@ from assay.explainers.anchors import Anchors
 from assay.explainers.attention import Attention, AttentionGradient, AttentionXGradient, AttentionXValue, StateGradient
 from assay.explainers.attention_layers import Chefer, Flow, Rollout, ValueZeroing
 from assay.explainers.baselines import OwnRelevance, Random, Rationale
+from assay.explainers.decomposition import WordDecomposition
 from assay.explainers.gradients import Gradient, SmoothGrad, gradient_norm, input_x_gradient
-from assay.explainers.hierarchies.decomposition import WordDecomposition
 from assay.explainers.integrated import IntegratedGradients
 from assay.explainers.occlusion import Occlusion, SentenceOcclusion, SpanOcclusion, leave_one_out
 from assay.explainers.phrase_trees import Projected

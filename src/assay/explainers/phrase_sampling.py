@@ -19,8 +19,7 @@ from torch.nn import functional as F
 from assay import progress
 from assay.data.batches import Tokenised, collate, shuffled
 from assay.errors import AssayError, library_errors, unknown
-from assay.explainers.hierarchies.decomposed.reading import Decomposition, decomposed, undivided
-from assay.explainers.hierarchies.decomposition import margins
+from assay.explainers.decomposition import Decomposition, decomposed, margins, undivided
 from assay.explainers.needs import demand, no_blank, no_table
 from assay.explainers.phrases import steps
 from assay.files import write_text

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from assay.errors import AssayError, unknown
 from assay.explainers.choice import bare, chosen, separated
-from assay.explainers.hierarchies.decomposition import ContextualDecomposition
+from assay.explainers.decomposition import ContextualDecomposition
 from assay.explainers.needs import demand, no_blank
 from assay.explainers.phrase_sampling import SampledDecomposition, SamplingOcclusion
 from assay.explainers.phrases import (
