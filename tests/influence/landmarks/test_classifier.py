@@ -11,9 +11,6 @@ import torch
 from assay.data.corpora import corpus
 from assay.data.quotes import quoted
 from assay.errors import AssayError
-from assay.influence import landmarks as faithfulness
-from assay.influence import landmarks as reasons
-from assay.influence import landmarks as relevance
 from assay.influence.landmark_classifier import TrainedVectors, load, save
 from assay.influence.landmark_kernels import Product, Spectrum, Subsequences, Sum, WordVectors
 from assay.influence.landmarks import (
@@ -22,7 +19,10 @@ from assay.influence.landmarks import (
     Layers,
     because,
     contrast,
+    faithfulness,
     influence,
+    reasons,
+    relevance,
     sentence,
     train,
 )

@@ -9,9 +9,8 @@ import pytest
 import torch
 
 from assay.data.corpora import corpus
-from assay.influence import landmarks as relevance
 from assay.influence.landmark_kernels import Represented, Spectrum
-from assay.influence.landmarks import LandmarkRecipe, Landmarks, contrast, logits
+from assay.influence.landmarks import LandmarkRecipe, Landmarks, contrast, logits, relevance
 from assay.influence.setting import Method, Setting
 from assay.models import recipes
 from assay.models.config import Architecture, Training
