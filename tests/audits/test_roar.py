@@ -13,7 +13,7 @@ from assay.audits import retraining
 from assay.audits.retraining import Retraining, Splits, ranking, without
 from assay.audits.roar import Roar
 from assay.data.batches import tokenise
-from assay.data.planted.keyword import KEYWORDS
+from assay.data.planted import KEYWORDS
 from assay.data.text import SPECIAL, UNKNOWN
 from assay.errors import AssayError
 from assay.explainers.gradients import Gradient, input_x_gradient

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from jaxtyping import Float, Int
 
-from assay.metrics.measured import measured
+from assay.metrics.intervals import measured
 from assay.records import Finding
 
 SIGNIFICANT = 0.05

@@ -16,7 +16,7 @@ from assay.audits.stack import answers, of_stack, seeds, without_stack
 from assay.intervene.attention import Within, uniform
 from assay.intervene.layers import Shuffled
 from assay.lookup import known, over_all, told
-from assay.metrics.divergence import tvd
+from assay.metrics.information import tvd
 from assay.records import Record
 from assay.stories import Conclusion, Drawing, Measure, Story
 from assay.types import Edit

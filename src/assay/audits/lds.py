@@ -13,7 +13,7 @@ from assay import progress
 from assay.errors import AssayError
 from assay.influence.retraining import Retrained, seeded, subsets
 from assay.influence.setting import Influence, Method, Setting
-from assay.metrics.influence import Bounded, ceiling, lds_interval
+from assay.metrics.performance import Bounded, ceiling, lds_interval
 
 
 @dataclass(frozen=True)

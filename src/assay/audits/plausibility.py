@@ -12,7 +12,7 @@ from assay.audits.answers import best
 from assay.audits.cases import Answer, Case, numpy
 from assay.audits.resources import Resources
 from assay.metrics import plausibility
-from assay.metrics.overlap import auprc, average_precision
+from assay.metrics.plausibility import auprc, average_precision
 from assay.records import Record
 from assay.stories import Conclusion, Drawing, Measure, Story
 

@@ -13,8 +13,8 @@ from assay.audits.lds import answered
 from assay.errors import AssayError
 from assay.influence.retraining import Retrained
 from assay.influence.setting import Method, Setting
-from assay.metrics.influence import Bounded, removal_gain, slope
 from assay.metrics.intervals import means
+from assay.metrics.performance import Bounded, removal_gain, slope
 
 LOWERED = {"margin": True, "logit": True, "probability": True, "loss": False}  # by removing what supports it
 

@@ -13,7 +13,7 @@ from assay.audits.cases import Case, Numbers, numpy
 from assay.audits.resources import FOREIGN, Resources, Variant
 from assay.audits.twins import mean_defined
 from assay.errors import AssayError
-from assay.metrics.divergence import jsd, tvd
+from assay.metrics.information import jsd, tvd
 from assay.models.network import Network
 from assay.models.objectives import Imitated
 from assay.models.recipes import Recipe

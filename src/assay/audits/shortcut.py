@@ -12,7 +12,7 @@ from assay.audits.answers import best
 from assay.audits.cases import Answer, Case, numpy
 from assay.audits.truth import unplanted
 from assay.lookup import MODEL, NOT_APPLICABLE
-from assay.metrics.overlap import precision_at_truth
+from assay.metrics.plausibility import precision_at_truth
 from assay.models.erasure import kept_probabilities
 from assay.records import Record
 from assay.stories import Conclusion, Drawing, Measure, Rule, Story

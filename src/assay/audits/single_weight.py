@@ -15,7 +15,7 @@ from assay.audits.cases import Answer, Case, numpy, without_pooling
 from assay.explainers.random import Random
 from assay.intervene.erasure import Pooling, gradient, ranked, single_logits
 from assay.lookup import bounded, items, known
-from assay.metrics.divergence import jsd
+from assay.metrics.information import jsd
 from assay.records import Record
 from assay.stories import Conclusion, Drawing, Measure, Rule, Story
 from assay.writing import count, evidence, interval, percent

@@ -19,7 +19,7 @@ from assay.audits.twins import Heard, heard, likeness, mean_defined, without_twi
 from assay.explainers.gradients import room
 from assay.intervene.nudges import Nudges, nudges
 from assay.lookup import MODEL
-from assay.metrics.divergence import tvd
+from assay.metrics.information import tvd
 from assay.models.erasure import extents, query_lengths
 from assay.models.textmodel import TextModel
 from assay.records import Record

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from assay.audits.answers import best
 from assay.audits.cases import Answer, Case, numpy
-from assay.metrics.overlap import average_precision, precision_at_truth
+from assay.metrics.plausibility import average_precision, precision_at_truth
 from assay.records import Record
 from assay.stories import Conclusion, Drawing, Measure, Rule, Story
 

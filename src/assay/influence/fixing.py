@@ -15,7 +15,7 @@ from assay.errors import AssayError, unknown
 from assay.influence.setting import Method, Setting
 from assay.influence.targets import loss
 from assay.influence.training_run import TrainingRun
-from assay.metrics.measured import measured
+from assay.metrics.intervals import measured
 from assay.models.textmodel import TextModel, predict
 
 WAYS = ("remove", "relabel")

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from assay.intervene.adversary.distance import LOG2, jsd, shared
 from assay.intervene.layers import Given, Layers, Stack
-from assay.metrics.divergence import tvd
+from assay.metrics.information import tvd
 from assay.types import Batch, StackedModel, at_least_float32
 
 LEAST = 1e-4  # a weight of nothing would never come back: its gradient is 0

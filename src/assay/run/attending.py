@@ -25,7 +25,7 @@ from assay.intervene.flipping import FlipSearch
 from assay.intervene.layers import Given, Layers, Shuffled, Stack
 from assay.intervene.likeliest import Likeliest, likeliest
 from assay.intervene.stacked import StackSearch, limit
-from assay.metrics.divergence import tvd
+from assay.metrics.information import tvd
 from assay.models.erasure import capacity
 from assay.models.hf_body import Body
 from assay.types import Batch, Edit, PooledModel, StackedModel, of_tokens

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from assay.errors import AssayError
 from assay.explainers.surrogates.coalitions import keys, uniform
-from assay.metrics.hierarchy import cohesion
+from assay.metrics.erasure import cohesion
 from assay.models.erasure import capacity, extents, gathered, query_lengths
 from assay.trees import Phrase, Tree
 from assay.types import Batch, Model

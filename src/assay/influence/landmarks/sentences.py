@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import torch
 
-from assay.data.quotes import listed, quoted
+from assay.data.text import listed, quoted
 from assay.errors import AssayError
 from assay.influence.landmarks.model import LandmarkModel
 from assay.influence.landmarks.reasons import reasons

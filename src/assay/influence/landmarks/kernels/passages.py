@@ -9,8 +9,8 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from assay.data.batches import Tokenised
+from assay.data.published import glove
 from assay.data.text import WORD
-from assay.data.vectors import glove
 from assay.errors import AssayError, unknown
 
 Passage = str | Tokenised
