@@ -18,7 +18,7 @@ from assay.data.annotated import Negated, Pronoun, mentions, negated, treebank
 from assay.data.batches import Tokenised, by_tokens, collate
 from assay.data.examples import Span
 from assay.errors import AssayError, unknown
-from assay.intervene.attention import Prune
+from assay.intervene.edits import Prune
 from assay.metrics.intervals import shares
 from assay.models.hf_body import Body
 from assay.models.hf_models import Pretrained
