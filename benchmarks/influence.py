@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from assay.audits.lds import answered
+from assay.audits.influence_checks import answered
 from assay.data.batches import tokenise
 from assay.data.corpora import corpus
 from assay.data.text import Tokeniser

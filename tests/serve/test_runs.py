@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 import pytest
 from fastapi.testclient import TestClient
 
-from assay.grading.verdicts import verdicts
+from assay.grading.grade import verdicts
 from assay.intervene.acts import Act
 from assay.records import Record
 from assay.report import audit

@@ -18,9 +18,8 @@ import pyarrow as pa
 from rich.progress import Progress, TaskID
 
 from assay import progress
-from assay.audits.cases import Audit
-from assay.audits.conclusions import tell
-from assay.audits.resources import PreparedAudit, Remarking, Resources
+from assay.audits.cases import Audit, PreparedAudit, Remarking, Resources
+from assay.audits.findings import tell
 from assay.data.batches import Tokenised, by_tokens, tokenise
 from assay.data.examples import Corpus, Example
 from assay.errors import AssayError

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from assay.audits.lds import Lds
-from assay.audits.removal import Removal
+from assay.audits.influence_checks import Lds, Removal
 from assay.data.batches import tokenise
 from assay.data.matching import examples_for
 from assay.errors import AssayError, unknown

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from assay.audits.conclusions import tell
+from assay.audits.findings import tell
 from assay.errors import AssayError
 from assay.grading.grade import Grade
 from assay.lookup import WORDS

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from assay.audits.conclusions import tell
+from assay.audits.findings import tell
 from assay.errors import AssayError
 from assay.records import EXAMPLES, FIRST_LAYER, INSTANCES, NEEDED, SUMMARY, Record, from_zero
 
