@@ -27,10 +27,10 @@ from assay.audits.permutation import Permutation
 from assay.data.batches import by_tokens
 from assay.explainers import EXPLAINERS
 from assay.metrics.agreement import kendall
-from assay.models.architecture import Architecture
-from assay.models.classifier import Classifier
+from assay.models.config import Architecture
 from assay.models.dependence import state_gradient_norms
-from assay.models.precision import doubled
+from assay.models.network import Classifier
+from assay.models.textmodel import doubled
 from assay.run.portions import TOKENS
 from assay.types import Batch
 from benchmarks import plain

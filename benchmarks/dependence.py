@@ -16,9 +16,9 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from assay.models.architecture import Architecture
-from assay.models.classifier import Classifier
+from assay.models.config import Architecture
 from assay.models.dependence import state_gradient_norms
+from assay.models.network import Classifier
 from assay.types import Batch
 from benchmarks.__main__ import WORDS, machine
 from benchmarks.plain import singles

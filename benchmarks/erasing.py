@@ -24,8 +24,8 @@ from assay.data.examples import Example
 from assay.data.text import TextOptions, Tokeniser
 from assay.explainers.random import Random
 from assay.intervene.erasure import Pooling, flips, gradient, leave_one_out, ranked, smallest
-from assay.models.architecture import Architecture
-from assay.models.classifier import Classifier
+from assay.models.config import Architecture
+from assay.models.network import Classifier
 from assay.models.recipes import Recipe, initialise
 from assay.models.store import Trained
 from assay.run.audit import audit

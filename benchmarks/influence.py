@@ -37,8 +37,7 @@ from assay.influence.trak import Trak
 from assay.influence.turnover import TurnoverDropout
 from assay.influence.unrolled import Unrolled
 from assay.metrics.influence import Bounded, lds_interval
-from assay.models.architecture import Architecture
-from assay.models.options import Training
+from assay.models.config import Architecture, Training
 from assay.models.recipes import Recipe, initialise
 from benchmarks import influence_peers
 from benchmarks.__main__ import machine

@@ -29,14 +29,12 @@ from assay.influence.dual import DualGaussNewton
 from assay.influence.projected import ProjectedGaussNewton
 from assay.influence.setting import Setting
 from assay.influence.training_run import TrainingRun
-from assay.models.huggingface.attending import quiet
-from assay.models.huggingface.finetuning import Answers
-from assay.models.huggingface.loading import silent
-from assay.models.huggingface.presets import located
-from assay.models.huggingface.pretrained import Pretrained
-from assay.models.huggingface.subwords import SubwordOptions, SubwordTokeniser
-from assay.models.huggingface.traits import traits
-from assay.models.options import Training
+from assay.models.config import Training
+from assay.models.hf_attention import quiet
+from assay.models.hf_finetuning import Answers
+from assay.models.hf_loading import located, silent
+from assay.models.hf_models import Pretrained, traits
+from assay.models.hf_subwords import SubwordOptions, SubwordTokeniser
 
 T = TypeVar("T")
 NEUTRAL, LONGEST = 2, 128

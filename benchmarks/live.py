@@ -15,8 +15,8 @@ import torch
 from assay.data.planted import PLANTED
 from assay.data.text import TextOptions, Tokeniser
 from assay.intervene.acts import Act
-from assay.models.architecture import Architecture
-from assay.models.classifier import Classifier
+from assay.models.config import Architecture
+from assay.models.network import Classifier
 from assay.models.store import Opened
 from assay.run.workbench import Workbench
 from benchmarks import minilm

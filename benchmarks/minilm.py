@@ -11,12 +11,10 @@ from torch import nn
 from assay.data.batches import collate, shuffled, tokenise
 from assay.data.examples import Example
 from assay.data.planted import PLANTED
-from assay.models.huggingface.attending import quiet
-from assay.models.huggingface.loading import silent
-from assay.models.huggingface.presets import located
-from assay.models.huggingface.pretrained import Pretrained
-from assay.models.huggingface.subwords import SubwordOptions, SubwordTokeniser
-from assay.models.huggingface.traits import traits
+from assay.models.hf_attention import quiet
+from assay.models.hf_loading import located, silent
+from assay.models.hf_models import Pretrained, traits
+from assay.models.hf_subwords import SubwordOptions, SubwordTokeniser
 from assay.types import Batch
 
 STEPS, ROWS, RATE = 40, 16, 1e-4

@@ -21,9 +21,8 @@ from assay.data.planted import PLANTED
 from assay.explainers import EXPLAINERS
 from assay.explainers.integrated import FLOOR
 from assay.explainers.integrated import IntegratedGradients as Ours
-from assay.models.architecture import Architecture
-from assay.models.classifier import Classifier
-from assay.models.options import Training
+from assay.models.config import Architecture, Training
+from assay.models.network import Classifier
 from assay.models.recipes import Recipe, train
 from assay.run.portions import TOKENS
 from assay.types import Batch

@@ -6,7 +6,7 @@ import torch
 from scipy.stats import kendalltau
 
 from assay.intervene.adversary import search
-from assay.models.classifier import Classifier
+from assay.models.network import Classifier
 from assay.types import Batch, token_logits
 
 

@@ -27,10 +27,9 @@ from assay.errors import AssayError
 from assay.explainers import EXPLAINERS
 from assay.explainers.needs import unfit
 from assay.metrics.agreement import kendall
-from assay.models.precision import doubled
-from assay.models.presets import preset
-from assay.models.recipes import train
+from assay.models.recipes import preset, train
 from assay.models.store import Trained
+from assay.models.textmodel import doubled
 from assay.types import Batch
 from studies.pages import put
 

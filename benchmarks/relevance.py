@@ -24,10 +24,10 @@ from assay.explainers.relevance import Lrp
 from assay.explainers.relevance.methods import propagated
 from assay.explainers.relevance.rules import Function, straight
 from assay.explainers.relevance.secants import DEEPLIFT, secant
-from assay.models.architecture import Architecture
-from assay.models.classifier import Classifier
+from assay.models.config import Architecture
 from assay.models.encoders import ENCODERS
 from assay.models.erasure import baseline
+from assay.models.network import Classifier
 from assay.types import Batch
 from benchmarks.__main__ import WORDS, machine, milliseconds, sentences, some
 

@@ -34,8 +34,8 @@ from assay.explainers import EXPLAINERS
 from assay.explainers.needs import unfit
 from assay.intervene.nudges import nudges
 from assay.intervene.parameters import cascade
-from assay.models.architecture import Architecture
-from assay.models.classifier import Classifier
+from assay.models.config import Architecture
+from assay.models.network import Classifier
 from assay.models.textmodel import TextModel
 from assay.types import Batch, Explainer, Model
 from benchmarks import sizes
@@ -93,8 +93,8 @@ def bilstm(device: str) -> Model:
 
 
 def minilm(device: str) -> Model:
-    from assay.models.huggingface.finetuning import FineTuning, begun
-    from assay.models.huggingface.opening import Opening
+    from assay.models.hf_finetuning import FineTuning, begun
+    from assay.models.hf_loading import Opening
 
     return begun(FineTuning("minilm"), ("no", "yes"), Opening(device=device))[0].eval()
 

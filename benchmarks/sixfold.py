@@ -23,7 +23,7 @@ from assay.explainers.surrogates.owen import Owen
 from assay.metrics import erasure
 from assay.metrics.agreement import kendall
 from assay.models.erasure import baseline, kept_probabilities
-from assay.models.huggingface.pretrained import Pretrained
+from assay.models.hf_models import Pretrained
 from assay.types import Batch
 
 THRESHOLDS = tuple(step / 10 for step in range(1, 11))

@@ -15,8 +15,8 @@ from torch import Tensor
 from assay.explainers.surrogates.linear import KernelShap, Lime
 from assay.explainers.surrogates.owen import Owen
 from assay.explainers.surrogates.shapley import Shapley
-from assay.models.architecture import Architecture
-from assay.models.classifier import Classifier
+from assay.models.config import Architecture
+from assay.models.network import Classifier
 from assay.types import Batch, Explainer
 from benchmarks.__main__ import machine
 from benchmarks.beside.with_captum import SAMPLES, captum_kernel_shap, captum_lime

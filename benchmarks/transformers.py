@@ -23,9 +23,9 @@ from assay.explainers import EXPLAINERS
 from assay.explainers.integrated import FLOOR
 from assay.explainers.integrated import IntegratedGradients as Ours
 from assay.models.erasure import baseline
-from assay.models.huggingface.opening import opened
-from assay.models.huggingface.pretrained import Pretrained
-from assay.models.huggingface.subwords import SubwordTokeniser
+from assay.models.hf_loading import opened
+from assay.models.hf_models import Pretrained
+from assay.models.hf_subwords import SubwordTokeniser
 from assay.types import Batch
 from benchmarks import minilm, sixfold
 from benchmarks.__main__ import machine

@@ -12,7 +12,7 @@ import numpy as np
 import assay
 from assay.influence.landmarks import LandmarkRecipe, because, faithfulness, influence, train
 from assay.influence.landmarks.kernels import Spectrum
-from assay.models.options import Training
+from assay.models.config import Training
 from assay.report.figures import save
 
 corpus = assay.corpus("planted:keyword")

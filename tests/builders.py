@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import torch
 
-from assay.models.architecture import Architecture
+from assay.models.config import Architecture
 from assay.models.network import Network
-from assay.models.shapes import built
+from assay.models.networks import built
 from assay.types import Batch, Query
 
 WORDS = 40

@@ -12,12 +12,10 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processor
 
 from assay.data.batches import collate, tokenise
 from assay.data.examples import Example
-from assay.models.huggingface.attending import quiet
-from assay.models.huggingface.attentive import Attentive
-from assay.models.huggingface.body import Body
-from assay.models.huggingface.pretrained import Pretrained, SubwordPretrained
-from assay.models.huggingface.subwords import SubwordOptions, SubwordTokeniser
-from assay.models.huggingface.traits import traits
+from assay.models.hf_attention import quiet
+from assay.models.hf_body import Body
+from assay.models.hf_models import Attentive, Pretrained, SubwordPretrained, traits
+from assay.models.hf_subwords import SubwordOptions, SubwordTokeniser
 from assay.types import Batch
 
 WORDS = (

@@ -20,10 +20,8 @@ from assay.audits import AUDITS
 from assay.data.text import TextOptions
 from assay.explainers import EXPLAINERS
 from assay.models import store
-from assay.models.architecture import Architecture
-from assay.models.options import Training
-from assay.models.presets import PRESETS
-from assay.models.recipes import Recipe
+from assay.models.config import Architecture, Training
+from assay.models.recipes import PRESETS, Recipe
 from assay.records import Record
 from tests.calling import call
 

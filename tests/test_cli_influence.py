@@ -10,8 +10,7 @@ import pytest
 
 from assay import cli
 from assay.data.corpora import corpus
-from assay.models.architecture import Architecture
-from assay.models.options import Training
+from assay.models.config import Architecture, Training
 from assay.models.recipes import Recipe, train
 from tests.calling import call
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from assay import cli
-from assay.models.huggingface.loading import silent
+from assay.models.hf_loading import silent
 from assay.probes.stored import read
 from assay.run import probing
 from assay.run.resume import Kept, finite

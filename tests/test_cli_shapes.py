@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from assay.audits import USUAL_AUDITS
-from assay.models.presets import PRESETS
+from assay.models.recipes import PRESETS
 from assay.records import Record
 from tests.test_cli import SMALL, assay, small_models  # noqa: F401
 

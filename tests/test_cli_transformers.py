@@ -12,7 +12,7 @@ import torch
 from huggingface_hub import constants
 
 from assay import cli
-from assay.models.huggingface.loading import silent
+from assay.models.hf_loading import silent
 from assay.records import Record
 from tests import pretrained
 from tests.calling import call
@@ -110,7 +110,7 @@ def test_of_independent_labels_one_is_asked_for(assay, tmp_path):
 
 
 def test_an_encoder_is_fine_tuned_and_audited(assay, tmp_path, monkeypatch):
-    from assay.models.huggingface import presets
+    from assay.models import hf_loading as presets
 
     monkeypatch.setattr(presets, "located", lambda name: name)
     start, mine = folder(tmp_path / "start"), table(tmp_path / "mine.csv", rows=80)

@@ -21,8 +21,7 @@ from assay import cli, explain, influence, report, study
 from assay.data.examples import Corpus
 from assay.data.planted import PLANTED
 from assay.data.subsets import thinned
-from assay.models.architecture import Architecture
-from assay.models.options import Training
+from assay.models.config import Architecture, Training
 from assay.models.recipes import Recipe, train
 from assay.models.store import Trained
 from assay.run import listings, verbs

@@ -10,8 +10,8 @@ from torch import Tensor, nn
 
 from assay.costs import measured as counted
 from assay.explainers.relevance import DeepLift
-from assay.models.architecture import Architecture
-from assay.models.classifier import Classifier
+from assay.models.config import Architecture
+from assay.models.network import Classifier
 from assay.types import Batch
 from benchmarks.beside.turns import Scores, Text, Way
 

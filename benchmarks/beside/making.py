@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 
 from assay.explainers import EXPLAINERS
-from assay.models.huggingface.loading import silent
+from assay.models.hf_loading import silent
 from benchmarks import minilm
 from benchmarks.beside.turns import Text, write
 

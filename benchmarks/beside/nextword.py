@@ -50,7 +50,7 @@ def ours(name: str) -> Callable[[Path], Way]:
         from assay.data.examples import Example
         from assay.explainers.gradients import gradient_norm
         from assay.explainers.integrated import IntegratedGradients
-        from assay.models.huggingface.opening import wrapped
+        from assay.models.hf_loading import wrapped
 
         words = tokenizer(folder)
         whole = language(words)

@@ -28,8 +28,8 @@ from assay.intervene.nudges import nudges
 from assay.intervene.parameters import cascade
 from assay.metrics import erasure
 from assay.models.erasure import kept_probabilities
-from assay.models.huggingface.opening import Opened, Opening, opened
-from assay.models.huggingface.pretrained import Pretrained
+from assay.models.hf_loading import Opened, Opening, opened
+from assay.models.hf_models import Pretrained
 from assay.types import Batch, Explainer
 from benchmarks.beside.turns import DEVICE, Scores, Text, Way, prepared
 

@@ -25,13 +25,12 @@ from assay.influence.setting import Setting
 from assay.influence.solvers import Lissa
 from assay.influence.training_run import TrainingRun
 from assay.metrics.performance import accuracy
-from assay.models.architecture import Architecture
-from assay.models.huggingface.finetuning import FineTuning, finetune
-from assay.models.huggingface.opening import Opening
-from assay.models.options import Training
-from assay.models.predictions import predict
+from assay.models.config import Architecture, Training
+from assay.models.hf_finetuning import FineTuning, finetune
+from assay.models.hf_loading import Opening
 from assay.models.recipes import Recipe, train
 from assay.models.store import Opened
+from assay.models.textmodel import predict
 from studies.influence.methods import method
 from studies.results import Result
 

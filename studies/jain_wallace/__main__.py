@@ -17,8 +17,7 @@ from functools import partial
 from pathlib import Path
 
 from assay.data.corpora import corpus
-from assay.models.presets import preset
-from assay.models.recipes import Recipe
+from assay.models.recipes import Recipe, preset
 from assay.records import Finding, Record
 from assay.run.plan import AuditPlan
 from studies.jain_wallace.published import ACCURACY, CORPORA, ENCODERS, PAIRS, PUBLISHED, RELEASED, Figure, same

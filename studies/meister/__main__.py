@@ -19,8 +19,7 @@ from pathlib import Path
 from assay.data.corpora import corpus
 from assay.data.examples import Corpus
 from assay.data.subsets import thinned
-from assay.models.presets import preset
-from assay.models.recipes import Recipe
+from assay.models.recipes import Recipe, preset
 from assay.records import Record
 from assay.run.plan import AuditPlan
 from studies.meister.tables import CORPORA, ENCODERS, STRENGTHS, page

@@ -15,9 +15,9 @@ from assay.data.examples import Corpus, Example
 from assay.data.planted import PLANTED
 from assay.metrics.performance import accuracy
 from assay.models import store
-from assay.models.predictions import predict
 from assay.models.recipes import Recipe, train
 from assay.models.store import Trained
+from assay.models.textmodel import predict
 from assay.records import Record
 from assay.run.audit import audit
 from assay.run.plan import AuditPlan

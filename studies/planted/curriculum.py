@@ -13,8 +13,7 @@ from assay.data.planted.facts import belongings, whereabouts, write
 from assay.data.planted.story import PLACES
 from assay.data.planted.writing import plant
 from assay.data.text import TextOptions
-from assay.models.architecture import Architecture
-from assay.models.options import Training
+from assay.models.config import Architecture, Training
 from assay.models.recipes import Recipe
 from studies.planted.lessons import Blank, Lesson, one_negator_less
 

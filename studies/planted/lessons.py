@@ -13,10 +13,10 @@ from assay.data.examples import Corpus, Example
 from assay.data.joined import joined
 from assay.data.planted import PLANTED
 from assay.models import store
-from assay.models.options import Training
+from assay.models.config import Training
+from assay.models.fit import fit
 from assay.models.recipes import Recipe
 from assay.models.store import Trained
-from assay.models.training import fit
 
 APART = 1000
 """Seeds of corpora that belong to one seed of the study: at most so many."""

@@ -19,9 +19,8 @@ from pathlib import Path
 from assay.data.corpora import corpus
 from assay.explainers import EXPLAINERS
 from assay.explainers.choice import separated
-from assay.models.options import Training
-from assay.models.presets import PRESETS
-from assay.models.recipes import Recipe, train
+from assay.models.config import Training
+from assay.models.recipes import PRESETS, Recipe, train
 from assay.records import CHANCE, Record
 from assay.run.audit import audit
 from assay.run.plan import AuditPlan

@@ -17,8 +17,7 @@ from functools import partial
 from pathlib import Path
 
 from assay.data.corpora import corpus
-from assay.models.architecture import Architecture
-from assay.models.options import Training
+from assay.models.config import Architecture, Training
 from assay.models.recipes import Recipe
 from assay.records import Record
 from assay.run.plan import AuditPlan

@@ -22,7 +22,7 @@ from pathlib import Path
 from assay.data.corpora import corpus
 from assay.data.examples import Corpus
 from assay.data.files import Columns
-from assay.models.presets import preset
+from assay.models.recipes import preset
 from assay.records import Record
 from assay.run.plan import AuditPlan
 from studies.pages import put

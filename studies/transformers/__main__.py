@@ -25,10 +25,10 @@ from assay.data.corpora import corpus
 from assay.data.examples import Corpus
 from assay.files import write_text
 from assay.metrics.performance import accuracy
-from assay.models.huggingface.finetuning import FineTuning, finetune
-from assay.models.huggingface.opening import Opening
-from assay.models.predictions import predict
+from assay.models.hf_finetuning import FineTuning, finetune
+from assay.models.hf_loading import Opening
 from assay.models.store import Opened
+from assay.models.textmodel import predict
 from assay.records import Record
 from assay.run.audit import audit
 from assay.run.plan import AuditPlan

@@ -9,10 +9,9 @@ from pathlib import Path
 from assay.data.corpora import corpus
 from assay.data.examples import Corpus
 from assay.data.planted.coded import RULES
-from assay.models.architecture import Architecture
-from assay.models.huggingface.finetuning import FineTuning, finetune
-from assay.models.huggingface.opening import Opening
-from assay.models.options import Training
+from assay.models.config import Architecture, Training
+from assay.models.hf_finetuning import FineTuning, finetune
+from assay.models.hf_loading import Opening
 from assay.models.recipes import Recipe, train
 from assay.models.store import Opened
 from studies.verdict.built import ALGORITHMS, additive, built

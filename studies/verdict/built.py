@@ -39,14 +39,12 @@ from assay.data.examples import Corpus, Example
 from assay.data.planted.coded import code_words, coded
 from assay.data.text import TextOptions, Tokeniser
 from assay.errors import unknown
-from assay.models.architecture import Architecture
-from assay.models.attention import Additive
-from assay.models.classifier import Classifier
-from assay.models.encoders import Block, Recurrent, Transformer, positions
-from assay.models.options import Training
-from assay.models.predictions import predict
+from assay.models.config import Architecture, Training
+from assay.models.encoders import Additive, Block, Recurrent, Transformer, positions
+from assay.models.network import Classifier
 from assay.models.recipes import Recipe, drawn, train
 from assay.models.store import Trained
+from assay.models.textmodel import predict
 from assay.types import Batch
 
 SIZES = (300, 150, 450)

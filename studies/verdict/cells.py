@@ -27,9 +27,9 @@ from assay.explainers.needs import unfit
 from assay.explainers.random import Random
 from assay.metrics import erasure
 from assay.metrics.overlap import average_precision
-from assay.models.predictions import predict
-from assay.models.redrawing import Pool
+from assay.models.erasure import Pool
 from assay.models.store import Opened, Trained
+from assay.models.textmodel import predict
 from assay.records import write_table
 from assay.run.examination import explained
 from assay.run.portions import places, places_at_once

@@ -11,9 +11,9 @@ from jaxtyping import Bool
 
 from assay.audits.deciding import drawn
 from assay.data.batches import Tokenised, by_tokens, collate
-from assay.models.predictions import predict
-from assay.models.redrawing import Pool, redrawn_probabilities
+from assay.models.erasure import Pool, redrawn_probabilities
 from assay.models.store import Opened
+from assay.models.textmodel import predict
 from assay.run.portions import TOKENS
 from assay.types import Batch
 

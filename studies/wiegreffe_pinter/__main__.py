@@ -20,8 +20,7 @@ import numpy as np
 
 from assay.data.corpora import corpus
 from assay.data.subsets import thinned
-from assay.models.presets import preset
-from assay.models.recipes import Recipe
+from assay.models.recipes import Recipe, preset
 from assay.records import Record
 from assay.run.plan import AuditPlan
 from studies.pages import put

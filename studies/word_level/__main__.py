@@ -21,8 +21,7 @@ from assay.data.corpora import corpus
 from assay.data.examples import Corpus
 from assay.data.subsets import thinned
 from assay.errors import AssayError, unknown
-from assay.models.presets import preset
-from assay.models.recipes import Recipe
+from assay.models.recipes import Recipe, preset
 from assay.records import Record
 from assay.run.plan import AuditPlan
 from studies.pages import put

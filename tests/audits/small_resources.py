@@ -14,8 +14,7 @@ from assay.data.batches import collate, tokenise
 from assay.data.examples import Corpus
 from assay.data.planted import PLANTED
 from assay.data.text import TextOptions
-from assay.models.architecture import Architecture
-from assay.models.options import Training
+from assay.models.config import Architecture, Training
 from assay.models.recipes import Recipe, train
 from assay.models.store import Trained
 from assay.types import Batch, Edit, Explainer, Output

@@ -19,7 +19,7 @@ from assay.explainers.occlusion import leave_one_out
 from assay.explainers.random import Random, text_numbers
 from assay.metrics.erasure import ranks
 from assay.metrics.shortest import REACHED
-from assay.models.redrawing import Pool
+from assay.models.erasure import Pool
 from assay.models.store import Opened
 from assay.types import Batch
 from tests import builders

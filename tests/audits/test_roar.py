@@ -17,8 +17,10 @@ from assay.data.text import SPECIAL, UNKNOWN
 from assay.errors import AssayError
 from assay.explainers.gradients import Gradient, input_x_gradient
 from assay.explainers.random import Random
-from assay.models import predictions, recipes, training
-from assay.models.checkpoints import Checkpoint
+from assay.models import fit as training
+from assay.models import recipes
+from assay.models import textmodel as predictions
+from assay.models.store import Checkpoint
 from assay.records import CHANCE
 from tests.audits import small_resources
 

@@ -14,8 +14,8 @@ from assay.audits.sanity import Sanity, cascade, mislabelled
 from assay.explainers.gradients import Gradient, input_x_gradient
 from assay.explainers.random import Random
 from assay.models import recipes
-from assay.models.classifier import Classifier
-from assay.models.predictions import graded
+from assay.models.network import Classifier
+from assay.models.textmodel import graded
 from tests import builders
 from tests.audits import small_resources
 

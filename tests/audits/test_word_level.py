@@ -19,8 +19,8 @@ from assay.errors import AssayError
 from assay.intervene.adversary import jsd
 from assay.metrics.information import Words
 from assay.models import recipes
-from assay.models.parallel_training import WORKERS
 from assay.models.recipes import Recipe
+from assay.models.workers import WORKERS
 from tests import builders
 from tests.audits import small_resources
 

@@ -16,7 +16,7 @@ from assay.audits.permutation import Permutation
 from assay.explainers import EXPLAINERS
 from assay.explainers.needs import unfit
 from assay.explainers.random import text_numbers
-from assay.models.redrawing import Pool
+from assay.models.erasure import Pool
 from tests import builders, pretrained
 from tests.contracts.covering import covering, fitting
 

@@ -12,10 +12,9 @@ from torch.nn.functional import layer_norm, pad
 
 from assay.errors import AssayError
 from assay.intervene import Prune, Within, Without, uniform
-from assay.models.huggingface.attending import NAME, WATCH, implemented
-from assay.models.huggingface.layout import Sequence
-from assay.models.huggingface.pretrained import Pretrained
-from assay.models.huggingface.traits import traits
+from assay.models.hf_attention import NAME, WATCH, implemented
+from assay.models.hf_body import Sequence
+from assay.models.hf_models import Pretrained, traits
 from tests import pretrained as made
 
 pytestmark = pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated:DeprecationWarning")  # in DeBERTa

@@ -13,7 +13,7 @@ from assay.explainers.choice import chosen
 from assay.explainers.layers import Chefer, Flow, Rollout
 from assay.explainers.needs import unfit
 from assay.explainers.stacks import check_number
-from assay.models.huggingface.attending import implemented
+from assay.models.hf_attention import implemented
 from assay.models.stages import recorded
 from tests import builders, pretrained
 from tests.explainers.graphs import largest_flow

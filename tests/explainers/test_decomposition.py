@@ -17,9 +17,8 @@ from assay.explainers.hierarchies.decomposed.reading import decomposed
 from assay.explainers.hierarchies.decomposition import ContextualDecomposition, WordDecomposition
 from assay.explainers.random import Random
 from assay.metrics.overlap import average_precision
-from assay.models.architecture import Architecture
+from assay.models.config import Architecture, Training
 from assay.models.encoders import positions
-from assay.models.options import Training
 from assay.models.recipes import Recipe, train
 from tests import builders
 from tests.explainers import decomposition_by_hand as by_hand

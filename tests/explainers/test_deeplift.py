@@ -15,8 +15,7 @@ from assay.explainers.relevance import DeepLift, methods
 from assay.explainers.relevance.reading import Reading
 from assay.explainers.relevance.rules import GRADIENT, RELU, TANH
 from assay.explainers.relevance.secants import DEEPLIFT, log_means, secant
-from assay.models.attention import ALIGNMENTS
-from assay.models.encoders import ENCODERS
+from assay.models.encoders import ALIGNMENTS, ENCODERS
 from assay.types import BLANKS
 from tests import builders
 

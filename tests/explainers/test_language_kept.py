@@ -11,7 +11,7 @@ import torch
 from assay.errors import AssayError
 from assay.explainers.hierarchies.keeping import CHECKPOINT, kept
 from assay.explainers.hierarchies.language import CARD, Language
-from assay.models.checkpoints import Checkpoint
+from assay.models.store import Checkpoint
 from tests.explainers.test_soc import SMALL, grammar
 
 OPTIONS = replace(SMALL, epochs=3)

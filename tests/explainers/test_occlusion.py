@@ -10,9 +10,8 @@ from assay import costs
 from assay.errors import AssayError
 from assay.explainers.occlusion import Occlusion, leave_one_out
 from assay.models import erasure
-from assay.models.attention import ALIGNMENTS
 from assay.models.deletions import rows
-from assay.models.encoders import ENCODERS
+from assay.models.encoders import ALIGNMENTS, ENCODERS
 from assay.types import BLANKS, Batch, Output
 from tests import builders
 

@@ -14,8 +14,7 @@ from assay.explainers.relevance import AttnLrp, Lrp
 from assay.explainers.relevance.methods import contrast, propagated
 from assay.explainers.relevance.reading import Reading
 from assay.explainers.relevance.rules import GELU, GRADIENT, RELU, SIGMOID, TANH, attention_aware, ratio, times
-from assay.models.attention import ALIGNMENTS
-from assay.models.encoders import ENCODERS, positions
+from assay.models.encoders import ALIGNMENTS, ENCODERS, positions
 from tests import builders
 from tests.explainers.redistribution import BY_HAND, both_ways, handed_down, pooled_down
 

@@ -12,8 +12,7 @@ from torch import nn
 from assay.explainers.relevance import AttnLrp, DeepLift, Lrp
 from assay.explainers.relevance.methods import contrast, propagated
 from assay.explainers.relevance.rules import GRADIENT
-from assay.models.attention import ALIGNMENTS
-from assay.models.encoders import ENCODERS, Nothing
+from assay.models.encoders import ALIGNMENTS, ENCODERS, Nothing
 from tests import builders
 from tests.explainers.redistribution import BY_HAND, both_ways, handed_down, pooled_down
 

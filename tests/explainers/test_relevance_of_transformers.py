@@ -17,7 +17,7 @@ from assay.explainers.relevance.rules import attention_aware, epsilon
 from assay.explainers.relevance.shares import contrast
 from assay.explainers.relevance.steps import Lookups, Steps
 from assay.explainers.relevance.tracing import unruled
-from assay.models.huggingface.pretrained import Pretrained
+from assay.models.hf_models import Pretrained
 from tests import pretrained
 from tests.explainers.encoder_by_hand import Encoder
 

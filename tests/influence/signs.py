@@ -7,7 +7,7 @@ import torch
 
 from assay.data.batches import Tokenised
 from assay.influence.training_run import TrainingRun
-from assay.models.options import Training
+from assay.models.config import Training
 from tests import builders
 
 SIGNS = 8  # words of each class, from the first ordinary one on

@@ -17,8 +17,7 @@ from assay.influence.damping import chosen_damping, damping_of_each, learnt_shar
 from assay.influence.setting import Setting
 from assay.influence.targets import margin
 from assay.influence.training_run import TrainingRun
-from assay.models.architecture import Architecture
-from assay.models.options import Training
+from assay.models.config import Architecture, Training
 from assay.models.recipes import Recipe, train
 from assay.models.textmodel import TextModel
 from tests import builders

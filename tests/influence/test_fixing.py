@@ -17,8 +17,7 @@ from assay.influence.functions import InfluenceFunctions
 from assay.influence.products import Vectors, query_gradients, train_products
 from assay.influence.setting import Influence, Setting
 from assay.influence.training_run import TrainingRun
-from assay.models.predictions import predict
-from assay.models.textmodel import TextModel
+from assay.models.textmodel import TextModel, predict
 from tests import pretrained
 from tests.influence import signs
 

@@ -13,7 +13,7 @@ from assay.influence.mislabelled import SIGNALS, flipped, graded, margin, plain_
 from assay.influence.neighbours import Neighbours
 from assay.influence.setting import Introspective, Setting
 from assay.influence.training_run import TrainingRun
-from assay.models.predictions import predict
+from assay.models.textmodel import predict
 from tests.influence import signs
 
 

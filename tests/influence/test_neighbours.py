@@ -18,7 +18,7 @@ from assay.influence.nearest import DISTANCES, Vectors
 from assay.influence.neighbours import Neighbours, NeighbourShapley, shapley
 from assay.influence.representations import layers, read, representations, share_below
 from assay.influence.setting import Setting
-from assay.models import tensors
+from assay.models.store import save_tensors
 from tests import builders, pretrained
 from tests.influence import signs
 
@@ -71,7 +71,7 @@ def test_representations_are_kept_until_the_weights_or_the_texts_change(setting:
     kept = sorted(tmp_path.iterdir())
     assert len(kept) == len(names) and all(each.dtype == np.float32 for each in found.values())
     for path in kept:
-        tensors.save({"vectors": torch.from_numpy(2 * load_file(path)["vectors"])}, path)
+        save_tensors({"vectors": torch.from_numpy(2 * load_file(path)["vectors"])}, path)
     again = representations(network, rows, names, tmp_path)
     assert all(np.array_equal(again[name], 2 * found[name]) for name in names) and sorted(tmp_path.iterdir()) == kept
     representations(network, rows[::-1], ["states"], tmp_path)

@@ -23,7 +23,7 @@ from assay.influence.setting import Setting
 from assay.influence.tracin import TracIn
 from assay.influence.tracin_fast import TracInFast
 from assay.influence.training_run import TrainingRun
-from assay.models.options import Training
+from assay.models.config import Training
 from assay.models.textmodel import TextModel
 from assay.types import Batch
 from tests import builders

@@ -11,7 +11,7 @@ from assay.data.corpora import corpus
 from assay.data.text import Tokeniser
 from assay.influence.products import query_gradients, train_products
 from assay.influence.setting import Setting
-from assay.models.architecture import Architecture
+from assay.models.config import Architecture
 from assay.models.recipes import Recipe, initialise
 
 

@@ -20,7 +20,7 @@ from assay.influence.similarity import GradientDot
 from assay.influence.tracin import TracIn, TracInIdeal, TracInProjected
 from assay.influence.tracin_fast import TracInFast
 from assay.influence.training_run import TrainingRun, Watch
-from assay.models.options import Training
+from assay.models.config import Training
 from assay.models.textmodel import TextModel
 from tests import builders
 from tests.influence import small

@@ -10,8 +10,7 @@ import torch
 from assay.data.corpora import corpus
 from assay.data.subsets import thinned
 from assay.influence.training_run import TrainingRun
-from assay.models.architecture import Architecture
-from assay.models.options import Training
+from assay.models.config import Architecture, Training
 from assay.models.recipes import Recipe, train
 
 SMALL = Recipe(

@@ -13,7 +13,7 @@ from assay.influence.setting import Introspective, Method, Setting
 from assay.influence.signs import Signs
 from assay.influence.training_run import TrainingRun
 from assay.influence.trak import Trak
-from assay.models.options import Training
+from assay.models.config import Training
 from tests import builders
 from tests.influence import small
 

@@ -17,8 +17,8 @@ from assay.influence.retraining import measured
 from assay.influence.setting import Setting
 from assay.influence.training_run import TrainingRun
 from assay.influence.unrolled import Unrolled
-from assay.models import training as trainings
-from assay.models.huggingface.finetuning import Answers
+from assay.models import fit as trainings
+from assay.models.hf_finetuning import Answers
 from tests import pretrained
 from tests.influence.training_runs import HARD, setting, training_run
 

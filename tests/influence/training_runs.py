@@ -11,8 +11,7 @@ from assay.data.examples import Corpus
 from assay.data.text import Tokeniser
 from assay.influence.setting import Setting
 from assay.influence.training_run import TrainingRun
-from assay.models.architecture import Architecture
-from assay.models.options import Training
+from assay.models.config import Architecture, Training
 from assay.models.recipes import Recipe, initialise
 
 HARD = Training(epochs=2, batch_size=6, learning_rate=5e-3, decay=1e-3, clip=0.3)

@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from assay.intervene.adversary import Search, bracket, exact, furthest, many, search
-from assay.models.paired import BARRED
+from assay.models.network import BARRED
 from tests.intervene.problems import Case, case, check_answer, distance, grid_optimum, moved
 
 

@@ -9,12 +9,11 @@ from assay.data.text import TextOptions, Tokeniser
 from assay.errors import AssayError
 from assay.intervene.nudges import nudged
 from assay.intervene.parameters import randomised
-from assay.models.architecture import Architecture
-from assay.models.classifier import Classifier
+from assay.models.config import Architecture, Training
 from assay.models.encoders import ENCODERS
-from assay.models.options import Training
+from assay.models.network import Classifier
+from assay.models.networks import NETWORKS
 from assay.models.recipes import Recipe, initialise
-from assay.models.shapes import NETWORKS
 from tests import builders
 
 

@@ -9,7 +9,7 @@ import torch
 
 from assay.explainers import EXPLAINERS
 from assay.intervene import uniform
-from assay.models.huggingface.compiling import compiled
+from assay.models.hf_attention import compiled
 from assay.models.parallel import parallel
 from tests import pretrained
 

@@ -10,10 +10,9 @@ import torch
 from assay import costs
 from assay.explainers.occlusion import removed_probabilities
 from assay.models import erasure
-from assay.models.attention import ALIGNMENTS
 from assay.models.deletions import deletion_logits, rows, sentences, shares_work
 from assay.models.deletions.means import Kept, Means
-from assay.models.encoders import ENCODERS
+from assay.models.encoders import ALIGNMENTS, ENCODERS
 from assay.models.erasure import filler, version_probabilities
 from assay.models.projections import projection
 from assay.types import attended

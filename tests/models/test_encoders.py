@@ -7,8 +7,7 @@ import torch
 from torch.nn import functional as F
 
 from assay.errors import AssayError
-from assay.models.attention import ALIGNMENTS
-from assay.models.encoders import ENCODERS, positions
+from assay.models.encoders import ALIGNMENTS, ENCODERS, positions
 from assay.models.projections import softmax
 from assay.types import token_logits
 from tests import builders

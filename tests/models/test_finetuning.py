@@ -10,11 +10,10 @@ import torch
 from assay.data.batches import collate, tokenise
 from assay.data.examples import Corpus, Example
 from assay.errors import AssayError
-from assay.models.huggingface import finetuning
-from assay.models.huggingface.finetuning import FineTuning, finetune
-from assay.models.huggingface.loading import silent
-from assay.models.huggingface.opening import HEAD, Opening, opened
-from assay.models.options import Training
+from assay.models import hf_finetuning as finetuning
+from assay.models.config import Training
+from assay.models.hf_finetuning import FineTuning, finetune
+from assay.models.hf_loading import HEAD, Opening, opened, silent
 from assay.types import PooledModel
 from tests import pretrained
 

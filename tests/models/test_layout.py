@@ -15,8 +15,8 @@ from torch import Tensor, nn
 
 from assay.data.batches import collate, tokenise
 from assay.data.examples import Example
-from assay.models.huggingface.layout import Sequence, Template, sequence
-from assay.models.huggingface.subwords import SubwordOptions, SubwordTokeniser
+from assay.models.hf_body import Sequence, Template, sequence
+from assay.models.hf_subwords import SubwordOptions, SubwordTokeniser
 from assay.types import Batch
 from tests.pretrained import tokenizer as bert_tokenizer
 

@@ -11,8 +11,8 @@ import torch
 from torch import nn
 
 from assay.data.batches import Tokenised, collate
+from assay.models.config import Training
 from assay.models.objectives import SMALLEST, Guided, Imitated, Labels, Learning, Without, teacher_output
-from assay.models.options import Training
 from tests import builders
 
 SOME = ("lstm", "average", "hierarchical-gru", "paired-lstm")

@@ -13,14 +13,12 @@ from safetensors import safe_open
 
 from assay.data.examples import Corpus, Example
 from assay.errors import AssayError
-from assay.models import parallel_training, recipes
-from assay.models.architecture import Architecture
+from assay.models import recipes, workers
+from assay.models.config import Architecture, Training
 from assay.models.objectives import Guided, Imitated, Labels, Without, teacher_output
-from assay.models.options import Training
-from assay.models.parallel_training import Variant, WorkerPool, train_all, worker_count
 from assay.models.recipes import CHECKPOINT, Recipe, train
 from assay.models.store import fingerprint
-from assay.models.worker_job import WorkerJob
+from assay.models.workers import Variant, WorkerJob, WorkerPool, train_all, worker_count
 from tests.builders import model, texts
 from tests.models.test_training import SMALL, corpus
 
@@ -30,7 +28,7 @@ def variant(**changes):
 
 
 def test_two_workers_train_the_same_models_as_none(monkeypatch):
-    monkeypatch.setenv(parallel_training.WORKERS, "2")
+    monkeypatch.setenv(workers.WORKERS, "2")
     teacher = train(corpus(), SMALL).network
     variants = {
         "guided": Variant(SMALL, Guided(teacher)),
@@ -38,7 +36,7 @@ def test_two_workers_train_the_same_models_as_none(monkeypatch):
     }
     before = fingerprint(teacher)
     found = train_all(corpus(), variants)
-    monkeypatch.setenv(parallel_training.WORKERS, "1")
+    monkeypatch.setenv(workers.WORKERS, "1")
     expected = train_all(corpus(), variants)
     assert list(found) == list(expected) == list(variants)
     assert fingerprint(teacher) == before
@@ -95,28 +93,28 @@ def test_what_is_finished_is_only_loaded_and_the_order_is_kept(tmp_path, monkeyp
 
 
 def test_there_are_as_many_workers_as_cores_for_their_threads(monkeypatch):
-    monkeypatch.delenv(parallel_training.WORKERS)
+    monkeypatch.delenv(workers.WORKERS)
     monkeypatch.setattr("os.cpu_count", lambda: 16)
     assert [worker_count(jobs, "cpu") for jobs in (0, 1, 3, 40)] == [1, 1, 3, 16]
-    assert worker_count(40, "cuda:0") == parallel_training.ON_ONE_GPU
+    assert worker_count(40, "cuda:0") == workers.ON_ONE_GPU
     monkeypatch.setattr("torch.get_num_threads", lambda: 16)
     assert worker_count(40, "cpu") == 1
-    monkeypatch.setenv(parallel_training.WORKERS, "5")
+    monkeypatch.setenv(workers.WORKERS, "5")
     assert worker_count(40, "cuda") == 5
     assert worker_count(2, "cpu") == 2
 
 
 @pytest.mark.parametrize("wrong", ["0", "-1", "many", "1.5"])
 def test_a_number_of_workers_that_cannot_be_is_refused(monkeypatch, wrong):
-    monkeypatch.setenv(parallel_training.WORKERS, wrong)
+    monkeypatch.setenv(workers.WORKERS, wrong)
     with pytest.raises(AssayError, match="must be at least 1, got"):
         worker_count(2, "cpu")
 
 
 def test_a_worker_that_dies_is_told_from_one_that_fails():
-    assert isinstance(parallel_training._fault("seed-1", 2, "Do this."), AssayError)
-    assert "memory" in str(parallel_training._fault("seed-1", -9, ""))
-    assert "Traceback" in str(parallel_training._fault("seed-1", 1, "Traceback"))
+    assert isinstance(workers._fault("seed-1", 2, "Do this."), AssayError)
+    assert "memory" in str(workers._fault("seed-1", -9, ""))
+    assert "Traceback" in str(workers._fault("seed-1", 1, "Traceback"))
 
 
 @pytest.mark.parametrize("objective", [None, Labels((3,)), Without((4, 5)), Imitated(model(), 0.5), Guided(model())])

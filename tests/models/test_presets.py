@@ -11,7 +11,7 @@ import torch
 from assay.data.text import PAD, SPECIAL, UNKNOWN
 from assay.errors import AssayError
 from assay.models import recipes
-from assay.models.architecture import Architecture
+from assay.models.config import Architecture
 from assay.models.recipes import drawn, initialise, train
 from assay.run.verbs import recipe
 from tests.models.test_training import SMALL, corpus

@@ -8,7 +8,7 @@ import torch
 from assay.data.batches import Tokenised, collate, tokenise
 from assay.data.examples import Example
 from assay.data.text import TextOptions, Tokeniser
-from assay.models.redrawing import WORDS, Pool, redrawn_probabilities
+from assay.models.erasure import WORDS, Pool, redrawn_probabilities
 from assay.models.store import Opened
 from assay.types import Batch
 from tests import builders, pretrained

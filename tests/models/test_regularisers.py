@@ -12,11 +12,22 @@ from torch.nn import functional as F
 
 from assay.data.text import SPECIAL, UNKNOWN
 from assay.errors import AssayError
-from assay.models import recipes, regularisers
-from assay.models.objectives import Labels, Learning
-from assay.models.options import Training
+from assay.models import objectives as regularisers
+from assay.models import recipes
+from assay.models.config import Training
+from assay.models.objectives import (
+    Labels,
+    Learning,
+    Read,
+    avoidance,
+    conicity,
+    diversity,
+    heads,
+    masked_words,
+    regularised,
+    tying,
+)
 from assay.models.recipes import train
-from assay.models.regularisers import Read, avoidance, conicity, diversity, heads, masked_words, regularised, tying
 from tests import builders
 from tests.models.test_training import SMALL, corpus
 

@@ -21,15 +21,12 @@ from assay.explainers import EXPLAINERS
 from assay.explainers.needs import unfit
 from assay.intervene.attention import uniform
 from assay.models import store
-from assay.models.architecture import Architecture
+from assay.models.config import Architecture, Training
 from assay.models.encoders import ENCODERS
+from assay.models.networks import built, inside
 from assay.models.objectives import Labels, Learning
-from assay.models.options import Training
-from assay.models.presets import preset
 from assay.models.projections import projection
-from assay.models.recipes import Recipe, suited, train
-from assay.models.shapes import built
-from assay.models.spans import inside
+from assay.models.recipes import Recipe, preset, suited, train
 from assay.types import token_logits
 from tests import builders
 

@@ -9,7 +9,7 @@ import torch
 
 from assay.errors import AssayError
 from assay.intervene.attention import uniform
-from assay.models.architecture import Architecture
+from assay.models.config import Architecture
 from assay.models.encoders import ENCODERS
 from assay.models.erasure import version_probabilities
 from assay.types import attended, over_tokens, token_logits

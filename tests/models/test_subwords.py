@@ -14,7 +14,7 @@ from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers,
 from assay.data.batches import tokenise
 from assay.data.examples import Example
 from assay.data.text import WORD, TextOptions, Tokeniser, Words
-from assay.models.huggingface.subwords import SubwordOptions, SubwordTokeniser, _starts, _tight, gathered
+from assay.models.hf_subwords import SubwordOptions, SubwordTokeniser, _starts, _tight, gathered
 
 SENTENCES = (
     "This is not a good film, is it? I don't think it's very watchable.",

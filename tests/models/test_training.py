@@ -11,13 +11,13 @@ import torch
 from assay.data.examples import Corpus, Example
 from assay.data.text import TextOptions
 from assay.errors import AssayError
-from assay.models import recipes, store, training
-from assay.models.architecture import Architecture
+from assay.models import fit as training
+from assay.models import recipes, store
+from assay.models.config import Architecture, Training
 from assay.models.encoders import ENCODERS
 from assay.models.objectives import Labels
-from assay.models.options import Training
-from assay.models.predictions import predict
 from assay.models.recipes import Recipe, train
+from assay.models.textmodel import predict
 
 SMALL = Recipe(
     Architecture(embedding=8, hidden=8, alignment_size=4),

@@ -10,9 +10,8 @@ import transformers
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
 from assay.data.planted.grammar import COLOURS, NOUNS, PARTICLES, VERBS
-from assay.models.huggingface.attentive import Attentive
-from assay.models.huggingface.subwords import SubwordOptions, SubwordTokeniser
-from assay.models.huggingface.traits import traits
+from assay.models.hf_models import Attentive, traits
+from assay.models.hf_subwords import SubwordOptions, SubwordTokeniser
 
 LAYERS, HEADS, SIZE = 2, 4, 12
 LAYER, HEAD = 1, 2  # the one that attends to governors

@@ -12,8 +12,8 @@ from torch.nn import functional as F
 from assay.data.batches import Tokenised, collate, tokenise
 from assay.data.examples import Example
 from assay.errors import AssayError
-from assay.models.huggingface.pretrained import Pretrained
-from assay.models.predictions import predict
+from assay.models.hf_models import Pretrained
+from assay.models.textmodel import predict
 from assay.probes.importance import Gated, Pruning, curve, gate_gradients, importance, pruned, right
 from tests.pretrained import batch, pretrained, tokeniser
 

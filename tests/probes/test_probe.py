@@ -13,8 +13,8 @@ from assay.data import mentions, negation, treebank
 from assay.data.planted.grammar import grammar
 from assay.data.treebank import Sentence
 from assay.errors import AssayError
-from assay.models.huggingface.attentive import Attentive
-from assay.models.huggingface.subwords import SubwordTokeniser
+from assay.models.hf_models import Attentive
+from assay.models.hf_subwords import SubwordTokeniser
 from assay.probes import PROBES, probe
 from tests.probes.built import HEAD, HEADS, LAYER, LAYERS, planted
 

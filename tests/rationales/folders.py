@@ -9,12 +9,11 @@ from pathlib import Path
 from assay.data.corpora import corpus
 from assay.data.examples import Corpus, Example
 from assay.data.subsets import thinned
-from assay.models.architecture import Architecture
-from assay.models.huggingface.attending import quiet
-from assay.models.huggingface.finetuning import FineTuning
-from assay.models.options import Training
+from assay.models.config import Architecture, Training
+from assay.models.hf_attention import quiet
+from assay.models.hf_finetuning import FineTuning
 from assay.models.recipes import Recipe
-from assay.rationales.training import Rationalising
+from assay.rationales.trainers import Rationalising
 from tests import pretrained
 
 SHORT = Training(epochs=2, patience=2, batch_size=8, learning_rate=1e-2)

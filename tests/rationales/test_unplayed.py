@@ -13,14 +13,13 @@ import torch
 import assay
 from assay.data.batches import collate, tokenise
 from assay.errors import AssayError
-from assay.models.checkpoints import Checkpoint
-from assay.models.predictions import groups, predict
 from assay.models.recipes import CHECKPOINT
-from assay.models.store import Opened, fingerprint
-from assay.rationales import storing
-from assay.rationales.recipes import UNPLAYED
-from assay.rationales.selecting import VIEWS, Selecting
-from assay.rationales.transport_recipe import pairs
+from assay.models.store import Checkpoint, Opened, fingerprint
+from assay.models.textmodel import groups, predict
+from assay.rationales import rationale_store as storing
+from assay.rationales.rationaliser import VIEWS, Selecting
+from assay.rationales.trainers import UNPLAYED
+from assay.rationales.trainers import paired_corpus as pairs
 from assay.run.rationalising import TRAINERS
 from assay.run.verbs import load
 from assay.run.wanted import chosen

@@ -16,11 +16,9 @@ from assay.data.batches import collate, tokenise
 from assay.data.corpora import corpus
 from assay.data.examples import Corpus, Example
 from assay.explainers import EXPLAINERS
-from assay.models.architecture import Architecture
-from assay.models.options import Training
-from assay.models.precision import doubled, in_double
-from assay.models.presets import preset
-from assay.models.recipes import Recipe, train
+from assay.models.config import Architecture, Training
+from assay.models.recipes import Recipe, preset, train
+from assay.models.textmodel import doubled, in_double
 from assay.run.audit import audit
 from assay.run.plan import AuditPlan
 from assay.types import attended

@@ -7,8 +7,7 @@ import pytest
 
 from assay.data.planted import PLANTED
 from assay.data.text import TextOptions
-from assay.models.architecture import Architecture
-from assay.models.options import Training
+from assay.models.config import Architecture, Training
 from assay.models.recipes import Recipe, train
 from assay.run.audit import audit
 from assay.run.plan import AuditPlan

@@ -20,9 +20,8 @@ from assay.data.corpora import corpus
 from assay.data.subsets import thinned
 from assay.errors import AssayError, Damaged
 from assay.models import recipes
-from assay.models.architecture import Architecture
-from assay.models.checkpoints import Checkpoint
-from assay.models.options import Training
+from assay.models.config import Architecture, Training
+from assay.models.store import Checkpoint
 from assay.records import EXAMPLES, INSTANCES, SUMMARY, Record
 from assay.run import verbs
 from assay.run.explanation import explain

@@ -21,9 +21,8 @@ from assay.data.corpora import corpus
 from assay.data.planted import PLANTED
 from assay.data.subsets import thinned
 from assay.models import recipes
-from assay.models.architecture import Architecture
-from assay.models.options import Training
-from assay.models.presets import PRESETS
+from assay.models.config import Architecture, Training
+from assay.models.recipes import PRESETS
 from assay.records import SUMMARY, Record
 from assay.run import verbs
 from assay.serve import server

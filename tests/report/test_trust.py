@@ -11,8 +11,8 @@ import torch
 
 from assay.data.text import TextOptions, Tokeniser
 from assay.grading.grade import TRUST, known_reasons, trusted, trusts
-from assay.models.architecture import Architecture
-from assay.models.classifier import Classifier
+from assay.models.config import Architecture
+from assay.models.network import Classifier
 from assay.models.store import Opened
 from assay.records import Record
 from assay.report import markdown, notebook

@@ -12,8 +12,7 @@ from assay.data.examples import Example
 from assay.data.planted import PLANTED
 from assay.data.text import TextOptions
 from assay.errors import AssayError
-from assay.models.architecture import Architecture
-from assay.models.options import Training
+from assay.models.config import Architecture, Training
 from assay.models.recipes import Recipe, train
 from assay.records import Record
 from assay.run import audit as auditing

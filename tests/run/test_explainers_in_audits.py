@@ -12,7 +12,7 @@ from assay.data.planted import PLANTED
 from assay.data.text import TextOptions, Tokeniser
 from assay.errors import AssayError
 from assay.explainers import EXPLAINERS
-from assay.models.architecture import Architecture
+from assay.models.config import Architecture
 from assay.models.recipes import Recipe, initialise
 from assay.models.store import Trained
 from assay.run.audit import audit

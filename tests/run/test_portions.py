@@ -10,7 +10,7 @@ import torch
 from assay.data.batches import tokenise
 from assay.data.examples import Example
 from assay.explainers.gradients import room
-from assay.models.huggingface.body import COPIES, STATES, Body
+from assay.models.hf_body import COPIES, STATES, Body
 from assay.models.store import Opened
 from assay.run import audit as auditing
 from assay.run import portions

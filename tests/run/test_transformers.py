@@ -9,8 +9,8 @@ import torch
 
 import assay
 from assay.errors import AssayError
-from assay.models.huggingface.loading import silent
-from assay.models.huggingface.pretrained import SubwordPretrained
+from assay.models.hf_loading import silent
+from assay.models.hf_models import SubwordPretrained
 from tests import pretrained
 from tests.models.test_finetuning import corpus
 

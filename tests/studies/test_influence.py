@@ -13,8 +13,7 @@ from assay.data.examples import Example
 from assay.data.subsets import thinned
 from assay.influence.dual import DualGaussNewton
 from assay.influence.solvers import Lissa
-from assay.models.architecture import Architecture
-from assay.models.options import Training
+from assay.models.config import Architecture, Training
 from assay.models.recipes import Recipe
 from studies.influence.__main__ import result
 from studies.influence.cells import Cell, noisy

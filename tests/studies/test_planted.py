@@ -15,8 +15,7 @@ from assay.data.examples import Corpus
 from assay.data.planted import PLANTED
 from assay.data.text import TextOptions
 from assay.errors import AssayError
-from assay.models.architecture import Architecture
-from assay.models.options import Training
+from assay.models.config import Architecture, Training
 from assay.models.recipes import Recipe
 from studies.planted import cells, subjects
 from studies.planted.__main__ import SEEDS, chosen, kept, make

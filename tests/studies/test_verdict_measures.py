@@ -17,9 +17,8 @@ from assay.data.examples import Corpus, Example
 from assay.data.text import TextOptions
 from assay.explainers.gradients import input_x_gradient
 from assay.explainers.random import Random
-from assay.models.architecture import Architecture
+from assay.models.config import Architecture, Training
 from assay.models.erasure import kept_probabilities
-from assay.models.options import Training
 from assay.models.recipes import Recipe, train
 from assay.types import Batch, Edit, Model, Output
 from studies.verdict.measures.draws import uniform

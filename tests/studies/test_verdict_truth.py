@@ -8,8 +8,8 @@ from torch import nn
 from assay.data.batches import Tokenised, collate, tokenise
 from assay.data.examples import Corpus, Example
 from assay.data.text import TextOptions, Tokeniser
-from assay.models.architecture import Architecture
-from assay.models.classifier import Classifier
+from assay.models.config import Architecture
+from assay.models.network import Classifier
 from assay.models.store import Opened
 from assay.types import Batch
 from studies.verdict.truth import natural, verified

@@ -22,7 +22,7 @@ from assay.explainers.needs import unfit
 from assay.explainers.occlusion import leave_one_out
 from assay.explainers.random import mixed, text_numbers
 from assay.metrics.shortest import REACHED, economy, shortest
-from assay.models.redrawing import Pool, redrawn_probabilities
+from assay.models.erasure import Pool, redrawn_probabilities
 from assay.records import CHANCE, Record
 from assay.stories import Conclusion, Drawing, Measure, Rule, Story
 from assay.types import Batch, Explainer

@@ -17,7 +17,7 @@ from assay.errors import AssayError
 from assay.lookup import short, strength, subjects
 from assay.metrics.agreement import kendall
 from assay.metrics.entropy import normalised_entropy
-from assay.models.architecture import Architecture
+from assay.models.config import Architecture
 from assay.models.network import Network
 from assay.records import Finding, Record
 from assay.stories import Conclusion, Drawing, Measure, Story

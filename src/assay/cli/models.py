@@ -12,7 +12,7 @@ from assay.errors import AssayError
 
 if TYPE_CHECKING:
     from assay.data.examples import Corpus
-    from assay.models.huggingface.opening import Opening
+    from assay.models.hf_loading import Opening
     from assay.models.recipes import Recipe
     from assay.models.store import Opened
 
@@ -34,8 +34,7 @@ def given_model(name: str | None, device: str, reading: TransformerOptions) -> O
         from assay.run.verbs import stored
 
         return stored(Path(str(name)), device)
-    from assay.models.huggingface.opening import opened
-    from assay.models.huggingface.presets import located
+    from assay.models.hf_loading import located, opened
 
     return opened(located(str(name).removeprefix(HUB)), opening(device, reading))
 
@@ -70,9 +69,8 @@ def keep_copy(model: Opened, folder: Path) -> None:
 
 def kind_of(name: str | None) -> str:
     """What the name stands for: a "preset" to train, an "encoder", a "folder" of ours, or a "transformer"."""
-    from assay.models.huggingface.loading import is_folder
-    from assay.models.huggingface.presets import ENCODERS
-    from assay.models.presets import PRESETS
+    from assay.models.hf_loading import ENCODERS, is_folder
+    from assay.models.recipes import PRESETS
 
     if name is None or (name in PRESETS and not Path(name).exists()):
         return "preset"
@@ -92,7 +90,7 @@ def named(name: str | None, options: ModelOptions) -> ModelOptions:
 
 def opening(device: str, reading: TransformerOptions) -> Opening:
     """How a transformer is to be read."""
-    from assay.models.huggingface.opening import Opening
+    from assay.models.hf_loading import Opening
 
     classes = None if reading.classes is None else tuple(each.strip() for each in reading.classes.split(","))
     return Opening(
@@ -138,7 +136,7 @@ def _finetuned(
     seed: int,
     device: str,
 ) -> Opened:
-    from assay.models.huggingface.finetuning import FineTuning, finetune
+    from assay.models.hf_finetuning import FineTuning, finetune
 
     if reading.label is not None or reading.classes is not None:
         raise AssayError("The classes are those of the corpus; leave --label and --classes out of training.")

@@ -22,7 +22,7 @@ def shown_rationales(
 ) -> None:
     """Trains, measures, writes the page and the numbers, and prints the finding."""
     from assay.models.recipes import Recipe
-    from assay.rationales.page import brief
+    from assay.rationales.selection_page import brief
     from assay.report.console import shown
     from assay.run.rationalising import PAGE, rationalise, write
     from assay.run.wanted import chosen

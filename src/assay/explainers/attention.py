@@ -15,7 +15,7 @@ from torch import Tensor
 from assay import costs
 from assay.explainers.needs import demand, no_layer, no_layers, no_pooling, no_weights
 from assay.explainers.stacks import check_number, chosen, column_gradients, read_values, read_weights
-from assay.models.paired import Paired
+from assay.models.network import Paired
 from assay.models.stages import unstaged
 from assay.types import Batch, Model, PooledModel, SelectingModel, at_least_float32, attended, over_tokens, token_logits
 

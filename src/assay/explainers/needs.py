@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol, runtime_checkable
 
 from assay.errors import AssayError
-from assay.models.huggingface.body import Body
+from assay.models.hf_body import Body
 from assay.types import BlankModel, ChoosyExplainer, Explainer, Model, PooledModel, StackedModel, TokenModel
 
 

@@ -15,7 +15,7 @@ from assay.influence.inverses import Inverse
 from assay.influence.products import Vectors, query_gradients, train_products
 from assay.influence.setting import Setting
 from assay.influence.tokens import deletion
-from assay.models.predictions import predict
+from assay.models.textmodel import predict
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from torch import Tensor
 from assay.data.batches import Tokenised
 from assay.errors import AssayError
 from assay.files import write_text
-from assay.models.tensors import save
+from assay.models.store import save_tensors
 from assay.models.textmodel import TextModel
 
 IDENTITY = "features.json"
@@ -69,7 +69,7 @@ class FeatureStore:
             return make()
         path = self.folder / f"{name}.safetensors"
         if not path.exists():
-            save(make(), path)
+            save_tensors(make(), path)
         return {key: each.to(device) for key, each in load_file(path).items()}
 
     def get(self, number: int, device: torch.device, make: Callable[[], FeatureChunk] | None = None) -> FeatureChunk:
@@ -84,7 +84,7 @@ class FeatureStore:
             part = make()
             self.made += 1
             if path is not None:
-                save({"places": part.indices, "features": part.features, "logits": part.logits}, path)
+                save_tensors({"places": part.indices, "features": part.features, "logits": part.logits}, path)
         else:
             raise AssayError(f"{path} has vanished; start again.")
         fits = sum(each.bytes for each in self.held.values()) + part.bytes <= self.memory

@@ -16,8 +16,7 @@ from assay.influence.setting import Method, Setting
 from assay.influence.targets import loss
 from assay.influence.training_run import TrainingRun
 from assay.metrics.measured import measured
-from assay.models.predictions import predict
-from assay.models.textmodel import TextModel
+from assay.models.textmodel import TextModel, predict
 
 WAYS = ("remove", "relabel")
 

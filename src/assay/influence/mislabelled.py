@@ -13,7 +13,7 @@ from assay.errors import AssayError
 from assay.influence.neighbours import Neighbours, labels
 from assay.influence.setting import Setting
 from assay.metrics.performance import auc
-from assay.models.predictions import predict
+from assay.models.textmodel import predict
 
 Signal = Callable[[Setting], Float[np.ndarray, " N"]]
 """How suspicious each training example is; the `own` of every method that has it is one."""

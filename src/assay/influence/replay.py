@@ -14,10 +14,9 @@ from torch import Tensor, nn
 from assay.data.batches import by_tokens, collate
 from assay.influence.adam import Moments, Rule
 from assay.influence.training_run import TrainingRun
-from assay.models.objectives import Learning
-from assay.models.regularisers import heads
+from assay.models.fit import TRAINING_TOKENS, Step, class_weights, optimiser_of, stepper
+from assay.models.objectives import Learning, heads
 from assay.models.textmodel import TextModel
-from assay.models.training import TRAINING_TOKENS, Step, class_weights, optimiser_of, stepper
 from assay.types import Batch
 
 State = dict[str, Moments]

@@ -18,15 +18,12 @@ from torch import Tensor, nn
 from assay import progress
 from assay.data.batches import Tokenised, collate
 from assay.errors import unknown
-from assay.models import tensors
 from assay.models.encoders import Transformer
-from assay.models.huggingface.attentive import Attentive
-from assay.models.huggingface.body import Body
-from assay.models.huggingface.pretrained import Pretrained
+from assay.models.hf_body import Body
+from assay.models.hf_models import Attentive, Pretrained
 from assay.models.network import Network
-from assay.models.predictions import groups
-from assay.models.store import fingerprint
-from assay.models.textmodel import TextModel
+from assay.models.store import fingerprint, save_tensors
+from assay.models.textmodel import TextModel, groups
 from assay.types import Batch, PooledModel, attended
 
 EMBEDDING, LAYER, STATES, ATTENDED, DECODER = "embedding", "layer {}", "states", "attended", "decoder"
@@ -59,7 +56,7 @@ def representations(
         found |= _made(network, rows, missing)
     for name, path in paths.items():
         if not path.exists():
-            tensors.save({"vectors": torch.from_numpy(found[name])}, path)
+            save_tensors({"vectors": torch.from_numpy(found[name])}, path)
     return {name: found[name] for name in names}
 
 

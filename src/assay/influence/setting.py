@@ -16,8 +16,7 @@ from assay.data.batches import Tokenised, by_tokens, collate
 from assay.influence import targets
 from assay.influence.gradients import Reader, Reading
 from assay.influence.training_run import TrainingRun
-from assay.models.predictions import predict
-from assay.models.textmodel import TextModel
+from assay.models.textmodel import TextModel, predict
 from assay.types import Batch
 
 READ_AT_ONCE = {"cpu": 4_096, "cuda": 32_768}  # tokens; the notes of a batch take several times its states

@@ -14,16 +14,15 @@ from torch import nn
 from assay.data.batches import Tokenised
 from assay.data.examples import Corpus
 from assay.errors import AssayError
-from assay.models.huggingface.finetuning import Answers, FineTuning
-from assay.models.huggingface.finetuning import begun as begun_body
-from assay.models.huggingface.opening import Opening
-from assay.models.objectives import Learning, Objective
-from assay.models.options import Training
+from assay.models.config import Training
+from assay.models.fit import LABELS, begun, class_weights, optimiser_of, stepper
+from assay.models.hf_finetuning import Answers, FineTuning
+from assay.models.hf_finetuning import begun as begun_body
+from assay.models.hf_loading import Opening
+from assay.models.objectives import Learning, Objective, heads
 from assay.models.recipes import Recipe, initialise, label_objective, learnable
-from assay.models.regularisers import heads
 from assay.models.store import Opened, Trained
 from assay.models.textmodel import TextModel
-from assay.models.training import LABELS, begun, class_weights, optimiser_of, stepper
 
 Watch = Callable[[int, TextModel, torch.optim.Optimizer], None]
 """Is called before each step with its number, and after the last."""

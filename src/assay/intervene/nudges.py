@@ -12,7 +12,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from assay.intervene.parameters import copied
-from assay.models.huggingface.body import Body
+from assay.models.hf_body import Body
 from assay.models.textmodel import TextModel
 from assay.types import Batch, TokenModel
 

@@ -9,7 +9,7 @@ from typing import Protocol, TypeVar, runtime_checkable
 from torch import Tensor, nn
 
 from assay.errors import unknown
-from assay.models.huggingface.body import Body
+from assay.models.hf_body import Body
 from assay.models.network import Network
 from assay.models.recipes import drawn
 from assay.models.textmodel import TextModel

@@ -10,7 +10,7 @@ from typing import Any
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from assay.models.huggingface.attending import VALUES
+from assay.models.hf_attention import VALUES
 
 Inputs = list[tuple[nn.Module, Tensor]]
 

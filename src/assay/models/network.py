@@ -1,4 +1,4 @@
-"""The base class of all networks here: embeddings, an encoder, one attention that pools, and a linear decoder."""
+"""Networks trained here: embeddings, an encoder, one attention that pools words, and a linear decoder."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from assay.data.text import END, PAD, SPECIAL, START, UNKNOWN
-from assay.errors import unknown
-from assay.models.architecture import PAIRS, Architecture
-from assay.models.encoders import Encoder, Transformer, encoder
+from assay.errors import AssayError, unknown
+from assay.models.config import PAIRS, Architecture
+from assay.models.encoders import ALIGNMENTS, Additive, Dot, Encoder, Product, Recurrent, Transformer, encoder
 from assay.models.projections import projection
 from assay.models.textmodel import TextModel
 from assay.types import BLANKS, Batch, Edit, Output, attended
@@ -199,3 +199,138 @@ class WordNetwork(Network):
         self, x: Float[Tensor, "B T D"], batch: Batch, states: Float[Tensor, "B T M"]
     ) -> Float[Tensor, "B T H"]:
         return states[..., : self.encoder.size]
+
+
+class Classifier(WordNetwork):
+    """A single-text classifier with attention over words; Serrano and Smith (2019) call it a flat attention network."""
+
+    cascade: tuple[str, ...] = ("decoder", "alignment", "encoder", "embedding")
+
+    alignment: Additive | Dot
+
+    def __init__(self, architecture: Architecture, words: int, classes: int) -> None:
+        super().__init__(architecture, words)
+        self.encoder = self.reader(architecture.embedding)
+        size = self.width(self.encoder)
+        self.alignment = ALIGNMENTS[architecture.alignment](size, architecture.alignment_size)
+        self.decoder = nn.Linear(size, classes)
+
+    def states(
+        self, x: Float[Tensor, "B T D"], batch: Batch, below: list[Tensor] | None = None
+    ) -> Float[Tensor, "B T M"]:
+        return self.encoded(self.encoder, self.dropped(x, self.architecture.dropout_words), batch.mask, below)
+
+    def attend(self, states: Float[Tensor, "B T M"], batch: Batch) -> Float[Tensor, "B T"]:
+        return self.project(self.alignment(states), batch.mask)
+
+
+BARRED = -1e4  # added to the logit of a class that cannot be right: no probability is left of it in any precision
+
+
+class Paired(WordNetwork):
+    """Attention to the words of a text given a query (Jain and Wallace, 2019, section 2).
+
+    The state of a word is [h; q; h ⊙ q]: its encoding, that of the query, and their product. All of it is pooled, so
+    the logits are W c + U q + V (c ⊙ q) + b for the mean encoding c, and linear in the weights. Classes that are no
+    candidates are barred in the states as well.
+    """
+
+    # differs from Jain and Wallace (2019): their decoder reads c alone; docs/decisions/0009
+
+    cascade: tuple[str, ...] = ("decoder", "alignment", "encoder", "query_encoder", "embedding")
+
+    alignment: Additive | Product
+
+    def __init__(self, architecture: Architecture, words: int, classes: int) -> None:
+        super().__init__(architecture, words)
+        self.encoder, self.query_encoder = (self.reader(architecture.embedding) for _ in range(2))
+        size = self.width(self.encoder)
+        additive = architecture.alignment == "additive"
+        self.alignment = Additive(2 * size, architecture.alignment_size) if additive else Product()
+        self.decoder = nn.Linear(3 * size, classes)
+
+    def states(
+        self, x: Float[Tensor, "B T D"], batch: Batch, below: list[Tensor] | None = None
+    ) -> Float[Tensor, "B T M"]:
+        encoded = self.encoded(self.encoder, self.dropped(x, self.architecture.dropout_words), batch.mask, below)
+        return self.matched(encoded, self.query_encoding(batch), batch)
+
+    def matched(
+        self, encoded: Float[Tensor, "B T H"], query: Float[Tensor, "B H"], batch: Batch
+    ) -> Float[Tensor, "B T M"]:
+        """The hidden states of words, combined with the query's encoding."""
+        asked = query[:, None].expand_as(encoded)
+        states = torch.cat([encoded, asked, encoded * asked], dim=-1) * batch.mask[..., None]
+        if batch.candidates is None:
+            return states
+        barred = (~batch.candidates).to(encoded.dtype) * BARRED  # on padding too: it is all that an empty text has
+        return torch.cat([states, barred[:, None].expand(*encoded.shape[:2], -1)], dim=-1)
+
+    def query_encoding(self, batch: Batch) -> Float[Tensor, "B H"]:
+        """The query's encoding: the last hidden state of each direction of a recurrence, else the mean over words."""
+        if batch.query is None:
+            raise AssayError("This model reads pairs; give it a text and a question or hypothesis (--query).")
+        mask = batch.query.mask
+        x = self.dropped(self.embedding(batch.query.ids), self.architecture.dropout_words)
+        states = self.encoded(self.query_encoder, x, mask, None)
+        count = mask.sum(-1, keepdim=True).clamp(min=1)
+        if not isinstance(self.query_encoder, Recurrent):
+            mean: Tensor = states.sum(1) / count
+            return mean
+        states, words = states[..., : self.query_encoder.size], states[..., self.query_encoder.size :]
+        last = (mask.sum(-1) - 1).clamp(min=0)
+        ahead, behind = states.chunk(2, dim=-1)
+        ends = ahead[torch.arange(len(last), device=last.device), last], behind[:, 0]
+        return torch.cat([*ends, words.sum(1) / count], dim=-1)
+
+    def attend(self, states: Float[Tensor, "B T M"], batch: Batch) -> Float[Tensor, "B T"]:
+        return self.project(self.alignment(states[..., : 2 * self.width(self.encoder)]), batch.mask)
+
+    def decode(self, states: Float[Tensor, "B T M"], weights: Float[Tensor, "B T"]) -> Float[Tensor, "B C"]:
+        logits, barred = super().decode(states, weights), states[:, 0, self.decoder.in_features :]
+        return logits + barred if barred.shape[-1] else logits
+
+
+class Aspect(WordNetwork):
+    """The encoder reads each word beside the aspect, [e_t; v], and so does the attention, [h_t; v] (Wang et al., 2016).
+
+    The aspect v is the mean embedding of the words that name it, the query of a pair. The state of a word is [h_t; v],
+    of which the decoder reads h_t.
+    """
+
+    # differs from Wang et al. (2016): a linear decoder reads the pooled state alone, not a tanh of it and of the last
+    # state, so that any intervention on the weights is exact; within the score's tanh, their parts of h and v stand
+    # beside each other, where that of v is the same for all words and makes no difference, and ours are added
+
+    cascade: tuple[str, ...] = ("decoder", "alignment", "encoder", "embedding")
+
+    def __init__(self, architecture: Architecture, words: int, classes: int) -> None:
+        super().__init__(architecture, words)
+        self.encoder = self.reader(2 * architecture.embedding)
+        size = self.width(self.encoder)
+        self.alignment = Additive(size + architecture.embedding, architecture.alignment_size)
+        self.decoder = nn.Linear(size, classes)
+
+    def states(
+        self, x: Float[Tensor, "B T D"], batch: Batch, below: list[Tensor] | None = None
+    ) -> Float[Tensor, "B T M"]:
+        x, asked = self.dropped(x, self.architecture.dropout_words), self.query_encoding(batch)[:, None]
+        around, mask = self.surrounded(x, batch.mask) if self.architecture.markers else (x, batch.mask)
+        joined = torch.cat([around, asked.expand_as(around)], dim=-1)
+        seen = {} if below is None or not isinstance(self.encoder, Transformer) else {"weights": below}
+        encoded: Tensor = self.encoder(joined, mask, **seen)
+        if self.architecture.markers:
+            encoded = encoded[:, 1:-1] * batch.mask[..., None]
+        encoded = self.beside(encoded, x, batch.mask)
+        return torch.cat([encoded, asked.expand_as(x) * batch.mask[..., None]], dim=-1)
+
+    def query_encoding(self, batch: Batch) -> Float[Tensor, "B D"]:
+        """The mean embedding of the aspect's words."""
+        if batch.query is None:
+            raise AssayError("This model reads a text and an aspect; give it both (--query food).")
+        mask = batch.query.mask[..., None]
+        embedded: Tensor = self.dropped(self.embedding(batch.query.ids), self.architecture.dropout_words) * mask
+        return embedded.sum(1) / mask.sum(1).clamp(min=1)
+
+    def attend(self, states: Float[Tensor, "B T M"], batch: Batch) -> Float[Tensor, "B T"]:
+        return self.project(self.alignment(states), batch.mask)

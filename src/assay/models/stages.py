@@ -17,8 +17,8 @@ from assay import costs
 from assay.errors import AssayError
 from assay.models.calls import Call, Inputs, Notes, noted
 from assay.models.encoders import Block, Transformer
-from assay.models.huggingface.attending import NAME, VALUES, implemented
-from assay.models.huggingface.body import Body
+from assay.models.hf_attention import NAME, VALUES, implemented
+from assay.models.hf_body import Body
 from assay.models.network import Network
 from assay.types import Batch, Model, Output, StackedModel
 

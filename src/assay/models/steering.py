@@ -13,10 +13,10 @@ from torch import Tensor, nn
 
 from assay.errors import unknown
 from assay.models.encoders import Transformer
-from assay.models.hierarchical import Hierarchical
-from assay.models.huggingface.attentive import Attentive
-from assay.models.huggingface.body import Body
+from assay.models.hf_body import Body
+from assay.models.hf_models import Attentive
 from assay.models.network import Network
+from assay.models.networks import Hierarchical
 from assay.models.textmodel import TextModel
 from assay.types import Batch, attended
 

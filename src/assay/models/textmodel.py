@@ -1,17 +1,22 @@
-"""The base class of all classifiers: networks defined here and transformers."""
+"""The base class of all classifiers, their batched predictions, and their copies in float64."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from copy import deepcopy
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
+import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from assay import costs
-from assay.types import Batch, Edit, Output
+from assay.data.batches import Tokenised, by_tokens, collate
+from assay.metrics.performance import accuracy, auc
+from assay.types import Batch, Edit, Model, Output
 
 
 class TextModel(nn.Module, ABC):
@@ -22,6 +27,9 @@ class TextModel(nn.Module, ABC):
 
     embedding: nn.Module
     """The table of embeddings."""
+
+    pretrained: ClassVar[bool] = False
+    """Whether it is a transformer of the library, which stays in its own precision."""
 
     @property
     @abstractmethod
@@ -78,3 +86,63 @@ class TextModel(nn.Module, ABC):
 def _back(cost: costs.Cost, rows: int, gradient: object) -> None:
     """Counts a backward pass of that many texts."""
     cost.backward += rows
+
+
+EVALUATION_TOKENS = {"cpu": 16_384, "cuda": 32_768}  # read at once, whatever the number of texts
+
+
+def groups(network: TextModel, rows: Sequence[Tokenised]) -> Iterator[tuple[Int[np.ndarray, " n"], Batch]]:
+    """Batches of like length on the network's device, with the indices of their rows."""
+    device = network.device
+    lengths = np.array([len(row.ids) for row in rows])
+    for group in by_tokens(lengths, EVALUATION_TOKENS.get(device.type, 16_384)):
+        yield np.asarray(group), collate([rows[index] for index in group], network.classes).to(device)
+
+
+@torch.no_grad()
+def predict(
+    network: TextModel, rows: Sequence[Tokenised], lead: Callable[[Batch], Edit] | None = None
+) -> Float[np.ndarray, "N C"]:
+    """The class probabilities of each row, in the order given; `lead` makes an attention edit for each batch."""
+    was_training = network.training
+    network.eval()
+    answer = np.zeros((len(rows), network.classes))
+    for group, batch in groups(network, rows):
+        output = network(network.embed(batch), batch, None if lead is None else lead(batch))
+        answer[group] = output.probabilities.double().cpu().numpy()
+    network.train(was_training)
+    return answer
+
+
+def graded(
+    network: TextModel, rows: Sequence[Tokenised], lead: Callable[[Batch], Edit] | None = None
+) -> tuple[float, float]:
+    """The AUC (averaged over classes), or the accuracy where only one class occurs; and the cross-entropy."""
+    labels = np.array([row.label for row in rows])
+    probabilities = predict(network, rows, lead)
+    score = auc(labels, probabilities)
+    if not np.isfinite(score):
+        score = accuracy(labels, probabilities.argmax(-1))
+    chosen = probabilities[np.arange(len(labels)), labels]
+    return score, float(-np.log(np.maximum(chosen, 1e-12)).mean())
+
+
+WITHOUT_DOUBLE = ("mps",)
+
+
+def doubled(network: TextModel) -> TextModel:
+    """A copy of the network in float64; a pretrained transformer, or a network in half precision, unchanged.
+
+    In float32 an effect below the rounding of the answer has any rank (docs/precision.md).
+    """
+    pretrained = any(getattr(part, "pretrained", False) for part in network.modules())
+    single = all(weight.dtype == torch.float32 for weight in network.parameters())
+    if pretrained or not single or network.device.type in WITHOUT_DOUBLE:
+        return network
+    return deepcopy(network).double()
+
+
+def in_double(model: Model) -> bool:
+    """Whether all weights are in float64; a model without weights depends on its own code."""
+    weights = model.parameters() if isinstance(model, nn.Module) else ()
+    return all(weight.dtype == torch.float64 for weight in weights)

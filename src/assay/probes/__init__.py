@@ -10,8 +10,8 @@ from assay.data.mentions import mentions
 from assay.data.negation import negated
 from assay.data.treebank import treebank
 from assay.errors import AssayError, unknown
-from assay.models.huggingface.body import Body
-from assay.models.huggingface.subwords import SubwordTokeniser
+from assay.models.hf_body import Body
+from assay.models.hf_subwords import SubwordTokeniser
 from assay.probes.coreference import coreference
 from assay.probes.examples import examples
 from assay.probes.negation import negation

@@ -10,7 +10,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from assay.data.batches import Tokenised
 from assay.data.examples import Span
-from assay.models.huggingface.subwords import SubwordTokeniser
+from assay.models.hf_subwords import SubwordTokeniser
 
 
 def aligned(

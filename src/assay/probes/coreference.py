@@ -15,8 +15,8 @@ from assay.data.batches import Tokenised
 from assay.data.examples import Span
 from assay.data.mentions import Pronoun
 from assay.errors import AssayError
-from assay.models.huggingface.body import Body
-from assay.models.huggingface.subwords import SubwordTokeniser
+from assay.models.hf_body import Body
+from assay.models.hf_subwords import SubwordTokeniser
 from assay.probes.alignment import aligned
 from assay.probes.observation import maps
 from assay.probes.scoring import DRAWS, grid, named, spread, wilson

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from assay.data.treebank import Sentence
-from assay.models.huggingface.body import Body
-from assay.models.huggingface.subwords import SubwordTokeniser
+from assay.models.hf_body import Body
+from assay.models.hf_subwords import SubwordTokeniser
 from assay.probes.alignment import aligned
 from assay.probes.observation import maps
 

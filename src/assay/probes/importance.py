@@ -17,8 +17,8 @@ from assay.data.batches import Tokenised, by_tokens, collate
 from assay.errors import AssayError
 from assay.intervene.attention import Prune
 from assay.metrics.shares import shares
-from assay.models.huggingface.pretrained import Pretrained
-from assay.models.predictions import predict
+from assay.models.hf_models import Pretrained
+from assay.models.textmodel import predict
 from assay.types import Batch, Edit
 
 TOKENS = {"cpu": 2048, "cuda": 32_768}  # read at once where the backward pass is needed too

@@ -11,8 +11,8 @@ from jaxtyping import Bool, Int
 
 from assay.data.negation import Negated
 from assay.errors import AssayError
-from assay.models.huggingface.body import Body
-from assay.models.huggingface.subwords import SubwordTokeniser
+from assay.models.hf_body import Body
+from assay.models.hf_subwords import SubwordTokeniser
 from assay.probes.alignment import aligned, read_words
 from assay.probes.observation import observe
 from assay.probes.relations import OFFSETS

@@ -11,7 +11,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from assay.data.batches import Tokenised, by_tokens, collate
-from assay.models.huggingface.body import Body
+from assay.models.hf_body import Body
 from assay.progress import bar
 
 CELLS = {"cpu": 1 << 23, "cuda": 1 << 28}  # attention weights held at a time

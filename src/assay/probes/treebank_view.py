@@ -9,8 +9,8 @@ import numpy as np
 from jaxtyping import Bool, Int
 
 from assay.data.treebank import Sentence
-from assay.models.huggingface.body import Body
-from assay.models.huggingface.subwords import SubwordTokeniser
+from assay.models.hf_body import Body
+from assay.models.hf_subwords import SubwordTokeniser
 from assay.probes.alignment import aligned, read_words
 from assay.probes.observation import Observed, observe
 

@@ -25,9 +25,9 @@ from assay.data.examples import Corpus, Example
 from assay.errors import AssayError
 from assay.explainers.given import computing, looked_up
 from assay.models import store
-from assay.models.precision import doubled
 from assay.models.recipes import fingerprint
 from assay.models.store import Opened
+from assay.models.textmodel import doubled
 from assay.records import Record
 from assay.run.examination import NOTES, Examination
 from assay.run.phrases import Home, divided, fitting_trees

@@ -15,8 +15,8 @@ from assay.data.matching import examples_for
 from assay.errors import AssayError
 from assay.influence.setting import Setting
 from assay.influence.training_run import TrainingRun
-from assay.models.predictions import predict
 from assay.models.store import Opened
+from assay.models.textmodel import predict
 from assay.run.texts import check_learnt
 
 

@@ -22,7 +22,7 @@ from assay.errors import unknown
 from assay.explainers import EXPLAINERS, USUAL
 from assay.explainers.choice import named
 from assay.explainers.given import looked_up
-from assay.models.redrawing import Pool
+from assay.models.erasure import Pool
 from assay.models.store import Opened
 from assay.run.examination import explained
 from assay.run.phrases import Home, fitting_trees

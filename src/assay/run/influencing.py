@@ -23,8 +23,8 @@ from assay.influence.hybrid import Hybrid
 from assay.influence.mislabelled import SIGNALS, Signal, plain_loss
 from assay.influence.setting import Introspective, Method, Setting
 from assay.models import store
-from assay.models.predictions import predict
 from assay.models.store import Opened
+from assay.models.textmodel import predict
 from assay.run.background import Background
 from assay.run.resume import finite
 from assay.run.texts import read

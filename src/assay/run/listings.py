@@ -41,7 +41,8 @@ def methods() -> Listing:
 
 def recipes() -> Listing:
     """What happens in each recipe of 'assay rationalise', and what it is after."""
-    from assay.rationales.recipes import RECIPES, UNPLAYED
+    from assay.rationales.recipes import RECIPES
+    from assay.rationales.trainers import UNPLAYED
 
     return {name: _told(each) for name, each in all_members({**RECIPES, **UNPLAYED}, "recipe")}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from assay.data.batches import Tokenised
-from assay.models.huggingface.body import Body
+from assay.models.hf_body import Body
 from assay.models.store import Opened
 
 TOKENS = 4096  # of the networks that are trained here

@@ -25,10 +25,9 @@ from assay.errors import AssayError, unknown
 from assay.explainers.choice import separated
 from assay.files import write_text
 from assay.models import recipes, store
-from assay.models.huggingface.body import Body
-from assay.models.huggingface.opening import Opening, encoder, opened
-from assay.models.huggingface.presets import located
-from assay.models.huggingface.pretrained import Pretrained
+from assay.models.hf_body import Body
+from assay.models.hf_loading import Opening, encoder, located, opened
+from assay.models.hf_models import Pretrained
 from assay.models.store import Opened
 from assay.probes import PROBES
 from assay.probes import probe as measured

@@ -12,9 +12,15 @@ from typing import Any
 from assay.data.examples import Corpus
 from assay.files import write_text
 from assay.models.store import Opened
-from assay.rationales.concepts.selfexplain_recipe import SelfExplanation, train_self_explaining
-from assay.rationales.training import Rationalising, rationaliser
-from assay.rationales.transport_recipe import TransportRecipe, pairs, train_transport
+from assay.rationales.trainers import (
+    Rationalising,
+    SelfExplanation,
+    TransportRecipe,
+    rationaliser,
+    train_self_explaining,
+    train_transport,
+)
+from assay.rationales.trainers import paired_corpus as pairs
 from assay.run.selections import examined
 from assay.run.wanted import chosen
 
@@ -40,14 +46,14 @@ class Rationalised:
 
     def report(self, path: str | Path) -> Path:
         """Writes the page, or its Markdown, PDF or JSON, as the name ends in, and says where."""
-        from assay.rationales.page import document
+        from assay.rationales.selection_page import document
         from assay.report.save import save
 
         save(document(self.answer), Path(path))
         return Path(path)
 
     def __str__(self) -> str:
-        from assay.rationales.page import headline
+        from assay.rationales.selection_page import headline
 
         return headline(self.answer)
 
@@ -85,7 +91,7 @@ def rationalise(
 
 def write(answer: dict[str, Any], folder: Path) -> None:
     """Writes the numbers and the page."""
-    from assay.rationales.page import document
+    from assay.rationales.selection_page import document
     from assay.report.save import save
 
     write_text(folder / FILE, json.dumps(answer, ensure_ascii=False, allow_nan=False) + "\n")

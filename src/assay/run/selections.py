@@ -16,10 +16,10 @@ from assay.errors import AssayError
 from assay.models import store
 from assay.models.store import Opened
 from assay.plugins import member
-from assay.rationales.collapse import collapse
-from assay.rationales.measuring import Selected, measured, pooled, selected
-from assay.rationales.recipes import RECIPES, UNPLAYED
-from assay.rationales.selecting import Selecting
+from assay.rationales.measuring import Selected, collapse, measured, pooled, selected
+from assay.rationales.rationaliser import Selecting
+from assay.rationales.recipes import RECIPES
+from assay.rationales.trainers import UNPLAYED
 from assay.run.resume import finite
 from assay.run.summaries import device_of
 from assay.run.versions import versions

@@ -17,7 +17,7 @@ from assay.intervene.flipping import FlipSearch
 from assay.intervene.layers import Given, Layers, Shuffled, Stack
 from assay.intervene.stacked import StackSearch, limit
 from assay.models.erasure import capacity
-from assay.models.huggingface.body import Body
+from assay.models.hf_body import Body
 from assay.run.attending import Done, Scene, apart, edited, percent, said_of, short
 from assay.types import Batch, Edit, StackedModel, of_tokens
 

@@ -16,9 +16,9 @@ from assay.data.examples import Corpus, Example
 from assay.data.matching import examples_for
 from assay.errors import AssayError, unknown
 from assay.explainers import USUAL
-from assay.models import presets, recipes, store
-from assay.models.architecture import Architecture
-from assay.models.options import Training
+from assay.models import recipes, store
+from assay.models import recipes as presets
+from assay.models.config import Architecture, Training
 from assay.models.recipes import Recipe
 from assay.models.store import Opened, Trained
 from assay.models.textmodel import TextModel
@@ -68,9 +68,9 @@ def finetune(corpus: Corpus, base: str = "minilm", out: str | Path | None = None
     The options are those of FineTuning (head, frozen, dtype), of Training (epochs, learning_rate, …) and of Opening
     (device, words, …); with a folder `out` the model is stored there, and an interrupted training goes on.
     """
-    from assay.models.huggingface.finetuning import FineTuning
-    from assay.models.huggingface.finetuning import finetune as tuned
-    from assay.models.huggingface.opening import Opening
+    from assay.models.hf_finetuning import FineTuning
+    from assay.models.hf_finetuning import finetune as tuned
+    from assay.models.hf_loading import Opening
 
     kinds = (FineTuning, Training, Opening)
     known = [{each.name for each in fields(kind)} - {"base", "training"} for kind in kinds]
@@ -93,11 +93,11 @@ def load(name: Any, device: str = "cpu", tokenizer: Any = None, **options: Any) 
         return wrap(name, tokenizer, device=device, **options)
     if not isinstance(name, str | Path):
         return opened_model(name)
-    from assay.models.huggingface.loading import is_folder
+    from assay.models.hf_loading import is_folder
 
     published = str(name).startswith("hf:")
     if published or is_folder(Path(name)):
-        from assay.models.huggingface.opening import Opening, opened
+        from assay.models.hf_loading import Opening, opened
 
         return opened(str(name).removeprefix("hf:"), Opening(device=device, **options))
     if options:
@@ -107,7 +107,7 @@ def load(name: Any, device: str = "cpu", tokenizer: Any = None, **options: Any) 
 
 def stored(folder: Path, device: str = "cpu") -> Opened:
     """The model in a folder of ours: a classifier, or one that explains itself."""
-    from assay.rationales import storing
+    from assay.rationales import rationale_store as storing
 
     return storing.load(folder, device) if storing.is_folder(folder) else store.load(folder, device)
 
@@ -125,7 +125,7 @@ def wrap(module: Any, tokenizer: Any, classes: Sequence[str] | None = None, **op
             f"{type(module).__name__} is no classifier of transformers; make a subclass of "
             "assay.models.textmodel.TextModel that calls it, and wrap that."
         )
-    from assay.models.huggingface.opening import Opening, wrapped
+    from assay.models.hf_loading import Opening, wrapped
 
     named = None if classes is None else tuple(classes)
     return wrapped(module, tokenizer, Opening(classes=named, **options))

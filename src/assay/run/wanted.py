@@ -7,16 +7,21 @@ from dataclasses import fields, replace
 from typing import Any
 
 from assay.errors import AssayError, unknown
-from assay.models.architecture import Architecture
-from assay.models.huggingface.finetuning import FineTuning
-from assay.models.options import Training
+from assay.models.config import Architecture, Training
+from assay.models.hf_finetuning import FineTuning
 from assay.models.recipes import Recipe
 from assay.plugins import member
-from assay.rationales.bases import OURS, PRETRAINED, pretrained
-from assay.rationales.concepts.selfexplain_recipe import SelfExplanation
-from assay.rationales.recipes import RECIPES, UNPLAYED
-from assay.rationales.training import Rationalising
-from assay.rationales.transport_recipe import BASE, TransportRecipe
+from assay.rationales.recipes import RECIPES
+from assay.rationales.trainers import (
+    BASE,
+    OURS,
+    PRETRAINED,
+    UNPLAYED,
+    Rationalising,
+    SelfExplanation,
+    TransportRecipe,
+    pretrained,
+)
 from assay.rationales.units import Units
 
 Wanted = Rationalising | TransportRecipe | SelfExplanation

@@ -23,7 +23,7 @@ from assay.explainers.hierarchies import TREES
 from assay.explainers.needs import no_weights, unfit
 from assay.intervene import EDITS
 from assay.intervene.acts import ACTS, EDIT, Act
-from assay.models.huggingface.body import Body
+from assay.models.hf_body import Body
 from assay.models.store import Opened
 from assay.plugins import member, offered
 from assay.report.trees import drawn

@@ -101,8 +101,7 @@ def _find(own: dict[str, Any], name: str, beside: Path) -> None:
 
 def _options(base: str | None) -> dict[str, Any]:
     """The options of a kind of model with their types; the seed belongs to the plan."""
-    from assay.models.architecture import Architecture
-    from assay.models.options import Training
+    from assay.models.config import Architecture, Training
 
     steps = get_type_hints(Training)
     if base is not None:

@@ -78,6 +78,6 @@ def _learnt(trial: Trial, corpus: Corpus, folder: Path, device: str) -> Opened:
 
 def is_trained(folder: Path) -> bool:
     """Whether a folder holds a complete model: its card is written last."""
-    from assay.models.huggingface.opening import CARD
+    from assay.models.hf_loading import CARD
 
     return (folder / CARD).exists() or (folder / store.CARD).exists()

@@ -59,8 +59,8 @@ class Kind:
 
     def check(self) -> None:
         """Raises where no model can be made with the options."""
-        from assay.models.huggingface.finetuning import FineTuning
-        from assay.models.options import Training
+        from assay.models.config import Training
+        from assay.models.hf_finetuning import FineTuning
         from assay.run.verbs import recipe
 
         given = dict(self.options)

@@ -17,12 +17,12 @@ from assay.data.batches import Tokenised
 from assay.data.examples import Corpus
 from assay.metrics.erasure import ranks, sizes
 from assay.models.erasure import gathered, left, version_probabilities
+from assay.models.fit import fit
 from assay.models.network import Network
 from assay.models.objectives import CHANCE, Labels, Learning
-from assay.models.predictions import graded
 from assay.models.recipes import Recipe, label_objective, learnable
 from assay.models.store import Trained
-from assay.models.training import fit
+from assay.models.textmodel import graded
 from assay.types import Batch, Model
 from studies.verdict.measures.draws import uniform
 

@@ -18,7 +18,7 @@ from assay.influence.landmarks.reasons import reasons
 from assay.influence.landmarks.relevance import contrast, relevance
 from assay.influence.landmarks.sentences import sentence
 from assay.influence.landmarks.storing import load, save
-from assay.models.options import Training
+from assay.models.config import Training
 
 CORPUS = corpus("planted:keyword")
 TEXTS, LABELS = [each.text for each in CORPUS.train[:500]], np.array([each.label for each in CORPUS.train[:500]])

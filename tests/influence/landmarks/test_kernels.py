@@ -18,9 +18,9 @@ from assay.errors import AssayError
 from assay.influence.landmarks.kernels import Product, Represented, Spectrum, Subsequences, Sum, WordVectors
 from assay.influence.landmarks.kernels.passages import units
 from assay.influence.landmarks.kernels.subsequences import gap_weighted
-from assay.models.architecture import Architecture
-from assay.models.predictions import groups
+from assay.models.config import Architecture
 from assay.models.recipes import Recipe, initialise
+from assay.models.textmodel import groups
 
 TEXTS = [example.text for example in corpus("planted:negation").train[:24]]
 WORDS = tuple(sorted({str(word) for text in TEXTS for word in units(text)}))

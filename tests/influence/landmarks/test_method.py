@@ -15,10 +15,9 @@ from assay.influence.landmarks.method import logits
 from assay.influence.landmarks.relevance import contrast, relevance
 from assay.influence.setting import Method, Setting
 from assay.models import recipes
-from assay.models.architecture import Architecture
-from assay.models.options import Training
-from assay.models.predictions import predict
+from assay.models.config import Architecture, Training
 from assay.models.recipes import Recipe, learnable
+from assay.models.textmodel import predict
 
 
 @pytest.fixture(scope="module")

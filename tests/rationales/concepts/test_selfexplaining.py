@@ -10,14 +10,12 @@ import torch
 from assay.data.batches import tokenise
 from assay.data.examples import Corpus, Example
 from assay.explainers.own import OwnRelevance
-from assay.models.architecture import Architecture
-from assay.models.checkpoints import Checkpoint
-from assay.models.options import Training
-from assay.models.predictions import groups
+from assay.models.config import Architecture, Training
 from assay.models.recipes import Recipe, initialise
-from assay.rationales.concepts.phrases import Phrases, phrases
-from assay.rationales.concepts.selfexplain_recipe import SelfExplainLesson, SelfExplanation
-from assay.rationales.concepts.selfexplaining import SelfExplaining
+from assay.models.store import Checkpoint
+from assay.models.textmodel import groups
+from assay.rationales.selfexplaining import Phrases, SelfExplaining, phrases
+from assay.rationales.trainers import SelfExplainLesson, SelfExplanation
 from assay.types import Batch
 from tests import pretrained
 from tests.rationales.concepts.planted import CLASSES, reviews, tokeniser

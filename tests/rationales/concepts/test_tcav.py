@@ -13,8 +13,8 @@ from assay.data.batches import tokenise
 from assay.data.examples import Example
 from assay.data.text import TextOptions, Tokeniser
 from assay.errors import AssayError
-from assay.models.architecture import Architecture
-from assay.models.shapes import built
+from assay.models.config import Architecture
+from assay.models.networks import built
 from assay.models.steering import levels, steered
 from assay.models.store import Trained
 from assay.rationales.concepts.directions import direction, score, sensitivities, vectors

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from assay.explainers.hierarchies.decomposed.reading import Decomposition, decomposed, undivided
 from assay.explainers.relevance.shares import contrast
-from assay.models.paired import Paired
+from assay.models.network import Paired
 from assay.types import Batch, Model
 
 

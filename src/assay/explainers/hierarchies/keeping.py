@@ -11,7 +11,7 @@ from typing import Any
 from assay.data.batches import Tokenised
 from assay.errors import AssayError, library_errors
 from assay.explainers.hierarchies.language import CARD, Language, LanguageOptions
-from assay.models.checkpoints import Checkpoint
+from assay.models.store import Checkpoint
 
 CHECKPOINT = "checkpoint.safetensors"
 

@@ -19,9 +19,8 @@ from assay import progress
 from assay.data.batches import Tokenised, collate, shuffled
 from assay.errors import AssayError, library_errors
 from assay.files import write_text
-from assay.models import tensors
-from assay.models.checkpoints import Checkpoint
 from assay.models.encoders import mirrored, reordered
+from assay.models.store import Checkpoint, save_tensors
 
 CARD, WEIGHTS = "language.json", "language.safetensors"
 
@@ -161,7 +160,7 @@ class Language(nn.Module):
 
     def save(self, folder: Path, identity: Mapping[str, Any] | None = None) -> None:
         """Writes weights and card with the training data's identity; the card is written last."""
-        tensors.save(self.state_dict(), folder / WEIGHTS)
+        save_tensors(self.state_dict(), folder / WEIGHTS)
         card = {"format": "assay-language-1", "words": self.words, "options": asdict(self.options)}
         card |= {"identity": dict(identity or {})}
         write_text(folder / CARD, json.dumps(card, indent=2) + "\n")

@@ -26,10 +26,9 @@ from assay.explainers.relevance.rules import Rules, attention_aware, epsilon
 from assay.explainers.relevance.secants import DEEPLIFT, halves, sharing
 from assay.explainers.relevance.shapes import Readable, read
 from assay.explainers.relevance.shares import Shares, contrast
-from assay.models.classifier import Classifier
 from assay.models.erasure import baseline
-from assay.models.huggingface.body import Body
-from assay.models.paired import Paired
+from assay.models.hf_body import Body
+from assay.models.network import Classifier, Paired
 from assay.models.projections import family, projection
 from assay.stories import Measure, Story
 from assay.types import Attribution, Batch, Model, at_least_float32

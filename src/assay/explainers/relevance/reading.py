@@ -13,13 +13,15 @@ from torch.nn import functional as F
 
 from assay.explainers.relevance.recurrence import Recurrence
 from assay.explainers.relevance.rules import GELU, GRADIENT, RELU, TANH, Function, Rules, straight
-from assay.models.attention import Additive, Dot, Product
 from assay.models.encoders import (
+    Additive,
     Average,
     Block,
     Convolution,
+    Dot,
     Encoder,
     Nothing,
+    Product,
     Recurrent,
     Transformer,
     positions,

@@ -16,8 +16,7 @@ from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 
 from assay.explainers.relevance.rules import SIGMOID, Function, Rules, straight, whole
-from assay.models.projections import Projection, family, softmax
-from assay.models.projections.families import Family
+from assay.models.projections import Family, Projection, family, softmax
 
 Pairs = Float[Tensor, "R *N"]
 OWN: ContextVar[Int[Tensor, " B"] | None] = ContextVar("own", default=None)

@@ -7,9 +7,8 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from assay.explainers.relevance.reading import Reading
-from assay.models.classifier import Classifier
-from assay.models.hierarchical import Hierarchical, Layout
-from assay.models.paired import Paired
+from assay.models.network import Classifier, Paired
+from assay.models.networks import Hierarchical, Layout
 from assay.types import Batch, attended
 
 Readable = Classifier | Hierarchical | Paired

@@ -18,8 +18,8 @@ from assay.explainers.relevance.rules import Rules
 from assay.explainers.relevance.shares import Shares, contrast
 from assay.explainers.relevance.steps import Lookups, Steps
 from assay.explainers.relevance.tracing import unruled
-from assay.models.huggingface.attending import NAME, implemented
-from assay.models.huggingface.body import Body
+from assay.models.hf_attention import NAME, implemented
+from assay.models.hf_body import Body
 from assay.types import Batch, at_least_float32
 
 LENGTHS = (3, 2)  # of the texts on which a network is tried

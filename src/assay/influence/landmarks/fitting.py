@@ -12,7 +12,7 @@ from torch.nn import functional as F
 
 from assay import progress
 from assay.influence.landmarks.network import LandmarkNetwork, TrainedVectors
-from assay.models.options import Training
+from assay.models.config import Training
 
 Goals = Shaped[Tensor, "N ..."]
 """The right class of each text, [N], or the logits that are to be learnt, [N, C]."""

@@ -16,8 +16,7 @@ from assay.influence.landmarks.model import LandmarkModel, LandmarkRecipe
 from assay.influence.landmarks.relevance import relevance
 from assay.influence.landmarks.training import train
 from assay.influence.setting import Influence, Setting
-from assay.models.predictions import groups
-from assay.models.textmodel import TextModel
+from assay.models.textmodel import TextModel, groups
 
 
 def influence(

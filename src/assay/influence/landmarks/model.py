@@ -15,7 +15,7 @@ from torch import Tensor
 from assay.errors import AssayError
 from assay.influence.landmarks.kernels import Kernel, Passage, Spectrum, WordVectors
 from assay.influence.landmarks.network import LandmarkNetwork, Layers
-from assay.models.options import Training
+from assay.models.config import Training
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from assay.files import write_text
 from assay.influence.landmarks.kernels import Kernel, Product, Spectrum, Subsequences, Sum, WordVectors
 from assay.influence.landmarks.model import LandmarkModel, LandmarkSet
 from assay.influence.landmarks.network import LandmarkNetwork, Layers
-from assay.models import tensors
+from assay.models.store import save_tensors
 
 CARD, WEIGHTS = "landmarks.json", "landmarks.safetensors"
 STORED = {each.__name__: each for each in (Sum, Product, Spectrum, Subsequences, WordVectors)}
@@ -37,7 +37,7 @@ def save(model: LandmarkModel, folder: Path) -> None:
         sets.append(
             {"kernel": kernel, "places": each.indices.tolist(), "texts": each.texts, "labels": each.labels.tolist()}
         )
-    tensors.save(found, folder / WEIGHTS)
+    save_tensors(found, folder / WEIGHTS)
     card = {
         "format": "assay-landmarks-1",
         "classes": model.classes,

@@ -13,12 +13,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from assay.models.classifier import Classifier
 from assay.models.deletions.sentences import sentence_deletions
 from assay.models.deletions.texts import Logits, word_deletions
 from assay.models.encoders import Transformer
-from assay.models.hierarchical import Hierarchical
-from assay.models.paired import Paired
+from assay.models.network import Classifier, Paired
+from assay.models.networks import Hierarchical
 from assay.types import Batch, Model
 
 Sharing = Classifier | Hierarchical | Paired

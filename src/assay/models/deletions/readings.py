@@ -11,13 +11,10 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from assay.models.attention import Additive, Dot
-from assay.models.classifier import Classifier
 from assay.models.deletions.means import Kept, Means, Pooled
-from assay.models.encoders import Encoder
-from assay.models.hierarchical import Hierarchical
-from assay.models.network import Network
-from assay.models.paired import BARRED, Paired
+from assay.models.encoders import Additive, Dot, Encoder
+from assay.models.network import BARRED, Classifier, Network, Paired
+from assay.models.networks import Hierarchical
 from assay.models.projections import Projection, softmax
 from assay.types import Batch
 

@@ -12,7 +12,7 @@ from assay.models.deletions.rows import rows_at_once, tokens_read, without_each
 from assay.models.deletions.texts import Logits
 from assay.models.encoders import reordered
 from assay.models.erasure import TOKENS
-from assay.models.hierarchical import Hierarchical, Layout
+from assay.models.networks import Hierarchical, Layout
 from assay.types import Batch, attended
 
 

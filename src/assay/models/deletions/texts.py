@@ -9,10 +9,9 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from assay import costs
-from assay.models.classifier import Classifier
 from assay.models.deletions.readings import Text, of_text
 from assay.models.deletions.rows import rows_at_once, tokens_read, without_each
-from assay.models.paired import Paired
+from assay.models.network import Classifier, Paired
 from assay.types import Batch
 
 Logits = tuple[Float[Tensor, "B C"], Float[Tensor, "B T C"]]

@@ -14,8 +14,7 @@ from torch.nn import functional as F
 from assay.models.dependence.chunks import chunks, norms, truncated
 from assay.models.dependence.steps import Lanes, Steps, steps
 from assay.models.encoders import Recurrent, mirrored, reordered
-from assay.models.network import Network
-from assay.models.paired import Paired
+from assay.models.network import Network, Paired
 from assay.types import Batch, at_least_float32
 
 TOKENS = {"cpu": 4096, "cuda": 131_072}

@@ -8,13 +8,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from assay.models.classifier import Classifier
 from assay.models.dependence.copies import copied
 from assay.models.dependence.recurrent import recurrent
 from assay.models.dependence.windowed import windowed
 from assay.models.encoders import Recurrent, Transformer
-from assay.models.network import Network
-from assay.models.paired import Paired
+from assay.models.network import Classifier, Network, Paired
 from assay.types import Batch
 
 

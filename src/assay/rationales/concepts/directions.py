@@ -13,9 +13,8 @@ from torch import Tensor
 from assay import progress
 from assay.data.batches import Tokenised
 from assay.models import logistic
-from assay.models.predictions import groups
 from assay.models.steering import steered
-from assay.models.textmodel import TextModel
+from assay.models.textmodel import TextModel, groups
 
 HELD_OUT = 1 / 3  # of the examples, to see how well a direction tells them apart
 

@@ -9,7 +9,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from assay.explainers.needs import demand
-from assay.models.hierarchical import Hierarchical
+from assay.models.networks import Hierarchical
 from assay.models.steering import STATES, levels, steered
 from assay.models.textmodel import TextModel
 from assay.rationales.concepts.directions import Direction

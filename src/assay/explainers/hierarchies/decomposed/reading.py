@@ -20,13 +20,11 @@ from assay.explainers.hierarchies.decomposed.divided import Divided, plain, stac
 from assay.explainers.hierarchies.decomposed.steps import activation
 from assay.explainers.needs import demand
 from assay.explainers.relevance.steps import LIBRARY
-from assay.models.aspect import Aspect
-from assay.models.classifier import Classifier
-from assay.models.hierarchical import Hierarchical
-from assay.models.huggingface.attending import NAME, implemented
-from assay.models.huggingface.body import Body
-from assay.models.paired import Paired
-from assay.models.split_batch import INSIDE
+from assay.models.hf_attention import NAME, implemented
+from assay.models.hf_body import Body
+from assay.models.network import Aspect, Classifier, Paired
+from assay.models.networks import Hierarchical
+from assay.models.parallel import INSIDE
 from assay.types import Batch, Model, at_least_float32
 
 Readable = Classifier | Hierarchical | Paired | Aspect

@@ -15,8 +15,7 @@ from assay.data.batches import Tokenised
 from assay.errors import AssayError, unknown
 from assay.influence.landmarks.kernels.kernel import Gram
 from assay.influence.landmarks.kernels.passages import Passage, Unit, looked_up, units
-from assay.models.predictions import groups
-from assay.models.textmodel import TextModel
+from assay.models.textmodel import TextModel, groups
 
 SHAPES = ("cosine", "rbf")
 SOURCES = ("glove", "random")

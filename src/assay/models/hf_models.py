@@ -1,0 +1,324 @@
+"""Hugging Face classifiers: as they are, or an encoder with an attention head; and their measured traits."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from dataclasses import replace
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from assay.errors import AssayError, library_errors
+from assay.models.encoders import Additive
+from assay.models.hf_attention import implemented, quiet, register
+from assay.models.hf_body import Body, Template, Traits
+from assay.models.projections import softmax
+from assay.types import Batch, Edit, Output
+
+
+class Pretrained(Body):
+    """An AutoModelForSequenceClassification; of one with independent labels, the yes or no of one label."""
+
+    def __init__(
+        self, inner: Any, traits: Traits, label: int | None = None, autocast: torch.dtype | None = None
+    ) -> None:
+        super().__init__(inner, traits)
+        self.label = label
+        self.autocast = autocast  # the precision of training
+
+    @property
+    def classes(self) -> int:
+        return int(self.inner.config.num_labels) if self.label is None else 2
+
+    @property
+    def facts(self) -> dict[str, str]:
+        kind, layers, heads = type(self.inner).__name__, self.layers, self.inner.config.num_attention_heads
+        description = f"{kind}, {layers} layers of {heads} heads, {str(self.inner.dtype).removeprefix('torch.')}"
+        return {"description": description, "shape": "transformer", "items": "words"}
+
+    def forward(self, x: Float[Tensor, "B T D"], batch: Batch, edit: Edit | None = None) -> Output:
+        training = self.training and self.autocast is not None
+        with torch.autocast(x.device.type, self.autocast) if training else nullcontext():
+            given = self.sequence(x, batch)
+            answer, weights = self.read(given, edit, keep=edit is not None, brief=self.traits.brief)
+        return self.counted(Output(self._chosen(answer.logits), tuple(weights)))
+
+    def layered(self, x: Float[Tensor, "B T D"], batch: Batch, edit: Edit | None = None) -> Output:
+        """As the call, with the weights of each layer, and the position that the classifier reads."""
+        given = self.sequence(x, batch)
+        answer, weights = self.read(given, edit, keep=True)
+        return self.counted(Output(self._chosen(answer.logits), (*weights, self.reading(given))))
+
+    def _chosen(self, logits: Float[Tensor, "B C"]) -> Float[Tensor, "B K"]:
+        if self.label is None:
+            return logits
+        wanted = logits[:, self.label]
+        return torch.stack([torch.zeros_like(wanted), wanted], dim=-1)  # their softmax is the label's sigmoid
+
+    @property
+    def cascade(self) -> tuple[str, ...]:  # type: ignore[override]
+        return ("classifier", *self.stack)
+
+    def part(self, name: str) -> nn.Module:
+        return self._head if name == "classifier" else self.below(name)
+
+    def around(self, inner: Any) -> Pretrained:
+        return type(self)(inner, self.traits, self.label, self.autocast)
+
+    @property
+    def _head(self) -> nn.Module:
+        """All modules outside the library's base model, and its pooler if there is one."""
+        base = self.inner.base_model
+        above = [part for name, part in self.inner.named_children() if part is not base]
+        pooler = getattr(base, "pooler", None)
+        return nn.ModuleList([*above, *([] if pooler is None else [pooler])])
+
+
+class SubwordPretrained(Pretrained):
+    """The same with subwords as tokens: each has a row in the embedding table."""
+
+    @property
+    def vectors(self) -> Float[Tensor, "V D"]:
+        table: Tensor = self.embedding.weight  # type: ignore[assignment]
+        return table
+
+
+class Attentive(Body):
+    """A pooled model: a word's hidden state is the mean of its subwords', and attention pools the words."""
+
+    def __init__(self, inner: Any, traits: Traits, classes: int, autocast: torch.dtype | None = None) -> None:
+        super().__init__(inner, traits)
+        size = int(inner.config.hidden_size)
+        self.alignment = Additive(size, size // 2)
+        self.decoder = nn.Linear(size, classes)
+        self.autocast = autocast
+
+    @property
+    def classes(self) -> int:
+        return self.decoder.out_features
+
+    @property
+    def facts(self) -> dict[str, str]:
+        kind, layers, heads = type(self.inner).__name__, self.layers, self.inner.config.num_attention_heads
+        description = f"attention over the words of {kind}, {layers} layers of {heads} heads"
+        return {"description": description, "shape": "pooled transformer", "items": "words"}
+
+    def items(self, batch: Batch) -> Int[Tensor, "B T"]:
+        return torch.arange(batch.ids.shape[1], device=batch.ids.device).expand_as(batch.ids)
+
+    def within(self, x: Float[Tensor, "B T D"], batch: Batch) -> Float[Tensor, "B T"]:
+        return batch.mask.to(x.dtype)
+
+    def states(self, x: Float[Tensor, "B T D"], batch: Batch) -> Float[Tensor, "B T M"]:
+        return self._states(x, batch, keep=False)[0]
+
+    def _states(
+        self, x: Float[Tensor, "B T D"], batch: Batch, keep: bool
+    ) -> tuple[Float[Tensor, "B T M"], list[Tensor]]:
+        given = self.sequence(x, batch)
+        with torch.autocast(x.device.type, self.autocast, enabled=self.autocast is not None and self.training):
+            answer, weights = self.read(given, keep=keep)
+        states = answer.last_hidden_state.to(self.decoder.weight.dtype)
+        return given.shares(batch.ids.shape[1], states.dtype).mT @ states, weights
+
+    def attend(self, states: Float[Tensor, "B T M"], batch: Batch) -> Float[Tensor, "B T"]:
+        return softmax(self.alignment(states), batch.mask)
+
+    def decode(self, states: Float[Tensor, "B T M"], weights: Float[Tensor, "B T"]) -> Float[Tensor, "B C"]:
+        logits: Tensor = self.decoder((weights[:, None] @ states).squeeze(1))
+        return logits
+
+    def forward(self, x: Float[Tensor, "B T D"], batch: Batch, edit: Edit | None = None) -> Output:
+        """The edit is applied to the attention that pools."""
+        states = self.states(x, batch)
+        weights = self.attend(states, batch)
+        if edit is not None:
+            weights = edit(weights, batch.mask)
+        return self.counted(Output(self.decode(states, weights), (weights,)))
+
+    def layered(self, x: Float[Tensor, "B T D"], batch: Batch) -> Output:
+        states, below = self._states(x, batch, keep=True)
+        weights = self.attend(states, batch)
+        return self.counted(Output(self.decode(states, weights), (*below, weights)))
+
+    @property
+    def cascade(self) -> tuple[str, ...]:  # type: ignore[override]
+        return ("decoder", "alignment", *self.stack)
+
+    def part(self, name: str) -> nn.Module:
+        own: dict[str, nn.Module] = {"decoder": self.decoder, "alignment": self.alignment}
+        return own[name] if name in own else self.below(name)
+
+    def around(self, inner: Any) -> Attentive:
+        return Attentive(inner, self.traits, self.classes, self.autocast)
+
+
+# Traits: measured at loading time, by running the model on two made-up texts.
+
+
+TOLERANCE = {torch.float64: 1e-5, torch.float32: 1e-5, torch.bfloat16: 0.1, torch.float16: 0.02}  # of the largest logit
+LENGTHS = (6, 3)
+
+
+def traits(inner: Any, tokenizer: Any, name: str) -> Traits:
+    """The traits of a loaded model; an error where its outputs through assay differ from its own."""
+    register()
+    kind = type(inner).__name__
+    refusal = f"{name} ({kind}) cannot be read with embeddings in place of words"
+    with quiet(), library_errors(lambda reason: f"{refusal} ({reason})."):
+        return _found(inner, tokenizer, name)
+
+
+def _found(inner: Any, tokenizer: Any, name: str) -> Traits:
+    """Measures all traits; an error where the model's outputs through assay differ from its own."""
+    found = _stated(inner, tokenizer, name)
+    sides = (replace(found, left=left) for left in (False, True))
+    try:
+        expected = _plain(inner, found)
+        found = next((each for each in sides if _agree(_answer(inner, each), expected)), None)  # type: ignore[assignment]
+    except ValueError as fault:
+        if inner.config.pad_token_id is not None:
+            raise
+        raise AssayError(
+            f"The configuration of {name} has no padding token, so texts cannot be read together; set its pad_token_id "
+            f"to {tokenizer.pad_token_id}, which is the tokenizer's, and save it."
+        ) from fault
+    if found is None:
+        raise AssayError(
+            f"{name} answers otherwise when it is given embeddings instead of words; it cannot be explained."
+        )
+    found = replace(found, unedited=_unedited(inner, found, expected, name))
+    found = replace(found, reads=_reads(inner, found))
+    return replace(found, brief=_brief(inner, found, expected))
+
+
+def _stated(inner: Any, tokenizer: Any, name: str) -> Traits:
+    """The traits stated by configuration and tokenizer."""
+    if tokenizer.pad_token_id is None:
+        raise AssayError(
+            f"The tokenizer of {name} has no padding token, so texts cannot be read together; set its pad_token "
+            "and the pad_token_id of the model's configuration, and save both."
+        )
+    single, pair = Template.of(tokenizer, False), Template.of(tokenizer, True)
+    mask = tokenizer.mask_token_id if tokenizer.mask_token_id is not None else tokenizer.unk_token_id
+    special = [number for number in tokenizer.all_special_ids if number < 1000]
+    return Traits(
+        single=single,
+        pair=pair,
+        left=False,
+        typed="token_type_ids" in tokenizer.model_input_names,
+        reads="first",
+        unedited=None,
+        layers=int(inner.config.num_hidden_layers),
+        pad=int(tokenizer.pad_token_id),
+        mask=int(tokenizer.pad_token_id if mask is None else mask),
+        special=max(special, default=-1) + 1,
+    )
+
+
+def _texts(inner: Any, found: Traits) -> Batch:
+    """Two texts of different length, of subwords that stand for words."""
+    words = inner.get_input_embeddings().num_embeddings
+    generator = torch.Generator().manual_seed(0)
+    low = min(found.special, words - 1)
+    ids = torch.randint(low, words, (len(LENGTHS), max(LENGTHS)), generator=generator)
+    ids = torch.where(torch.isin(ids, torch.tensor([found.pad])), words - 1, ids)
+    mask = torch.arange(max(LENGTHS)) < torch.tensor(LENGTHS)[:, None]
+    return Batch(ids, mask, torch.zeros(len(LENGTHS), dtype=torch.long)).to(inner.device)
+
+
+@torch.no_grad()
+def _plain(inner: Any, found: Traits) -> Float[Tensor, "B C"]:
+    """The reference output: the library's own eager attention, ids as input, padding on the right.
+
+    Where that is no number, each text is read alone: in double precision, some architectures make none of a position of
+    padding that may attend to nothing.
+    """
+    texts = _texts(inner, found)
+    rows = [ids[:count].tolist() for ids, count in zip(texts.ids, LENGTHS, strict=True)]
+    together = _eager(inner, found, rows)
+    if bool(together.isfinite().all()):
+        return together
+    return torch.cat([_eager(inner, found, [text]) for text in rows])
+
+
+def _eager(inner: Any, found: Traits, texts: list[list[int]]) -> Float[Tensor, "B C"]:
+    """The output of eager attention for some texts."""
+    around, (before, kind, between, _, after) = found.single, found.single.types
+    longest = max(map(len, texts))
+    spare = [longest - len(text) for text in texts]
+    rows = [[*around.before, *text, *around.between, *around.after] for text in texts]
+    kinds = [[*before, *kind * len(text), *between, *after] for text in texts]
+    ids, types, seen = (
+        torch.tensor([row + [filler] * more for row, more in zip(part, spare, strict=True)], device=inner.device)
+        for part, filler in ((rows, found.pad), (kinds, 0), ([[1] * len(row) for row in rows], 0))
+    )
+    typed = {"token_type_ids": types} if found.typed else {}
+    with implemented(inner, "eager"):
+        return _said(inner(input_ids=ids, attention_mask=seen, **typed), seen)
+
+
+def _answer(inner: Any, found: Traits, edit: Any = None, brief: bool = False) -> Float[Tensor, "B C"]:
+    """The output through assay."""
+    model, texts = Pretrained(inner, found), _texts(inner, found)
+    with torch.no_grad():
+        given = model.sequence(model.embed(texts), texts)
+        return _said(model.read(given, edit, brief=brief)[0], given.mask)
+
+
+def _said(answer: Any, mask: Tensor) -> Float[Tensor, "B C"]:
+    """The logits, or of an encoder the mean of its hidden states."""
+    if hasattr(answer, "logits"):
+        logits: Tensor = answer.logits
+        return logits
+    states: Tensor = answer.last_hidden_state
+    return (states * mask[..., None]).sum(1) / mask.sum(-1, keepdim=True)
+
+
+def _agree(found: Tensor, expected: Tensor) -> bool:
+    scale = max(1.0, float(expected.abs().max()))
+    return bool((found - expected).abs().max() <= TOLERANCE[expected.dtype] * scale)
+
+
+def _unedited(inner: Any, found: Traits, expected: Tensor, name: str) -> str | None:
+    """Why attention cannot be edited, or None: assay's attention must be called in every layer and change nothing."""
+    said = f"The attention of {name} ({type(inner).__name__}) cannot be edited: "
+    try:
+        same = _answer(inner, found, lambda weights, mask: weights)
+    except AssayError:
+        return said + "the architecture does not use the library's attention interface."
+    return None if _agree(same, expected) else said + "it is not plain attention."
+
+
+def _brief(inner: Any, found: Traits, expected: Tensor) -> bool:
+    """Whether outputs stay the same if the last layer is computed only at the position that the classifier reads."""
+    if found.reads != ("last" if found.left else "first") or Pretrained(inner, found).joint is None:
+        return False
+    try:
+        return _agree(_answer(inner, found, brief=True), expected)
+    except (AttributeError, IndexError, RuntimeError, TypeError, ValueError):  # the part is not what its name says
+        return False
+
+
+def _reads(inner: Any, found: Traits) -> str:
+    """The position that the classifier reads, found by the gradient with respect to the last hidden states."""
+    model, texts = Pretrained(inner, found), _texts(inner, found)[:1]
+    tops: list[Any] = []  # asking the library for states would leave hooks of its own in the model
+    hook = inner.base_model.register_forward_hook(lambda module, given, answer: tops.append(answer))
+    try:
+        with torch.enable_grad():
+            x = model.embed(texts).detach().requires_grad_()
+            answer, _ = model.read(model.sequence(x, texts))
+            if not hasattr(answer, "logits"):
+                return "mean"  # of an encoder every state is read
+            states = tops[-1][0]
+            first = answer.logits[:, 0].float().sum()  # the gradients of all classes may add up to 0
+            (gradient,) = torch.autograd.grad(first, states, allow_unused=True)
+    finally:
+        hook.remove()
+    used = None if gradient is None else (gradient[0].abs().amax(-1) > 0).nonzero().flatten().tolist()
+    if used == [0]:
+        return "first"
+    return "last" if used == [states.shape[1] - 1] else "mean"
