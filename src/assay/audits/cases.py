@@ -20,12 +20,13 @@ from assay.data.examples import Corpus
 from assay.errors import AssayError
 from assay.explainers.needs import no_pooling
 from assay.files import write_text
-from assay.models.checkpoints import Checkpoint
-from assay.models.parallel_training import Variant as Variant  # looked for here
-from assay.models.parallel_training import train_all
-from assay.models.precision import in_double
 from assay.models.recipes import CHECKPOINT, Recipe, fingerprint, train
-from assay.models.store import Opened, Trained
+from assay.models.store import Checkpoint, Opened, Trained
+from assay.models.textmodel import in_double
+from assay.models.workers import (
+    Variant,  # looked for here
+    train_all,
+)
 from assay.stories import story_of
 from assay.types import Batch, Explainer, Model, PooledModel, attended, over_tokens, token_logits
 

@@ -22,10 +22,10 @@ from assay.data.examples import Example
 from assay.data.text import SPECIAL, UNKNOWN
 from assay.explainers.random import Random
 from assay.models import store
-from assay.models.checkpoints import Checkpoint
 from assay.models.network import Network
-from assay.models.predictions import predict
 from assay.models.recipes import refit
+from assay.models.store import Checkpoint
+from assay.models.textmodel import predict
 from assay.records import CHANCE, Record
 from assay.stories import Conclusion, Drawing, Measure, Rule, Story
 from assay.types import Batch, Explainer

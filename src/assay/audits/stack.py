@@ -19,7 +19,7 @@ from assay.intervene.layers import Shuffled
 from assay.lookup import known, over_all, told
 from assay.metrics.divergence import tvd
 from assay.models.erasure import capacity, extents, query_lengths
-from assay.models.huggingface.body import Body
+from assay.models.hf_body import Body
 from assay.records import Record
 from assay.stories import Conclusion, Drawing, Measure, Story
 from assay.types import Batch, Edit, Model, PooledModel, StackedModel

@@ -23,11 +23,11 @@ from assay.data.batches import Tokenised, tokenise
 from assay.errors import AssayError, unknown
 from assay.lookup import difference, subjects
 from assay.metrics.information import Decoder, Words
+from assay.models.config import Training
 from assay.models.network import Network
-from assay.models.options import Training
-from assay.models.predictions import groups
+from assay.models.objectives import REGULARISERS
 from assay.models.recipes import Recipe
-from assay.models.regularisers import REGULARISERS
+from assay.models.textmodel import groups
 from assay.records import Finding, Record
 from assay.stories import Conclusion, Drawing, Grid, Measure, Story
 from assay.types import Batch
