@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from assay.audits import four_tests
-from assay.audits.cases import LACKING, Answer, Case, Numbers, Resources, Variant, numpy
+from assay.audits.cases import LACKING, Answer, Case, Numbers, Resources, numpy
 from assay.audits.rivals import (
     Rival,
     RivalAudit,
@@ -25,6 +25,7 @@ from assay.audits.statements import TRAINED
 from assay.errors import AssayError
 from assay.models.network import Network
 from assay.models.objectives import Guided
+from assay.models.workers import Variant
 from assay.records import Record
 from assay.stories import Conclusion, Drawing, Measure, Rule, Story
 

@@ -23,10 +23,7 @@ from assay.files import write_text
 from assay.models.recipes import CHECKPOINT, Recipe, fingerprint, train
 from assay.models.store import Checkpoint, Opened, Trained
 from assay.models.textmodel import in_double
-from assay.models.workers import (
-    Variant,  # looked for here
-    train_all,
-)
+from assay.models.workers import Variant, train_all
 from assay.stories import story_of
 from assay.types import Batch, Explainer, Model, PooledModel, attended, over_tokens, token_logits
 

@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 from jaxtyping import Float, Int
 
-from assay.audits.cases import LACKING, Answer, Case, Numbers, Resources, Variant
+from assay.audits.cases import LACKING, Answer, Case, Numbers, Resources
 from assay.audits.rivals import Rival, RivalAudit, check_strengths, made, right, viewed
 from assay.audits.statements import TRAINED
 from assay.data.batches import Tokenised, tokenise
@@ -18,6 +18,7 @@ from assay.data.text import SPECIAL, Tokeniser
 from assay.errors import AssayError
 from assay.lookup import NOT_APPLICABLE, named, shared, subjects
 from assay.models.objectives import Without
+from assay.models.workers import Variant
 from assay.records import Finding, Record
 from assay.stories import Conclusion, Drawing, Measure, Rule, Story
 from assay.writing import count, percent

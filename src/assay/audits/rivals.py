@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from assay.audits.cases import FOREIGN, Case, Numbers, Resources, Variant, numpy
+from assay.audits.cases import FOREIGN, Case, Numbers, Resources, numpy
 from assay.errors import AssayError
 from assay.metrics.agreement import kendall
 from assay.metrics.divergence import jsd, tvd
@@ -19,6 +19,7 @@ from assay.models.network import Network
 from assay.models.objectives import Imitated
 from assay.models.recipes import Recipe
 from assay.models.textmodel import TextModel
+from assay.models.workers import Variant
 from assay.types import Batch, Edit, Explainer, Output, over_tokens
 
 

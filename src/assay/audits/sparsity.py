@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Float
 
 from assay.audits import dispersion
-from assay.audits.cases import LACKING, Answer, Case, Numbers, Resources, Variant, numpy
+from assay.audits.cases import LACKING, Answer, Case, Numbers, Resources, numpy
 from assay.audits.rivals import made, right, unfit_for_rivals
 from assay.audits.statements import TRAINED
 from assay.errors import AssayError
@@ -19,6 +19,7 @@ from assay.metrics.agreement import kendall
 from assay.metrics.entropy import normalised_entropy
 from assay.models.config import Architecture
 from assay.models.network import Network
+from assay.models.workers import Variant
 from assay.records import Finding, Record
 from assay.stories import Conclusion, Drawing, Measure, Story
 from assay.writing import count, listed, number, percent

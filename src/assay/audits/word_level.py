@@ -14,7 +14,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from assay.audits.adversary import Adversary
-from assay.audits.cases import LACKING, Answer, Case, Numbers, Resources, Variant, numpy
+from assay.audits.cases import LACKING, Answer, Case, Numbers, Resources, numpy
 from assay.audits.evidence import Truth
 from assay.audits.permutation import Permutation
 from assay.audits.rivals import mean_defined, right, unfit_for_rivals
@@ -28,6 +28,7 @@ from assay.models.network import Network
 from assay.models.objectives import REGULARISERS
 from assay.models.recipes import Recipe
 from assay.models.textmodel import groups
+from assay.models.workers import Variant
 from assay.records import Finding, Record
 from assay.stories import Conclusion, Drawing, Grid, Measure, Story
 from assay.types import Batch
