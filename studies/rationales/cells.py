@@ -20,8 +20,7 @@ from assay.models.store import Opened
 from assay.rationales.measuring import selected
 from assay.rationales.rationaliser import Selecting
 from assay.rationales.trainers import Rationalising, rationaliser
-from assay.run.selections import examined
-from assay.run.wanted import chosen
+from assay.run.rationalising import chosen, examined
 from studies.rationales.sentences import OVERLAPS, SHARE, iou_f1
 from studies.results import Result
 
