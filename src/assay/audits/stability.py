@@ -15,7 +15,7 @@ from assay.audits.cases import Answer, Case, Numbers, Resources, numpy
 from assay.audits.rivals import Heard, heard, likeness, mean_defined, siblings, without_twins
 from assay.audits.statements import best, tested
 from assay.explainers.gradients import room
-from assay.intervene.nudges import Nudges, nudges
+from assay.intervene.perturbation import Nudges, nudges
 from assay.lookup import MODEL
 from assay.metrics.divergence import tvd
 from assay.models.erasure import extents, query_lengths
