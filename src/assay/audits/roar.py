@@ -20,7 +20,7 @@ from assay.audits.statements import beating, rivals, tested
 from assay.data.batches import Tokenised, by_tokens, collate, tokenise
 from assay.data.examples import Example
 from assay.data.text import SPECIAL, UNKNOWN
-from assay.explainers.random import Random
+from assay.explainers.baselines import Random
 from assay.models import store
 from assay.models.network import Network
 from assay.models.recipes import refit

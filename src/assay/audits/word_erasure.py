@@ -14,7 +14,7 @@ from torch import Tensor
 from assay.audits.cases import Answer, Case, numpy
 from assay.audits.statements import beating, best, rivals, tested
 from assay.errors import AssayError
-from assay.explainers.random import Random
+from assay.explainers.baselines import Random
 from assay.metrics import erasure
 from assay.models.erasure import version_probabilities
 from assay.records import CHANCE, Record
