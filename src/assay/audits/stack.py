@@ -17,7 +17,7 @@ from assay.explainers.needs import no_layers, no_pooling
 from assay.intervene.edits import Within, uniform
 from assay.intervene.stack_attention import Shuffled
 from assay.lookup import known, over_all, told
-from assay.metrics.divergence import tvd
+from assay.metrics.information import tvd
 from assay.models.erasure import capacity, extents, query_lengths
 from assay.models.hf_body import Body
 from assay.records import Record
