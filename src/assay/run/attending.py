@@ -20,7 +20,7 @@ from assay.intervene.adversary_problem import LOG2, jsd
 from assay.intervene.edits import Act, Attending, Bend, Permute, Within, Without, uniform
 from assay.intervene.pooled_attention import FlipSearch, Likeliest, Pooling, likeliest, smallest
 from assay.intervene.stack_attention import Given, Layers, Shuffled, Stack, StackSearch, limit
-from assay.metrics.divergence import tvd
+from assay.metrics.information import tvd
 from assay.models.erasure import capacity
 from assay.models.hf_body import Body
 from assay.types import Batch, Edit, PooledModel, StackedModel, of_tokens

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from assay.data.corpora import corpus
-from assay.data.quotes import quoted
+from assay.data.text import quoted
 from assay.errors import AssayError
 from assay.influence.landmark_classifier import TrainedVectors, load, save
 from assay.influence.landmark_kernels import Product, Spectrum, Subsequences, Sum, WordVectors
