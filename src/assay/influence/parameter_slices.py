@@ -14,7 +14,8 @@ from torch import Tensor
 from assay.data.batches import Tokenised
 from assay.influence.gradient_records import Outer, Record, Rows
 from assay.influence.gradients import Gradients
-from assay.influence.setting import READ_AT_ONCE, Setting
+from assay.influence.setting import Setting
+from assay.models import budget
 
 FEWEST, MOST = 4, 256  # rows that show which forms gradients have
 
@@ -95,7 +96,7 @@ def sample_rows(setting: Setting) -> list[Tokenised]:
     """Training rows of all lengths, as many as fit into one batch."""
     order = np.argsort([len(row.ids) for row in setting.train], kind="stable")
     longest = len(setting.train[order[-1]].ids)
-    room = READ_AT_ONCE.get(setting.network.device.type, min(READ_AT_ONCE.values())) // max(1, longest)
+    room = budget.room(setting.network.device, "activations", longest)
     indices = np.linspace(0, len(order) - 1, max(FEWEST, min(MOST, room, len(order)))).round().astype(int)
     return [setting.train[index] for index in order[indices]]
 

@@ -15,9 +15,9 @@ from assay.influence.gradients import Gradients
 from assay.influence.products import Vectors, query_gradients, train_products
 from assay.influence.setting import Influence, Setting
 from assay.influence.stories import CHANGE
+from assay.models import budget
 from assay.stories import with_story
 
-HELD = {"cpu": 2**28, "cuda": 2**33}  # numbers that the gradients of queries may take at once
 Change = Callable[[Vectors], Vectors]
 
 
@@ -83,7 +83,7 @@ def shares(setting: Setting) -> Float[np.ndarray, " N"]:
 def parts(setting: Setting) -> Iterator[tuple[slice, Setting]]:
     """The setting with as many queries at a time as memory holds gradients for, and their indices."""
     size = sum(each.numel() for each in setting.parameters.values())
-    step = max(1, HELD.get(setting.network.device.type, HELD["cpu"]) // max(1, size))
+    step = budget.room(setting.network.device, "query gradients", size)
     for start in range(0, len(setting.queries), step):
         indices = slice(start, start + step)
         part = replace(setting, queries=setting.queries[indices], classes=setting.classes[indices])

@@ -17,11 +17,11 @@ from assay.data.batches import Tokenised, by_tokens, collate
 from assay.errors import AssayError
 from assay.intervene.attention import Prune
 from assay.metrics.shares import shares
+from assay.models import budget
 from assay.models.hf_models import Pretrained
 from assay.models.textmodel import predict
 from assay.types import Batch, Edit
 
-TOKENS = {"cpu": 2048, "cuda": 32_768}  # read at once where the backward pass is needed too
 Ticked = Callable[[float], None]
 Heads = Float[np.ndarray, "L H"]
 
@@ -97,7 +97,7 @@ def gate_gradients(network: Pretrained, batch: Batch, heads: int) -> Float[Tenso
 
 def _batches(network: Pretrained, rows: Sequence[Tokenised]) -> Iterator[Batch]:
     lengths = np.array([len(row.ids) for row in rows])
-    for group in by_tokens(lengths, TOKENS.get(network.device.type, 2048)):
+    for group in by_tokens(lengths, budget.room(network.device, "head gradients")):
         yield collate([rows[index] for index in group], network.classes).to(network.device)
 
 

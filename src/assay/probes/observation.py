@@ -11,10 +11,9 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from assay.data.batches import Tokenised, by_tokens, collate
+from assay.models import budget
 from assay.models.hf_body import Body
 from assay.progress import bar
-
-CELLS = {"cpu": 1 << 23, "cuda": 1 << 28}  # attention weights held at a time
 
 
 @dataclass(frozen=True)
@@ -38,7 +37,7 @@ def maps(
     """The positions of some rows and their attention between words, batch by batch, with a progress bar."""
     device = next(network.inner.parameters()).device
     heads = network.layers * int(network.inner.config.num_attention_heads)
-    cells = CELLS.get(device.type, CELLS["cpu"]) // heads
+    cells = budget.room(device, "attention maps", heads)
     lengths = np.array([_length(row) ** 2 for row in rows], dtype=np.int64)
     with bar() as shown:
         task = shown.add_task(title, total=len(rows))

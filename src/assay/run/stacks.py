@@ -16,13 +16,11 @@ from assay.intervene.bending import Attending, Bend
 from assay.intervene.flipping import FlipSearch
 from assay.intervene.layers import Given, Layers, Shuffled, Stack
 from assay.intervene.stacked import StackSearch, limit
+from assay.models import budget
 from assay.models.erasure import capacity
 from assay.models.hf_body import Body
 from assay.run.attending import Done, Scene, apart, edited, percent, said_of, short
 from assay.types import Batch, Edit, StackedModel, of_tokens
-
-PLACES = {"cpu": 1 << 13, "cuda": 1 << 20}
-"""Places that are read at most, or nearly so, while a set is searched for: some seconds of a small transformer."""
 
 STEPS, FEWEST = 30, 6
 """Of the search for the furthest attention: as many as an audit takes, and in long texts fewer, for somebody waits."""
@@ -52,7 +50,7 @@ class StackText:
 
     @property
     def _budget(self) -> int:
-        return PLACES.get(self.x.device.type, PLACES["cpu"])
+        return budget.room(self.x.device, "attention search")
 
     def _observed(self, act: Act) -> Done:
         return self._done(act, self.stack.weights, self.before, "This is the attention as it is", jsd=0.0)

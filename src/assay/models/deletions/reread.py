@@ -6,14 +6,15 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from assay.models import budget
 from assay.models.deletions.readings import Reading, Text
-from assay.models.erasure import TOKENS, left
+from assay.models.erasure import left
 
 
 def reread(reading: Reading, text: Text, blank: Float[Tensor, " D"] | None) -> Float[Tensor, "R S P"]:
     """The attention-weighted mean without each token, or with a blank in its position; all rows have one length."""
     row, removed = text.mask.nonzero(as_tuple=True)
-    at_once = max(1, TOKENS.get(text.x.device.type, 32_768) // text.x.shape[1])
+    at_once = budget.room(text.x.device, "versions", text.x.shape[1])
     parts = [
         _without(reading, text, blank, (row[start : start + at_once], removed[start : start + at_once]))
         for start in range(0, len(row), at_once)

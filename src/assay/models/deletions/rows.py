@@ -6,6 +6,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from assay.models import budget
 from assay.models.deletions.readings import Itself, Reading, Text
 from assay.models.deletions.recurrent import recurrent
 from assay.models.deletions.reread import reread
@@ -13,15 +14,14 @@ from assay.models.deletions.windowed import neighbours, windowed
 from assay.models.encoders import Average, Convolution, Encoder, Nothing, Recurrent
 from assay.models.projections import Projection, softmax
 
-PAIRS = {"cpu": 1 << 16, "cuda": 1 << 22}  # of a removed and a remaining token, held at once: caches are small
 FEW = 16  # numbers of a pair, which cost no more than the rest of it
 KEPT = 1 << 26  # numbers of one row, beyond which a sentence is read again rather than kept
 
 
 def rows_at_once(width: int, device: torch.device, project: Projection, size: int) -> int:
     """The number of rows of a width whose pairwise values fit into memory at once."""
-    pairs = PAIRS.get(device.type, 1 << 20) // (1 if project is softmax else max(1, size // FEW))
-    return max(1, pairs // max(1, width) ** 2)
+    numbers = 1 if project is softmax else max(1, size // FEW)
+    return budget.room(device, "deleted pairs", numbers * width**2)
 
 
 def without_each(reading: Reading, text: Text, blank: Float[Tensor, " D"] | None) -> Float[Tensor, "R S P"]:

@@ -7,11 +7,11 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from assay import costs
+from assay.models import budget
 from assay.models.deletions.readings import Text, of_words
 from assay.models.deletions.rows import rows_at_once, tokens_read, without_each
 from assay.models.deletions.texts import Logits
 from assay.models.encoders import reordered
-from assay.models.erasure import TOKENS
 from assay.models.networks import Hierarchical, Layout
 from assay.types import Batch, attended
 
@@ -28,7 +28,7 @@ def sentence_deletions(
     sentences = whole.new_zeros(*real.shape, whole.shape[-1]).masked_scatter(real[..., None], whole)
     number = model.items(batch)[layout.example, layout.token]
     logits = x.new_zeros(*batch.ids.shape, model.decoder.out_features)
-    at_once = max(1, TOKENS.get(x.device.type, 32_768) // real.shape[1])
+    at_once = budget.room(x.device, "versions", real.shape[1])
     for start in range(0, len(gone), at_once):
         part = slice(start, start + at_once)
         example, token, position = layout.example[part], layout.token[part], number[part]

@@ -6,8 +6,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from assay.models import budget
 from assay.models.dependence.chunks import chunks, norms, truncated
-from assay.models.erasure import TOKENS
 from assay.models.network import Network
 from assay.types import Batch, attended
 
@@ -19,7 +19,7 @@ def copied(model: Network, x: Float[Tensor, "B T D"], batch: Batch) -> Float[Ten
     order = batch.lengths[example].argsort(stable=True, descending=True)
     example, item = example[order], item[order]
     found = norms(x[:1, :1]).new_zeros(*real.shape, x.shape[1])
-    for chosen, width in chunks(batch, example, lambda width: TOKENS.get(x.device.type, 32_768) // width):
+    for chosen, width in chunks(batch, example, lambda width: budget.room(x.device, "versions", width)):
         rows, positions = example[chosen], item[chosen]
         # cuDNN's recurrent kernels refuse a backward pass outside training mode.
         with torch.enable_grad(), torch.backends.cudnn.flags(enabled=False):

@@ -12,13 +12,12 @@ from torch import Tensor, nn
 
 from assay import progress
 from assay.data.batches import by_tokens
+from assay.models import budget
 from assay.models.config import Training
 from assay.models.fit import State, begun
 from assay.models.store import Checkpoint
 from assay.rationales.text.network import EncoderDecoder
 from assay.rationales.text.pairs import Row, Sequences, together
-
-READ_AT_ONCE = {"cpu": 16_384, "cuda": 131_072}  # words of sources, when nothing is learnt
 
 
 def fit(
@@ -93,7 +92,7 @@ def precision(device: torch.device) -> torch.autocast:
 def batches(network: EncoderDecoder, rows: Sequence[Row]) -> Iterator[tuple[Int[np.ndarray, " n"], Sequences]]:
     """Batches of rows of like length on the network's device, with their indices."""
     lengths = np.array([len(row.source) for row in rows])
-    for group in by_tokens(lengths, READ_AT_ONCE.get(network.device.type, 16_384)):
+    for group in by_tokens(lengths, budget.room(network.device, "likelihood")):
         yield group, together([rows[index] for index in group]).to(network.device)
 
 

@@ -16,8 +16,7 @@ from assay.data.batches import by_tokens
 from assay.errors import AssayError, unknown
 from assay.influence.landmarks.kernels.kernel import Gram, normalised
 from assay.influence.landmarks.kernels.passages import UNITS, Passage, Unit, looked_up, numbered, padded, units
-
-AT_ONCE = {"cpu": 2**20, "cuda": 2**26}  # pairs of words compared at once
+from assay.models import budget
 
 
 def gap_weighted(matches: Float[Tensor, "T S *P"], length: int, decay: float) -> Float[Tensor, "*P"]:
@@ -96,8 +95,7 @@ class Subsequences:
 
     def _groups(self, rows: Int[np.ndarray, "N T"], other: int) -> list[Int[np.ndarray, " n"]]:
         """Places of left texts of like length, as many as are compared with all right ones at once."""
-        most = AT_ONCE.get(torch.device(self.device).type, AT_ONCE["cpu"]) // max(1, other)
-        return by_tokens((rows >= 0).sum(1), most)
+        return by_tokens((rows >= 0).sum(1), budget.room(self.device, "subsequence pairs", other))
 
     def _own(self, rows: Int[Tensor, "N T"], vectors: Float[Tensor, "V D"] | None) -> Float[np.ndarray, " N"]:
         """The kernel of each text with itself, before it is normalised."""
