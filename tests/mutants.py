@@ -101,7 +101,7 @@ MUTANTS = {
         ("tests/influence/test_similarity.py",),
     ),
     "least_likely_words_selected": Mutant(
-        "rationales/decoding.py",
+        "rationales/units.py",
         "argsort(dim=-1, descending=True, stable=True)",
         "argsort(dim=-1, stable=True)",
         ("tests/rationales/test_decoding.py",),

@@ -10,10 +10,10 @@ import pytest
 import torch
 
 from assay import cli
+from assay.caching import Kept, finite
 from assay.models.hf_loading import silent
 from assay.probes.stored import read
 from assay.run import probing
-from assay.run.resume import Kept, finite
 from tests import pretrained
 from tests.calling import call
 

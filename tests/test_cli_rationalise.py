@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from assay import cli
-from assay.rationales.recipes import RECIPES, UNPLAYED
+from assay.rationales.recipes import RECIPES
+from assay.rationales.trainers import UNPLAYED
 from tests.calling import call
 from tests.rationales.folders import films, questions
 

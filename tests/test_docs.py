@@ -11,8 +11,9 @@ import pytest
 from assay import AUDITS, EXPLAINERS, METHODS
 from assay.data.planted import PLANTED
 from assay.explainers.hierarchies import SAMPLED, SCORERS, TREES
-from assay.rationales.recipes import RECIPES, UNPLAYED
-from assay.rationales.text.modes import MODES
+from assay.rationales.recipes import RECIPES
+from assay.rationales.text_explanations import MODES
+from assay.rationales.trainers import UNPLAYED
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"

@@ -17,14 +17,21 @@ from assay.data.text import TextOptions
 from assay.metrics.shares import shares
 from assay.metrics.simulatability import Simulatability
 from assay.models.config import Training
-from assay.rationales.text.deciders import deranged, read
-from assay.rationales.text.explainer import Answers, TextExplainer
-from assay.rationales.text.faithfulness import consistency, exchanged, simulated
-from assay.rationales.text.modes import Task
-from assay.rationales.text.network import Sizes
-from assay.rationales.text.scores import overlap
-from assay.rationales.text.training import School, TextRecipe
-from assay.rationales.text.writer import Writer, WriterRecipe
+from assay.rationales.sequences import Sizes
+from assay.rationales.text_explanations import (
+    Answers,
+    School,
+    Task,
+    TextExplainer,
+    TextRecipe,
+    consistency,
+    deranged,
+    exchanged,
+    overlap,
+    read,
+    simulated,
+)
+from assay.rationales.writers import Writer, WriterRecipe
 from studies.results import Result
 
 PLAIN = Training(epochs=10, patience=2, batch_size=128, learning_rate=1e-3, decay=1e-2, clip=1.0)

@@ -21,7 +21,7 @@ from assay.data.examples import Corpus
 from assay.data.subsets import thinned
 from assay.models.recipes import Recipe, preset
 from assay.records import Record
-from assay.run.plan import AuditPlan
+from assay.run.examination import AuditPlan
 from studies.meister.tables import CORPORA, ENCODERS, STRENGTHS, page
 from studies.pages import put
 from studies.results import kept, run

@@ -18,10 +18,9 @@ from assay.errors import AssayError
 from assay.models.recipes import Recipe
 from assay.models.store import Opened
 from assay.rationales.measuring import selected
-from assay.rationales.selecting import Selecting
-from assay.rationales.training import Rationalising, rationaliser
-from assay.run.selections import examined
-from assay.run.wanted import chosen
+from assay.rationales.rationaliser import Selecting
+from assay.rationales.trainers import Rationalising, rationaliser
+from assay.run.rationalising import chosen, examined
 from studies.rationales.sentences import OVERLAPS, SHARE, iou_f1
 from studies.results import Result
 

@@ -22,11 +22,11 @@ from assay.models.config import Architecture, Training
 from assay.models.network import Classifier
 from assay.models.recipes import drawn
 from assay.models.textmodel import groups, predict
-from assay.rationales.learning import learn
-from assay.rationales.player_building import SEED_STEP, assemble_players
+from assay.rationales.learning import Options, learn
+from assay.rationales.players import assemble_players
 from assay.rationales.recipes import RECIPES
-from assay.rationales.schemes import Options
-from assay.rationales.skewing import skewed
+from assay.rationales.trainers import SEED_STEP
+from studies.rationales.skewing import skewed
 
 FILLERS, KEYS, LENGTH = 60, 8, 12
 LONG = Training(epochs=90, patience=90, learning_rate=5e-3, batch_size=64)

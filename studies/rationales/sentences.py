@@ -21,8 +21,8 @@ from assay.data.batches import Tokenised, tokenise
 from assay.data.corpora import corpus
 from assay.files import write_text
 from assay.metrics import plausibility
-from assay.rationales.bases import OURS, marked, tokeniser_of
 from assay.rationales.measuring import Selected, pooled
+from assay.rationales.trainers import OURS, marked, tokeniser_of
 
 FILE = "movies-at-random.json"
 SHARE = 0.4  # of the sentences: what Paranjape et al. (2020) ask for on these reviews

@@ -24,7 +24,7 @@ from assay.data.examples import Corpus
 from assay.data.files import Columns
 from assay.models.recipes import preset
 from assay.records import Record
-from assay.run.plan import AuditPlan
+from assay.run.examination import AuditPlan
 from studies.pages import put
 from studies.results import Result, kept, run
 from studies.serrano_smith.tables import page, spread

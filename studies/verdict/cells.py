@@ -31,8 +31,7 @@ from assay.models.erasure import Pool
 from assay.models.store import Opened, Trained
 from assay.models.textmodel import predict
 from assay.records import write_table
-from assay.run.examination import explained
-from assay.run.portions import places, places_at_once
+from assay.run.examination import explained, places, places_at_once
 from assay.types import Batch, Explainer
 from studies.verdict.bank import Cell
 from studies.verdict.built import TASK

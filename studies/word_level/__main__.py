@@ -23,7 +23,7 @@ from assay.data.subsets import thinned
 from assay.errors import AssayError, unknown
 from assay.models.recipes import Recipe, preset
 from assay.records import Record
-from assay.run.plan import AuditPlan
+from assay.run.examination import AuditPlan
 from studies.pages import put
 from studies.planted.curriculum import LESSONS
 from studies.results import Result, kept, run

@@ -6,7 +6,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page
 
-from assay.rationales.page import document
+from assay.rationales.selection_page import document
 from assay.report.save import save
 from tests.browser.noticing import noticed
 from tests.report.selecting import aligned, phrased, selections

@@ -5,11 +5,10 @@ from __future__ import annotations
 import torch
 
 from assay.models.textmodel import TextModel
-from assay.rationales.concepts.model import answering
-from assay.rationales.player_building import assemble_players
-from assay.rationales.rationaliser import Rationaliser
+from assay.rationales.learning import Options
+from assay.rationales.players import assemble_players
+from assay.rationales.rationaliser import Rationaliser, answering
 from assay.rationales.recipes import RECIPES
-from assay.rationales.schemes import Options
 from tests import builders
 
 SELECTING = {"selecting-gru": ("lei", "gru"), "concepts-average": ("conrat", "average")}

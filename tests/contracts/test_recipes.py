@@ -8,10 +8,9 @@ import pytest
 import torch
 
 from assay.models.config import Training
-from assay.rationales.learning import learn
+from assay.rationales.learning import Options, learn
+from assay.rationales.players import Rules
 from assay.rationales.recipes import RECIPES
-from assay.rationales.rules import Rules
-from assay.rationales.schemes import Options
 from assay.rationales.units import Units
 from tests import builders
 from tests.contracts import kinds

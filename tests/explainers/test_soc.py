@@ -12,7 +12,7 @@ from torch import nn
 
 from assay.data.batches import Tokenised, collate
 from assay.errors import AssayError
-from assay.explainers.hierarchies.decomposition import ContextualDecomposition
+from assay.explainers.decomposition import ContextualDecomposition
 from assay.explainers.hierarchies.language import Language, LanguageOptions
 from assay.explainers.hierarchies.scorers import PhraseScorer
 from assay.explainers.hierarchies.soc import SampledDecomposition, SamplingOcclusion

@@ -13,7 +13,7 @@ from assay.models.config import Architecture, Training
 from assay.models.hf_attention import quiet
 from assay.models.hf_finetuning import FineTuning
 from assay.models.recipes import Recipe
-from assay.rationales.training import Rationalising
+from assay.rationales.trainers import Rationalising
 from tests import pretrained
 
 SHORT = Training(epochs=2, patience=2, batch_size=8, learning_rate=1e-2)

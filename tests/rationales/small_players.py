@@ -6,9 +6,7 @@ import torch
 
 from assay.data.batches import Tokenised
 from assay.models.network import Classifier
-from assay.rationales.player_building import assemble_players
-from assay.rationales.players import Players
-from assay.rationales.rules import Rules
+from assay.rationales.players import Players, Rules, assemble_players
 from tests import builders
 
 

@@ -16,10 +16,10 @@ from assay.explainers.rationales import Rationale
 from assay.models.config import Architecture, Training
 from assay.models.recipes import Recipe
 from assay.models.textmodel import graded
-from assay.rationales.aligner import Aligner, drawn
-from assay.rationales.storing import load
-from assay.rationales.transport import Transport
-from assay.rationales.transport_recipe import TransportRecipe, train_transport
+from assay.rationales.aligner import Aligner, Transport
+from assay.rationales.aligner import drawn_aligner as drawn
+from assay.rationales.rationale_store import load
+from assay.rationales.trainers import TransportRecipe, train_transport
 from assay.types import SelectingModel
 from tests import builders
 

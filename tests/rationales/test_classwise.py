@@ -12,15 +12,13 @@ from assay.data.batches import Tokenised
 from assay.errors import AssayError
 from assay.models.config import Training
 from assay.models.textmodel import groups, predict
-from assay.rationales.learning import learn
-from assay.rationales.play import OWN, Play
-from assay.rationales.player_building import assemble_players
+from assay.rationales.game import OWN, Play
+from assay.rationales.learning import Options, learn
+from assay.rationales.losses import AllMasksCrossEntropy, Convincing, Sizes
+from assay.rationales.players import Rules, assemble_players
 from assay.rationales.rationaliser import Rationaliser
-from assay.rationales.recipes.classwise import car
-from assay.rationales.relaxations.straight import StraightThrough
-from assay.rationales.rules import Rules
-from assay.rationales.schemes import Options
-from assay.rationales.terms.classwise import AllMasksCrossEntropy, Convincing, Sizes
+from assay.rationales.recipes import car
+from assay.rationales.relaxations import StraightThrough
 from tests import builders
 from tests.rationales.small_players import players
 

@@ -5,8 +5,7 @@ import pytest
 import torch
 
 from assay.data.batches import Tokenised
-from assay.rationales.collapse import collapse
-from assay.rationales.measuring import Selected
+from assay.rationales.measuring import Selected, collapse
 
 FAIR = 0.5
 

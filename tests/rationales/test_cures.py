@@ -20,19 +20,15 @@ from assay.errors import AssayError
 from assay.models.config import Architecture, Training
 from assay.models.recipes import Recipe, learnable
 from assay.models.textmodel import groups, predict
-from assay.rationales.learning import learn
-from assay.rationales.play import Play
-from assay.rationales.player_building import build_players
+from assay.rationales.game import Play
+from assay.rationales.learning import Options, Scheme, learn
+from assay.rationales.losses import AnswerCrossEntropy, FullTextDivergence, NegativeLogNorm
+from assay.rationales.players import Rules
 from assay.rationales.rationaliser import Rationaliser
-from assay.rationales.recipes import RECIPES
-from assay.rationales.recipes.cures import dr, fr, mcd, mrd, n2r
-from assay.rationales.rules import Rules
-from assay.rationales.schemes import Options, Scheme
-from assay.rationales.skewing import FirstWords, Signal, skewed
-from assay.rationales.terms.answers import AnswerCrossEntropy
-from assay.rationales.terms.divergences import FullTextDivergence
-from assay.rationales.terms.norms import NegativeLogNorm
+from assay.rationales.recipes import RECIPES, dr, fr, mcd, mrd, n2r
+from assay.rationales.trainers import build_players
 from studies.rationales.degeneration import ended
+from studies.rationales.skewing import FirstWords, Signal, skewed
 from tests import builders
 from tests.rationales import small_players
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from assay.errors import AssayError
-from assay.rationales.decoding import Decoding
+from assay.rationales.units import Decoding
 
 RATES = (0.05, 0.2, 0.34, 1.0)
 

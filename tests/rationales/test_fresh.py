@@ -12,17 +12,15 @@ import torch
 from assay.errors import AssayError
 from assay.explainers import EXPLAINERS
 from assay.models.config import Training
-from assay.rationales.decoding import Decoding
-from assay.rationales.learning import learn
-from assay.rationales.play import Play
+from assay.rationales import recipes as fresh
+from assay.rationales.game import Play, saliency
+from assay.rationales.learning import Options, learn
+from assay.rationales.losses import Imitation
+from assay.rationales.players import Rules
 from assay.rationales.rationaliser import Rationaliser
-from assay.rationales.recipes.fresh import fresh, fresh_tagged
-from assay.rationales.relaxations.saliency import Saliency
-from assay.rationales.rules import Rules
-from assay.rationales.saliency import saliency
-from assay.rationales.schemes import Options
-from assay.rationales.terms.imitation import Imitation
-from assay.rationales.units import Units
+from assay.rationales.recipes import fresh_tagged
+from assay.rationales.relaxations import Saliency
+from assay.rationales.units import Decoding, Units
 from tests import builders
 from tests.rationales.small_players import players, rows
 

@@ -9,16 +9,11 @@ import pytest
 import torch
 
 from assay.models.config import Training
-from assay.rationales.games import Move, Stage
-from assay.rationales.learning import learn
-from assay.rationales.play import Play
-from assay.rationales.relaxations import Drawn
-from assay.rationales.relaxations.bernoulli import Bernoulli
-from assay.rationales.relaxations.relaxed import RelaxedBernoulli
-from assay.rationales.rules import Rules
-from assay.rationales.schemes import Scheme
-from assay.rationales.terms.answers import AnswerCrossEntropy
-from assay.rationales.terms.sizes import Continuity, Size
+from assay.rationales.game import Move, Play, Stage
+from assay.rationales.learning import Scheme, learn
+from assay.rationales.losses import AnswerCrossEntropy, Continuity, Size
+from assay.rationales.players import Rules
+from assay.rationales.relaxations import Bernoulli, Drawn, RelaxedBernoulli
 from tests import builders
 from tests.rationales.small_players import players, rows
 

@@ -9,15 +9,12 @@ import torch
 
 from assay.models.config import Training
 from assay.models.store import Checkpoint
-from assay.rationales.games import Move, Stage
-from assay.rationales.learning import learn
+from assay.rationales.game import Move, Stage
+from assay.rationales.learning import Scheme, learn
+from assay.rationales.losses import AnswerCrossEntropy, Continuity, Size
+from assay.rationales.players import Rules
 from assay.rationales.rationaliser import Rationaliser
-from assay.rationales.relaxations import RELAXATIONS
-from assay.rationales.relaxations.bernoulli import Bernoulli
-from assay.rationales.rules import Rules
-from assay.rationales.schemes import Scheme
-from assay.rationales.terms.answers import AnswerCrossEntropy
-from assay.rationales.terms.sizes import Continuity, Size
+from assay.rationales.relaxations import RELAXATIONS, Bernoulli
 from assay.rationales.units import Units
 from tests import builders
 from tests.rationales.small_players import players, rows

@@ -12,11 +12,10 @@ import torch
 from assay.data.batches import Tokenised, collate
 from assay.models.network import Classifier
 from assay.models.recipes import drawn
-from assay.rationales.decoding import Decoding
 from assay.rationales.measuring import MEASURES, Selected, measured, pooled, selected
-from assay.rationales.player_building import assemble_players
+from assay.rationales.players import Rules, assemble_players
 from assay.rationales.rationaliser import Rationaliser
-from assay.rationales.rules import Rules
+from assay.rationales.units import Decoding
 from tests.rationales.folders import OURS
 
 

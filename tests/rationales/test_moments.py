@@ -8,11 +8,10 @@ import torch
 from torch.nn import functional as F
 
 from assay.errors import AssayError
-from assay.rationales.play import Play
-from assay.rationales.recipes.matching import dmr
-from assay.rationales.schemes import Options
-from assay.rationales.terms.distillation import Distillation
-from assay.rationales.terms.moments import Moments, discrepancy
+from assay.rationales.game import Play
+from assay.rationales.learning import Options
+from assay.rationales.losses import Distillation, Moments, discrepancy
+from assay.rationales.recipes import dmr
 from tests import builders
 from tests.rationales.small_players import players
 

@@ -13,12 +13,10 @@ from assay.errors import AssayError
 from assay.explainers import EXPLAINERS
 from assay.models.hf_finetuning import FineTuning
 from assay.models.hf_loading import Opening
-from assay.rationales.learning import learn
-from assay.rationales.play import Play
-from assay.rationales.player_building import build_players, build_pretrained_players
+from assay.rationales.game import Play, saliency
+from assay.rationales.learning import Options, learn
 from assay.rationales.recipes import RECIPES
-from assay.rationales.saliency import saliency
-from assay.rationales.schemes import Options
+from assay.rationales.trainers import build_players, build_pretrained_players
 from tests.rationales.folders import OURS, SHORT, encoder, films
 
 TOKENISER = Tokeniser.fit([example.text for example in films().train], OURS.text)

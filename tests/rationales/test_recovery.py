@@ -13,10 +13,9 @@ from assay.data.text import Tokeniser
 from assay.models.config import Architecture, Training
 from assay.models.recipes import Recipe, learnable
 from assay.models.textmodel import groups, predict
-from assay.rationales.learning import learn
-from assay.rationales.player_building import build_players
+from assay.rationales.learning import Options, learn
 from assay.rationales.recipes import RECIPES
-from assay.rationales.schemes import Options
+from assay.rationales.trainers import build_players
 
 FOUND = 0.8
 """The token F1 that a recipe must reach; three words in 23 with a budget of 13 %, rounded up, allow .92."""

@@ -10,14 +10,17 @@ import torch
 from scipy import integrate, optimize, special
 
 from assay.errors import AssayError
-from assay.rationales.relaxations import RELAXATIONS
-from assay.rationales.relaxations.bernoulli import Bernoulli
-from assay.rationales.relaxations.gumbel import GumbelStraightThrough
-from assay.rationales.relaxations.hardconcrete import HardConcrete
-from assay.rationales.relaxations.hardkuma import HardKuma
-from assay.rationales.relaxations.relaxed import RelaxedBernoulli
-from assay.rationales.relaxations.simplex import CappedSimplex, capped
-from assay.rationales.relaxations.topk import TopKStraightThrough
+from assay.rationales.relaxations import (
+    RELAXATIONS,
+    Bernoulli,
+    CappedSimplex,
+    GumbelStraightThrough,
+    HardConcrete,
+    HardKuma,
+    RelaxedBernoulli,
+    TopKStraightThrough,
+    capped,
+)
 
 STRETCHED = (HardKuma(), HardKuma(-0.3, 1.05), HardConcrete(), HardConcrete(0.2, -0.2, 1.0))
 SMOOTH = (RelaxedBernoulli(0.7), HardConcrete(), HardKuma())

@@ -16,11 +16,10 @@ from assay.models.hf_finetuning import FineTuning
 from assay.models.recipes import CHECKPOINT, train
 from assay.models.store import Checkpoint, fingerprint
 from assay.models.textmodel import groups, predict
-from assay.rationales import storing
-from assay.rationales.bases import marked
+from assay.rationales import rationale_store as storing
 from assay.rationales.recipes import RECIPES
-from assay.rationales.training import rationaliser
-from assay.run.verbs import load
+from assay.rationales.trainers import marked, rationaliser
+from assay.run.api import load
 from tests.rationales.folders import OURS, SHORT, encoder, films, phrases, wanted
 
 

@@ -8,13 +8,10 @@ from torch.distributions import Bernoulli as Chosen
 from torch.distributions import kl_divergence
 
 from assay.errors import AssayError
-from assay.rationales.play import Play
-from assay.rationales.relaxations.hardkuma import HardKuma
-from assay.rationales.relaxations.relaxed import RelaxedBernoulli
-from assay.rationales.rules import Rules
-from assay.rationales.terms.answers import AnswerCrossEntropy
-from assay.rationales.terms.priors import Prior, divergence
-from assay.rationales.terms.sizes import Continuity, Size
+from assay.rationales.game import Play
+from assay.rationales.losses import AnswerCrossEntropy, Continuity, Prior, Size, divergence
+from assay.rationales.players import Rules
+from assay.rationales.relaxations import HardKuma, RelaxedBernoulli
 from assay.rationales.units import Units
 from tests import builders
 from tests.rationales.small_players import players

@@ -11,16 +11,11 @@ import torch
 from assay.data.batches import Tokenised
 from assay.models.config import Training
 from assay.models.textmodel import groups, predict
-from assay.rationales.epoch_selection import Answers, CriticGap
-from assay.rationales.games import Move
-from assay.rationales.learning import learn
-from assay.rationales.play import Play
+from assay.rationales.game import Move, Play
+from assay.rationales.learning import Answers, CriticGap, Options, learn
+from assay.rationales.losses import AnswerCrossEntropy, CriticMargin
 from assay.rationales.rationaliser import Rationaliser
-from assay.rationales.recipes import RECIPES
-from assay.rationales.recipes.threeplayer import introspective, three_player
-from assay.rationales.schemes import Options
-from assay.rationales.terms.answers import AnswerCrossEntropy
-from assay.rationales.terms.complement import CriticMargin
+from assay.rationales.recipes import RECIPES, introspective, three_player
 from tests import builders
 from tests.rationales.small_players import players, rows
 

@@ -9,7 +9,7 @@ import torch
 from scipy.optimize import linear_sum_assignment
 
 from assay.errors import AssayError
-from assay.rationales.transport import Transport, sinkhorn
+from assay.rationales.aligner import Transport, sinkhorn
 
 HARD = {"epsilon": 1e-3, "steps": 2000}
 

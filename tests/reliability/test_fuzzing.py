@@ -15,6 +15,8 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import assay
+from assay.caching import Parts
 from assay.cli.app import _plan
 from assay.data.corpora import corpus
 from assay.data.subsets import thinned
@@ -23,9 +25,8 @@ from assay.models import recipes
 from assay.models.config import Architecture, Training
 from assay.models.store import Checkpoint
 from assay.records import EXAMPLES, INSTANCES, SUMMARY, Record
-from assay.run import verbs
-from assay.run.explanation import explain
-from assay.run.resume import Parts
+from assay.run import api as verbs
+from assay.run.explaining import explain
 from assay.study.plans import read
 from tests.reliability.inputs import TABLES, changed, damaged, lying, plans
 from tests.reliability.studying import contents
@@ -68,7 +69,7 @@ def model(tmp_path_factory) -> Path:
 def record(model, tmp_path_factory) -> Path:
     """A finished audit of it in a folder."""
     place = tmp_path_factory.mktemp("record")
-    verbs.audit(model, "planted:keyword", ["attention"], ["truth"], limit=4).record.write(place)
+    assay.audit(model, "planted:keyword", ["attention"], ["truth"], limit=4).record.write(place)
     return place
 
 

@@ -14,7 +14,9 @@ import pytest
 from rich.console import Console
 
 from assay.rationales.measuring import MEASURES as MEASURED
-from assay.rationales.page import (
+from assay.rationales.players import READINGS as READ
+from assay.rationales.recipes import RECIPES
+from assay.rationales.selection_page import (
     READINGS,
     UNITS,
     brief,
@@ -27,9 +29,8 @@ from assay.rationales.page import (
     selecting,
     votes,
 )
-from assay.rationales.recipes import RECIPES, UNPLAYED
-from assay.rationales.rules import READINGS as READ
-from assay.rationales.stories import MEASURES, RULES
+from assay.rationales.selection_stories import MEASURES, RULES
+from assay.rationales.trainers import UNPLAYED
 from assay.rationales.units import KINDS
 from assay.report import heatmaps, html
 from assay.report.console import shown as console_of
@@ -175,7 +176,7 @@ def test_a_long_text_is_cut_to_where_most_is_selected() -> None:
 
 
 def test_the_page_needs_no_deep_learning_library() -> None:
-    code = "import sys, assay.rationales.page; sys.exit('torch' in sys.modules)"
+    code = "import sys, assay.rationales.selection_page; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

@@ -13,8 +13,7 @@ import torch
 import assay
 from assay.errors import AssayError
 from assay.intervene.acts import Act
-from assay.run.rationalising import FILE, PAGE, Rationalised
-from assay.run.wanted import chosen
+from assay.run.rationalising import FILE, PAGE, Rationalised, chosen
 from assay.run.workbench import Workbench
 from tests.rationales.folders import encoder, films, phrases
 

@@ -22,8 +22,8 @@ from assay.explainers.occlusion import Occlusion
 from assay.explainers.surrogates.linear import Lime
 from assay.intervene.attention import uniform
 from assay.models import store
-from assay.run.plan import AuditPlan
-from assay.run.result import Result
+from assay.run.examination import AuditPlan
+from assay.run.reporting import Result
 
 FEW = ["attention", "leave_one_out", "random"]
 

@@ -18,9 +18,9 @@ from assay.explainers import EXPLAINERS, USUAL
 from assay.intervene.acts import ACTS, Act
 from assay.models.store import Opened
 from assay.run import workbench
-from assay.run.explanation import explain
+from assay.run.explaining import explain
 from assay.run.workbench import Workbench
-from assay.serve.live_model import LiveModel
+from assay.serve.live import LiveModel
 from tests import builders, pretrained
 from tests.workbenches import CLASSES, TEXT, batch, pooled, query, softmax, tokeniser
 
@@ -182,7 +182,7 @@ def test_the_likeliest_attention_reaches_what_it_says_and_random_attention_does_
 
 
 def test_of_many_classes_only_one_is_made_likeliest(monkeypatch) -> None:
-    monkeypatch.setattr("assay.run.pooled.MOST", 3)
+    monkeypatch.setattr("assay.run.attending.MOST", 3)
     bench = pooled("lstm", 5)
     assert list(attend(bench, Act("likeliest", target="odd"))["reach"]) == ["odd"]
     (rival,) = attend(bench, Act("likeliest"))["reach"]

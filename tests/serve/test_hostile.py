@@ -20,9 +20,9 @@ from fastapi.testclient import TestClient
 
 from assay.intervene.acts import Act
 from assay.records import Record
-from assay.serve.app import create
 from assay.serve.library import Library, Run
-from assay.serve.settings import Settings
+from assay.serve.safety import Settings
+from assay.serve.server import create
 from tests.report.parsed import Page
 from tests.report.synthetic import synthetic_record
 from tests.serving import served

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.text import Text
 
-from assay.cli.models import HUB, kind_of
+from assay.cli.choices import HUB, chosen_corpus, kind_of, names
 from assay.cli.options import DataOptions
-from assay.cli.parts import chosen_corpus, names
 from assay.errors import AssayError
 
 if TYPE_CHECKING:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from assay.explainers.attention import Attention, AttentionGradient, AttentionXGradient, AttentionXValue, StateGradient
 from assay.explainers.counterfactuals import Counterfactual
+from assay.explainers.decomposition import WordDecomposition
 from assay.explainers.gradients import Gradient, SmoothGrad, gradient_norm, input_x_gradient
-from assay.explainers.hierarchies.decomposition import WordDecomposition
 from assay.explainers.hierarchies.projected import Projected
 from assay.explainers.integrated import IntegratedGradients
 from assay.explainers.layers import Chefer, Flow, Rollout

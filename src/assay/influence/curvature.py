@@ -15,7 +15,7 @@ from assay.influence import targets
 from assay.influence.gradients import Reading
 from assay.influence.products import Vectors
 from assay.influence.setting import Setting
-from assay.influence.unfused_ops import UnfusedOps
+from assay.models.walk import UnfusedOps
 from assay.types import Batch
 
 AT_ONCE = 2**24  # numbers that the vectors of one backward pass take together, with the states of a batch for each

@@ -19,7 +19,7 @@ from assay.influence.metric import diagonal
 from assay.influence.outputs import directions
 from assay.influence.products import Vectors
 from assay.influence.setting import Setting
-from assay.influence.unfused_ops import UnfusedOps
+from assay.models.walk import UnfusedOps
 
 Inverse = Callable[[Setting, Vectors], Vectors]
 """Takes vectors; returns the inverse of the curvature of the training objective times each of them."""

@@ -15,8 +15,8 @@ from assay import progress
 from assay.errors import unknown
 from assay.influence import targets
 from assay.influence.setting import Setting
-from assay.influence.unfused_ops import UnfusedOps
 from assay.models.textmodel import TextModel
+from assay.models.walk import UnfusedOps
 from assay.types import Batch
 
 NODES = 15  # on the path of an integrated gradient

@@ -14,8 +14,8 @@ from torch.func import functional_call, vmap
 from assay.influence.adam import Moments, shrinkage
 from assay.influence.replay import Learner, MicroBatch, micro_batches
 from assay.influence.training_run import TrainingRun
-from assay.influence.unfused_ops import UnfusedOps
 from assay.models.textmodel import TextModel
+from assay.models.walk import UnfusedOps
 from assay.types import Batch
 
 PREFIX = "learner.network."

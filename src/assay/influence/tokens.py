@@ -15,7 +15,7 @@ from assay.data.batches import Tokenised
 from assay.influence import targets
 from assay.influence.products import Vectors, train_products
 from assay.influence.setting import Setting
-from assay.influence.unfused_ops import UnfusedOps
+from assay.models.walk import UnfusedOps
 from assay.types import Batch
 
 OfTokens = Callable[[Setting, Vectors, Sequence[int]], list[Float[np.ndarray, "Q T"]]]

@@ -15,7 +15,7 @@ from torch.nn import functional as F
 from assay.errors import AssayError
 from assay.influence.adam import Moments, clipping_backward, shrinkage
 from assay.influence.replay import Learner, MicroBatch, State, Trace, micro_batches, set_random_state
-from assay.influence.unfused_ops import UnfusedOps
+from assay.models.walk import UnfusedOps
 
 ALIKE = 0.1  # how far a gradient that is computed again may be from what it was, as a share of its norm
 

@@ -1,9 +1,11 @@
-"""Trains the players of a scheme; an interrupted training resumes to the same weights."""
+"""Schemes (recipes as data), criteria that select the best epoch, and the training loop of a game."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
+from math import log
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -11,15 +13,136 @@ from torch import Tensor, nn
 
 from assay import progress
 from assay.data.batches import Tokenised, collate
+from assay.errors import AssayError
 from assay.models.config import Training
 from assay.models.fit import State, begun, class_weights
 from assay.models.store import Checkpoint
-from assay.rationales.concepts.model import answering
-from assay.rationales.games import Stage
-from assay.rationales.play import Play
-from assay.rationales.players import Players
-from assay.rationales.rationaliser import Rationaliser
-from assay.rationales.schemes import Scheme
+from assay.models.textmodel import graded, groups
+from assay.rationales.game import Play, Stage
+from assay.rationales.losses import AnswerCrossEntropy
+from assay.rationales.players import Players, Rules
+from assay.rationales.rationaliser import Rationaliser, answering
+from assay.rationales.units import Units
+
+# Criteria that select the best epoch of a training.
+
+
+@runtime_checkable
+class EpochScore(Protocol):
+    """Score (above −1) of the deterministic selections on dev texts, and a loss that breaks ties.
+
+    Of epochs equal in both, the latest is the best.
+
+    Of epochs that are equal in both, the latest is the best.
+    """
+
+    def __call__(self, model: Rationaliser, rows: Sequence[Tokenised]) -> tuple[float, float]: ...
+
+
+@dataclass(frozen=True)
+class Answers:
+    """Accuracy of the predictor on its selections."""
+
+    def __call__(self, model: Rationaliser, rows: Sequence[Tokenised]) -> tuple[float, float]:
+        return graded(model, rows)
+
+
+@dataclass(frozen=True)
+class CriticGap:
+    """Accuracy; ties go to the epoch in which a critic, who reads the rest, does worst.
+
+    A text on which it is surer than a blind guess, but wrong, counts like that guess.
+    """
+
+    critic: str = "critic"
+
+    @torch.no_grad()
+    def __call__(self, model: Rationaliser, rows: Sequence[Tokenised]) -> tuple[float, float]:
+        score, loss = graded(model, rows)
+        was_training = model.training
+        model.eval()
+        costs = [AnswerCrossEntropy(self.critic, "rest")(model.play(batch)) for _, batch in groups(model, rows)]
+        model.train(was_training)
+        return score, loss - float(torch.cat(costs).clamp(max=log(model.classes)).mean())
+
+
+@dataclass(frozen=True)
+class LatestAccurate:
+    """Accuracy rounded to hundredths; ties go to the latest epoch.
+
+    In a game in which one player gains what another loses, no cost of either says who has come further.
+    """
+
+    def __call__(self, model: Rationaliser, rows: Sequence[Tokenised]) -> tuple[float, float]:
+        return round(graded(model, rows)[0], 2), 0.0
+
+
+@dataclass(frozen=True)
+class Sparsest:
+    """The share of unselected words, if the prediction stays within `limit` of that on all words; else below 0.
+
+    How far it is, is KL(P(all) ‖ P(selected)), on average; De Cao et al. (2020) choose their epoch in that way.
+    """
+
+    limit: float
+
+    @torch.no_grad()
+    def __call__(self, model: Rationaliser, rows: Sequence[Tokenised]) -> tuple[float, float]:
+        was_training = model.training
+        model.eval()
+        sums = np.zeros(3)
+        for _, batch in groups(model, rows):
+            play = model.play(batch)
+            whole, seen = (play.read("predictor", view).logits.log_softmax(-1) for view in ("all", "selected"))
+            lost = (whole.exp() * (whole - seen)).sum()
+            sums += float(play.z[:, 0].sum()), float(batch.mask.sum()), float(lost)
+        model.train(was_training)
+        lost = sums[2] / len(rows)
+        return (1 - sums[0] / sums[1] if lost <= self.limit else float(np.exp(-lost)) - 1), lost
+
+
+# A recipe as data: rules, players and stages.
+
+
+@dataclass(frozen=True)
+class Options:
+    """Options of a recipe: the share of words and the weights of penalties; None is the recipe's default."""
+
+    classes: int = 2
+    rate: float = 0.2
+    units: Units = field(default_factory=Units)
+    reading: str = "zero"
+    size: float | None = None
+    continuity: float | None = None
+    concepts: int | None = None  # how many, in recipes that have any
+
+    def __post_init__(self) -> None:
+        if not 0 < self.rate < 1:
+            raise AssayError(f"The share of words to select must be between 0 and 1, got {self.rate:g}.")
+        if self.concepts is not None and self.concepts < 1:
+            raise AssayError(f"A recipe with concepts needs at least one, got {self.concepts}.")
+        for name in ("size", "continuity"):
+            strength = getattr(self, name)
+            if strength is not None and not 0 <= strength < float("inf"):
+                raise AssayError(f"The strength of {name!r} must be at least 0, got {strength:g}.")
+
+
+@dataclass(frozen=True)
+class Scheme:
+    """A recipe without its networks; `extras` are further trained modules, by name.
+
+    The `epoch_score` says which epoch of the last stage was the best one.
+    """
+
+    rules: Rules
+    stages: tuple[Stage, ...]
+    readers: tuple[str, ...] = ("predictor", "selector")
+    extras: tuple[str, ...] = ()
+    epoch_score: EpochScore = field(default_factory=Answers)
+
+
+# Trains the players of a scheme; an interrupted training resumes to the same weights.
+
 
 SLOWEST = 0.05  # pace of a predictor that reads next to nothing
 

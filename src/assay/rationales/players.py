@@ -1,19 +1,143 @@
-"""Modules that are trained in a game: readers, and the head that scores units."""
+"""Rules of a game and its players: readers, a selector's head, and whatever else is trained."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from assay.errors import AssayError, unknown
+from assay.explainers import EXPLAINERS
 from assay.models.hf_models import Attentive
 from assay.models.network import WordNetwork
 from assay.models.recipes import drawn
 from assay.models.textmodel import TextModel
-from assay.rationales.units import Grouping
-from assay.types import Batch
+from assay.rationales.relaxations import RELAXATIONS, Bernoulli, GumbelStraightThrough, Relaxation
+from assay.rationales.units import Decoding, Grouping, Units
+from assay.types import BLANKS, Batch
+
+# Rules shared by all players of a game: what is selected, sampled, decoded and read.
+
+
+READINGS = ("delete", *BLANKS)
+CONDITIONS = ("none", "guess", "label")
+ANSWERS = ("reader", "presence", "votes")
+
+
+@dataclass(frozen=True)
+class Rules:
+    """Options of selection: units, relaxation, decoding, conditioning, and what replaces unselected words.
+
+    Masks may depend on a class: on the `guess` of the reader of that name, or on the `label`, which is the class that
+    is predicted where no label may be known. With `all` words read, the selection only explains the predictor. By the
+    name of an explainer, scores are its `saliency` for a teacher instead of a selector's. Where masks are `classwise`,
+    there is one for each class, and that of the class they depend on is read. What answers is the `reader` of a mask,
+    or the concepts that masks stand for: linearly by their `presence`, or by the `votes` of those that are there.
+    """
+
+    units: Units = field(default_factory=Units)
+    relaxation: Relaxation = field(default_factory=Bernoulli)
+    decoding: Decoding = field(default_factory=Decoding)
+    masks: int = 1
+    reading: str = "zero"
+    condition: str = "none"
+    reads: str = "selected"  # or "all"
+    saliency: str = ""
+    classwise: bool = False
+    answers: str = "reader"
+
+    def __post_init__(self) -> None:
+        if self.reading not in READINGS:
+            raise unknown("way to read what is not selected", self.reading, READINGS)
+        if self.condition not in CONDITIONS:
+            raise unknown("condition of a mask", self.condition, CONDITIONS)
+        if self.answers not in ANSWERS:
+            raise unknown("answer", self.answers, ANSWERS)
+        if self.saliency and self.saliency not in EXPLAINERS:
+            raise unknown("explainer", self.saliency, EXPLAINERS)
+        if self.classwise and self.condition == "none":
+            raise AssayError('Masks that are classwise need a condition that chooses one of them: "label" or "guess".')
+
+    def json(self) -> dict[str, Any]:
+        names = {kind: name for name, kind in RELAXATIONS.items()}
+        return asdict(self) | {"relaxation": {"name": names[type(self.relaxation)]} | asdict(self.relaxation)}  # type: ignore[call-overload]
+
+    @classmethod
+    def of(cls, stored: dict[str, Any]) -> Rules:
+        """Rules from their stored JSON."""
+        options = dict(stored["relaxation"])
+        relaxation = RELAXATIONS[options.pop("name")](**options)
+        given = {"units": Units(**stored["units"]), "decoding": Decoding(**stored["decoding"])}
+        return cls(**{**stored, **given, "relaxation": relaxation})
+
+
+# Concept inference: which concepts a text has, and how each votes.
+
+
+DRAWING = GumbelStraightThrough()
+
+
+@dataclass(frozen=True)
+class Inferred:
+    """K concepts for each text: presence, its probability, and votes for the classes.
+
+    `features` are what was read of its words, and `named` scores which concept they belong to.
+    """
+
+    presence: Float[Tensor, "B K"]
+    chance: Float[Tensor, "B K"]
+    votes: Float[Tensor, "B K C"]
+    features: Float[Tensor, "B K M"]
+    named: Float[Tensor, "B K K"]
+
+    @property
+    def contributions(self) -> Float[Tensor, "B K C"]:
+        return self.presence[..., None] * self.votes
+
+    @property
+    def logits(self) -> Float[Tensor, "B C"]:
+        """The sum of the contributions alone: a text without any concept has no class."""
+        return self.contributions.sum(1)
+
+
+class Concepts(nn.Module):
+    """Linear layer from features to the presence of each concept, and its votes.
+
+    The votes of a `weighted` concept are the same in all texts (Bouchacourt and Denoyer, 2019); those of another are
+    what is read of its words (Antognini and Faltings, 2021).
+    """
+
+    def __init__(self, size: int, concepts: int, classes: int, weighted: bool) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(size)
+        self.presence = nn.Linear(size, concepts)
+        nn.init.constant_(self.presence.bias, 1.0)  # a concept that is never there learns nothing
+        self.naming = nn.Linear(size, concepts)
+        turns = torch.arange(concepts) % classes  # each concept begins as one for a class, so that no class has none
+        self.weights = nn.Parameter(torch.eye(classes)[turns]) if weighted else None
+
+    def forward(self, features: Float[Tensor, "B K M"], read: Float[Tensor, "B K C"], decoded: bool) -> Inferred:
+        """Infers concepts from features and logits of the words of each; sampled, or thresholded if `decoded`."""
+        normed = self.norm(features)
+        scores = (normed * self.presence.weight).sum(-1) + self.presence.bias
+        chance = scores.sigmoid()
+        presence = (chance > 0.5).to(chance) if decoded else self._drawn(scores)
+        votes = read if self.weights is None else self.weights.expand(len(features), -1, -1)
+        return Inferred(presence, chance, votes, features, self.naming(normed))
+
+    def _drawn(self, scores: Float[Tensor, "B K"]) -> Float[Tensor, "B K"]:
+        # differs from Bouchacourt and Denoyer (2019): a gradient passes through presence, which the score function
+        # would only guess at
+        drawn = DRAWING.draw(scores[..., None, None], torch.ones_like(scores[:, :1], dtype=torch.bool))
+        return drawn.z[..., 0]
+
+
+# Modules that are trained in a game: readers, and the head that scores units.
+
 
 Reader = WordNetwork | Attentive
 """A network with a state for each word, one attention that pools them, and a linear decoder."""
@@ -95,3 +219,53 @@ class Players(nn.Module):
         parts += [rooms[player] for rooms in (self.readers, self.extras) if player in rooms]
         for part in parts:
             yield from (each for each in part.parameters() if each.requires_grad)
+
+
+# Players assembled.
+
+
+class LearntBlank(nn.Module):
+    """A learnt embedding in place of unselected words, the same at all positions."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.vector = nn.Parameter(torch.zeros(size))
+
+
+class LagrangeMultiplier(nn.Module):
+    """Lagrange multiplier α of a constraint, from 0 to `most`."""
+
+    def __init__(self, size: int, most: float = 200.0) -> None:
+        super().__init__()
+        self.most = most
+        self.value = nn.Parameter(torch.ones(()))
+
+
+class MaskEmbedding(nn.Embedding):
+    """An embedding added to each word that says which mask it was read through."""
+
+    def reset_parameters(self) -> None:
+        nn.init.normal_(self.weight, std=0.1)
+
+
+EXTRAS = {"blank": LearntBlank, "multiplier": LagrangeMultiplier}
+
+
+def assemble_players(
+    rules: Rules, readers: Mapping[str, Reader], extras: tuple[str, ...], classes: int, seed: int = 0
+) -> Players:
+    """The readers, a selector head, and the extra modules."""
+    predictor = readers["predictor"]
+    with torch.random.fork_rng():
+        torch.manual_seed(seed + 1)
+        conditions = classes if rules.condition != "none" else 0
+        head = Head(predictor.decoder.in_features, rules.masks, rules.relaxation.parameters, conditions)
+        width = predictor.blank("zero").shape[0]
+        more: dict[str, nn.Module] = {name: EXTRAS[name](width) for name in extras if name in EXTRAS}
+        if "concepts" in extras:
+            more["concepts"] = Concepts(
+                predictor.decoder.in_features, rules.masks, classes, weighted=rules.answers == "presence"
+            )
+        if "paths" in extras:
+            more["paths"] = MaskEmbedding(rules.masks, width)
+    return Players(readers, head, more).to(predictor.device)

@@ -16,6 +16,7 @@ from typing import Any
 import torch
 
 from assay import __version__, progress
+from assay.caching import Kept
 from assay.data import given, mentions, negation, treebank
 from assay.data.batches import Tokenised, tokenise
 from assay.data.examples import Corpus, Example
@@ -32,8 +33,7 @@ from assay.models.store import Opened
 from assay.probes import PROBES
 from assay.probes import probe as measured
 from assay.probes.importance import Pruning, pruned
-from assay.run.resume import Kept
-from assay.run.versions import versions
+from assay.records import versions
 
 FORMAT, FILE = "assay-probe-2", "probe.json"
 IMPORTANCE = "importance"

@@ -27,13 +27,9 @@ from assay.models.hf_body import Body
 from assay.models.store import Opened
 from assay.plugins import member, offered
 from assay.report.trees import drawn
-from assay.run.attending import Scene
-from assay.run.explanation import explain
-from assay.run.listings import explainers
-from assay.run.pooled import PooledText
-from assay.run.stacks import StackText
-from assay.run.texts import one_text, read
-from assay.run.verbs import opened_model
+from assay.run.api import listing, one_text, opened_model, read
+from assay.run.attending import PooledText, Scene, StackText
+from assay.run.explaining import explain
 from assay.types import Edit, PooledModel, StackedModel
 
 TEXTS, BYTES = 32, 256 << 20
@@ -67,7 +63,7 @@ class Workbench:
             "acts": self.refusals,
             "explainers": [
                 {"name": name, "meaning": meaning, "why_not": _sentence(reasons[name])}
-                for name, (meaning, _) in explainers().items()
+                for name, (meaning, _) in listing("explainers").items()
             ],
             "usual": [name for name in ("rationale", *USUAL) if reasons[name] is None],
             "trees": [name for name, each in TREES.items() if each.unfit(network) is None],

@@ -13,12 +13,12 @@ from assay.models.config import Architecture, Training
 from assay.models.recipes import Recipe
 from assay.models.store import Opened
 from assay.models.textmodel import groups, predict
-from assay.rationales import storing
-from assay.rationales.concepts.model import ConceptModel, answering
-from assay.rationales.learning import learn
-from assay.rationales.player_building import assemble_players, build_players
+from assay.rationales import rationale_store as storing
+from assay.rationales.learning import Options, learn
+from assay.rationales.players import assemble_players
+from assay.rationales.rationaliser import ConceptModel, answering
 from assay.rationales.recipes import RECIPES
-from assay.rationales.schemes import Options
+from assay.rationales.trainers import build_players
 from assay.types import SelectingModel
 from tests import pretrained
 from tests.rationales.concepts.planted import CLASSES, split, tokeniser

@@ -14,9 +14,8 @@ from assay.models.config import Architecture, Training
 from assay.models.recipes import Recipe, initialise
 from assay.models.store import Checkpoint
 from assay.models.textmodel import groups
-from assay.rationales.concepts.phrases import Phrases, phrases
-from assay.rationales.concepts.selfexplain_recipe import SelfExplainLesson, SelfExplanation
-from assay.rationales.concepts.selfexplaining import SelfExplaining
+from assay.rationales.selfexplaining import Phrases, SelfExplaining, phrases
+from assay.rationales.trainers import SelfExplainLesson, SelfExplanation
 from assay.types import Batch
 from tests import pretrained
 from tests.rationales.concepts.planted import CLASSES, reviews, tokeniser

@@ -8,12 +8,10 @@ from itertools import product
 import pytest
 import torch
 
-from assay.rationales.concepts.inference import Concepts
-from assay.rationales.concepts.terms import likeness, overlap
-from assay.rationales.decoding import Decoding
-from assay.rationales.relaxations import RELAXATIONS
-from assay.rationales.relaxations.excerpt import Excerpt, Window
-from assay.rationales.rules import Rules
+from assay.rationales.losses import likeness, overlap
+from assay.rationales.players import Concepts, Rules
+from assay.rationales.relaxations import RELAXATIONS, Excerpt, Window
+from assay.rationales.units import Decoding
 
 MASK = torch.tensor([[True] * 6, [True] * 4 + [False] * 2])
 

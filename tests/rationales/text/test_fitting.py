@@ -15,11 +15,9 @@ from assay.errors import AssayError
 from assay.models.config import Training
 from assay.models.recipes import CHECKPOINT
 from assay.models.store import Checkpoint
-from assay.rationales.text.modes import Task, explained_pairs, vocabulary
-from assay.rationales.text.network import Sizes
-from assay.rationales.text.storing import load, save
-from assay.rationales.text.teaching import train
-from assay.rationales.text.writer import Writer, WriterRecipe
+from assay.rationales.sequences import Sizes
+from assay.rationales.text_explanations import Task, explained_pairs, vocabulary
+from assay.rationales.writers import Writer, WriterRecipe, load, save, train
 
 CORPUS = planted(60)
 PAIRS, DEV = (explained_pairs("joint_prefix", Task.of(CORPUS), items) for items in (CORPUS.train, CORPUS.dev))

@@ -12,13 +12,26 @@ from assay.data.examples import Example
 from assay.data.explained import Explained, planted
 from assay.errors import AssayError
 from assay.models.config import Training
-from assay.rationales.text.deciders import deranged, read, scorer_pairs
-from assay.rationales.text.explainer import TextExplainer
-from assay.rationales.text.faithfulness import consistency, exchanged, simulated, simulator_pairs, without
-from assay.rationales.text.modes import MODES, Task, explained_pairs, label_pairs, mode_of
-from assay.rationales.text.network import Sizes
-from assay.rationales.text.training import School, TextRecipe
-from assay.rationales.text.writer import WriterRecipe
+from assay.rationales.sequences import Sizes
+from assay.rationales.text_explanations import (
+    MODES,
+    School,
+    Task,
+    TextExplainer,
+    TextRecipe,
+    consistency,
+    deranged,
+    exchanged,
+    explained_pairs,
+    label_pairs,
+    mode_of,
+    read,
+    scorer_pairs,
+    simulated,
+    simulator_pairs,
+    without,
+)
+from assay.rationales.writers import WriterRecipe
 
 CORPUS = planted(300)
 LABELS = np.array([item.example.label for item in CORPUS.test])

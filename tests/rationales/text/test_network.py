@@ -7,8 +7,7 @@ import torch
 
 from assay.data.text import TextOptions, Tokeniser
 from assay.errors import AssayError
-from assay.rationales.text.network import FIRST, EncoderDecoder, Sizes
-from assay.rationales.text.pairs import END_ID, UNKNOWN_ID, Pair, Row, encoded, together
+from assay.rationales.sequences import END_ID, FIRST, UNKNOWN_ID, EncoderDecoder, Pair, Row, Sizes, encoded, together
 
 WORDS = 9
 SIZES = Sizes(embedding=6, hidden=4, layers=1, dropout=0.0)

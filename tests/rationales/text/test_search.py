@@ -8,9 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from assay.rationales.text.network import FIRST, EncoderDecoder, Sizes
-from assay.rationales.text.pairs import END_ID, Row, Sequences, together
-from assay.rationales.text.search import NEVER, search
+from assay.rationales.sequences import END_ID, FIRST, NEVER, EncoderDecoder, Row, Sequences, Sizes, search, together
 
 WORDS, LONGEST = 7, 3
 

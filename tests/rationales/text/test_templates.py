@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from assay.rationales.text.templates import clause, joined, says
+from assay.rationales.templates import clause, joined, says
 
 TEXT = 'a "truly" dull film , badly acted and long'
 

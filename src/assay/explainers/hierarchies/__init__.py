@@ -7,8 +7,8 @@ from typing import Any, cast
 
 from assay.errors import AssayError
 from assay.explainers.choice import bare, chosen, separated
+from assay.explainers.decomposition import ContextualDecomposition
 from assay.explainers.hierarchies.agglomeration import Agglomerative
-from assay.explainers.hierarchies.decomposition import ContextualDecomposition
 from assay.explainers.hierarchies.hedge import Hedge
 from assay.explainers.hierarchies.occluding import Alone, Margin, Without
 from assay.explainers.hierarchies.players import PhraseShapley

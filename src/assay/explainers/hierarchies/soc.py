@@ -10,8 +10,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from assay.errors import unknown
-from assay.explainers.hierarchies.decomposed.reading import Decomposition, decomposed, undivided
-from assay.explainers.hierarchies.decomposition import margins
+from assay.explainers.decomposition import Decomposition, decomposed, margins, undivided
 from assay.explainers.hierarchies.sampling import Sampler
 from assay.explainers.hierarchies.tables import steps
 from assay.explainers.needs import demand, no_blank
