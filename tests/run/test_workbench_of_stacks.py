@@ -16,6 +16,7 @@ from assay.errors import AssayError
 from assay.intervene.acts import ACTS, Act
 from assay.intervene.bending import Bend
 from assay.intervene.stacked import StackSearch
+from assay.models import budget
 from assay.models.store import Opened
 from assay.models.textmodel import TextModel
 from assay.run.workbench import Workbench
@@ -215,7 +216,7 @@ def test_a_long_text_is_searched_in_fewer_steps(monkeypatch) -> None:
         "assay.run.attending.StackSearch", lambda epsilon, steps: taken.append(steps) or StackSearch(epsilon, 1)
     )
     attend("bert", Act("furthest"))
-    monkeypatch.setattr("assay.run.attending.PLACES", {"cpu": 300})
+    monkeypatch.setitem(budget.ROOM, "attention search", (300, 300))
     attend("bert", Act("furthest"))
     assert taken == [30, 300 // 2 // len(layers("bert")[1])]
 
