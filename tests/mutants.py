@@ -59,13 +59,13 @@ MUTANTS = {
         ("tests/models/test_encoders.py",),
     ),
     "edit_over_the_wrong_axis": Mutant(
-        "intervene/attention.py",
+        "intervene/edits.py",
         "even = mask.to(weights.dtype) / mask.sum(-1, keepdim=True)",
         "even = mask.to(weights.dtype) / mask.sum(0, keepdim=True)",
         ("tests/contracts/test_edits.py",),
     ),
     "permuting_padding": Mutant(
-        "intervene/attention.py",
+        "intervene/edits.py",
         "self._keys(weights).masked_fill(~real, 2.0)",
         "self._keys(weights)",
         ("tests/contracts/test_edits.py",),

@@ -21,11 +21,9 @@ from assay.explainers import EXPLAINERS
 from assay.explainers.gradients import SmoothGrad, gradient_norm, input_x_gradient
 from assay.explainers.integrated import IntegratedGradients
 from assay.explainers.occlusion import Occlusion
-from assay.explainers.surrogates.linear import KernelShap, Lime
-from assay.explainers.surrogates.owen import Owen
-from assay.explainers.surrogates.shapley import Shapley
-from assay.intervene.nudges import nudges
-from assay.intervene.parameters import cascade
+from assay.explainers.shapley import Owen, Shapley
+from assay.explainers.surrogates import KernelShap, Lime
+from assay.intervene.perturbation import cascade, nudges
 from assay.metrics import erasure
 from assay.models.erasure import kept_probabilities
 from assay.models.hf_loading import Opened, Opening, opened

@@ -23,8 +23,8 @@ from assay.audits.erasure import Erasure
 from assay.data.batches import Tokenised, by_tokens, collate, tokenise
 from assay.errors import AssayError
 from assay.explainers import EXPLAINERS
+from assay.explainers.baselines import Random
 from assay.explainers.needs import unfit
-from assay.explainers.random import Random
 from assay.metrics import erasure
 from assay.metrics.overlap import average_precision
 from assay.models.erasure import Pool

@@ -15,9 +15,9 @@ from assay.audits.resources import Resources
 from assay.data.batches import Tokenised, collate
 from assay.data.text import TextOptions, Tokeniser
 from assay.errors import AssayError
+from assay.explainers.baselines import Random, text_numbers
 from assay.explainers.integrated import IntegratedGradients
 from assay.explainers.occlusion import leave_one_out
-from assay.explainers.random import Random, text_numbers
 from assay.metrics.erasure import ranks
 from assay.metrics.shortest import REACHED
 from assay.models.erasure import Pool

@@ -16,8 +16,8 @@ from assay.data.batches import tokenise
 from assay.data.planted.keyword import KEYWORDS
 from assay.data.text import SPECIAL, UNKNOWN
 from assay.errors import AssayError
+from assay.explainers.baselines import Random
 from assay.explainers.gradients import Gradient, input_x_gradient
-from assay.explainers.random import Random
 from assay.models import fit as training
 from assay.models import recipes
 from assay.models import textmodel as predictions

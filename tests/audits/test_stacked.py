@@ -15,8 +15,8 @@ from assay.audits.layers import LayerByLayer
 from assay.audits.permutation import Permutation
 from assay.audits.resources import FOREIGN, Resources
 from assay.audits.stack import answers
-from assay.intervene.attention import Within, uniform
-from assay.intervene.layers import Shuffled, Stack
+from assay.intervene.edits import Within, uniform
+from assay.intervene.stack_attention import Shuffled, Stack
 from assay.metrics.divergence import tvd
 from assay.models.store import Opened
 from tests import builders, pretrained

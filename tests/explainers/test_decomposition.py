@@ -12,8 +12,8 @@ from assay.data.batches import collate, tokenise
 from assay.data.planted.negation import negation
 from assay.errors import AssayError
 from assay.explainers import decomposition
+from assay.explainers.baselines import Random
 from assay.explainers.decomposition import ContextualDecomposition, WordDecomposition, decomposed
-from assay.explainers.random import Random
 from assay.metrics.overlap import average_precision
 from assay.models import budget
 from assay.models.config import Architecture, Training

@@ -19,7 +19,7 @@ from assay.data.text import TextOptions, Tokeniser
 from assay.errors import AssayError
 from assay.explainers import EXPLAINERS
 from assay.explainers.needs import unfit
-from assay.intervene.attention import uniform
+from assay.intervene.edits import uniform
 from assay.models import store
 from assay.models.config import Architecture, Training
 from assay.models.encoders import ENCODERS

@@ -19,8 +19,8 @@ from assay.data.planted import PLANTED
 from assay.errors import AssayError
 from assay.explainers import EXPLAINERS
 from assay.explainers.occlusion import Occlusion
-from assay.explainers.surrogates.linear import Lime
-from assay.intervene.attention import uniform
+from assay.explainers.surrogates import Lime
+from assay.intervene.edits import uniform
 from assay.models import store
 from assay.run.examination import AuditPlan
 from assay.run.reporting import Result

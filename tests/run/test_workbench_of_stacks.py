@@ -13,10 +13,8 @@ from torch import nn
 from assay.audits.adversary import Adversary
 from assay.audits.cases import Case
 from assay.errors import AssayError
-from assay.intervene.acts import ACTS, Act
-from assay.intervene.bending import Bend
-from assay.intervene.stacked import StackSearch
-from assay.models import budget
+from assay.intervene.edits import ACTS, Act, Bend
+from assay.intervene.stack_attention import StackSearch
 from assay.models.store import Opened
 from assay.models.textmodel import TextModel
 from assay.run.workbench import Workbench
@@ -216,7 +214,7 @@ def test_a_long_text_is_searched_in_fewer_steps(monkeypatch) -> None:
         "assay.run.attending.StackSearch", lambda epsilon, steps: taken.append(steps) or StackSearch(epsilon, 1)
     )
     attend("bert", Act("furthest"))
-    monkeypatch.setitem(budget.ROOM, "attention search", (300, 300))
+    monkeypatch.setattr("assay.run.attending.PLACES", {"cpu": 300})
     attend("bert", Act("furthest"))
     assert taken == [30, 300 // 2 // len(layers("bert")[1])]
 

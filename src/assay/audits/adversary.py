@@ -12,8 +12,7 @@ from torch import Tensor
 from assay.audits.cases import Answer, Case, numpy
 from assay.audits.stack import of_stack, parts, stacked, without_attention
 from assay.intervene.adversary import furthest
-from assay.intervene.layers import Stack
-from assay.intervene.stacked import StackSearch, limit
+from assay.intervene.stack_attention import Stack, StackSearch, limit
 from assay.lookup import bounded, known, told
 from assay.lookup import stacked as stack_audited
 from assay.metrics.divergence import MAX_JSD

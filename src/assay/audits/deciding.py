@@ -18,10 +18,10 @@ from assay.audits.rankings import distinct, ranked, shuffled
 from assay.audits.resources import Resources
 from assay.data.batches import collate
 from assay.errors import AssayError
+from assay.explainers.baselines import mixed, text_numbers
 from assay.explainers.integrated import IntegratedGradients
 from assay.explainers.needs import unfit
 from assay.explainers.occlusion import leave_one_out
-from assay.explainers.random import mixed, text_numbers
 from assay.metrics.shortest import REACHED, economy, shortest
 from assay.models.erasure import Pool, redrawn_probabilities
 from assay.records import CHANCE, Record

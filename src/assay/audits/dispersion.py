@@ -14,7 +14,7 @@ from assay.audits.cases import Answer, Case, Numbers, numpy, without_pooling
 from assay.explainers.attention import StateGradient
 from assay.explainers.gradients import gradient_norm
 from assay.explainers.occlusion import leave_one_out
-from assay.intervene.erasure import Pooling, single_logits
+from assay.intervene.pooled_attention import Pooling, single_logits
 from assay.lookup import SENTENCES, items, shared, spread, subjects
 from assay.metrics.agreement import kendall
 from assay.metrics.divergence import tvd

@@ -13,8 +13,8 @@ from torch import Tensor
 
 from assay.audits.cases import Answer, Case, numpy
 from assay.audits.stack import answers, of_stack, seeds, without_stack
-from assay.intervene.attention import Within, uniform
-from assay.intervene.layers import Shuffled
+from assay.intervene.edits import Within, uniform
+from assay.intervene.stack_attention import Shuffled
 from assay.lookup import known, over_all, told
 from assay.metrics.divergence import tvd
 from assay.records import Record

@@ -16,7 +16,7 @@ from torch import Tensor
 from assay.audits.answers import LEAD_SURE
 from assay.audits.cases import Answer, Case, numpy, without_pooling
 from assay.audits.single_weight import drawn, rankings
-from assay.intervene.erasure import Pooling, flips, leave_one_out, ranked, smallest
+from assay.intervene.pooled_attention import Pooling, flips, leave_one_out, ranked, smallest
 from assay.lookup import Extent, bounded, extents, items, known
 from assay.records import Record
 from assay.stories import Conclusion, Drawing, Grid, Measure, Rule, Story

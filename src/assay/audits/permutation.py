@@ -9,8 +9,8 @@ import torch
 
 from assay.audits.cases import Answer, Case, numpy
 from assay.audits.stack import answers, of_stack, parts, seeds, stacked, without_attention
-from assay.intervene.attention import Permute
-from assay.intervene.layers import Shuffled, Stack
+from assay.intervene.edits import Permute
+from assay.intervene.stack_attention import Shuffled, Stack
 from assay.lookup import bounded, items, known, told
 from assay.lookup import stacked as stack_audited
 from assay.metrics.divergence import tvd

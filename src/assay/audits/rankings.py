@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from assay.audits.cases import Case, numpy
-from assay.explainers.random import Random
+from assay.explainers.baselines import Random
 from assay.metrics import erasure
 
 

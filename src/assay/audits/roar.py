@@ -19,7 +19,7 @@ from assay.audits.cases import Answer, Case
 from assay.audits.resources import FOREIGN, LACKING, Resources
 from assay.audits.retraining import Retraining, Splits
 from assay.data.batches import collate
-from assay.explainers.random import Random
+from assay.explainers.baselines import Random
 from assay.models import store
 from assay.models.network import Network
 from assay.records import CHANCE, Record

@@ -14,7 +14,7 @@ from assay.audits.cases import Answer, Case
 from assay.audits.resources import Resources
 from assay.audits.twins import explained_on, likeness, mean_defined, without_twins
 from assay.data.examples import Corpus
-from assay.intervene.parameters import cascade
+from assay.intervene.perturbation import cascade
 from assay.models.textmodel import TextModel
 from assay.records import Record
 from assay.stories import Conclusion, Drawing, Measure, Rule, Story

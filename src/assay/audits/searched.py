@@ -8,8 +8,7 @@ from typing import ClassVar
 import torch
 
 from assay.audits.cases import Answer, Case, numpy, without_pooling
-from assay.intervene.adversary import furthest
-from assay.intervene.adversary.search import Search
+from assay.intervene.adversary import Search, furthest
 from assay.lookup import known
 from assay.records import Record
 from assay.stories import Conclusion, Measure, Story

@@ -12,8 +12,8 @@ from torch import Tensor
 
 from assay.audits.answers import LEAD_SURE
 from assay.audits.cases import Answer, Case, numpy, without_pooling
-from assay.explainers.random import Random
-from assay.intervene.erasure import Pooling, gradient, ranked, single_logits
+from assay.explainers.baselines import Random
+from assay.intervene.pooled_attention import Pooling, gradient, ranked, single_logits
 from assay.lookup import bounded, items, known
 from assay.metrics.divergence import jsd
 from assay.records import Record

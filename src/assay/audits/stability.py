@@ -17,7 +17,7 @@ from assay.audits.resources import Resources
 from assay.audits.rivals import siblings
 from assay.audits.twins import Heard, heard, likeness, mean_defined, without_twins
 from assay.explainers.gradients import room
-from assay.intervene.nudges import Nudges, nudges
+from assay.intervene.perturbation import Nudges, nudges
 from assay.lookup import MODEL
 from assay.metrics.divergence import tvd
 from assay.models.erasure import extents, query_lengths

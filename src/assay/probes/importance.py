@@ -15,7 +15,7 @@ from torch.nn import functional as F
 
 from assay.data.batches import Tokenised, by_tokens, collate
 from assay.errors import AssayError
-from assay.intervene.attention import Prune
+from assay.intervene.edits import Prune
 from assay.metrics.shares import shares
 from assay.models import budget
 from assay.models.hf_models import Pretrained

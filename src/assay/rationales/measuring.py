@@ -14,7 +14,7 @@ from torch import Tensor
 
 from assay import progress
 from assay.data.batches import Tokenised
-from assay.explainers.rationales import Rationale
+from assay.explainers.baselines import Rationale
 from assay.metrics import plausibility
 from assay.metrics.measured import measured as bounded
 from assay.metrics.overlap import auprc

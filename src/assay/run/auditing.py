@@ -33,7 +33,7 @@ from assay.data.examples import Corpus, Example
 from assay.data.matching import examples_for
 from assay.errors import AssayError
 from assay.explainers import USUAL
-from assay.explainers.given import computing, looked_up
+from assay.explainers.baselines import computing, looked_up
 from assay.metrics.performance import accuracy, auc, macro_f1
 from assay.models import store
 from assay.models.recipes import fingerprint
