@@ -16,10 +16,10 @@ import torch
 from jaxtyping import Bool, Float, Int
 
 from assay import progress
-from assay.audits.agreement import Agreement
 from assay.audits.cases import Case, numpy
 from assay.audits.deciding import curves
-from assay.audits.erasure import Erasure
+from assay.audits.pairwise import Agreement
+from assay.audits.word_erasure import Erasure
 from assay.data.batches import Tokenised, by_tokens, collate, tokenise
 from assay.errors import AssayError
 from assay.explainers import EXPLAINERS

@@ -9,9 +9,8 @@ import pytest
 import torch
 
 from assay.audits import deciding
-from assay.audits.cases import Case
+from assay.audits.cases import Case, Resources
 from assay.audits.deciding import SIZES, Deciding, curves, drawn, measured, measures
-from assay.audits.resources import Resources
 from assay.data.batches import Tokenised, collate
 from assay.data.text import TextOptions, Tokeniser
 from assay.errors import AssayError

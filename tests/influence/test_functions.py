@@ -10,8 +10,8 @@ import torch
 
 from assay.errors import AssayError
 from assay.influence.functions import InfluenceFunctions
-from assay.influence.products import query_gradients, train_products
 from assay.influence.setting import Influence, Introspective, Method, Setting
+from assay.influence.similarity import query_gradients, train_products
 from assay.influence.solvers import Arnoldi, Lissa
 from assay.models import budget
 from tests import builders

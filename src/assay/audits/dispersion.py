@@ -1,4 +1,4 @@
-"""Does a state stand for its own word, and is importance with few words or spread over all of them?"""
+"""Entropy of importance, and the share of its own word in what moves a hidden state."""
 
 from __future__ import annotations
 
@@ -38,6 +38,7 @@ MOSTLY = 0.5
 
 STORY = Story(
     title="What does a state stand for?",
+    question="Does a state stand for its own word, and is importance with few words or spread over all of them?",
     measures=(
         Measure("entropy", "normalised entropy", main=True),
         Measure("own", "share of what moves a state that comes from its own word"),

@@ -1,4 +1,4 @@
-"""Does the prediction change when the attention weights are shuffled?"""
+"""Change of the output when attention weights are shuffled."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ SMALL = 0.05
 
 STORY = Story(
     title="Does it matter which {item} gets the attention?",
+    question="Does the prediction change when the attention weights are shuffled?",
     measures=(
         Measure(
             "median_tvd",

@@ -22,10 +22,8 @@ from rich.progress import Progress, TaskID
 
 from assay import __version__, progress
 from assay.audits import USUAL_AUDITS
-from assay.audits.cases import Audit, question, trust
-from assay.audits.conclusions import tell
-from assay.audits.findings import summarise
-from assay.audits.resources import PreparedAudit, Remarking, Resources
+from assay.audits.cases import Audit, PreparedAudit, Remarking, Resources, question, trust
+from assay.audits.findings import summarise, tell
 from assay.caching import Parts
 from assay.data import corpora, given
 from assay.data.batches import Tokenised, by_tokens, tokenise

@@ -15,8 +15,7 @@ import torch
 from jaxtyping import Float
 
 from assay import __version__
-from assay.audits.lds import Lds
-from assay.audits.removal import Removal
+from assay.audits.influence_checks import Lds, Removal
 from assay.caching import finite
 from assay.data import given
 from assay.data.batches import Tokenised, tokenise

@@ -1,4 +1,4 @@
-"""Does the prediction change when the words an explanation names are taken away?"""
+"""Predictions without the highest words, and with them alone, beside those of random rankings."""
 
 from __future__ import annotations
 
@@ -7,17 +7,46 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+import torch
 from jaxtyping import Bool, Float, Int
+from torch import Tensor
 
-from assay.audits.answers import beating, best, rivals, tested
 from assay.audits.cases import Answer, Case, numpy
-from assay.audits.rankings import distinct, ranked, shuffled
+from assay.audits.statements import beating, best, rivals, tested
 from assay.errors import AssayError
+from assay.explainers.baselines import Random
 from assay.metrics import erasure
 from assay.models.erasure import version_probabilities
 from assay.records import CHANCE, Record
 from assay.stories import Conclusion, Drawing, Measure, Rule, Story
 from assay.types import BlankModel
+
+
+def shuffled(case: Case, first: int, count: int) -> list[Float[Tensor, "B T"]]:
+    """The scores of `count` random rankings, with seeds from the `first` on."""
+    return [Random(seed)(case.model, case.batch, case.predicted) for seed in range(first, first + count)]
+
+
+def ranked(
+    scores: Sequence[Float[Tensor, "B T"]], mask: Bool[np.ndarray, "B T"]
+) -> tuple[Int[np.ndarray, "B R T"], Bool[np.ndarray, "B R"]]:
+    """The rank of each word under each of these scores, and where a score is missing."""
+    values = [numpy(each) for each in scores]
+    missing = [(np.isnan(each) & mask).any(-1) for each in values]
+    return np.stack([erasure.ranks(each, mask) for each in values], 1), np.stack(missing, 1)
+
+
+def distinct(
+    kept: Bool[np.ndarray, "B N T"], mask: Bool[np.ndarray, "B T"]
+) -> tuple[Int[Tensor, " V"], Bool[Tensor, "V T"], Int[np.ndarray, " M"]]:
+    """The different sets of words of each text, each once: of which text, which words; and which one each set is."""
+    example = np.arange(len(kept)).repeat(kept.shape[1])
+    versions = (kept & mask[:, None]).reshape(len(example), -1)
+    bits = np.concatenate([example[:, None].view(np.uint8), np.packbits(versions, axis=-1)], 1)
+    keys = np.ascontiguousarray(bits).view(f"V{bits.shape[1]}")[:, 0]
+    _, first, place = np.unique(keys, return_index=True, return_inverse=True)
+    return torch.from_numpy(example[first]), torch.from_numpy(versions[first]), place
+
 
 FIRST_SHUFFLE = 1 << 32  # seeds of random rankings start here, far from those of any explainer
 GAINS = {"comprehensiveness": True, "sufficiency": False, "flip": False, "morf": False}
@@ -60,6 +89,7 @@ class Curves:
 
 STORY = Story(
     title="Does the prediction need the words that are shown?",
+    question="Does the prediction change when the words an explanation names are taken away?",
     measures=(
         Measure(
             "comprehensiveness",

@@ -1,4 +1,4 @@
-"""Answers in a sentence or two that several audits give: the best explainer, the two ends of all pairs."""
+"""Sentences that several audits say: the best explainer, the two ends of all pairs, who beats chance."""
 
 from __future__ import annotations
 
