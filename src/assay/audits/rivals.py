@@ -14,7 +14,7 @@ from torch import Tensor
 from assay.audits.cases import FOREIGN, Case, Numbers, Resources, numpy
 from assay.errors import AssayError
 from assay.metrics.agreement import kendall
-from assay.metrics.divergence import jsd, tvd
+from assay.metrics.information import jsd, tvd
 from assay.models.network import Network
 from assay.models.objectives import Imitated
 from assay.models.recipes import Recipe

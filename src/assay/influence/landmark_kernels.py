@@ -17,8 +17,8 @@ from torch import Tensor, nn
 
 from assay import progress
 from assay.data.batches import Tokenised, by_tokens
+from assay.data.published import glove
 from assay.data.text import WORD
-from assay.data.vectors import glove
 from assay.errors import AssayError, unknown
 from assay.models import budget
 from assay.models.textmodel import TextModel, groups

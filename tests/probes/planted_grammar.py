@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from assay.data.treebank import Sentence
+from assay.data.annotated import Sentence
 
 COLOURS = ("red", "blue", "green", "grey")
 _STEMS = ("ba", "do", "fi", "gu", "ke", "lo", "mi", "nu", "pa", "ri")

@@ -1,20 +1,64 @@
-"""Reads a corpus from a user's table of labelled texts."""
+"""Corpora from the columns of a table, from files, and from folders of questions."""
 
 from __future__ import annotations
 
+import hashlib
 import json
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from assay.data.cloze import among_entities, is_cloze
-from assay.data.examples import Corpus, Example, Span
-from assay.data.labels import classes_of, missing
-from assay.data.splits import Examples, train_dev, train_dev_test
-from assay.data.tables import read_table
+from assay.data.examples import ENTITY, Corpus, Example, Span, among_entities, is_cloze
+from assay.data.tables import classes_of, missing, read_table, read_text
 from assay.errors import AssayError
+
+# Deterministic splits by a hash of each text: identical texts stay together.
+
+
+Examples = tuple[Example, ...]
+Item = TypeVar("Item")
+
+
+def fraction(text: str, seed: int) -> float:
+    """A hash of text and seed as a uniform number in [0, 1)."""
+    mark = hashlib.blake2b(f"{seed} {text.strip()}".encode(), digest_size=8).digest()
+    return int.from_bytes(mark, "big") / 2**64
+
+
+def lowest(
+    items: Sequence[Item], texts: Sequence[str], share: float, seed: int
+) -> tuple[tuple[Item, ...], tuple[Item, ...]]:
+    """The items whose hash is at most `share`, at least one text, and the others."""
+    fractions = [fraction(text, seed) for text in texts]
+    limit = max(share, min(fractions, default=share))
+    pairs = list(zip(items, fractions, strict=True))
+    chosen = tuple(item for item, mark in pairs if mark <= limit)
+    return chosen, tuple(item for item, mark in pairs if mark > limit)
+
+
+def texts(examples: Sequence[Example]) -> list[str]:
+    """The text of each example."""
+    return [example.text for example in examples]
+
+
+def train_dev(examples: Sequence[Example], seed: int = 0) -> tuple[Examples, Examples]:
+    """Nine tenths to train on and one tenth to choose by."""
+    dev, train = lowest(examples, texts(examples), 0.1, seed)
+    return train, dev
+
+
+def train_dev_test(examples: Sequence[Example], seed: int = 0) -> tuple[Examples, Examples, Examples]:
+    """Eight tenths, one tenth and one tenth."""
+    test, others = lowest(examples, texts(examples), 0.1, seed)
+    dev, train = lowest(others, texts(others), 0.2, seed)
+    return train, dev, test
+
+
+# Reads a corpus from a user's table of labelled texts.
+
 
 USUAL_NAMES = {
     "text": ("text", "sentence", "review", "content", "premise", "context", "passage", "article"),
@@ -169,3 +213,45 @@ def check_splits(train: Examples, test: Examples, classes: Sequence[str], path: 
     absent = [name for number, name in enumerate(classes) if number not in {example.label for example in train}]
     if absent:
         raise AssayError(f"{path} has no training example of {absent[0]!r:.40}; add some, or leave the class out.")
+
+
+# Cloze questions in folders, as those on CNN's and the Daily Mail's news are distributed.
+
+
+def read_folder(path: Path, seed: int) -> Corpus:
+    """The corpus in subfolders training, validation and test of *.question files (Hermann et al. 2015).
+
+    Without validation a tenth of training becomes dev.
+    """
+    inner = path / "questions"  # as the archive is unpacked
+    folders = [folder for folder in (inner if inner.is_dir() else path).iterdir() if folder.name.lower() in SPLITS]
+    files = {file: folder.name for folder in sorted(folders) for file in sorted(folder.glob("*.question"))}
+    if not files:
+        raise AssayError(
+            f"{path} is a folder; name one file, or a folder with training, validation and test in it, "
+            "which hold *.question files."
+        )
+    rows = [read_question(file) for file in files]
+    labels, classes = classes_of([answer for *_, answer in rows], f"{path}")
+    examples = [Example(text, label, query=query) for (text, query, _), label in zip(rows, labels, strict=True)]
+    train, dev, test = given_splits(examples, list(files.values()), f"{path}", seed)
+    corpus = among_entities(Corpus(path.resolve().name, classes, train, dev, test))
+    check_splits(corpus.train, corpus.test, corpus.classes, str(path))
+    return corpus
+
+
+def read_question(path: Path) -> tuple[str, str, str]:
+    """The text, the question and the answer of one file: an address, these three and the names of the entities.
+
+    There are blank lines between these parts; only the text may have some inside.
+    """
+    _, _, body = read_text(path).partition("\n")
+    parts = [part.strip() for part in re.split(r"\n\s*\n", body.strip())]
+    if re.match(rf"{ENTITY}:", parts[-1]):
+        parts.pop()
+    if len(parts) < 3 or not re.fullmatch(ENTITY, parts[-1]):
+        raise AssayError(
+            f"{path} is no cloze question: a text, a question and an answer such as @entity1 were expected."
+        )
+    *text, query, answer = parts
+    return "\n".join(text), query, answer
