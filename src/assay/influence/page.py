@@ -41,8 +41,8 @@ BRIEF, MOST = 160, 20  # letters and rows in a terminal
 WORDS, LISTED = 60, 12  # words of a text that are shown, and those that stand as numbers
 
 LIMITS = (
-    "A score is a prediction of what training again without the text would change, not its outcome. How good such "
-    "predictions are for a model can be measured: assay influence --check lds, or --check removal.",
+    "A score is what a method expects of a text, not what happens when the model is trained without it. How good that "
+    "is for a model can be measured: assay influence --check lds, or --check removal.",
     "Texts that say the same stand in for one another: each alone may count little though all together count much.",
     "Training has luck in it. Another seed gives another model, and for that one other texts may count.",
 )
@@ -92,12 +92,7 @@ def headline(answer: Answer) -> str:
     sure = percent(answer["probabilities"][answer["asked"]])
     if not answer["supporting"]:
         return f"{answer['asked']} ({sure}): no training text speaks for it"
-    moved = abs(sum(each["score"] for each in answer["supporting"]))
-    worse = "higher" if answer["target"] == "loss" else "lower"
-    return (
-        f"{answer['asked']} ({sure}): without the {count(len(answer['supporting']))} training texts that it leans on "
-        f"most, {_target(answer)} would be about {figures(moved)} {worse}; it is {figures(answer['value'])}"
-    )
+    return f"{answer['asked']} ({sure}): {_filled(answer, story(answer).finding)}"
 
 
 def reading(answer: Answer) -> str:
@@ -107,8 +102,25 @@ def reading(answer: Answer) -> str:
             "Texts are in the order of suspicion by the method; the loss is that of the model for the label that the "
             "text has."
         )
-    lower, higher = ("rise", "fall") if answer["target"] == "loss" else ("fall", "rise")
-    return filled(story(answer).reading, target=_target(answer), lower=lower, higher=higher)
+    return _filled(answer, story(answer).reading)
+
+
+def _filled(answer: Answer, template: str) -> str:
+    """A sentence of the method's story with the numbers of this answer."""
+    scores = [each["score"] for each in answer["supporting"]]
+    falls = answer["target"] != "loss"
+    return filled(
+        template,
+        target=f"the {_named(answer['target'])} of {answer['asked']}",
+        asked=str(answer["asked"]),
+        value=figures(answer["value"]),
+        count=count(len(scores)),
+        moved=figures(abs(sum(scores))),
+        mean=number(sum(scores) / max(1, len(scores)), 2),
+        less="lower" if falls else "higher",
+        lower="fall" if falls else "rise",
+        higher="rise" if falls else "fall",
+    )
 
 
 def caveats(answer: Answer) -> list[str]:
@@ -212,11 +224,6 @@ def _brief(heads: Sequence[str], rows: Iterable[tuple[Answer, str]]) -> Table:
         words = " ".join(each["text"].split())
         lines.append(Row((each["label"], said, f"{each['score']:+.3g}", words[:BRIEF] + "…" * (len(words) > BRIEF))))
     return Table(columns, tuple(lines))
-
-
-def _target(answer: Answer) -> str:
-    """What the scores are changes of."""
-    return f"the {_named(answer['target'])} of {answer['asked']}"
 
 
 def _named(target: str) -> str:

@@ -34,8 +34,6 @@ class Moments:
     """A parameter with Adam's running means: of gradients, of their squares, and the largest of the latter (amsgrad).
 
     Gradients of targets with respect to these (adjoints) have the same form, with one more axis in front.
-
-    Adjoints by all of these have the same form, with one more axis in front.
     """
 
     value: Tensor
@@ -89,6 +87,25 @@ class Rule:
     def _corrections(self, steps: int) -> tuple[float, float]:
         """Bias corrections after so many steps: the step length, and the factor of the square root."""
         return self.rate / (1 - self.betas[0] ** steps), math.sqrt(1 - self.betas[1] ** steps)
+
+
+def adam_states(
+    network: nn.Module, optimiser: torch.optim.Optimizer
+) -> Iterator[tuple[str, dict[str, Any], dict[str, Any]]]:
+    """The name, options and state of each parameter that Adam has moved."""
+    names = {id(each): name for name, each in network.named_parameters()}
+    for group in optimiser.param_groups:
+        for parameter in group["params"]:
+            state = optimiser.state.get(parameter, {})
+            if id(parameter) in names and "exp_avg_sq" in state:
+                yield names[id(parameter)], group, state
+
+
+def divided(group: Mapping[str, Any], state: Mapping[str, Any]) -> tuple[Tensor, Tensor]:
+    """Adam's second moment of a parameter, and the denominator of its steps."""
+    moment = state.get("max_exp_avg_sq", state["exp_avg_sq"]).detach()
+    root = (moment / (1 - group["betas"][1] ** float(state["step"]))).sqrt()
+    return moment, root + group["eps"]
 
 
 Tensors = Mapping[str, Tensor]
@@ -316,10 +333,7 @@ class Stacked:
 
 
 def learn_together(training_run: TrainingRun, shares: Float[np.ndarray, "S N"]) -> Stacked:
-    """Trains networks together, each with its own weights of the rows; `TrainingRun.learn` of each, up to rounding.
-
-    Up to rounding.
-    """
+    """Trains networks together, each with its own weights of the rows; `TrainingRun.learn` of each, up to rounding."""
     with torch.random.fork_rng():
         learner = Learner.of(training_run)
         module, count = MicroBatchLosses(learner), len(shares)
