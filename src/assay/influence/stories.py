@@ -54,6 +54,16 @@ VOTES = replace(
 )
 """Scores are shares of the votes of nearest neighbours."""
 
+PARTS = replace(
+    CHANGE,
+    measures=(Measure("score", "part in its lead"),),
+    finding="the {count} landmarks that a classifier beside it leans on most make up {moved} of its lead",
+    reading="Each number is minus the part that the text has in {target}, as a classifier has it that decides by "
+    "likeness to some training texts: without a supporting text it would {lower}, without an opposing one {higher}. "
+    "It speaks of that classifier, which learnt to answer as the model does.",
+)
+"""Scores are parts of the logits of a classifier beside the model."""
+
 
 def story(answer: Mapping[str, Any]) -> Story:
     """The story that a file holds, with the usual words for what it lacks; older files hold none."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import partial
@@ -103,7 +103,7 @@ class TracIn(Repeating):
         return {} if self.metric == "plain" else {name: 1 / each for name, each in checkpoint.spread.items()}
 
 
-def _multiplied(vectors: Vectors, by: Vectors) -> Vectors:
+def _multiplied(vectors: Vectors, by: Mapping[str, Tensor]) -> Vectors:
     """The vectors times one of the same shape, unless there is none."""
     return {name: vector * by[name] if by else vector for name, vector in vectors.items()}
 

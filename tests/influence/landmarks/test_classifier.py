@@ -11,12 +11,9 @@ import torch
 from assay.data.corpora import corpus
 from assay.data.text import quoted
 from assay.errors import AssayError
-from assay.influence.landmark_classifier import TrainedVectors, load, save
+from assay.influence.landmark_classifier import LandmarkModel, LandmarkRecipe, Layers, TrainedVectors, load, save, train
 from assay.influence.landmark_kernels import Product, Spectrum, Subsequences, Sum, WordVectors
 from assay.influence.landmarks import (
-    LandmarkModel,
-    LandmarkRecipe,
-    Layers,
     because,
     contrast,
     faithfulness,
@@ -24,7 +21,6 @@ from assay.influence.landmarks import (
     reasons,
     relevance,
     sentence,
-    train,
 )
 from assay.models.config import Training
 
