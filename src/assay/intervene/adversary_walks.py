@@ -34,6 +34,12 @@ class Path:
     change: Logits
     observed: Logits
 
+    @classmethod
+    def along(cls, problem: Problem, attention: Attentions, direction: Attentions) -> Path:
+        """The logits under attentions that are moved in a direction."""
+        start = attention @ problem.values
+        return cls(start, direction @ problem.values, problem.observed[:, None].expand_as(start))
+
     def some(self, chosen: Bool[Tensor, "*B"]) -> Path:
         """The chosen ones, in one row."""
         return chosen_rows(self, chosen)
@@ -42,6 +48,12 @@ class Path:
         """The total variation distance from the observed output at these lengths."""
         logits = self.start[..., None, :] + lengths[..., None] * self.change[..., None, :]
         return 0.5 * (logits.softmax(-1) - self.observed[..., None, :]).abs().sum(-1)
+
+    def shortened(self, length: Lengths, level: Lengths, least: float) -> Lengths:
+        """The length, or approximately the largest before the output leaves the level where it does."""
+        beyond = (self.moved(length) > level)[..., 0]
+        allowed = self.some(beyond).before(length[beyond], level[beyond], least)
+        return length.masked_scatter(beyond[..., None], allowed)
 
     def before(self, high: Length, level: Length, least: float) -> Length:
         """The largest length up to `high` at which the output has moved by at most the level, approximately.
@@ -213,11 +225,8 @@ class Walk:
 
     def _allowed(self, direction: Attentions, length: Lengths) -> Lengths:
         """A feasible step length: this one, or approximately the largest before the output leaves its level."""
-        start, change = self.attention @ self.problem.values, direction @ self.problem.values
-        path, level = Path(start, change, self.problem.observed[:, None].expand_as(start)), self._level()
-        beyond = (path.moved(length) > level)[..., 0]
-        allowed = path.some(beyond).before(length[beyond], level[beyond], 0.01 * self.problem.safe)
-        return length.masked_scatter(beyond[..., None], allowed)
+        path = Path.along(self.problem, self.attention, direction)
+        return path.shortened(length, self._level(), 0.01 * self.problem.safe)
 
     def _level(self) -> Lengths:
         """The output change at which one more constraint becomes active."""
@@ -283,15 +292,9 @@ def _newton(attention: Attentions, values: Float[Tensor, "B T C"]) -> Float[Tens
 def _mixed(problem: Problem, attention: Attentions) -> Attentions:
     """Each attention mixed with the observed one so that the output moves by epsilon / 2."""
     observed, level = problem.weights[:, None], torch.full_like(attention[..., :1], 0.5 * problem.safe)
-    change = (attention - observed) @ problem.values
-    start = (observed @ problem.values).expand_as(change)
-    path = Path(start, change, problem.observed[:, None].expand_as(change))
-    share = torch.ones_like(level)
-    beyond = (path.moved(share) > level)[..., 0]
-    share = share.masked_scatter(
-        beyond[..., None], path.some(beyond).before(share[beyond], level[beyond], 0.01 * problem.safe)
-    )
-    return observed + share * (attention - observed)
+    direction = attention - observed
+    path = Path.along(problem, observed.expand_as(direction), direction)
+    return observed + path.shortened(torch.ones_like(level), level, 0.01 * problem.safe) * direction
 
 
 # Several walks to sparse attentions per text; in a long text, first over groups of tokens.
