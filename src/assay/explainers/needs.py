@@ -9,7 +9,8 @@ from typing import Protocol, TypeVar, runtime_checkable
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from assay.errors import AssayError
+from assay.errors import AssayError, unknown
+from assay.models.erasure import REMOVALS
 from assay.models.hf_body import Body
 from assay.types import (
     Attribution,
@@ -41,6 +42,15 @@ class Choosy(ABC):
     def __call__(self, model: Model, batch: Batch, target: Target) -> Scores:
         demand(self.unfit(model))
         return self.explain(model, batch, target)
+
+
+class Removing:
+    """Words are removed as `removal` says: "delete", or with a baseline in their place."""
+
+    removal: str
+
+    def unfit(self, model: Model) -> str | None:
+        return no_blank(model, self.removal)
 
 
 class Detailed(ABC):
@@ -117,6 +127,12 @@ def no_layer(model: Model, number: int | None) -> str | None:
 def no_blank(model: Model, removal: str = "zero") -> str | None:
     """Why words cannot be removed in this way: all but deletion puts a baseline in their place."""
     return None if removal == "delete" or isinstance(model, BlankModel) else "the model has no embedding for nothing"
+
+
+def check_removal(removal: str) -> None:
+    """Raises an error for a way to remove words that does not exist."""
+    if removal not in REMOVALS:
+        raise unknown("removal", removal, REMOVALS)
 
 
 def no_table(model: Model) -> str | None:
