@@ -22,8 +22,8 @@ from assay.audits.minimal_set import MinimalSet
 from assay.audits.single_weight import SingleWeight
 from assay.data.examples import Example
 from assay.data.text import TextOptions, Tokeniser
-from assay.explainers.random import Random
-from assay.intervene.erasure import Pooling, flips, gradient, leave_one_out, ranked, smallest
+from assay.explainers.baselines import Random
+from assay.intervene.pooled_attention import Pooling, flips, gradient, leave_one_out, ranked, smallest
 from assay.models.config import Architecture
 from assay.models.network import Classifier
 from assay.models.recipes import Recipe, initialise

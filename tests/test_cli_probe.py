@@ -12,7 +12,7 @@ import torch
 from assay import cli
 from assay.caching import Kept, finite
 from assay.models.hf_loading import silent
-from assay.probes.stored import read
+from assay.probes.drawings import read
 from assay.run import probing
 from tests import pretrained
 from tests.calling import call

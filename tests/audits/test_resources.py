@@ -7,14 +7,15 @@ from dataclasses import replace
 import pytest
 import torch
 
-from assay.audits import resources as module
-from assay.audits.resources import PreparedAudit, Variant
+from assay.audits import cases as module
+from assay.audits.cases import PreparedAudit
+from assay.audits.evidence import Truth
 from assay.audits.roar import Roar
 from assay.audits.sanity import Sanity
 from assay.audits.stability import Stability
-from assay.audits.truth import Truth
 from assay.errors import AssayError
 from assay.models.store import fingerprint
+from assay.models.workers import Variant
 from tests.audits import small_resources
 
 

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from assay.errors import AssayError
-from assay.explainers import counterfactuals
-from assay.explainers.counterfactuals import Counterfactual
+from assay.explainers import searches as counterfactuals
+from assay.explainers.searches import Counterfactual
 from assay.models.encoders import ENCODERS
 from assay.types import Batch
 from tests import builders

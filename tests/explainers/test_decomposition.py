@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 import torch
 
+from assay.data import planted as negation
 from assay.data.batches import collate, tokenise
-from assay.data.planted.negation import negation
 from assay.errors import AssayError
 from assay.explainers import decomposition
+from assay.explainers.baselines import Random
 from assay.explainers.decomposition import ContextualDecomposition, WordDecomposition, decomposed
-from assay.explainers.random import Random
-from assay.metrics.overlap import average_precision
+from assay.metrics.plausibility import average_precision
 from assay.models.config import Architecture, Training
 from assay.models.encoders import positions
 from assay.models.recipes import Recipe, train

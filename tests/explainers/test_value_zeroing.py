@@ -12,10 +12,10 @@ from torch import nn
 
 from assay import costs
 from assay.errors import AssayError
-from assay.explainers import values
+from assay.explainers import attention_layers as values
 from assay.explainers.attention import AttentionXValue
+from assay.explainers.attention_layers import ValueZeroing
 from assay.explainers.needs import unfit
-from assay.explainers.values import ValueZeroing
 from assay.models.encoders import positions
 from assay.models.stages import changed, recorded
 from assay.types import Output

@@ -11,8 +11,8 @@ import torch
 from assay.errors import AssayError
 from assay.influence import setting as setting_module
 from assay.influence.functions import InfluenceFunctions
-from assay.influence.products import query_gradients, train_products
 from assay.influence.setting import Influence, Introspective, Method, Setting
+from assay.influence.similarity import query_gradients, train_products
 from assay.influence.solvers import Arnoldi, Lissa
 from tests import builders
 from tests.influence import small

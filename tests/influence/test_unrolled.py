@@ -12,7 +12,7 @@ from torch import nn
 from assay.data.batches import tokenise
 from assay.data.examples import Example
 from assay.errors import AssayError
-from assay.influence.adam import Moments, Rule, clipping_backward, shrinkage
+from assay.influence.replay import Moments, Rule, clipping_backward, shrinkage
 from assay.influence.retraining import measured
 from assay.influence.setting import Setting
 from assay.influence.training_run import TrainingRun

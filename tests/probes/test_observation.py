@@ -8,8 +8,7 @@ import torch
 
 from assay.data.batches import Tokenised, collate
 from assay.probes import observation
-from assay.probes.alignment import aligned
-from assay.probes.observation import attended_most, observe
+from assay.probes.observation import aligned, attended_most, observe
 from tests import pretrained
 
 

@@ -19,7 +19,7 @@ import assay
 from assay.caching import Parts
 from assay.cli.app import _plan
 from assay.data.corpora import corpus
-from assay.data.subsets import thinned
+from assay.data.examples import thinned
 from assay.errors import AssayError, Damaged
 from assay.models import recipes
 from assay.models.config import Architecture, Training

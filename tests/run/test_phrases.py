@@ -6,7 +6,7 @@ import pytest
 
 from assay.data.corpora import corpus
 from assay.errors import AssayError
-from assay.explainers.hierarchies import TREES
+from assay.explainers.phrase_trees import TREES
 from assay.records import Record
 from assay.report.audit import render
 from assay.run.api import train

@@ -15,7 +15,7 @@ from assay.audits.adversary import Adversary
 from assay.audits.cases import Case
 from assay.errors import AssayError
 from assay.explainers import EXPLAINERS, USUAL
-from assay.intervene.acts import ACTS, Act
+from assay.intervene.edits import ACTS, Act
 from assay.models.store import Opened
 from assay.run import workbench
 from assay.run.explaining import explain

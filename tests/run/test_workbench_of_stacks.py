@@ -13,9 +13,8 @@ from torch import nn
 from assay.audits.adversary import Adversary
 from assay.audits.cases import Case
 from assay.errors import AssayError
-from assay.intervene.acts import ACTS, Act
-from assay.intervene.bending import Bend
-from assay.intervene.stacked import StackSearch
+from assay.intervene.edits import ACTS, Act, Bend
+from assay.intervene.stack_attention import StackSearch
 from assay.models.store import Opened
 from assay.models.textmodel import TextModel
 from assay.run.workbench import Workbench

@@ -8,7 +8,7 @@ import logging
 import pytest
 from fastapi.testclient import TestClient
 
-from assay.intervene.acts import Act
+from assay.intervene.edits import Act
 from assay.serve.safety import LARGEST, Limits, Settings
 from assay.serve.server import create
 from tests.serve.counting_model import CountingModel

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pytest
 from fastapi.testclient import TestClient
 
-from assay.intervene.acts import Act
+from assay.intervene.edits import Act
 from assay.records import Record
 from assay.serve.library import Library, Run
 from assay.serve.safety import Settings

@@ -14,8 +14,8 @@ import pytest
 from fastapi.testclient import TestClient
 
 from assay.caching import LruCache
-from assay.grading.verdicts import verdicts
-from assay.intervene.acts import Act
+from assay.grading.grade import verdicts
+from assay.intervene.edits import Act
 from assay.records import Record
 from assay.report import audit
 from assay.report.audit import render

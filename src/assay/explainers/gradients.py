@@ -12,8 +12,8 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from assay.errors import AssayError
+from assay.explainers.baselines import mixed, text_numbers
 from assay.explainers.needs import demand, no_holding
-from assay.explainers.random import mixed, text_numbers
 from assay.models.erasure import at_most, capacity, extents, query_lengths
 from assay.models.hf_body import Body
 from assay.types import Batch, Edit, Model, at_least_float32

@@ -15,17 +15,12 @@ from assay.audits.cases import Case
 from assay.data.examples import Span
 from assay.errors import AssayError, unknown
 from assay.explainers.attention import AttentionXGradient
-from assay.intervene.acts import Act
 from assay.intervene.adversary import furthest
-from assay.intervene.adversary.distance import LOG2, jsd
-from assay.intervene.attention import Permute, Within, Without, uniform
-from assay.intervene.bending import Attending, Bend
-from assay.intervene.erasure import Pooling, smallest
-from assay.intervene.flipping import FlipSearch
-from assay.intervene.layers import Given, Layers, Shuffled, Stack
-from assay.intervene.likeliest import Likeliest, likeliest
-from assay.intervene.stacked import StackSearch, limit
-from assay.metrics.divergence import tvd
+from assay.intervene.adversary_problem import LOG2, jsd
+from assay.intervene.edits import Act, Attending, Bend, Permute, Within, Without, uniform
+from assay.intervene.pooled_attention import FlipSearch, Likeliest, Pooling, likeliest, smallest
+from assay.intervene.stack_attention import Given, Layers, Shuffled, Stack, StackSearch, limit
+from assay.metrics.information import tvd
 from assay.models.erasure import capacity
 from assay.models.hf_body import Body
 from assay.types import Batch, Edit, PooledModel, StackedModel, of_tokens

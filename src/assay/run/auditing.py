@@ -22,18 +22,16 @@ from rich.progress import Progress, TaskID
 
 from assay import __version__, progress
 from assay.audits import USUAL_AUDITS
-from assay.audits.cases import Audit, question, trust
-from assay.audits.conclusions import tell
-from assay.audits.findings import summarise
-from assay.audits.resources import PreparedAudit, Remarking, Resources
+from assay.audits.cases import Audit, PreparedAudit, Remarking, Resources, question, trust
+from assay.audits.findings import summarise, tell
 from assay.caching import Parts
-from assay.data import corpora, given
+from assay.data import corpora
+from assay.data import corpora as given
 from assay.data.batches import Tokenised, by_tokens, tokenise
-from assay.data.examples import Corpus, Example
-from assay.data.matching import examples_for
+from assay.data.examples import Corpus, Example, examples_for
 from assay.errors import AssayError
 from assay.explainers import USUAL
-from assay.explainers.given import computing, looked_up
+from assay.explainers.baselines import computing, looked_up
 from assay.metrics.performance import accuracy, auc, macro_f1
 from assay.models import store
 from assay.models.recipes import fingerprint

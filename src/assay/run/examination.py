@@ -24,10 +24,10 @@ from assay.data.batches import Tokenised, collate
 from assay.data.examples import Example
 from assay.errors import AssayError
 from assay.explainers import EXPLAINERS, USUAL
+from assay.explainers.baselines import computing
 from assay.explainers.choice import bare, chosen, named
-from assay.explainers.given import computing
-from assay.explainers.hierarchies import tree_builders
 from assay.explainers.needs import unfit
+from assay.explainers.phrase_trees import tree_builders
 from assay.models.hf_body import Body
 from assay.models.store import Opened
 from assay.models.textmodel import TextModel

@@ -18,18 +18,16 @@ from torch import Tensor
 from assay import progress
 from assay.audits.cases import Case
 from assay.audits.deciding import measured
-from assay.data import given
+from assay.data import corpora as given
 from assay.data.batches import Tokenised, collate, tokenise
 from assay.data.examples import Corpus, Span
 from assay.errors import AssayError, unknown
 from assay.explainers import EXPLAINERS, USUAL
+from assay.explainers.baselines import looked_up
 from assay.explainers.choice import named
-from assay.explainers.given import looked_up
-from assay.explainers.hierarchies import tree_builders
-from assay.explainers.hierarchies.keeping import kept
-from assay.explainers.hierarchies.language import CARD
-from assay.explainers.hierarchies.sampling import Sampler
-from assay.explainers.hierarchies.scorers import TreeBuilder
+from assay.explainers.phrase_sampling import CARD, Sampler, kept
+from assay.explainers.phrase_trees import tree_builders
+from assay.explainers.phrases import TreeBuilder
 from assay.models.erasure import Pool
 from assay.models.recipes import fingerprint
 from assay.models.store import Opened

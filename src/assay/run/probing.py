@@ -17,11 +17,13 @@ import torch
 
 from assay import __version__, progress
 from assay.caching import Kept
-from assay.data import given, mentions, negation, treebank
+from assay.data import annotated as mentions
+from assay.data import annotated as negation
+from assay.data import annotated as treebank
+from assay.data import corpora as given
 from assay.data.batches import Tokenised, tokenise
-from assay.data.examples import Corpus, Example
-from assay.data.matching import examples_for
-from assay.data.sources import needed_copy
+from assay.data.examples import Corpus, Example, examples_for
+from assay.data.fetch import needed_copy
 from assay.errors import AssayError, unknown
 from assay.explainers.choice import separated
 from assay.files import write_text
@@ -30,9 +32,8 @@ from assay.models.hf_body import Body
 from assay.models.hf_loading import Opening, encoder, located, opened
 from assay.models.hf_models import Pretrained
 from assay.models.store import Opened
-from assay.probes import PROBES
-from assay.probes import probe as measured
-from assay.probes.importance import Pruning, pruned
+from assay.probes.heads import PROBES, Pruning, pruned
+from assay.probes.heads import probe as measured
 from assay.records import versions
 
 FORMAT, FILE = "assay-probe-2", "probe.json"
@@ -42,9 +43,9 @@ TOGETHER = {"treebank": ("speech", "relations", "pairs"), "coreference": ("coref
 """The sections that one reading of the data serves: they are kept together."""
 
 NEEDED = {
-    "treebank": ("ud_english_ewt", treebank.FILES),
-    "coreference": ("gap", mentions.FILES),
-    "negation": ("negation_conan_doyle", negation.FILES),
+    "treebank": ("ud_english_ewt", treebank.TREEBANK),
+    "coreference": ("gap", mentions.MENTIONS),
+    "negation": ("negation_conan_doyle", negation.NEGATIONS),
 }
 """The data of each kind, by name, and their files."""
 
@@ -84,14 +85,14 @@ class Probed:
 
     def report(self, path: str | Path) -> Path:
         """Writes the page, or its Markdown, PDF or JSON, as the name ends in, and says where."""
-        from assay.probes.page import document
+        from assay.probes.probe_page import document
         from assay.report.save import save
 
         save(document(self.answer), Path(path))
         return Path(path)
 
     def __str__(self) -> str:
-        from assay.probes.sentences import headline
+        from assay.probes.probe_page import headline
 
         return str(headline(self.answer))
 

@@ -19,10 +19,10 @@ from assay.data.batches import Tokenised, collate
 from assay.data.examples import Span
 from assay.errors import AssayError
 from assay.explainers import EXPLAINERS, USUAL
-from assay.explainers.hierarchies import TREES
 from assay.explainers.needs import no_weights, unfit
+from assay.explainers.phrase_trees import TREES
 from assay.intervene import EDITS
-from assay.intervene.acts import ACTS, EDIT, Act
+from assay.intervene.edits import ACTS, EDIT, Act
 from assay.models.hf_body import Body
 from assay.models.store import Opened
 from assay.plugins import member, offered

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from assay.errors import AssayError, unknown
 from assay.grading.grade import TRUST
-from assay.intervene.acts import Act
+from assay.intervene.edits import Act
 from assay.serve.pages import page
 from assay.serve.safety import SizeLimitedRoute
 
