@@ -8,9 +8,8 @@ from typing import Any
 
 import altair as alt
 
-from assay.grading.differences import Comparison
+from assay.grading.differences import Comparison, headline
 from assay.grading.grade import scale
-from assay.grading.quantities import headline
 from assay.lookup import BASELINES
 from assay.records import Record
 from assay.report import explainer_figures as explainers
