@@ -20,7 +20,6 @@ from assay.report import heatmaps
 from assay.report.heatmaps import PIECE
 from assay.writing import number
 
-
 MOST = 24
 SHORT = 5
 """Rankings of fewer tokens agree or disagree perfectly by accident, so the extremes leave them out."""
