@@ -1,4 +1,4 @@
-"""The examples of a page: chosen by a rule that is stated, with every explainer's scores; all of them for the browser."""
+"""The examples of a page: chosen by a rule that is stated, with every explainer's scores; and those of the browser."""
 
 from __future__ import annotations
 
