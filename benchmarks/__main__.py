@@ -21,8 +21,8 @@ import torch
 
 from assay import progress
 from assay.audits.adversary import Adversary
-from assay.audits.agreement import Agreement
 from assay.audits.cases import Case
+from assay.audits.pairwise import Agreement
 from assay.audits.permutation import Permutation
 from assay.data.batches import by_tokens
 from assay.explainers import EXPLAINERS

@@ -89,7 +89,7 @@ MUTANTS = {
         ("tests/models/test_erasure.py",),
     ),
     "classes_swapped_in_an_audit": Mutant(
-        "audits/erasure.py",
+        "audits/word_erasure.py",
         "(np.arange(answers.shape[-1]) == self.predicted[:, None]) != others",
         "(np.arange(answers.shape[-1]) == self.predicted[:, None]) == others",
         ("tests/audits/test_erasure.py",),

@@ -11,9 +11,9 @@ import numpy as np
 import torch
 
 from assay.audits.cases import Case
-from assay.audits.erasure import Erasure
 from assay.audits.sanity import Sanity
 from assay.audits.stability import Stability
+from assay.audits.word_erasure import Erasure
 from assay.costs import measured as counted
 from assay.data.batches import collate, tokenise
 from assay.data.examples import Example

@@ -116,7 +116,7 @@ def by_sentence(model: Opened, given: Corpus) -> dict[str, float | None]:
 @cache
 def texts(name: str, limit: int | None) -> Corpus:
     """The corpus, read once by each process."""
-    from assay.data.subsets import thinned
+    from assay.data.examples import thinned
 
     found = corpus(name)
     return found if limit is None else thinned(found, limit, 0)

@@ -16,17 +16,17 @@ import torch
 from jaxtyping import Bool, Float, Int
 
 from assay import progress
-from assay.audits.agreement import Agreement
 from assay.audits.cases import Case, numpy
 from assay.audits.deciding import curves
-from assay.audits.erasure import Erasure
+from assay.audits.pairwise import Agreement
+from assay.audits.word_erasure import Erasure
 from assay.data.batches import Tokenised, by_tokens, collate, tokenise
 from assay.errors import AssayError
 from assay.explainers import EXPLAINERS
 from assay.explainers.baselines import Random
 from assay.explainers.needs import unfit
 from assay.metrics import erasure
-from assay.metrics.overlap import average_precision
+from assay.metrics.plausibility import average_precision
 from assay.models.erasure import Pool
 from assay.models.store import Opened, Trained
 from assay.models.textmodel import predict

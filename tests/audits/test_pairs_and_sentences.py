@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from assay.audits.resources import Resources
+from assay.audits.cases import Resources
 from assay.audits.roar import Roar, _texts
 from assay.audits.sanity import Sanity
 from assay.audits.stability import Stability

@@ -10,8 +10,8 @@ import torch
 from scipy import stats
 
 from assay import costs
+from assay.audits.rivals import heard
 from assay.audits.stability import Stability
-from assay.audits.twins import heard
 from assay.explainers.baselines import Random
 from assay.explainers.gradients import Gradient, input_x_gradient
 from assay.intervene.perturbation import nudged

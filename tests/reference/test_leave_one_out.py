@@ -10,8 +10,8 @@ import pytest
 import torch
 from scipy.stats import kendalltau
 
-from assay.audits.agreement import Agreement
 from assay.audits.cases import Case
+from assay.audits.pairwise import Agreement
 from assay.data.batches import collate, tokenise
 from assay.data.corpora import corpus
 from assay.data.examples import Corpus, Example

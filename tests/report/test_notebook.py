@@ -9,7 +9,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from assay.grading.verdicts import verdicts
+from assay.grading.grade import verdicts
 from assay.report import notebook
 from assay.report.outcome import outcome
 from assay.run.reporting import Result

@@ -9,9 +9,9 @@ from functools import cache
 import pytest
 
 from assay.audits.adversary import Adversary
-from assay.audits.layers import LayerByLayer
 from assay.audits.permutation import Permutation
 from assay.audits.sanity import Sanity
+from assay.audits.stack import LayerByLayer
 from assay.data.examples import Example
 from assay.models.store import Opened
 from assay.records import Record

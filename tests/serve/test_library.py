@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from assay.errors import AssayError
-from assay.grading.verdicts import standing, verdicts
+from assay.grading.grade import standing, verdicts
 from assay.records import EXAMPLES, INSTANCES, SUMMARY, Record
 from assay.report.outcome import outcome
 from assay.serve import library as module

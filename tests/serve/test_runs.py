@@ -14,7 +14,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from assay.caching import LruCache
-from assay.grading.verdicts import verdicts
+from assay.grading.grade import verdicts
 from assay.intervene.edits import Act
 from assay.records import Record
 from assay.report import audit

@@ -175,7 +175,7 @@ def _refuse_reading(reading: TransformerOptions) -> None:
 
 
 def chosen_corpus(data: DataOptions, seed: int, whole: bool = False) -> Corpus:
-    from assay.data.given import corpus
+    from assay.data.corpora import corpus
 
     return corpus(data.corpus, seed, whole=whole, **columns(data))
 
@@ -246,7 +246,7 @@ def about_corpus(corpus: Corpus, asked: str) -> dict[str, Any]:
 
 def chosen_examples(corpus: Corpus, split: str, model: Opened) -> tuple[Example, ...]:
     """The examples of a split, with labels counted in the model's classes."""
-    from assay.data.matching import examples_for
+    from assay.data.examples import examples_for
 
     return examples_for(corpus, split, model.classes)
 

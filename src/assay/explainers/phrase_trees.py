@@ -34,7 +34,7 @@ from assay.explainers.phrases import (
     steps,
 )
 from assay.explainers.shapley import keys, uniform
-from assay.metrics.hierarchy import cohesion
+from assay.metrics.erasure import cohesion
 from assay.models.erasure import capacity, extents, gathered, query_lengths
 from assay.trees import Phrase, Tree
 from assay.types import Batch, Model

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from assay.intervene.adversary_problem import LOG2, jsd, shared
 from assay.intervene.edits import Mask, Permute, Replace, Weights
-from assay.metrics.divergence import tvd
+from assay.metrics.information import tvd
 from assay.types import Batch, Edit, StackedModel, at_least_float32, of_tokens
 
 PerText = Float[Tensor, " B"]

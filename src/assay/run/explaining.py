@@ -18,7 +18,7 @@ from torch import Tensor
 from assay import progress
 from assay.audits.cases import Case
 from assay.audits.deciding import measured
-from assay.data import given
+from assay.data import corpora as given
 from assay.data.batches import Tokenised, collate, tokenise
 from assay.data.examples import Corpus, Span
 from assay.errors import AssayError, unknown

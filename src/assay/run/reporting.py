@@ -195,7 +195,7 @@ def told(record: Record) -> Record:
     """The record with the stories of its audits; those of an earlier version get today's."""
     if record.told:
         return record
-    from assay.audits.conclusions import tell
+    from assay.audits.findings import tell
 
     return tell(record)
 

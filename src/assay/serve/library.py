@@ -18,7 +18,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from assay.audits.conclusions import tell
+from assay.audits.findings import tell
 from assay.errors import AssayError
 from assay.grading.grade import Grade
 from assay.lookup import WORDS
