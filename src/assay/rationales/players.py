@@ -64,7 +64,7 @@ class Rules:
 
     def json(self) -> dict[str, Any]:
         names = {kind: name for name, kind in RELAXATIONS.items()}
-        return asdict(self) | {"relaxation": {"name": names[type(self.relaxation)]} | asdict(self.relaxation)}  # type: ignore[call-overload]
+        return asdict(self) | {"relaxation": {"name": names[type(self.relaxation)]} | asdict(self.relaxation)}
 
     @classmethod
     def of(cls, stored: dict[str, Any]) -> Rules:
