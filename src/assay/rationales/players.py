@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -151,6 +152,18 @@ def redrawn(reader: Reader, seed: int) -> Reader:
         fresh = reader.redrawn(seed)
     assert isinstance(fresh, WordNetwork | Attentive)
     return fresh
+
+
+@contextmanager
+def evaluating(network: nn.Module) -> Iterator[None]:
+    """Evaluation mode without gradients, for a while."""
+    was_training = network.training
+    network.eval()
+    try:
+        with torch.no_grad():
+            yield
+    finally:
+        network.train(was_training)
 
 
 class Head(nn.Module):
