@@ -18,7 +18,7 @@ from torch.utils.data import DataLoader, Dataset, TensorDataset
 
 from assay.influence.setting import Influence, Setting
 from assay.influence.targets import margin
-from assay.influence.unfused_ops import UnfusedOps
+from assay.models.walk import UnfusedOps
 from assay.types import Batch
 
 DAMPINGS = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1)

@@ -20,10 +20,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from assay.explainers.relevance import Lrp
-from assay.explainers.relevance.methods import propagated
-from assay.explainers.relevance.rules import Function, straight
-from assay.explainers.relevance.secants import DEEPLIFT, secant
+from assay.explainers.relevance import Lrp, propagated
+from assay.explainers.relevance_rules import DEEPLIFT, Function, secant, straight
 from assay.models.config import Architecture
 from assay.models.encoders import ENCODERS
 from assay.models.erasure import baseline

@@ -7,10 +7,8 @@ import torch
 from torch import nn
 
 from assay.errors import AssayError
-from assay.explainers.hierarchies.decomposed.blocks import Blocks
-from assay.explainers.hierarchies.decomposed.divided import plain, stacked
-from assay.explainers.hierarchies.decomposed.reading import decomposed, outermost, undivided
-from assay.explainers.hierarchies.decomposition import WordDecomposition
+from assay.explainers.decomposition import WordDecomposition, decomposed, outermost, undivided
+from assay.explainers.decomposition_rules import Blocks, plain, stacked
 from assay.explainers.relevance import Lrp
 from tests import builders, pretrained
 

@@ -11,10 +11,10 @@ from torch import nn
 
 from assay import costs
 from assay.errors import AssayError
-from assay.explainers.relevance import DeepLift, methods
-from assay.explainers.relevance.reading import Reading
-from assay.explainers.relevance.rules import GRADIENT, RELU, TANH
-from assay.explainers.relevance.secants import DEEPLIFT, log_means, secant
+from assay.explainers import relevance
+from assay.explainers.relevance import DeepLift
+from assay.explainers.relevance_layers import Reading
+from assay.explainers.relevance_rules import DEEPLIFT, GRADIENT, RELU, TANH, log_means, secant
 from assay.models.encoders import ALIGNMENTS, ENCODERS
 from assay.types import BLANKS
 from tests import builders
@@ -39,7 +39,7 @@ def test_the_parts_sum_to_the_difference_from_the_baseline(encoder, baseline, ma
         text, blank = (
             model(x, batch).logits for x in (model.embed(batch), model.blank(baseline).expand(*batch.ids.shape, -1))
         )
-    expected = methods.contrast(text - blank, TARGET)
+    expected = relevance.contrast(text - blank, TARGET)
     torch.testing.assert_close(shares.tokens.sum(-1), expected, atol=1e-10, rtol=1e-9)
     assert (shares.gap < 1e-9).all()
     assert (shares.tokens[3] != 0).all()
@@ -54,7 +54,7 @@ def test_the_baseline_has_the_same_sentences_and_the_same_query(shape, encoder, 
     shares = DeepLift(baseline).shares(model, batch, TARGET)
     with torch.no_grad():
         blank = model.blank(baseline).expand(*batch.ids.shape, -1)
-        expected = methods.contrast(model(model.embed(batch), batch).logits - model(blank, batch).logits, TARGET)
+        expected = relevance.contrast(model(model.embed(batch), batch).logits - model(blank, batch).logits, TARGET)
     torch.testing.assert_close(shares.tokens.sum(-1), expected, atol=1e-10, rtol=0)
     torch.testing.assert_close(shares.explained, expected, **CLOSE)
     assert (shares.query == 0).all()
@@ -66,11 +66,11 @@ def test_the_baseline_has_the_same_sentences_and_the_same_query(shape, encoder, 
 def test_a_near_baseline_gives_the_gradient(shape, encoder, monkeypatch):
     model, batch = builders.model(shape=shape, encoder=encoder, classes=3), builders.texts()
     step = 1e-4 * torch.randn(*batch.ids.shape, 6, dtype=torch.float64)
-    monkeypatch.setattr(methods, "baseline", lambda *_: model.embed(batch).detach() - step)
-    monkeypatch.setattr(methods, "_blanks", one_each)
+    monkeypatch.setattr(relevance, "baseline", lambda *_: model.embed(batch).detach() - step)
+    monkeypatch.setattr(relevance, "_blanks", one_each)
     found = DeepLift().shares(model, batch, TARGET).tokens
     x = model.embed(batch).detach().requires_grad_()
-    (slope,) = torch.autograd.grad(methods.contrast(model(x, batch).logits, TARGET).sum(), x)
+    (slope,) = torch.autograd.grad(relevance.contrast(model(x, batch).logits, TARGET).sum(), x)
     torch.testing.assert_close(found * 1e4, (slope * step).sum(-1) * batch.mask * 1e4, atol=2e-3, rtol=1e-2)
 
 
@@ -82,7 +82,7 @@ def test_texts_of_one_length_share_their_blanks(encoder, blank, monkeypatch):
     with costs.measured() as cost:
         found = DeepLift(blank).shares(model, batch, target)
     assert cost.forward == 5 + 3
-    monkeypatch.setattr(methods, "_blanks", one_each)
+    monkeypatch.setattr(relevance, "_blanks", one_each)
     expected = DeepLift(blank).shares(model, batch, target)
     for name in ("tokens", "biases", "markers", "gap"):
         torch.testing.assert_close(getattr(found, name), getattr(expected, name), **CLOSE)
@@ -195,7 +195,7 @@ def test_secants_near_and_far_are_exact():
 
 def test_true_derivatives_and_differences_are_not_the_same():
     model, batch = builders.model(), builders.batch()
-    gradient = methods.propagated(model, batch, batch.labels, GRADIENT).tokens
+    gradient = relevance.propagated(model, batch, batch.labels, GRADIENT).tokens
     assert (DeepLift().shares(model, batch, batch.labels).tokens - gradient).abs().max() > 1e-3
 
 

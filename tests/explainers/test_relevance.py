@@ -10,10 +10,9 @@ import torch
 
 from assay import costs
 from assay.errors import AssayError
-from assay.explainers.relevance import AttnLrp, Lrp
-from assay.explainers.relevance.methods import contrast, propagated
-from assay.explainers.relevance.reading import Reading
-from assay.explainers.relevance.rules import GELU, GRADIENT, RELU, SIGMOID, TANH, attention_aware, ratio, times
+from assay.explainers.relevance import AttnLrp, Lrp, contrast, propagated
+from assay.explainers.relevance_layers import Reading
+from assay.explainers.relevance_rules import GELU, GRADIENT, RELU, SIGMOID, TANH, attention_aware, ratio, times
 from assay.models.encoders import ALIGNMENTS, ENCODERS, positions
 from tests import builders
 from tests.explainers.redistribution import BY_HAND, both_ways, handed_down, pooled_down

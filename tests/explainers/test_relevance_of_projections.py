@@ -6,10 +6,9 @@ import pytest
 import torch
 
 from assay.errors import AssayError
-from assay.explainers.relevance import AttnLrp, DeepLift, Lrp, methods
-from assay.explainers.relevance.methods import contrast, propagated
-from assay.explainers.relevance.rules import GRADIENT
-from assay.explainers.relevance.secants import of_weights
+from assay.explainers import relevance
+from assay.explainers.relevance import AttnLrp, DeepLift, Lrp, contrast, propagated
+from assay.explainers.relevance_rules import GRADIENT, of_weights
 from assay.models.projections import projection
 from tests import builders
 
@@ -85,8 +84,10 @@ def test_a_near_baseline_gives_the_gradient(option, monkeypatch):
     batch = builders.texts()
     for model in networks(option, "flat", False):
         step = 1e-5 * torch.randn(*batch.ids.shape, 6, dtype=torch.float64)
-        monkeypatch.setattr(methods, "baseline", lambda *_, model=model, step=step: model.embed(batch).detach() - step)
-        monkeypatch.setattr(methods, "_blanks", lambda model, batch: (torch.arange(len(batch)), None))
+        monkeypatch.setattr(
+            relevance, "baseline", lambda *_, model=model, step=step: model.embed(batch).detach() - step
+        )
+        monkeypatch.setattr(relevance, "_blanks", lambda model, batch: (torch.arange(len(batch)), None))
         found = DeepLift().shares(model, batch, TARGET).tokens
         expected = (slope(model, batch)[1] * step).sum(-1) * batch.mask
         torch.testing.assert_close(found * 1e5, expected * 1e5, atol=5e-3, rtol=1e-2)

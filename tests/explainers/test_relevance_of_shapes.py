@@ -9,9 +9,8 @@ import pytest
 import torch
 from torch import nn
 
-from assay.explainers.relevance import AttnLrp, DeepLift, Lrp
-from assay.explainers.relevance.methods import contrast, propagated
-from assay.explainers.relevance.rules import GRADIENT
+from assay.explainers.relevance import AttnLrp, DeepLift, Lrp, contrast, propagated
+from assay.explainers.relevance_rules import GRADIENT
 from assay.models.encoders import ALIGNMENTS, ENCODERS, Nothing
 from tests import builders
 from tests.explainers.redistribution import BY_HAND, both_ways, handed_down, pooled_down

@@ -12,11 +12,9 @@ from torch import nn
 from assay import costs
 from assay.errors import AssayError
 from assay.explainers.relevance import AttnLrp, DeepLift, Lrp
-from assay.explainers.relevance.reading import Reading
-from assay.explainers.relevance.rules import attention_aware, epsilon
-from assay.explainers.relevance.shares import contrast
-from assay.explainers.relevance.steps import Lookups, Steps
-from assay.explainers.relevance.tracing import unruled
+from assay.explainers.relevance_layers import Reading
+from assay.explainers.relevance_rules import attention_aware, epsilon
+from assay.explainers.relevance_walk import Lookups, Steps, contrast, unruled
 from assay.models.hf_models import Pretrained
 from tests import pretrained
 from tests.explainers.encoder_by_hand import Encoder

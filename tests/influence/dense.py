@@ -13,8 +13,8 @@ from torch.nn import functional as F
 
 from assay.data.batches import Tokenised, collate
 from assay.influence.setting import Setting
-from assay.influence.unfused_ops import UnfusedOps
 from assay.models.textmodel import TextModel
+from assay.models.walk import UnfusedOps
 from tests import builders
 
 SIZES: dict[str, object] = {"embedding": 3, "hidden": 4, "alignment_size": 3}

@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 
 from assay.influence.gradients import Reader
-from assay.influence.unfused_ops import UnfusedOps
 from assay.models.textmodel import TextModel
+from assay.models.walk import UnfusedOps
 from assay.types import Batch
 from tests import builders, pretrained
 

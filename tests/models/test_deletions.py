@@ -9,9 +9,8 @@ import torch
 
 from assay import costs
 from assay.explainers.occlusion import removed_probabilities
-from assay.models import erasure
-from assay.models.deletions import deletion_logits, rows, sentences, shares_work
-from assay.models.deletions.means import Kept, Means
+from assay.models import budget, deletions
+from assay.models.deletions import Kept, Means, deletion_logits, shares_work
 from assay.models.encoders import ALIGNMENTS, ENCODERS
 from assay.models.erasure import filler, version_probabilities
 from assay.models.projections import projection
@@ -134,8 +133,8 @@ def test_sentences_with_gaps_in_their_numbers_are_those_of_the_words_left():
 def test_small_pieces_change_nothing(shape, encoder, removal, projection, monkeypatch):
     network, batch = model(shape=shape, encoder=encoder, projection=projection), texts(shape)
     at_once = removed_probabilities(network, batch, removal)[batch.mask]
-    for place, name, size in ((rows, "PAIRS", 300), (erasure, "TOKENS", 13), (sentences, "TOKENS", 13)):
-        monkeypatch.setattr(place, name, {"cpu": size})
+    for what, size in (("deleted pairs", 300), ("versions", 13)):
+        monkeypatch.setitem(budget.ROOM, what, (size, size))
     torch.testing.assert_close(removed_probabilities(network, batch, removal)[batch.mask], at_once, **CLOSE)
 
 
@@ -143,8 +142,8 @@ def test_small_pieces_change_nothing(shape, encoder, removal, projection, monkey
 def test_sentences_that_are_too_long_to_be_kept_are_read_again(removal, monkeypatch):
     network, batch = model(shape="hierarchical", **OTHERWISE["sparse-concat"]), texts("hierarchical")
     kept = shared(network, batch, removal)
-    monkeypatch.setattr(rows, "KEPT", 100)
-    monkeypatch.setattr(rows, "recurrent", None)
+    monkeypatch.setattr(deletions, "KEPT", 100)
+    monkeypatch.setattr(deletions, "recurrent", None)
     torch.testing.assert_close(shared(network, batch, removal), kept, **CLOSE)
 
 

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from assay.influence.gradient_records import Outer, Record, Rows, Whole
-from assay.influence.unfused_ops import UnfusedOps, gru, lstm
+from assay.models.walk import UnfusedOps, gru, lstm
 
 Make = Callable[[Tensor], list[tuple[str, Record]]]
 
