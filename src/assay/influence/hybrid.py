@@ -360,6 +360,7 @@ class Swap:
     token: int  # its position there
     before: float  # the probability of the class that was decided
     after: float
+    predicted: int  # the class with the new token
     flipped: bool
 
 
@@ -427,6 +428,7 @@ def swapped(
             int(tokens[number, one]),
             float(before[number]),
             float(after[number, one]),
+            int(decided[number, one]),
             bool(decided[number, one] != setting.classes[number]),
         )
         for number, (one, position) in enumerate(zip(best, salient, strict=True))

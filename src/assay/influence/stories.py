@@ -56,7 +56,7 @@ VOTES = replace(
 
 PARTS = replace(
     CHANGE,
-    measures=(Measure("score", "part in its lead"),),
+    measures=(Measure("score", "without its part"),),
     finding="the {count} landmarks that a classifier beside it leans on most make up {moved} of its lead",
     reading="Each number is minus the part that the text has in {target}, as a classifier has it that decides by "
     "likeness to some training texts: without a supporting text it would {lower}, without an opposing one {higher}. "
