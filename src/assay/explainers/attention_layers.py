@@ -16,7 +16,7 @@ from torch.nn import functional as F
 from assay import costs
 from assay.explainers.attention import layered, read_through, to_positions, to_tokens
 from assay.explainers.needs import demand, no_layers
-from assay.models.erasure import TOKENS
+from assay.models import budget
 from assay.models.stages import Stage, changed, recorded, unstaged
 from assay.types import Batch, Model, StackedModel, at_least_float32
 
@@ -176,7 +176,7 @@ def _mixed(model: StackedModel, stage: Stage, reading: Tensor) -> Float[Tensor, 
     seen = stage.weights.amax(1) > 0  # what no head attends to has no part, also where rounding says otherwise
     example, position = (seen & reading[..., None]).any(1).nonzero(as_tuple=True)
     distances = at_least_float32(stage.weights).new_zeros(seen.shape)
-    at_once = max(1, TOKENS.get(seen.device.type, 32_768) // seen.shape[-1])
+    at_once = budget.room(seen.device, "versions", seen.shape[-1])
     for rows, positions in zip(torch.split(example, at_once), torch.split(position, at_once), strict=True):
         distances[rows, :, positions] = _lost(model, stage, rows, positions)
     costs.add(forward=len(example) / model.layers)

@@ -13,6 +13,7 @@ from torch.nn.utils.rnn import pad_sequence
 from assay.errors import AssayError
 from assay.explainers.needs import demand, no_table
 from assay.explainers.occlusion import removed_probabilities
+from assay.models import budget
 from assay.models.erasure import gathered, kept_probabilities, left
 from assay.stories import Measure, Story
 from assay.types import Attribution, Batch, Model, TokenModel, at_least_float32
@@ -155,7 +156,6 @@ def _repeated(kept: Sets) -> Sets:
 # Counterfactual explanations: the smallest word swaps that change the decision.
 
 
-TOKENS = {"cpu": 4096, "cuda": 32_768}  # read at once
 GAINS = 1 << 24  # of a word at a position, held at once
 
 Target = Int[Tensor, " B"]
@@ -293,13 +293,13 @@ def _lead(logits: Float[Tensor, "N C"], target: Int[Tensor, " N"]) -> Float[Tens
 
 @torch.no_grad()
 def _read(model: Model, batch: Batch) -> Float[Tensor, "B C"]:
-    """The logits, in batches of at most TOKENS tokens."""
+    """The logits, in batches that fit into memory."""
     chunks = [batch[start : start + _rows(batch.ids)] for start in range(0, len(batch), _rows(batch.ids))]
     return torch.cat([at_least_float32(model(model.embed(chunk), chunk).logits) for chunk in chunks])
 
 
 def _rows(texts: Int[Tensor, "N T"]) -> int:
-    return max(1, TOKENS.get(texts.device.type, 32_768) // texts.shape[1])
+    return budget.room(texts.device, "activations", texts.shape[1])
 
 
 def _with(batch: Batch, example: Int[Tensor, " N"], texts: Int[Tensor, "N T"]) -> Batch:

@@ -16,7 +16,8 @@ from torch.func import functional_call, vmap
 
 from assay.data.batches import by_tokens, collate
 from assay.influence.training_run import TrainingRun
-from assay.models.fit import TRAINING_TOKENS, Step, class_weights, optimiser_of, stepper
+from assay.models import budget
+from assay.models.fit import Step, class_weights, optimiser_of, stepper
 from assay.models.objectives import Learning, heads
 from assay.models.textmodel import TextModel
 from assay.models.walk import UnfusedOps
@@ -144,7 +145,7 @@ def micro_batches(
     labels = torch.tensor([row.label for row in rows], device=device)
     total = len(rows) if weights is None else float(weights[labels].sum())
     lengths = np.array([len(row.ids) for row in rows])
-    for each in by_tokens(lengths, TRAINING_TOKENS.get(device.type, 8_192)):
+    for each in by_tokens(lengths, budget.room(device, "training")):
         indices = np.sort(each)
         batch = collate([rows[index] for index in indices], training_run.network.classes).to(device)
         own = torch.ones(len(indices)) if weights is None else weights[batch.labels].cpu()

@@ -20,6 +20,7 @@ from assay.data.examples import Span
 from assay.errors import AssayError, unknown
 from assay.intervene.edits import Prune
 from assay.metrics.intervals import shares
+from assay.models import budget
 from assay.models.hf_body import Body
 from assay.models.hf_models import Pretrained
 from assay.models.hf_subwords import SubwordTokeniser
@@ -266,7 +267,6 @@ def scopes(network: Body, tokeniser: SubwordTokeniser, sentences: Sequence[Negat
 # Head importance and pruning: gradients by head gates, and accuracy as heads are removed.
 
 
-TOKENS = {"cpu": 2048, "cuda": 32_768}  # read at once where the backward pass is needed too
 Ticked = Callable[[float], None]
 Heads = Float[np.ndarray, "L H"]
 
@@ -342,7 +342,7 @@ def gate_gradients(network: Pretrained, batch: Batch, heads: int) -> Float[Tenso
 
 def _batches(network: Pretrained, rows: Sequence[Tokenised]) -> Iterator[Batch]:
     lengths = np.array([len(row.ids) for row in rows])
-    for group in by_tokens(lengths, TOKENS.get(network.device.type, 2048)):
+    for group in by_tokens(lengths, budget.room(network.device, "head gradients")):
         yield collate([rows[index] for index in group], network.classes).to(network.device)
 
 

@@ -16,6 +16,7 @@ from torch.nn.utils.rnn import pad_sequence
 from assay.data.annotated import Sentence
 from assay.data.batches import Tokenised, by_tokens, collate
 from assay.data.examples import Span
+from assay.models import budget
 from assay.models.hf_body import Body
 from assay.models.hf_subwords import SubwordTokeniser
 from assay.progress import bar
@@ -64,9 +65,6 @@ def read_words(row: Tokenised) -> list[bool]:
 # Attention statistics of every head over many sentences, reduced to what the probes need.
 
 
-CELLS = {"cpu": 1 << 23, "cuda": 1 << 28}  # attention weights held at a time
-
-
 @dataclass(frozen=True)
 class Observed:
     """The words of all sentences one after another: N of them, seen by K = L × H heads, the lowest layer first.
@@ -88,7 +86,7 @@ def maps(
     """The positions of some rows and their attention between words, batch by batch, with a progress bar."""
     device = next(network.inner.parameters()).device
     heads = network.layers * int(network.inner.config.num_attention_heads)
-    cells = CELLS.get(device.type, CELLS["cpu"]) // heads
+    cells = budget.room(device, "attention maps", heads)
     lengths = np.array([_length(row) ** 2 for row in rows], dtype=np.int64)
     with bar() as shown:
         task = shown.add_task(title, total=len(rows))
