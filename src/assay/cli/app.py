@@ -57,6 +57,7 @@ from assay.cli.options import (
     Out,
     Plan,
     PresetOptions,
+    ProbeOptions,
     Query,
     SelectionOptions,
     SuspectOptions,
@@ -457,38 +458,16 @@ def methods() -> None:
 
 
 @app.command
-def probe(
-    *,
-    model: Annotated[
-        str, Parameter(help="Transformer to probe: minilm, or one of Hugging Face (folder or hf:NAME).", group=MODEL)
-    ],
-    device: OneDevice = "cpu",
-    sections: Annotated[
-        str,
-        Parameter(
-            help="Sections of the probe, separated by commas: relations, speech, pairs, "
-            "coreference, negation, importance, or all.",
-            group=ASK,
-        ),
-    ] = "all",
-    limit: Annotated[
-        int | None, Parameter(help="Number of sentences of each set, drawn by the seed; without it all.", group=DATA)
-    ] = None,
-    corpus: Annotated[
-        str | None, Parameter(help="Corpus that the model classifies, for the section importance.", group=DATA)
-    ] = None,
-    seed: Annotated[int, Parameter(help=SEED, group=DATA)] = 0,
-    out: Out = None,
-) -> None:
-    """Test what every attention head attends to, against fixed offsets and random controls.
+def probe(*, options: Annotated[ProbeOptions, Flat], out: Out = None) -> None:
+    """Test what every attention head attends to, and whether a class depends on a concept that is given by examples.
 
-    Layers and heads are counted from 0. Leaves a folder with probe.html and probe.json.
+    Heads stand beside fixed offsets and random controls, concepts beside random directions. Layers and heads are
+    counted from 0. Leaves a folder with probe.html and probe.json.
     """
-    from assay.cli.heads import chosen_probe, labelled, show
+    from assay.cli.heads import show
 
-    check_device(device)
-    wanted = chosen_probe(model, sections, limit, corpus, device, seed)
-    show(wanted, labelled(corpus, seed), out, shlex.join(["assay", *sys.argv[1:]]), console)
+    check_device(options.device)
+    show(options, out, shlex.join(["assay", *sys.argv[1:]]), console)
 
 
 @study.default

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,21 +12,46 @@ from rich.console import Console
 from rich.text import Text
 
 from assay.cli.choices import HUB, chosen_corpus, kind_of, names
-from assay.cli.options import DataOptions
+from assay.cli.options import DataOptions, ProbeOptions
 from assay.errors import AssayError
 
 if TYPE_CHECKING:
     from assay.run.probing import ProbePlan, Texts
 
 
-def chosen_probe(model: str, sections: str, limit: int | None, corpus: str | None, device: str, seed: int) -> ProbePlan:
-    """What is to be probed; a model that has no heads is refused."""
+def chosen_probe(options: ProbeOptions, concepts: Mapping[str, Sequence[str]]) -> ProbePlan:
+    """What is to be probed; a model that has no heads is refused where no concept is asked about."""
     from assay.run.probing import SECTIONS, ProbePlan
 
-    if kind_of(model) not in ("encoder", "transformer"):
+    model, kind = options.model, kind_of(options.model)
+    if kind not in ("encoder", "transformer", *(["folder"] if concepts else [])):
         raise AssayError(f"{model} is no transformer; heads are probed in minilm, a folder of Hugging Face or hf:NAME.")
-    chosen = tuple(dict.fromkeys(names(sections, {"all": SECTIONS})))
-    return ProbePlan(model.removeprefix(HUB), chosen, limit, corpus, device, seed)
+    if kind == "folder" and not Path(model).exists():
+        raise AssayError(f"There is no model {model}; check the path.")
+    chosen = tuple(dict.fromkeys(names(options.sections, {"all": SECTIONS})))
+    return ProbePlan(
+        model=model.removeprefix(HUB),
+        sections=chosen,
+        limit=options.limit,
+        corpus=options.corpus,
+        device=options.device,
+        seed=options.seed,
+        concepts=tuple(concepts),
+        level=options.level,
+    )
+
+
+def chosen_concepts(files: Sequence[Path]) -> dict[str, list[str]]:
+    """The texts that show each concept, by the name of its file."""
+    from assay.data.tables import read_texts
+
+    found: dict[str, list[str]] = {}
+    for path in files:
+        name = path.name.partition(".")[0]
+        if name in found:
+            raise AssayError(f"Two concepts are called {name!r}; give one of the files another name.")
+        found[name] = read_texts(path)
+    return found
 
 
 def labelled(corpus: str | None, seed: int) -> Texts | None:
@@ -37,7 +63,7 @@ def labelled(corpus: str | None, seed: int) -> Texts | None:
     return partial(probing.labelled, chosen_corpus(DataOptions(corpus=corpus), seed))
 
 
-def show(plan: ProbePlan, texts: Texts | None, out: Path | None, command: str, console: Console) -> None:
+def show(options: ProbeOptions, out: Path | None, command: str, console: Console) -> None:
     """Probes, writes the page, and prints the headline, the relations with their best heads, and what is left out."""
     from assay.probes.drawings import PAGE
     from assay.probes.probe_page import brief, document
@@ -45,8 +71,10 @@ def show(plan: ProbePlan, texts: Texts | None, out: Path | None, command: str, c
     from assay.report.save import save
     from assay.run.probing import probed
 
+    concepts = chosen_concepts(options.concept or ())
+    plan = chosen_probe(options, concepts)
     folder = out or Path("runs") / _title(plan)
-    probe = probed(plan, folder, texts, command)
+    probe = probed(plan, folder, labelled(options.corpus, options.seed), command, concepts)
     save(document(probe), folder / PAGE)
     console.print()
     for block in shown(brief(probe)):
@@ -59,4 +87,5 @@ def _title(plan: ProbePlan) -> str:
     place = Path(plan.model)
     made = place.parent.name if place.name == "model" else place.name
     limited = "" if plan.limit is None else f"-{plan.limit}"
-    return re.sub(r"[^\w.-]+", "-", f"heads-{made}-{plan.seed}{limited}")
+    about = "concepts" if plan.headless else "heads"
+    return re.sub(r"[^\w.-]+", "-", f"{about}-{made}-{plan.seed}{limited}")

@@ -332,6 +332,51 @@ class SelectionOptions:
 
 
 @dataclass(frozen=True)
+class ProbeOptions:
+    """What is probed in which model, and with which texts."""
+
+    model: Annotated[
+        str,
+        Parameter(
+            help="Model to probe: minilm, or one of Hugging Face (folder or hf:NAME); for concepts any model folder.",
+            group=MODEL,
+        ),
+    ]
+    device: OneDevice = "cpu"
+    sections: Annotated[
+        str,
+        Parameter(
+            help="Sections of the probe, separated by commas: relations, speech, pairs, "
+            "coreference, negation, importance, concepts, or all.",
+            group=ASK,
+        ),
+    ] = "all"
+    concept: Annotated[
+        list[Path] | None,
+        Parameter(
+            help="File of texts that show a concept, one a line; may be given several times.",
+            negative="",
+            group=ASK,
+        ),
+    ] = None
+    level: Annotated[
+        str | None,
+        Parameter(
+            help="What moves towards a concept: embedding, 'layer 0' and so on, or hidden; without it the highest.",
+            group=ASK,
+        ),
+    ] = None
+    limit: Annotated[
+        int | None, Parameter(help="Number of sentences of each set, drawn by the seed; without it all.", group=DATA)
+    ] = None
+    corpus: Annotated[
+        str | None,
+        Parameter(help="Corpus that the model classifies, for the sections importance and concepts.", group=DATA),
+    ] = None
+    seed: Annotated[int, Parameter(help=SEED, group=DATA)] = 0
+
+
+@dataclass(frozen=True)
 class EngineOptions:
     """What makes the trials of a study."""
 
