@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from assay import __version__, progress
-from assay.caching import Kept
+from assay.caching import FinishedParts
 from assay.data import annotated, corpora
 from assay.data.batches import Tokenised, tokenise
 from assay.data.examples import Corpus, Example, examples_for
@@ -52,7 +52,7 @@ NEEDED = {
 MOST = 500
 """So many dev and test texts are read where no limit is set: the curve of head importance reads them often."""
 
-HEADLESS = "Heads are probed in transformers: minilm, a folder of Hugging Face or hf:NAME."
+HEADLESS = "heads are probed in minilm, a folder of Hugging Face or hf:NAME."
 
 Texts = Callable[[Opened], tuple[Sequence[Example], Sequence[Example]]]
 """The dev and the test texts, with labels counted in the classes of a model."""
@@ -161,10 +161,12 @@ def probed(
     name, options = located(plan.model), Opening(device=plan.device)
     read = None if plan.headless else encoder(name, options)
     network: TextModel = read[0] if read else api.stored(Path(name), plan.device).network
-    weights, kept = store.fingerprint(network.inner if isinstance(network, Body) else network), Kept(folder)
-    kept.claim({"probe": {"limit": plan.limit, "seed": plan.seed, "format": FORMAT}, "model": weights})
+    weights = store.fingerprint(network.inner if isinstance(network, Body) else network)
+    finished = FinishedParts(folder)
+    identity = {"probe": {"limit": plan.limit, "seed": plan.seed, "format": FORMAT}, "model": weights}
+    finished.claim(identity, "a probe of another model, limit or seed, or something else")
     parts = [
-        kept.get(kind, members, partial(measured, *read, members, plan.limit, plan.seed))
+        finished.answer(kind, members, partial(measured, *read, members, plan.limit, plan.seed))
         for kind, members in wanted.items()
         if read
     ]
@@ -172,10 +174,10 @@ def probed(
         assert texts is not None
         try:
             if each == IMPORTANCE:
-                parts.append(_importance(plan, kept, classifier(name, plan.device), texts))
+                parts.append(_importance(plan, finished, classifier(name, plan.device), texts))
             else:
                 model = api.stored(Path(name), plan.device) if plan.headless else opened(name, options)
-                parts.append(_concepts(plan, kept, model, texts, concepts or {}))
+                parts.append(_concepts(plan, finished, model, texts, concepts or {}))
         except AssayError as fault:
             left_out[each] = str(fault)
             if not parts and each == labelled[-1]:
@@ -234,7 +236,7 @@ def classifier(name: str, device: str) -> Opened:
     return model
 
 
-def _importance(plan: ProbePlan, kept: Kept, model: Opened, texts: Texts) -> dict[str, Any]:
+def _importance(plan: ProbePlan, finished: FinishedParts, model: Opened, texts: Texts) -> dict[str, Any]:
     """The part of head importance."""
     splits = texts(model)
     asked = [store.fingerprint(model.network), *(recipes.fingerprint(examples) for examples in splits)]
@@ -248,11 +250,11 @@ def _importance(plan: ProbePlan, kept: Kept, model: Opened, texts: Texts) -> dic
             found = pruned(network, dev, test, Pruning(seed=plan.seed), lambda share: shown.advance(task, 100 * share))
         return {"sections": {IMPORTANCE: {**found, "corpus": plan.corpus}}}
 
-    return kept.get(IMPORTANCE, asked, make)
+    return finished.answer(IMPORTANCE, asked, make)
 
 
 def _concepts(
-    plan: ProbePlan, kept: Kept, model: Opened, texts: Texts, concepts: Mapping[str, Sequence[str]]
+    plan: ProbePlan, finished: FinishedParts, model: Opened, texts: Texts, concepts: Mapping[str, Sequence[str]]
 ) -> dict[str, Any]:
     """The part of concepts: told from dev texts, and asked of the test texts of each class."""
     given = {name: [Example(text, 0) for text in shown] for name, shown in concepts.items()}
@@ -263,7 +265,7 @@ def _concepts(
     def make() -> dict[str, Any]:
         return {"sections": {CONCEPTS: {**section(model, given, others, asked, options), "corpus": plan.corpus}}}
 
-    return kept.get(CONCEPTS, [plan.level, list(given), store.fingerprint(model.network), *about], make)
+    return finished.answer(CONCEPTS, [plan.level, list(given), store.fingerprint(model.network), *about], make)
 
 
 def _drawn(plan: ProbePlan, examples: Sequence[Example]) -> list[Example]:
