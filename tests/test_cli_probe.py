@@ -109,12 +109,12 @@ def test_concepts_are_given_by_files_and_the_highest_level_moves(assay, model, t
     assert {(row["concept"], row["examples"]) for row in section["rows"]} == {("praise", 3)}
     assert "Does a class depend on a concept?" in Path("run/probe.html").read_text(encoding="utf-8")
     for more, fault in (
-        (("--level", "layer 7"), "Unknown level 'layer 7'; choose one of: embedding, layer 0, layer 1."),
+        (("--level", "layer 7"), "Unknown level 'layer 7'"),
         (("--concept", "nowhere.txt"), "nowhere.txt does not exist; check the path."),
         (("--concept", "praise.txt"), "Two concepts are called 'praise'; give one of the files another name."),
     ):
         code, _, told = assay(*words, *more, "--out", "other")
-        assert code == 1 and fault in " ".join(told.split()), told
+        assert code == 2 and fault in " ".join(told.split()), told
 
 
 def test_an_interrupted_probe_goes_on_where_it_stopped(assay, model, treebank, tmp_path, monkeypatch):

@@ -444,7 +444,7 @@ def methods() -> None:
 
 
 @app.command
-def probe(options: ProbeOptions, /, *, out: Out = None) -> None:
+def probe(*, options: ProbeOptions, out: Out = None) -> None:
     """Test what every attention head attends to, and whether a class depends on a concept that is given by examples.
 
     Heads stand beside fixed offsets and random controls, concepts beside random directions. Layers and heads are

@@ -454,7 +454,6 @@ class AuditOptions:
         from assay.audits import AUDITS, FOUR_TESTS, USUAL_AUDITS
         from assay.explainers import EXPLAINERS, USUAL
         from assay.run.examination import AuditPlan
-    from assay.run.probing import ProbePlan
 
         return AuditPlan(
             explainers=names(self.explainers, {"all": tuple(EXPLAINERS), "usual": USUAL}),
@@ -671,7 +670,7 @@ class ProbeOptions:
 
         kind = kind_of(self.model)
         if kind not in ("encoder", "transformer", *(["folder"] if concepts else [])):
-            raise AssayError(f"{self.model} is no transformer; {HEADLESS}")
+            raise AssayError(f"{self.model} is no transformer; {HEADLESS[0].lower()}{HEADLESS[1:]}")
         if kind == "folder" and not Path(self.model).exists():
             raise AssayError(f"There is no model {self.model}; check the path.")
         chosen = tuple(dict.fromkeys(names(self.sections, {"all": SECTIONS})))

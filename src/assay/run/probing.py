@@ -52,7 +52,7 @@ NEEDED = {
 MOST = 500
 """So many dev and test texts are read where no limit is set: the curve of head importance reads them often."""
 
-HEADLESS = "heads are probed in minilm, a folder of Hugging Face or hf:NAME."
+HEADLESS = "Heads are probed in minilm, a folder of Hugging Face or hf:NAME."
 
 Texts = Callable[[Opened], tuple[Sequence[Example], Sequence[Example]]]
 """The dev and the test texts, with labels counted in the classes of a model."""
