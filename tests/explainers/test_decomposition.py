@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from assay.data import planted as negation
 from assay.data.batches import collate, tokenise
+from assay.data.planted import negation
 from assay.errors import AssayError
 from assay.explainers import decomposition
 from assay.explainers.baselines import Random
