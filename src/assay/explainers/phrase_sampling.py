@@ -17,15 +17,15 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from assay.data.batches import Tokenised, collate
-from assay.errors import AssayError, library_errors, unknown
-from assay.explainers.decomposition import Decomposition, decomposed, margins, undivided
-from assay.explainers.needs import demand, no_blank, no_table
-from assay.explainers.phrases import steps
+from assay.errors import AssayError, library_errors
+from assay.explainers.decomposition import ContextualDecomposition, Decomposition, decomposed, margins, undivided
+from assay.explainers.needs import Target, check_removal, demand, no_blank, no_table
+from assay.explainers.phrases import Sets, SetScores, steps
 from assay.files import write_text
 from assay.models import store as tensors
 from assay.models.config import Training
 from assay.models.encoders import mirrored, reordered
-from assay.models.erasure import REMOVALS, capacity, filler, gathered, left
+from assay.models.erasure import capacity, filler, gathered, left
 from assay.models.fit import Rows, Trainer
 from assay.models.store import Checkpoint
 from assay.types import Batch, Model, TokenModel, at_least_float32
@@ -282,14 +282,14 @@ class Sampler:
         same = self.language.words == len(model.vectors)
         return None if same else "the language model has other words than the model"
 
-    def around(self, batch: Batch, chosen: Bool[Tensor, "B S T"]) -> Bool[Tensor, "B S T"]:
+    def around(self, batch: Batch, chosen: Sets) -> Sets:
         """The mask of words around each phrase to be resampled."""
         if self.window == 0:
             return torch.zeros_like(chosen)
         wide = F.max_pool1d(chosen.float(), 2 * self.window + 1, 1, self.window) > 0
         return wide & ~chosen & batch.mask[:, None]
 
-    def versions(self, batch: Batch, chosen: Bool[Tensor, "B S T"]) -> Int[Tensor, "B S K T"]:
+    def versions(self, batch: Batch, chosen: Sets) -> Int[Tensor, "B S K T"]:
         """The ids of each text with resampled contexts for each phrase; without a window, the text itself."""
         rows, sets, tokens = chosen.shape
         if self.window == 0:
@@ -319,8 +319,8 @@ class Sampler:
 class Estimate:
     """Scores and their standard errors from sampling."""
 
-    scores: Float[Tensor, "B S"]
-    errors: Float[Tensor, "B S"]
+    scores: SetScores
+    errors: SetScores
 
 
 @dataclass(frozen=True)
@@ -335,15 +335,12 @@ class SamplingOcclusion(Sampler):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.removal not in REMOVALS:
-            raise unknown("removal", self.removal, REMOVALS)
+        check_removal(self.removal)
 
     def unfit(self, model: Model) -> str | None:
-        return super().unfit(model) or (None if self.removal == "delete" else no_blank(model))
+        return super().unfit(model) or no_blank(model, self.removal)
 
-    def estimated(
-        self, model: Model, batch: Batch, target: Int[Tensor, " B"], chosen: Bool[Tensor, "B S T"]
-    ) -> Estimate:
+    def estimated(self, model: Model, batch: Batch, target: Target, chosen: Sets) -> Estimate:
         """Scores with standard errors, which are 0 where nothing is sampled."""
         demand(self.unfit(model))
         chosen = chosen & batch.mask[:, None]
@@ -359,14 +356,12 @@ class SamplingOcclusion(Sampler):
         scores[:, example, number] = torch.stack([drops.mean(-1), spread])
         return Estimate(scores[0], scores[1])
 
-    def __call__(
-        self, model: Model, batch: Batch, target: Int[Tensor, " B"], chosen: Bool[Tensor, "B S T"]
-    ) -> Float[Tensor, "B S"]:
+    def __call__(self, model: Model, batch: Batch, target: Target, chosen: Sets) -> SetScores:
         return self.estimated(model, batch, target, chosen).scores
 
 
 @dataclass(frozen=True)
-class SampledDecomposition(Sampler):
+class SampledDecomposition(Sampler, ContextualDecomposition):
     """Contextual decomposition whose activations are divided over sampled contexts (SCD; Jin et al., 2020, section 3).
 
     What a part adds to an activation is the mean of f(h) − f(h − β) over the values h that it has in texts with other
@@ -378,16 +373,11 @@ class SampledDecomposition(Sampler):
     def unfit(self, model: Model) -> str | None:
         return super().unfit(model) or undivided(model)
 
-    def divided(self, model: Model, batch: Batch, chosen: Bool[Tensor, "B S T"]) -> Decomposition:
+    def divided(self, model: Model, batch: Batch, chosen: Sets) -> Decomposition:
         """β and γ of all logits."""
         demand(self.unfit(model))
         chosen = chosen & batch.mask[:, None]
         return decomposed(model, batch, chosen, self.versions(batch, chosen))
-
-    def __call__(
-        self, model: Model, batch: Batch, target: Int[Tensor, " B"], chosen: Bool[Tensor, "B S T"]
-    ) -> Float[Tensor, "B S"]:
-        return margins(self.divided(model, batch, chosen).relevant, model, batch, target)
 
 
 @torch.no_grad()

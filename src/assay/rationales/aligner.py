@@ -15,7 +15,7 @@ from assay.errors import AssayError
 from assay.models.config import Architecture
 from assay.models.encoders import encoder
 from assay.models.network import blank_of
-from assay.rationales.rationaliser import Selecting, without_others
+from assay.rationales.rationaliser import Selecting
 from assay.rationales.selection_stories import aligned
 from assay.rationales.units import Units
 from assay.types import Batch, Edit, Output, Selection, at_least_float32
@@ -251,12 +251,6 @@ class Aligner(Selecting):
         """The words of the text that are aligned with any of the query."""
         plan = self.alignment(x, batch)
         return Selection((plan > 0.5).any(-1), plan.sum(-1).clamp(max=1))
-
-    @torch.no_grad()
-    def viewed(self, x: Float[Tensor, "B T D"], batch: Batch, view: str) -> Float[Tensor, "B C"]:
-        """The logits for the aligned words, for the rest, or for all; the view is aligned anew."""
-        answer: Output = self(*without_others(x, batch, self.selection(x, batch).kept, view))
-        return answer.logits
 
     @torch.no_grad()
     def accounts(self, x: Float[Tensor, "B T D"], batch: Batch) -> list[dict[str, Any]]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import log
-from typing import Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 import torch
@@ -20,32 +20,17 @@ from assay.models.fit import Rows, State, Trainer, class_weights
 from assay.models.store import Checkpoint
 from assay.models.textmodel import graded, groups
 from assay.rationales.game import Play, Stage
-from assay.rationales.losses import AnswerCrossEntropy
-from assay.rationales.players import Players, Rules
+from assay.rationales.losses import AnswerCrossEntropy, FullTextDivergence
+from assay.rationales.players import Players, Rules, evaluating
 from assay.rationales.rationaliser import Rationaliser, answering
-from assay.rationales.units import Units
+from assay.rationales.relaxations import Relaxation
+from assay.rationales.units import Decoding, Units
 
-# Criteria that select the best epoch of a training.
+EpochScore = Callable[[Rationaliser, Sequence[Tokenised]], tuple[float, float]]
+"""Score (above −1) of the deterministic selections on dev texts, and a loss that breaks ties.
 
-
-@runtime_checkable
-class EpochScore(Protocol):
-    """Score (above −1) of the deterministic selections on dev texts, and a loss that breaks ties.
-
-    Of epochs equal in both, the latest is the best.
-
-    Of epochs that are equal in both, the latest is the best.
-    """
-
-    def __call__(self, model: Rationaliser, rows: Sequence[Tokenised]) -> tuple[float, float]: ...
-
-
-@dataclass(frozen=True)
-class Answers:
-    """Accuracy of the predictor on its selections."""
-
-    def __call__(self, model: Rationaliser, rows: Sequence[Tokenised]) -> tuple[float, float]:
-        return graded(model, rows)
+Of epochs that are equal in both, the latest is the best.
+"""
 
 
 @dataclass(frozen=True)
@@ -55,15 +40,10 @@ class CriticGap:
     A text on which it is surer than a blind guess, but wrong, counts like that guess.
     """
 
-    critic: str = "critic"
-
-    @torch.no_grad()
     def __call__(self, model: Rationaliser, rows: Sequence[Tokenised]) -> tuple[float, float]:
         score, loss = graded(model, rows)
-        was_training = model.training
-        model.eval()
-        costs = [AnswerCrossEntropy(self.critic, "rest")(model.play(batch)) for _, batch in groups(model, rows)]
-        model.train(was_training)
+        with evaluating(model):
+            costs = [AnswerCrossEntropy("critic", "rest")(model.play(batch)) for _, batch in groups(model, rows)]
         return score, loss - float(torch.cat(costs).clamp(max=log(model.classes)).mean())
 
 
@@ -87,22 +67,16 @@ class Sparsest:
 
     limit: float
 
-    @torch.no_grad()
     def __call__(self, model: Rationaliser, rows: Sequence[Tokenised]) -> tuple[float, float]:
-        was_training = model.training
-        model.eval()
-        sums = np.zeros(3)
-        for _, batch in groups(model, rows):
-            play = model.play(batch)
-            whole, seen = (play.read("predictor", view).logits.log_softmax(-1) for view in ("all", "selected"))
-            lost = (whole.exp() * (whole - seen)).sum()
-            sums += float(play.z[:, 0].sum()), float(batch.mask.sum()), float(lost)
-        model.train(was_training)
-        lost = sums[2] / len(rows)
-        return (1 - sums[0] / sums[1] if lost <= self.limit else float(np.exp(-lost)) - 1), lost
-
-
-# A recipe as data: rules, players and stages.
+        selected = words = divergence = 0.0
+        with evaluating(model):
+            for _, batch in groups(model, rows):
+                play = model.play(batch)
+                selected += float(play.z[:, 0].sum())
+                words += float(batch.mask.sum())
+                divergence += float(FullTextDivergence()(play).sum())
+        mean = divergence / len(rows)
+        return (1 - selected / words if mean <= self.limit else float(np.exp(-mean)) - 1), mean
 
 
 @dataclass(frozen=True)
@@ -123,26 +97,33 @@ class Options:
         if self.concepts is not None and self.concepts < 1:
             raise AssayError(f"A recipe with concepts needs at least one, got {self.concepts}.")
         for name in ("size", "continuity"):
-            strength = getattr(self, name)
-            if strength is not None and not 0 <= strength < float("inf"):
-                raise AssayError(f"The strength of {name!r} must be at least 0, got {strength:g}.")
+            if not 0 <= self.weight(name, 0.0) < float("inf"):
+                raise AssayError(f"The strength of {name!r} must be at least 0, got {self.weight(name, 0.0):g}.")
+
+    def weight(self, name: str, default: float) -> float:
+        """The weight of a penalty, "size" or "continuity"."""
+        weight: float | None = getattr(self, name)
+        return default if weight is None else weight
+
+    def rules(self, relaxation: Relaxation, decoding: str = "top", **others: Any) -> Rules:
+        """Rules with these units, this rate and this reading."""
+        shared: dict[str, Any] = {"units": self.units, "reading": self.reading} | others
+        return Rules(relaxation=relaxation, decoding=Decoding(decoding, self.rate), **shared)
 
 
 @dataclass(frozen=True)
 class Scheme:
     """A recipe without its networks; `extras` are further trained modules, by name.
 
-    The `epoch_score` says which epoch of the last stage was the best one.
+    The `epoch_score` says which epoch of the last stage was the best one, as a rule by the accuracy of the predictor
+    on its selections.
     """
 
     rules: Rules
     stages: tuple[Stage, ...]
     readers: tuple[str, ...] = ("predictor", "selector")
     extras: tuple[str, ...] = ()
-    epoch_score: EpochScore = field(default_factory=Answers)
-
-
-# Trains the players of a scheme; an interrupted training resumes to the same weights.
+    epoch_score: EpochScore = graded
 
 
 SLOWEST = 0.05  # pace of a predictor that reads next to nothing

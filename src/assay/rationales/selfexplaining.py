@@ -16,7 +16,7 @@ from assay.data.batches import Tokenised, collate
 from assay.data.text import Reading
 from assay.errors import AssayError
 from assay.rationales.players import Reader, redrawn
-from assay.rationales.rationaliser import Selecting, without_others
+from assay.rationales.rationaliser import OverReader
 from assay.rationales.selection_stories import TELLING
 from assay.rationales.units import Decoding, Grouping
 from assay.types import Batch, Edit, Output, Selection
@@ -233,7 +233,7 @@ class Shares:
             raise AssayError(f"The number of neighbours must be at least 1, got {self.neighbours}.")
 
 
-class SelfExplaining(Selecting):
+class SelfExplaining(OverReader):
     """SelfExplain (Rajagopal et al., 2021): a layer over the text's phrases, and one over similar stored phrases.
 
     A phrase says W (g(h_j) − g(u)) for its mean state h_j, the pooled state u of the text and g = ReLU; the mean over
@@ -268,20 +268,8 @@ class SelfExplaining(Selecting):
         self.to(reader.decoder.weight.device)
 
     @property
-    def embedding(self) -> nn.Module:  # type: ignore[override]
-        return self.reader.embedding
-
-    @property
-    def classes(self) -> int:
-        return self.reader.classes
-
-    @property
-    def paired(self) -> bool:
-        return self.reader.paired
-
-    @property
-    def ordinary(self) -> int:
-        return self.reader.ordinary
+    def base(self) -> Reader:
+        return self.reader
 
     @property
     def facts(self) -> dict[str, str]:
@@ -337,12 +325,6 @@ class SelfExplaining(Selecting):
         fresh.to(self.local.weight)
         fresh.refresh()
         return fresh.eval()
-
-    def embed(self, batch: Batch) -> Float[Tensor, "B T D"]:
-        return self.reader.embed(batch)
-
-    def blank(self, name: str) -> Float[Tensor, " D"]:
-        return self.reader.blank(name)
 
     def forward(self, x: Float[Tensor, "B T D"], batch: Batch, edit: Edit | None = None) -> Output:
         explained = self.explained(x, batch, edit)
@@ -400,12 +382,6 @@ class SelfExplaining(Selecting):
             explained.grouping.expanded(each)[:, 0] for each in (self.decoding(said, explained.grouping.mask), said)
         )
         return Selection(kept > 0, chance)
-
-    @torch.no_grad()
-    def viewed(self, x: Float[Tensor, "B T D"], batch: Batch, view: str) -> Float[Tensor, "B C"]:
-        """The logits for the words of the selected phrases, for the rest, or for all."""
-        answer: Output = self(*without_others(x, batch, self.selection(x, batch).kept, view))
-        return answer.logits
 
     @torch.no_grad()
     def accounts(self, x: Float[Tensor, "B T D"], batch: Batch) -> list[dict[str, Any]]:

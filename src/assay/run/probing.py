@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from assay import __version__, progress
-from assay.caching import Kept
+from assay.caching import FinishedParts
 from assay.data import annotated as mentions
 from assay.data import annotated as negation
 from assay.data import annotated as treebank
@@ -135,15 +135,16 @@ def probed(plan: ProbePlan, folder: Path, texts: Texts | None = None, command: s
         raise nothing(left_out)
     name = located(plan.model)
     network, tokeniser = encoder(name, Opening(device=plan.device))
-    weights, kept = store.fingerprint(network.inner), Kept(folder)
-    kept.claim({"probe": {"limit": plan.limit, "seed": plan.seed, "format": FORMAT}, "model": weights})
+    weights, finished = store.fingerprint(network.inner), FinishedParts(folder)
+    identity = {"probe": {"limit": plan.limit, "seed": plan.seed, "format": FORMAT}, "model": weights}
+    finished.claim(identity, "a probe of another model, limit or seed, or something else")
     parts = [
-        kept.get(kind, members, partial(measured, network, tokeniser, members, plan.limit, plan.seed))
+        finished.answer(kind, members, partial(measured, network, tokeniser, members, plan.limit, plan.seed))
         for kind, members in wanted.items()
     ]
     if asked and texts is not None:
         try:
-            parts.append(_importance(plan, kept, classifier(name, plan.device), texts))
+            parts.append(_importance(plan, finished, classifier(name, plan.device), texts))
         except AssayError as fault:
             left_out[IMPORTANCE] = str(fault)
             if not parts:
@@ -188,7 +189,7 @@ def classifier(name: str, device: str) -> Opened:
     return model
 
 
-def _importance(plan: ProbePlan, kept: Kept, model: Opened, texts: Texts) -> dict[str, Any]:
+def _importance(plan: ProbePlan, finished: FinishedParts, model: Opened, texts: Texts) -> dict[str, Any]:
     """The part of head importance."""
     splits = texts(model)
     asked = [store.fingerprint(model.network), *(recipes.fingerprint(examples) for examples in splits)]
@@ -202,7 +203,7 @@ def _importance(plan: ProbePlan, kept: Kept, model: Opened, texts: Texts) -> dic
             found = pruned(network, dev, test, Pruning(seed=plan.seed), lambda share: shown.advance(task, 100 * share))
         return {"sections": {IMPORTANCE: {**found, "corpus": plan.corpus}}}
 
-    return kept.get(IMPORTANCE, asked, make)
+    return finished.answer(IMPORTANCE, asked, make)
 
 
 def _rows(plan: ProbePlan, model: Opened, examples: Sequence[Example]) -> list[Tokenised]:
