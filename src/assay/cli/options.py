@@ -427,7 +427,7 @@ class TreeOptions:
     """Hierarchies of phrases."""
 
     tree: str | None = None
-    """Hierarchical explanation over phrases: hedge, acd, soc or scd, with options as in 'hedge(window=1)'."""
+    """Hierarchical explanation over phrases: hedge, acd, soc or scd, with options as in 'hedge(window=1)'; each with its cohesion."""
     scorer: str | None = None
     """Score of a phrase: occlusion, alone, margin, shapley, cd, soc or integrated_gradients."""
 
