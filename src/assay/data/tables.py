@@ -72,6 +72,18 @@ def read_text(path: Path) -> str:
         raise AssayError(f"{path} cannot be read ({fault.strerror}); check its permissions.") from fault
 
 
+def read_texts(path: Path) -> list[str]:
+    """The texts in a file: the lines of a .txt file, or the column "text" of a table; blank ones are left out."""
+    if not path.is_file():
+        raise AssayError(f"{path} does not exist; check the path.")
+    plain = path.name.lower().removesuffix(".gz").endswith(".txt")
+    cells = read_text(path).splitlines() if plain else [cell for (cell,) in read_rows(path, "text")]
+    texts = [str(cell).strip() for cell in cells if cell is not None and str(cell).strip()]
+    if not texts:
+        raise AssayError(f"{path} holds no text; write one a line.")
+    return texts
+
+
 def separated_rows(text: str, delimiter: str, quoted: bool = True) -> list[list[str]]:
     """The rows of delimiter-separated text, without blank lines; quoted values may contain newlines."""
     csv.field_size_limit(2**31 - 1)  # a text may be longer than the 128 KiB that the module allows by default
