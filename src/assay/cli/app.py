@@ -27,7 +27,6 @@ from assay.cli.options import (
     DATA,
     FOLDER,
     GIVEN,
-    HUB,
     MODEL,
     OUTPUT,
     SEED,
@@ -43,6 +42,7 @@ from assay.cli.options import (
     Json,
     ModelOptions,
     PresetOptions,
+    ProbeOptions,
     Query,
     Reading,
     RepairOptions,
@@ -444,47 +444,25 @@ def methods() -> None:
 
 
 @app.command
-def probe(
-    *,
-    model: Annotated[
-        str, Parameter(help="Transformer to probe: minilm, or one of Hugging Face (folder or hf:NAME).", group=MODEL)
-    ],
-    device: Annotated[str, Parameter(help="Device: cpu or cuda.", group=MODEL)] = "cpu",
-    sections: Annotated[
-        str,
-        Parameter(
-            help="Sections of the probe, separated by commas: relations, speech, pairs, "
-            "coreference, negation, importance, or all.",
-            group=ASK,
-        ),
-    ] = "all",
-    limit: Annotated[
-        int | None, Parameter(help="Number of sentences of each set, drawn by the seed; without it all.", group=DATA)
-    ] = None,
-    corpus: Annotated[
-        str | None, Parameter(help="Corpus that the model classifies, for the section importance.", group=DATA)
-    ] = None,
-    seed: DataSeed = 0,
-    out: Out = None,
-) -> None:
-    """Test what every attention head attends to, against fixed offsets and random controls.
+def probe(*, options: ProbeOptions, out: Out = None) -> None:
+    """Test what every attention head attends to, and whether a class depends on a concept that is given by examples.
 
-    Layers and heads are counted from 0. Leaves a folder with probe.html and probe.json.
+    Heads stand beside fixed offsets and random controls, concepts beside random directions. Layers and heads are
+    counted from 0. Leaves a folder with probe.html and probe.json.
     """
     from assay.probes import probe_page
     from assay.probes.drawings import PAGE
-    from assay.run.probing import SECTIONS, ProbePlan, labelled, probed
+    from assay.run.probing import labelled, probed
 
-    check_device(device)
-    if kind_of(model) not in ("encoder", "transformer"):
-        raise AssayError(f"{model} is no transformer; heads are probed in minilm, a folder of Hugging Face or hf:NAME.")
-    chosen = tuple(dict.fromkeys(names(sections, {"all": SECTIONS})))
-    plan = ProbePlan(model.removeprefix(HUB), chosen, limit, corpus, device, seed)
+    check_device(options.device)
+    concepts = options.concepts()
+    plan = options.plan(concepts)
     place = Path(plan.model)
     made = place.parent.name if place.name == "model" else place.name
-    folder = out or Path("runs") / _name(f"heads-{made}-{seed}{'' if limit is None else f'-{limit}'}")
-    texts = None if corpus is None else partial(labelled, DataOptions(corpus).read(seed))
-    answer = probed(plan, folder, texts, _command())
+    about = f"{'concepts' if plan.headless else 'heads'}-{made}-{plan.seed}"
+    folder = out or Path("runs") / _name(f"{about}{'' if plan.limit is None else f'-{plan.limit}'}")
+    texts = None if plan.corpus is None else partial(labelled, DataOptions(plan.corpus).read(plan.seed))
+    answer = probed(plan, folder, texts, _command(), concepts)
     console.print()
     _show_page(probe_page, answer, folder / PAGE)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeVar
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from assay.models.recipes import Recipe
     from assay.models.store import Opened
     from assay.run.examination import AuditPlan
+    from assay.run.probing import ProbePlan
 
 MODEL = Group("Model", sort_key=1)
 DATA = Group("Data", sort_key=2)
@@ -427,7 +428,7 @@ class TreeOptions:
     """Hierarchies of phrases."""
 
     tree: str | None = None
-    """Hierarchical explanation over phrases: hedge, acd, soc or scd, with options as in 'hedge(window=1)'."""
+    """Trees of phrases, each with its cohesion: hedge, acd, soc or scd, with options as in 'hedge(window=1)'."""
     scorer: str | None = None
     """Score of a phrase: occlusion, alone, margin, shapley, cd, soc or integrated_gradients."""
 
@@ -652,6 +653,54 @@ class SelectionTraining:
     """Random seed."""
     device: str = "cpu"
     """Device: cpu or cuda."""
+
+
+@Parameter(name="*", group=ASK)
+@dataclass(frozen=True)
+class ProbeOptions:
+    """What is probed in which model, and with which texts."""
+
+    model: Annotated[str, Parameter(group=MODEL)]
+    """Model to probe: minilm, or one of Hugging Face (folder or hf:NAME); for concepts any model folder."""
+    device: Annotated[str, Parameter(group=MODEL)] = "cpu"
+    """Device: cpu or cuda."""
+    sections: str = "all"
+    """Sections, with commas: relations, speech, pairs, coreference, negation, importance, concepts, or all."""
+    concept: Annotated[list[Path] | None, Parameter(negative="")] = None
+    """File of texts that show a concept, one a line; may be given several times."""
+    level: str | None = None
+    """What moves towards a concept: embedding, 'layer 0' and so on, or hidden; without it the highest."""
+    limit: Annotated[int | None, Parameter(group=DATA)] = None
+    """Number of sentences of each set, drawn by the seed; without it all."""
+    corpus: Annotated[str | None, Parameter(group=DATA)] = None
+    """Corpus that the model classifies, for the sections importance and concepts."""
+    seed: Annotated[int, Parameter(group=DATA)] = 0
+    """Random seed."""
+
+    def plan(self, concepts: Mapping[str, Sequence[str]]) -> ProbePlan:
+        """What is to be probed; a model that has no heads is refused where no concept is asked about."""
+        from assay.run.probing import HEADLESS, SECTIONS, ProbePlan
+
+        kind = kind_of(self.model)
+        if kind not in ("encoder", "transformer", *(["folder"] if concepts else [])):
+            raise AssayError(f"{self.model} is no transformer; {HEADLESS[0].lower()}{HEADLESS[1:]}")
+        if kind == "folder" and not Path(self.model).exists():
+            raise AssayError(f"There is no model {self.model}; check the path.")
+        chosen = tuple(dict.fromkeys(names(self.sections, {"all": SECTIONS})))
+        model, about = self.model.removeprefix(HUB), (self.limit, self.corpus, self.device, self.seed)
+        return ProbePlan(model, chosen, *about, tuple(concepts), self.level)
+
+    def concepts(self) -> dict[str, list[str]]:
+        """The texts that show each concept, by the name of its file."""
+        from assay.data.tables import read_texts
+
+        found: dict[str, list[str]] = {}
+        for path in self.concept or ():
+            name = path.name.partition(".")[0]
+            if name in found:
+                raise AssayError(f"Two concepts are called {name!r}; give one of the files another name.")
+            found[name] = read_texts(path)
+        return found
 
 
 @Parameter(name="*", group=ENGINE)

@@ -12,7 +12,6 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from assay.data.batches import Tokenised
-from assay.data.text import listed, quoted
 from assay.errors import AssayError, unknown
 from assay.influence import targets
 from assay.influence.landmark_classifier import (
@@ -27,6 +26,7 @@ from assay.influence.setting import Influence, Setting, labels_of, refuse
 from assay.influence.stories import PARTS
 from assay.models.textmodel import TextModel, groups
 from assay.stories import with_story
+from assay.writing import listed, quoted
 
 
 @torch.no_grad()

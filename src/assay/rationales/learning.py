@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from math import log
 from typing import Any
 
 import numpy as np
 import torch
+from jaxtyping import Float
 from torch import Tensor, nn
 
-from assay import progress
 from assay.data.batches import Tokenised, collate
 from assay.errors import AssayError
 from assay.models.config import Training
-from assay.models.fit import State, begun, class_weights
+from assay.models.fit import Rows, State, Trainer, class_weights
 from assay.models.store import Checkpoint
 from assay.models.textmodel import graded, groups
 from assay.rationales.game import Play, Stage
@@ -135,6 +136,94 @@ class GameState(State):
     shares: list[float] = field(default_factory=list)  # of words that are drawn, on average
 
 
+@dataclass(kw_only=True, eq=False)
+class GameTrainer(Trainer):
+    """The training of the players of a scheme, stage by stage; the best epoch is one of the last stage."""
+
+    players: Players
+    scheme: Scheme
+    train: Sequence[Tokenised]
+    dev: Sequence[Tokenised]
+    model: Rationaliser
+    weights: Float[Tensor, " C"] | None  # of the classes
+    state: GameState = field(default_factory=GameState)
+    shares: list[float] = field(default_factory=list)  # of selected words, in each step of this epoch
+
+    @cached_property
+    def ends(self) -> list[int]:
+        """The epoch before which each stage ends."""
+        total = sum(stage.share for stage in self.scheme.stages)
+        parts = [stage.share / total * self.options.epochs for stage in self.scheme.stages]
+        ends = np.cumsum(parts).round().astype(int).tolist()
+        return [max(index + 1, end) for index, end in enumerate(ends)]
+
+    @property
+    def epochs(self) -> int:
+        return self.ends[-1]
+
+    @property
+    def stage(self) -> Stage:
+        """The stage of the next epoch."""
+        return self.scheme.stages[next(index for index, end in enumerate(self.ends) if self.state.epoch < end)]
+
+    @property
+    def started(self) -> bool:
+        return self.state.best_epoch > (self.ends[-2] if len(self.ends) > 1 else 0)
+
+    def prepare(self) -> None:
+        """Training mode for the players that are trained; others are deterministic."""
+        self.shares.clear()
+        self.model.train()
+        moving = {"predictor" if name == "body" else name for name in self.stage.players}
+        for name, reader in self.players.readers.items():
+            if name not in moving:
+                for part in reader.modules():  # cuDNN has no backward pass through a recurrence in any other mode
+                    part.training = isinstance(part, nn.RNNBase)
+
+    def step(self, rows: Rows) -> float:
+        """Every move of a batch in turn; returns the last loss."""
+        predictor, stage = self.players.predictor, self.stage
+        batch = collate([self.train[index] for index in rows], predictor.classes).to(predictor.device)
+        whole = torch.ones_like(batch.labels, dtype=torch.float32)
+        counted = whole if self.weights is None else self.weights[batch.labels]
+        value = share = 0.0
+        for move in stage.moves:
+            play = Play(self.players, batch, self.scheme.rules, decoded=stage.decoded)
+            loss = move.loss(play, counted)
+            learning = [each for name in move.players for each in self.players.of(name)]
+            self.optimiser.zero_grad()
+            loss.backward(inputs=learning)  # type: ignore[no-untyped-call]
+            if self.options.clip is not None:
+                nn.utils.clip_grad_norm_(learning, self.options.clip)
+            value, share = float(loss.detach()), play.share
+            self._pace(stage, share)
+            self.optimiser.step()
+        self.shares.append(share)
+        return value
+
+    def _pace(self, stage: Stage, share: float) -> None:
+        """The learning rate of each player at its pace; a predictor that reads less learns slower."""
+        for group in self.optimiser.param_groups:
+            slowed = max(SLOWEST, share) if stage.measured and group["player"] == "predictor" else 1.0
+            group["lr"] = self.options.learning_rate * stage.pace.get(group["player"], 1.0) * slowed
+
+    def judge(self) -> tuple[float, float]:
+        return self.scheme.epoch_score(self.model, self.dev)
+
+    def better(self, score: float, loss: float) -> bool:
+        """As declared, in the last stage alone; of equal epochs the latest is the best."""
+        best = (self.state.best_score, -self.state.best_loss)
+        return self.stage is self.scheme.stages[-1] and (score, -loss) >= best
+
+    def advanced(self, loss: float, score: float, dev_loss: float) -> GameState:
+        state = super().advanced(loss, score, dev_loss)
+        assert isinstance(state, GameState)
+        return replace(state, shares=[*state.shares, sum(self.shares) / len(self.shares)])
+
+    def status(self, loss: float | Tensor) -> str:
+        return f"{super().status(loss)}  selected {sum(self.shares) / len(self.shares):.0%}"
+
+
 def learn(
     players: Players,
     scheme: Scheme,
@@ -148,70 +237,20 @@ def learn(
     The best epoch is, as a rule, the one in which what is selected without chance predicts the dev labels best.
     """
     model = answering(players, scheme.rules)
-    ends = _ends(scheme.stages, options.epochs)
-    optimiser = _optimiser(players, scheme, options)
-    course, best = GameState(), _weights(players)
-    if checkpoint is not None and checkpoint.path.exists():
-        saved, best = checkpoint.restore(players, optimiser)
-        course = GameState(**saved)
-    weights = class_weights(train, players.predictor, options)
-    lengths = np.array([len(row.ids) for row in train])
-    with progress.bar("status") as shown, torch.random.fork_rng():
-        while not _finished(course, ends, options):
-            stage = scheme.stages[next(index for index, end in enumerate(ends) if course.epoch < end)]
-            chosen = begun(course.epoch, lengths, options)
-            task = shown.add_task(f"epoch {course.epoch + 1}/{ends[-1]}", total=len(chosen), status="")
-            _prepare(model, stage)
-            loss = share = 0.0
-            for done, group in enumerate(chosen, start=1):
-                found = _step(players, scheme, stage, [train[index] for index in group], optimiser, weights, options)
-                loss, share = loss + found[0], share + found[1]
-                shown.update(task, advance=1, status=f"loss {loss / done:.3f}  selected {share / done:.0%}")
-            score, dev_loss = scheme.epoch_score(model, dev)
-            course = _advanced(course, loss / len(chosen), share / len(chosen), score, dev_loss, stage, scheme)
-            if course.best_epoch == course.epoch:
-                best = _weights(players)
-            if checkpoint is not None:
-                checkpoint.save(players, optimiser, best, asdict(course))
-            status = f"loss {course.losses[-1]:.3f}  selected {course.shares[-1]:.0%}  dev {score:.3f}"
-            shown.update(task, status=status)
-    players.load_state_dict(best)
-    return model.eval(), course
-
-
-def _prepare(model: Rationaliser, stage: Stage) -> None:
-    """Training mode for the players that are trained; others are deterministic."""
-    model.train()
-    moving = {"predictor" if name == "body" else name for name in stage.players}
-    for name, reader in model.players.readers.items():
-        if name not in moving:
-            for part in reader.modules():
-                part.training = isinstance(part, nn.RNNBase)  # cuDNN has no backward pass through it in any other mode
-
-
-def _ends(stages: Sequence[Stage], epochs: int) -> list[int]:
-    """The epoch before which each stage ends."""
-    total = sum(stage.share for stage in stages)
-    ends = np.cumsum([stage.share / total * epochs for stage in stages]).round().astype(int).tolist()
-    return [max(index + 1, end) for index, end in enumerate(ends)]
-
-
-def _finished(course: GameState, ends: Sequence[int], options: Training) -> bool:
-    """At the last epoch, or when the last stage stops improving (early stopping)."""
-    before = ends[-2] if len(ends) > 1 else 0
-    tired = course.best_epoch > before and course.epoch - course.best_epoch >= options.patience
-    return tired or course.epoch >= ends[-1]
-
-
-def _advanced(
-    course: GameState, loss: float, share: float, score: float, dev_loss: float, stage: Stage, scheme: Scheme
-) -> GameState:
-    epoch = course.epoch + 1
-    best = course.best_epoch, course.best_score, course.best_loss
-    last = stage is scheme.stages[-1]
-    if last and (score, -dev_loss) >= (course.best_score, -course.best_loss):
-        best = epoch, score, dev_loss
-    return GameState(epoch, *best, [*course.losses, loss], [*course.scores, score], [*course.shares, share])
+    trainer = GameTrainer(
+        learner=players,
+        optimiser=_optimiser(players, scheme, options),
+        options=options,
+        lengths=np.array([len(row.ids) for row in train]),
+        players=players,
+        scheme=scheme,
+        train=train,
+        dev=dev,
+        model=model,
+        weights=class_weights(train, players.predictor, options),
+    )
+    trainer.run(checkpoint)
+    return model.eval(), trainer.state
 
 
 def _optimiser(players: Players, scheme: Scheme, options: Training) -> torch.optim.Adam:
@@ -228,41 +267,3 @@ def _optimiser(players: Players, scheme: Scheme, options: Training) -> torch.opt
         for embedded in (False, True)
     ]
     return torch.optim.Adam([group for group in groups if group["params"]], lr=options.learning_rate)
-
-
-def _step(
-    players: Players,
-    scheme: Scheme,
-    stage: Stage,
-    rows: Sequence[Tokenised],
-    optimiser: torch.optim.Adam,
-    weights: Tensor | None,
-    options: Training,
-) -> tuple[float, float]:
-    """One batch: every move in turn; returns the last loss and the share of selected words."""
-    batch = collate(rows, players.predictor.classes).to(players.predictor.device)
-    counted = torch.ones_like(batch.labels, dtype=torch.float32) if weights is None else weights[batch.labels]
-    value = share = 0.0
-    for move in stage.moves:
-        play = Play(players, batch, scheme.rules, decoded=stage.decoded)
-        loss = move.loss(play, counted)
-        learning = [each for name in move.players for each in players.of(name)]
-        optimiser.zero_grad()
-        loss.backward(inputs=learning)  # type: ignore[no-untyped-call]
-        if options.clip is not None:
-            nn.utils.clip_grad_norm_(learning, options.clip)
-        value = float(loss.detach())
-        share = play.share
-        _paced(optimiser, stage, options.learning_rate, share)
-        optimiser.step()
-    return value, share
-
-
-def _paced(optimiser: torch.optim.Adam, stage: Stage, rate: float, share: float) -> None:
-    for group in optimiser.param_groups:
-        slowed = max(SLOWEST, share) if stage.measured and group["player"] == "predictor" else 1.0
-        group["lr"] = rate * stage.pace.get(group["player"], 1.0) * slowed
-
-
-def _weights(players: Players) -> dict[str, Tensor]:
-    return {name: tensor.clone() for name, tensor in players.state_dict().items()}

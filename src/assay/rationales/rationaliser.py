@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
+from assay.data.text import SPECIAL
 from assay.errors import AssayError
 from assay.models.textmodel import TextModel
 from assay.rationales.game import OWN, Embedded, Left, Play, Weights, compacted
@@ -21,8 +23,31 @@ VIEWS = ("selected", "rest", "all")
 Logits = Float[Tensor, "B C"]
 
 
+@dataclass(frozen=True)
+class Stored:
+    """Content of a model folder: card, tensors, vocabulary size and reader factory.
+
+    A `reader` is untrained and knows that many words; a pretrained encoder is the stored one, and knows its own.
+    """
+
+    card: dict[str, Any]
+    tensors: dict[str, Tensor]
+    words: int
+    reader: Callable[[int], Reader]
+
+    @property
+    def classes(self) -> int:
+        return len(self.card["classes"])
+
+
 class Selecting(TextModel):
     """Classifier with a selection of words, and logits for these alone and for the others."""
+
+    kind: ClassVar[str]
+    """Its name in a folder."""
+
+    inner: ClassVar[str] = ""
+    """How the names of the tensors begin that a pretrained encoder stores by itself."""
 
     attends = False
 
@@ -38,6 +63,26 @@ class Selecting(TextModel):
     @abstractmethod
     def reads(self) -> str:
         """The words that the decision depends on: "selected", or "all" where the selection only explains."""
+
+    @property
+    @abstractmethod
+    def base(self) -> Any:
+        """The network that reads texts as they are tokenised."""
+
+    @property
+    def body(self) -> nn.Module:
+        """The module whose weights are stored."""
+        return self
+
+    @property
+    @abstractmethod
+    def described(self) -> dict[str, Any]:
+        """Its options, besides those of the base, as JSON values."""
+
+    @classmethod
+    @abstractmethod
+    def of(cls, stored: Stored) -> Selecting:
+        """A model with stored options; its weights are still to be loaded."""
 
     @abstractmethod
     def selection(self, x: Embedded, batch: Batch) -> Selection:
@@ -99,6 +144,9 @@ class OverReader(Selecting):
 class Rationaliser(OverReader):
     """Selects words deterministically, and lets the predictor read nothing else; the selection is its explanation."""
 
+    kind = "game"
+    inner = "readers.predictor.inner."
+
     def __init__(self, players: Players, rules: Rules) -> None:
         super().__init__()
         self.players, self.rules = players, rules
@@ -107,6 +155,23 @@ class Rationaliser(OverReader):
     @property
     def base(self) -> Reader:
         return self.players.predictor
+
+    @property
+    def body(self) -> nn.Module:
+        return self.players
+
+    @property
+    def described(self) -> dict[str, Any]:
+        players = self.players
+        return {"rules": self.rules.json(), "readers": list(players.readers), "extras": list(players.extras)}
+
+    @classmethod
+    def of(cls, stored: Stored) -> Rationaliser:
+        """As declared; all players but the predictor have a table of markers only."""
+        card, rules = stored.card, Rules.of(stored.card["rules"])
+        sizes = {name: stored.words if name == "predictor" else len(SPECIAL) for name in card["readers"]}
+        readers = {name: stored.reader(words) for name, words in sizes.items()}
+        return answering(assemble_players(rules, readers, tuple(card["extras"]), stored.classes), rules)
 
     @property
     def facts(self) -> dict[str, str]:

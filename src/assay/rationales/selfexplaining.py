@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -15,14 +15,11 @@ from assay import progress
 from assay.data.batches import Tokenised, collate
 from assay.data.text import Reading
 from assay.errors import AssayError
-from assay.rationales.players import Reader, redrawn
-from assay.rationales.rationaliser import OverReader
+from assay.rationales.players import Reader, evaluating, redrawn
+from assay.rationales.rationaliser import OverReader, Stored
 from assay.rationales.selection_stories import TELLING
 from assay.rationales.units import Decoding, Grouping
 from assay.types import Batch, Edit, Output, Selection
-
-# Splits texts into phrases at punctuation marks, and where they are long.
-
 
 MARKS = '.,;:!?()[]"“”…–—'
 
@@ -46,9 +43,7 @@ class Phrases:
         begins = torch.cat([torch.ones_like(ends[:, :1]), ends[:, :-1]], dim=1)
         first = (positions * begins).cummax(-1).values  # of the stretch that each word stands in
         begins = (positions - first) % self.width == 0
-        owner = (begins.long().cumsum(-1) - 1).where(batch.mask, 0)
-        counts = owner.new_zeros(len(batch), int(owner.max()) + 1).scatter_add(1, owner, batch.mask.long())
-        return Grouping(owner, batch.mask, counts > 0)
+        return Grouping.of(begins.long().cumsum(-1) - 1, batch.mask)
 
     def stopped(self, batch: Batch) -> Bool[Tensor, "B T"]:
         """Which words are punctuation marks."""
@@ -60,9 +55,6 @@ def phrases(tokeniser: Reading, width: int = 5) -> Phrases:
     found = {words.ids[-1] for words in tokeniser([*MARKS, *(f"a{mark}" for mark in MARKS)]) if len(words.ids)}
     unknown = {words.ids[-1] for words in tokeniser(["a", "\u2603"]) if words.ids}
     return Phrases(width, tuple(sorted(found - unknown)))
-
-
-# Store of training phrases with their encodings.
 
 
 AT_ONCE = 512  # phrases encoded together
@@ -94,18 +86,14 @@ class Store(nn.Module):
         pieces = None if self.pieces is None else self.pieces[start:stop]
         return Batch(ids.clamp(min=0), ids >= 0, torch.zeros_like(ids[:, 0]), subwords=pieces)
 
-    @torch.no_grad()
     def refresh(self, reader: Reader) -> None:
         """Encodes all phrases with the present weights of the reader."""
-        was_training = reader.training
-        reader.eval()
-        with progress.bar() as shown:
+        with evaluating(reader), progress.bar() as shown:
             task = shown.add_task("phrases", total=len(self))
             for start in range(0, len(self), AT_ONCE):
                 part = pooled(reader, self.batch(start, start + AT_ONCE))
                 self.vectors[start : start + AT_ONCE] = part.to(self.vectors)
                 shown.advance(task, len(part))
-        reader.train(was_training)
 
     def nearest(self, vectors: Float[Tensor, "B M"], count: int) -> tuple[Float[Tensor, "B K"], Int[Tensor, "B K"]]:
         """Indices of the phrases with the largest inner products, largest first, and these products."""
@@ -150,9 +138,6 @@ def _key(row: Tokenised, positions: Int[Tensor, " n"]) -> Key:
     if row.subwords is None:
         return tuple((number,) for number in row.ids[positions].tolist())
     return tuple(tuple(piece for piece in word if piece >= 0) for word in row.subwords[positions].tolist())
-
-
-# Result of a self-explaining classifier: the terms whose sum is the logits.
 
 
 SHOWN = 5  # phrases of a text that an account has
@@ -246,6 +231,8 @@ class SelfExplaining(OverReader):
     # the mean of its states, not the sum; one attention over the stored phrases alone, so that each has a contribution;
     # the store is encoded by the network itself and anew while it learns
 
+    kind = "selfexplain"
+    inner = "reader.inner."
     attends = True
     steps: Tensor
 
@@ -277,20 +264,19 @@ class SelfExplaining(OverReader):
         return {"description": description, "shape": "self-explaining", "items": "words"}
 
     @property
-    def json(self) -> dict[str, Any]:
-        """Its options, besides the reader and tensors, as JSON values."""
+    def described(self) -> dict[str, Any]:
         parts = {name: asdict(getattr(self, name)) for name in ("phrases", "shares", "decoding")}
-        return parts | {"texts": list(self.store.texts)}
+        return {"explaining": parts | {"texts": list(self.store.texts)}}
 
     @classmethod
-    def of(cls, stored: Mapping[str, Any], reader: Reader, tensors: Mapping[str, Tensor]) -> SelfExplaining:
-        """A model with stored options; tensors are still to be loaded."""
-        ids, pieces = tensors["store.ids"], tensors.get("store.pieces")
-        if len(ids) != len(stored["texts"]):
+    def of(cls, stored: Stored) -> SelfExplaining:
+        options, reader = stored.card["explaining"], stored.reader(stored.words)
+        ids, pieces = stored.tensors["store.ids"], stored.tensors.get("store.pieces")
+        if len(ids) != len(options["texts"]):
             raise ValueError("there are not as many stored phrases as their texts")
-        store = Store(stored["texts"], ids, pieces, reader.decoder.in_features)
-        cut = Phrases(stored["phrases"]["width"], tuple(stored["phrases"]["stops"]))
-        return cls(reader, store, cut, Shares(**stored["shares"]), Decoding(**stored["decoding"]))
+        store = Store(options["texts"], ids, pieces, reader.decoder.in_features)
+        cut = Phrases(options["phrases"]["width"], tuple(options["phrases"]["stops"]))
+        return cls(reader, store, cut, Shares(**options["shares"]), Decoding(**options["decoding"]))
 
     @property
     def selecting(self) -> dict[str, Any]:
@@ -320,8 +306,9 @@ class SelfExplaining(OverReader):
         """The same architecture with random weights and the same stored phrases."""
         with torch.random.fork_rng():
             torch.manual_seed(seed + 1)
-            tensors = {f"store.{name}": each for name, each in self.store.named_buffers()}
-            fresh = type(self).of(self.json, redrawn(self.reader, seed), tensors)
+            store, reader = self.store, redrawn(self.reader, seed)
+            phrases = Store(store.texts, store.ids, store.pieces, store.vectors.shape[1])
+            fresh = type(self)(reader, phrases, self.phrases, self.shares, self.decoding)
         fresh.to(self.local.weight)
         fresh.refresh()
         return fresh.eval()

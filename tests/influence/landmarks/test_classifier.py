@@ -9,7 +9,6 @@ import pytest
 import torch
 
 from assay.data.corpora import corpus
-from assay.data.text import quoted
 from assay.errors import AssayError
 from assay.influence.landmark_classifier import LandmarkModel, LandmarkRecipe, Layers, TrainedVectors, load, save, train
 from assay.influence.landmark_kernels import Product, Spectrum, Subsequences, Sum, WordVectors
@@ -23,6 +22,7 @@ from assay.influence.landmarks import (
     sentence,
 )
 from assay.models.config import Training
+from assay.writing import quoted
 
 CORPUS = corpus("planted:keyword")
 TEXTS, LABELS = [each.text for each in CORPUS.train[:500]], np.array([each.label for each in CORPUS.train[:500]])
