@@ -439,7 +439,7 @@ class TreeOptions:
     """Hierarchies of phrases."""
 
     tree: str | None = None
-    """Hierarchical explanation over phrases: hedge, acd, soc or scd, with options as in 'hedge(window=1)'."""
+    """Trees of phrases, each with its cohesion: hedge, acd, soc or scd, with options as in 'hedge(window=1)'."""
     scorer: str | None = None
     """Score of a phrase: occlusion, alone, margin, shapley, cd, soc or integrated_gradients."""
 

@@ -352,7 +352,7 @@ class Cohesion:
             raise AssayError(f"shuffles must be at least 1, got {self.shuffles}.")
 
     def __call__(self, model: Model, batch: Batch, target: Target, trees: Sequence[Tree]) -> Float[np.ndarray, " B"]:
-        chosen = [strongest(tree) for tree in trees]
+        chosen = [tree.strongest or tree.levels[0][0] for tree in trees]
         start, stop = (
             batch.ids.new_tensor([getattr(each, end) for each in chosen])[:, None] for end in ("start", "stop")
         )
@@ -364,11 +364,14 @@ class Cohesion:
         return cohesion(found[:, 0], found[:, 1:])
 
 
-def strongest(tree: Tree) -> Phrase:
-    """The phrase of the highest score with several words that is not the whole text, if there is one."""
-    phrases = {each for level in tree.levels for each in level}
-    several = [each for each in phrases if 1 < each.stop - each.start < tree.words]
-    return max(several, key=lambda each: (each.score, -each.start, each.stop), default=tree.levels[0][0])
+def with_cohesion(builder: TreeBuilder, model: Model, batch: Batch, target: Target) -> list[Tree]:
+    """The trees of these texts with the cohesion of their strongest phrases, where there is one."""
+    trees = builder(model, batch, target)
+    numbers = Cohesion()(model, batch, target, trees).tolist()
+    return [
+        tree if tree.strongest is None else replace(tree, cohesion=number)
+        for tree, number in zip(trees, numbers, strict=True)
+    ]
 
 
 def scattered(batch: Batch, phrase: Bool[Tensor, "B T"], count: int, seed: int = 0) -> Int[Tensor, "B N T"]:
