@@ -14,7 +14,7 @@ from assay.influence.neighbours import Neighbours
 from assay.influence.setting import Method, Setting, labels_of, refuse
 from assay.influence.training_run import TrainingRun
 from assay.metrics.intervals import measured
-from assay.metrics.performance import mislabel_auc
+from assay.metrics.performance import auc
 from assay.models.textmodel import TextModel, predict
 
 Signal = Callable[[Setting], Float[np.ndarray, " N"]]
@@ -80,7 +80,7 @@ def graded(
 ) -> Grade:
     """The grade of a signal, with bootstrap intervals over examples (95 %); k is the number of wrong labels."""
     k = k or int(wrong.sum())
-    area = mislabel_auc(suspicion, wrong)
+    area = auc(wrong.astype(int), np.stack([-suspicion, suspicion], 1))
     areas, precisions = _resampled(suspicion, wrong, k, seed)
     top = np.argsort(-suspicion, kind="stable")[:k]
     low, high = np.quantile(areas, [0.025, 0.975])
