@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 from jaxtyping import Bool, Float
 
-from assay.audits.cases import Answer, Case, Resources, numpy
+from assay.audits.cases import Answer, BaseAudit, Case, Resources, numpy
 from assay.audits.statements import best
 from assay.lookup import MODEL, NOT_APPLICABLE
 from assay.metrics import plausibility
@@ -75,28 +75,25 @@ def unplanted(case: Case) -> str | None:
 
 
 @dataclass(frozen=True)
-class Truth:
+class Truth(BaseAudit):
     """How well scores rank the planted evidence first: AUPRC, and precision at as many words.
 
     Scores are ranked as they are, the highest first, since planted words speak for the class; `auprc_size` ranks by
     absolute value. What people hold to be evidence is another question: the audit `plausibility`.
     """
 
+    reliability: ClassVar[str] = "exact"
     story: ClassVar[Story] = TRUTH
     paper: str = "DeYoung et al. (2020), section 4.1; planted evidence: this tool"
 
-    def kind(self, classes: int) -> str:
-        return "exact"
-
-    def unfit(self, case: Case) -> str | None:
-        return unplanted(case)
+    unfit = staticmethod(unplanted)
 
     def conclude(self, record: Record) -> Conclusion:
         return Conclusion(best(record, "truth", "auprc", "an AUPRC of"))
 
     def __call__(self, case: Case) -> Answer:
         assert case.batch.truth is not None
-        truth, mask = case.batch.truth.cpu().numpy(), case.batch.mask.cpu().numpy()
+        truth, mask = case.batch.truth.cpu().numpy(), case.mask
         measures = {}
         for name, scores in case.scores.items():
             measures[f"auprc:{name}"] = average_precision(numpy(scores), truth, mask)
@@ -148,7 +145,7 @@ SHORTCUT = Story(
 
 
 @dataclass(frozen=True)
-class Shortcut:
+class Shortcut(BaseAudit):
     """The precision at the planted words, of those texts alone in which the model demonstrably uses them.
 
     It uses them (`used:model`) where the text without them has another decision, or a probability of the predicted
@@ -157,14 +154,11 @@ class Shortcut:
     """
 
     moved: float = 0.25
+    reliability: ClassVar[str] = "exact"
     story: ClassVar[Story] = SHORTCUT
     paper: str = "Bastings et al. (2022), on shortcuts that are planted and checked; planted corpora: this tool"
 
-    def kind(self, classes: int) -> str:
-        return "exact"
-
-    def unfit(self, case: Case) -> str | None:
-        return unplanted(case)
+    unfit = staticmethod(unplanted)
 
     def conclude(self, record: Record) -> Conclusion:
         used = record.finding("shortcut", MODEL, "used")
@@ -178,7 +172,7 @@ class Shortcut:
 
     def __call__(self, case: Case) -> Answer:
         assert case.batch.truth is not None
-        truth, mask = case.batch.truth.cpu().numpy(), case.batch.mask.cpu().numpy()
+        truth, mask = case.batch.truth.cpu().numpy(), case.mask
         used = self._used(case)
         measures = {"used:model": used}
         for name, scores in case.scores.items():
@@ -269,7 +263,7 @@ PLAUSIBILITY = Story(
 
 
 @dataclass(frozen=True)
-class Plausibility:
+class Plausibility(BaseAudit):
     """Token F1 and IOU F1 of the highest words against human evidence, AUPRC and average precision of all scores.
 
     As many words are taken as people mark: `share` of a text's tokens, the mean over all audited texts with evidence
@@ -289,8 +283,7 @@ class Plausibility:
         ]
         return replace(self, share=float(np.mean(shares))) if shares else self
 
-    def kind(self, classes: int) -> str:
-        return "exact"
+    reliability: ClassVar[str] = "exact"
 
     def unfit(self, case: Case) -> str | None:
         if case.batch.truth is None:  # a corpus without evidence, or one batch of a corpus that has some
@@ -303,7 +296,7 @@ class Plausibility:
         return Conclusion(f"{told} {warning}" if told else "")
 
     def __call__(self, case: Case) -> Answer:
-        mask = case.batch.mask.cpu().numpy()
+        mask = case.mask
         truth = np.zeros_like(mask) if case.batch.truth is None else case.batch.truth.cpu().numpy() & mask
         share = self.share or _evidence(truth, mask)
         measures: dict[str, np.ndarray] = {}

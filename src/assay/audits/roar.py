@@ -15,7 +15,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from assay import progress
-from assay.audits.cases import FOREIGN, LACKING, Answer, Case, Resources
+from assay.audits.cases import FOREIGN, LACKING, Answer, BaseAudit, Case, Resources
 from assay.audits.statements import beating, rivals, tested
 from assay.data.batches import Tokenised, by_tokens, collate, tokenise
 from assay.data.examples import Example
@@ -194,7 +194,7 @@ STORY = Story(
 
 
 @dataclass(frozen=True)
-class Roar:
+class Roar(BaseAudit):
     """Whether a model that learnt without the words of the highest absolute scores is right without them; low is good.
 
     `fall_gain` is how much more often it is wrong than a model that learnt without words drawn by chance; `accuracy@0`
@@ -210,9 +210,6 @@ class Roar:
     lacking: str = LACKING
     places: Mapping[Text, int] = field(default_factory=dict, compare=False, repr=False)
     answers: Mapping[tuple[str, float], Answers] = field(default_factory=dict, compare=False, repr=False)
-
-    def kind(self, classes: int) -> str:
-        return "sample"
 
     def unfit(self, case: Case) -> str | None:
         if not isinstance(case.model, Network):

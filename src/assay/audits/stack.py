@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from assay.audits.cases import Answer, Case, numpy
+from assay.audits.cases import Answer, BaseAudit, Case, numpy
 from assay.explainers.needs import no_layers, no_pooling
 from assay.intervene.edits import Within, uniform
 from assay.intervene.stack_attention import Shuffled
@@ -125,7 +125,7 @@ STORY = Story(
 
 
 @dataclass(frozen=True)
-class LayerByLayer:
+class LayerByLayer(BaseAudit):
     """How far the output moves when the attention of one layer is other than it was, and when that of all layers is.
 
     `uniform` is the total variation distance with equal weights on all that may be attended to, `permuted` its median
@@ -137,11 +137,7 @@ class LayerByLayer:
     story: ClassVar[Story] = STORY
     paper: str = "Jain and Wallace (2019), algorithm 2, and Wiegreffe and Pinter (2019), layer by layer"
 
-    def kind(self, classes: int) -> str:
-        return "sample"
-
-    def unfit(self, case: Case) -> str | None:
-        return without_stack(case)
+    unfit = staticmethod(without_stack)
 
     def conclude(self, record: Record) -> Conclusion:
         alone = [f for f in over_all(record, "layers", "permuted") if f.subject != ALL]
