@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from assay.audits.cases import Answer, BaseAudit, Case, numpy, without_pooling
+from assay.audits.cases import Answer, BaseAudit, Case, Scores, numpy, without_pooling
 from assay.audits.stack import of_stack, parts, stacked, without_attention
 from assay.intervene.adversary import Search, furthest
 from assay.intervene.stack_attention import Stack, StackSearch, limit
@@ -156,7 +156,7 @@ class Adversary(BaseAudit):
         measures = {name: numpy(torch.cat([part[name] for part, _ in found])) for name in found[0][0]}
         return Answer(measures, {"adversary": numpy(torch.cat([shown for _, shown in found]))})
 
-    def _searched(self, case: Case, batch: Batch) -> tuple[dict[str, Float[Tensor, " B"]], Float[Tensor, "B T"]]:
+    def _searched(self, case: Case, batch: Batch) -> tuple[dict[str, Float[Tensor, " B"]], Scores]:
         """The measures of some texts, and what is then read of each word."""
         model = of_stack(case)
         stack = Stack.of(model, batch)
@@ -201,8 +201,7 @@ def _grade(record: Record) -> tuple[str, str]:
     found, upper = bounded(record, "adversary", "jsd"), bounded(record, "adversary", "jsd_upper")
     if found is None:
         return "", ""
-    kind = found.kind if found.kind != "sample" else record.summary["audits"]["adversary"].get("kind")
-    certain = kind in ("exact", "to rounding")
+    certain = _kind(record, found) in ("exact", "to rounding")
     most = found if certain else upper
     why = f"Another attention with the same prediction lies {told(found)} away (JSD) on average"
     if found.low > FAR:

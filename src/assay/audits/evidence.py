@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 
-from assay.audits.cases import Answer, BaseAudit, Case, Resources, numpy
+from assay.audits.cases import Answer, BaseAudit, Case, Numbers, Resources, TokenMask, TokenValues, numpy, of_subject
 from assay.audits.statements import best
 from assay.lookup import MODEL, NOT_APPLICABLE
 from assay.metrics import plausibility
@@ -191,6 +191,13 @@ class Shortcut(BaseAudit):
         return np.where(marked.cpu().numpy(), numpy(used), np.nan)
 
 
+HUMAN: dict[str, Any] = {
+    "faithful": False,
+    "caution": "what people find convincing, not what the model did",
+    "main": True,
+}
+"""What holds for every match with what people marked."""
+
 PLAUSIBILITY = Story(
     title="Do the explanations convince people?",
     question="Do the explanations mark the words that people mark?",
@@ -203,9 +210,7 @@ PLAUSIBILITY = Story(
             short="human F1",
             place=10,
             help="overlap with the words that people marked",
-            faithful=False,
-            caution="what people find convincing, not what the model did",
-            main=True,
+            **HUMAN,
         ),
         Measure("token_precision"),
         Measure("token_recall"),
@@ -217,9 +222,7 @@ PLAUSIBILITY = Story(
             short="human IOU",
             place=11,
             help="overlap with the passages that people marked",
-            faithful=False,
-            caution="what people find convincing, not what the model did",
-            main=True,
+            **HUMAN,
         ),
         Measure("iou_precision", "IOU precision"),
         Measure("iou_recall", "IOU recall"),
@@ -231,9 +234,7 @@ PLAUSIBILITY = Story(
             short="human AUC",
             place=12,
             help="how well the ranking finds the words that people marked",
-            faithful=False,
-            caution="what people find convincing, not what the model did",
-            main=True,
+            **HUMAN,
         ),
         Measure("average_precision", better="high"),
     ),
@@ -299,22 +300,19 @@ class Plausibility(BaseAudit):
         mask = case.mask
         truth = np.zeros_like(mask) if case.batch.truth is None else case.batch.truth.cpu().numpy() & mask
         share = self.share or _evidence(truth, mask)
-        measures: dict[str, np.ndarray] = {}
+        measures: Numbers = {}
         for name, values in case.scores.items():
-            found = _compared(numpy(values), truth, mask, share)
-            measures |= {f"{measure}:{name}": column for measure, column in found.items()}
+            measures |= of_subject(name, _compared(numpy(values), truth, mask, share))
         return Answer(measures)
 
 
-def _evidence(truth: Bool[np.ndarray, "B T"], mask: Bool[np.ndarray, "B T"]) -> float:
+def _evidence(truth: TokenMask, mask: TokenMask) -> float:
     """The mean share of tokens that are evidence, over the texts that have any; 0 where none has."""
     shares = truth.sum(-1) / mask.sum(-1)
     return float(shares.sum() / max(1, (shares > 0).sum()))
 
 
-def _compared(
-    scores: Float[np.ndarray, "B T"], truth: Bool[np.ndarray, "B T"], mask: Bool[np.ndarray, "B T"], share: float
-) -> dict[str, Float[np.ndarray, " B"]]:
+def _compared(scores: TokenValues, truth: TokenMask, mask: TokenMask, share: float) -> Numbers:
     """Every measure of one explainer."""
     chosen = plausibility.top(scores, mask, share)
     spans = plausibility.spans(chosen), plausibility.spans(truth)
@@ -323,8 +321,8 @@ def _compared(
     measures = {}
     for kind, counted in counts.items():
         of = plausibility.scores(counted)
-        for title, values in (("f1", of.f1), ("precision", of.precision), ("recall", of.recall)):
-            measures[f"{kind}_{title}"] = np.where(undefined, np.nan, values)
+        for title in ("f1", "precision", "recall"):
+            measures[f"{kind}_{title}"] = np.where(undefined, np.nan, getattr(of, title))
     measures["auprc"] = auprc(scores, truth, mask)
     measures["average_precision"] = average_precision(scores, truth, mask)
     return measures

@@ -110,7 +110,26 @@ class SingleWeight(BaseAudit):
     unfit = staticmethod(without_pooling)
 
     def conclude(self, record: Record) -> Conclusion:
-        return Conclusion(_answer(record), *_grade(record))
+        """How often erasing the most attended item alone changes the decision, beside a random other one."""
+        names = ("both", "top_only", "other_only", "smaller")
+        both, top, other, smaller = (known(record, "single_weight", name) for name in names)
+        if both is None or top is None or other is None or smaller is None:
+            return Conclusion()
+        one = items(record).one
+        answer = (
+            f"Erasing the most attended {one} alone changed the decision in {percent(both.mean + top.mean)} of texts "
+            f"(n = {count(top.n)}), erasing a random other {one} in {percent(both.mean + other.mean)}; only the first "
+            f"did in {shared(top)}. In {percent(smaller.mean)} of texts the most attended "
+            f"{one} moved the output less than the other one."
+        )
+        if any(bounded(record, "single_weight", name) is None for name in ("top_only", "other_only")):
+            return Conclusion(answer)
+        grade = {1: "pass", 0: "warn", -1: "fail"}[lead(top, other)]
+        why = (
+            f"In {percent(top.mean)} of texts only the most attended one changes the decision, in "
+            f"{percent(other.mean)} only the other one ({evidence(top.low, top.high, top.n)} for the first share)."
+        )
+        return Conclusion(answer, grade, why)
 
     def __call__(self, case: Case) -> Answer:
         pooling = Pooling.of(case.values, case.weights, case.items, case.empty)
@@ -178,27 +197,3 @@ def _apart(whole: Float[Tensor, "B C"], erased: Float[Tensor, "B N C"]) -> ItemV
     """The divergence of each output from that of the whole text."""
     after = numpy(erased.softmax(-1))
     return jsd(np.broadcast_to(numpy(whole.softmax(-1))[:, None], after.shape), after)
-
-
-def _answer(record: Record) -> str:
-    """How often erasing the most attended item alone changes the decision, beside a random other one."""
-    names = ("both", "top_only", "other_only", "smaller")
-    both, top, other, smaller = (known(record, "single_weight", name) for name in names)
-    if both is None or top is None or other is None or smaller is None:
-        return ""
-    one = items(record).one
-    return (
-        f"Erasing the most attended {one} alone changed the decision in {percent(both.mean + top.mean)} of texts "
-        f"(n = {count(top.n)}), erasing a random other {one} in {percent(both.mean + other.mean)}; only the first "
-        f"did in {shared(top)}. In {percent(smaller.mean)} of texts the most attended "
-        f"{one} moved the output less than the other one."
-    )
-
-
-def _grade(record: Record) -> tuple[str, str]:
-    top, other = (bounded(record, "single_weight", measure) for measure in ("top_only", "other_only"))
-    if top is None or other is None:
-        return "", ""
-    why = f"In {percent(top.mean)} of texts only the most attended one changes the decision, in {percent(other.mean)} "
-    given = {1: "pass", 0: "warn", -1: "fail"}[lead(top, other)]
-    return given, f"{why}only the other one ({evidence(top.low, top.high, top.n)} for the first share)."

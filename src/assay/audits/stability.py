@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from assay.audits.cases import Answer, BaseAudit, Case, Numbers, Resources, mean_defined, numpy
+from assay.audits.cases import Answer, BaseAudit, Case, Numbers, PerText, Resources, by_subject, mean_defined, numpy
 from assay.audits.rivals import Heard, heard, likeness, siblings, without_twins
 from assay.audits.statements import best, tested
 from assay.explainers.gradients import room
@@ -149,11 +149,10 @@ def _change(before: Float[Tensor, "B T"], after: Float[Tensor, "N B T"]) -> Floa
 
 def _across(case: Case, siblings: Sequence[TextModel]) -> Numbers:
     """How alike explanations are on models from other seeds, over those that predict the same class."""
-    others = [heard(sibling, case.batch, case.predicted, case.explainers) for sibling in siblings]
-    agree = [(other.probabilities.argmax(-1) == case.predicted).cpu().numpy() for other in others]
-    measures = {}
-    for name in case.explainers:
-        taus = [likeness(case, name, other.scores[name]) for other in others]
-        alike = [np.where(same, tau, np.nan) for same, tau in zip(agree, taus, strict=True)]
-        measures[f"seeds:{name}"] = mean_defined(alike)
-    return measures
+    taus: dict[str, list[PerText]] = {name: [] for name in case.explainers}
+    for sibling in siblings:
+        other = heard(sibling, case.batch, case.predicted, case.explainers)
+        same = (other.probabilities.argmax(-1) == case.predicted).cpu().numpy()
+        for name, scores in other.scores.items():
+            taus[name].append(np.where(same, likeness(case, name, scores), np.nan))
+    return by_subject("seeds", {name: mean_defined(values) for name, values in taus.items()})

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from itertools import count, repeat
 from typing import ClassVar
 
-import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from assay.audits.cases import Answer, BaseAudit, Case, numpy
+from assay.audits.cases import Answer, BaseAudit, Case, Numbers, numpy, of_subject
 from assay.explainers.needs import no_layers, no_pooling
 from assay.intervene.edits import Within, uniform
 from assay.intervene.stack_attention import Shuffled
@@ -154,25 +153,17 @@ class LayerByLayer(BaseAudit):
         )
 
     def __call__(self, case: Case) -> Answer:
-        measures: dict[str, Float[np.ndarray, " B"]] = {}
-        for subject, layers in _choices(of_stack(case).layers).items():
+        measures: Numbers = {}
+        for layer in (None, *range(of_stack(case).layers)):
+            layers = None if layer is None else (layer,)
             even = answers(case, repeat(Within(uniform, layers)), 1)
-            shuffled = answers(case, _shuffles(case.seed, layers), self.shuffles)
-            for name, found in {"uniform": even, "permuted": shuffled}.items():
-                measures |= {f"{measure}:{subject}": values for measure, values in _moved(case, name, found).items()}
+            mixed = answers(case, (Within(Shuffled(seed), layers) for seed in seeds(case.seed)), self.shuffles)
+            found = _moved(case, "uniform", even) | _moved(case, "permuted", mixed)
+            measures |= of_subject(ALL if layer is None else f"layer {layer}", found)
         return Answer(measures)
 
 
-def _choices(layers: int) -> dict[str, tuple[int, ...] | None]:
-    """Which layers are changed, by the name of the choice: the lowest is layer 0."""
-    return {ALL: None} | {f"layer {layer}": (layer,) for layer in range(layers)}
-
-
-def _shuffles(seed: int, layers: tuple[int, ...] | None) -> Iterator[Edit]:
-    return (Within(Shuffled(each), layers) for each in seeds(seed))
-
-
-def _moved(case: Case, name: str, found: Float[Tensor, "B N C"]) -> dict[str, Float[np.ndarray, " B"]]:
+def _moved(case: Case, name: str, found: Float[Tensor, "B N C"]) -> Numbers:
     """How far the versions of each text lie from it, and how many of them are decided otherwise."""
     distance = tvd(found, case.probabilities[:, None]).quantile(0.5, dim=-1)
     flips = (found.argmax(-1) != case.predicted[:, None]).double().mean(-1)
