@@ -9,7 +9,7 @@ import torch
 
 from assay.audits import cases as module
 from assay.audits.cases import PreparedAudit
-from assay.audits.evidence import Truth
+from assay.audits.marked_words import Truth
 from assay.audits.roar import Roar
 from assay.audits.sanity import Sanity
 from assay.audits.stability import Stability

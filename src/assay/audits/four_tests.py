@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from assay.audits.adversary import FAR
+from assay.audits.equal_predictions import FAR
 from assay.audits.permutation import SMALL
 from assay.audits.statements import NOTICED
 from assay.lookup import difference, named, points, spread, subjects

@@ -13,9 +13,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from assay.audits.adversary import Adversary
 from assay.audits.cases import Answer, Case, Numbers, PerText, Resources, mean_defined, numpy, of_subject
-from assay.audits.evidence import Truth
+from assay.audits.equal_predictions import Adversary
+from assay.audits.marked_words import Truth
 from assay.audits.permutation import Permutation
 from assay.audits.rivals import RivalAudit, right
 from assay.audits.statements import NOTICED, TRAINED
