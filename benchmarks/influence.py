@@ -34,7 +34,7 @@ from assay.influence.tracin import TracIn, Trak
 from assay.influence.training_run import TrainingRun
 from assay.influence.turnover import TurnoverDropout
 from assay.influence.unrolled import Unrolled
-from assay.metrics.influence import Bounded, lds_interval
+from assay.metrics.performance import Bounded, lds_interval
 from assay.models.config import Architecture, Training
 from assay.models.recipes import Recipe, initialise
 from benchmarks import influence_peers

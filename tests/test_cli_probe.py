@@ -10,9 +10,9 @@ import pytest
 import torch
 
 from assay import cli
-from assay.caching import Kept, finite
+from assay.caching import FinishedParts, finite
 from assay.models.hf_loading import silent
-from assay.probes.stored import read
+from assay.probes.drawings import read
 from assay.run import probing
 from tests import pretrained
 from tests.calling import call
@@ -96,6 +96,25 @@ def test_importance_is_found_with_a_corpus(assay, model, tmp_path):
     assert section["n"] > 0 and section["n_dev"] > 0
     assert "Not probed: parts of speech, dependency relations, and pairs of words." in out
     assert "Which heads does the classifier need?" in Path("run/probe.html").read_text(encoding="utf-8")
+
+
+def test_concepts_are_given_by_files_and_the_highest_level_moves(assay, model, tmp_path):
+    (tmp_path / "praise.txt").write_text("a good film\n\nit is fun\ngood fun\n")
+    mine = texts(tmp_path / "mine.csv", 90)
+    words = ("probe", "--model", model, "--corpus", mine, "--sections", "concepts", "--concept", "praise.txt")
+    code, _, told = assay(*words, "--out", "run")
+    assert code == 0, told
+    section = read(Path("run/probe.json"))["sections"]["concepts"]
+    assert section["level"] == "layer 1" and len(section["rows"]) == 2
+    assert {(row["concept"], row["examples"]) for row in section["rows"]} == {("praise", 3)}
+    assert "Does a class depend on a concept?" in Path("run/probe.html").read_text(encoding="utf-8")
+    for more, fault in (
+        (("--level", "layer 7"), "Unknown level 'layer 7'"),
+        (("--concept", "nowhere.txt"), "nowhere.txt does not exist; check the path."),
+        (("--concept", "praise.txt"), "Two concepts are called 'praise'; give one of the files another name."),
+    ):
+        code, _, told = assay(*words, *more, "--out", "other")
+        assert code == 2 and fault in " ".join(told.split()), told
 
 
 def test_an_interrupted_probe_goes_on_where_it_stopped(assay, model, treebank, tmp_path, monkeypatch):
@@ -194,10 +213,10 @@ def test_attention_that_cannot_be_edited_is_read_but_not_pruned(assay, treebank,
 
 
 def test_parts_are_made_anew_where_something_else_is_asked(tmp_path):
-    kept = Kept(tmp_path)
-    assert kept.get("part", ["a"], lambda: {"value": 1})["answer"] == {"value": 1}
-    assert kept.get("part", ("a",), lambda: {"value": 2})["answer"] == {"value": 1}
-    assert kept.get("part", ["b"], lambda: {"value": float("nan")})["answer"] == {"value": None}
+    finished = FinishedParts(tmp_path)
+    assert finished.answer("part", ["a"], lambda: {"value": 1})["answer"] == {"value": 1}
+    assert finished.answer("part", ("a",), lambda: {"value": 2})["answer"] == {"value": 1}
+    assert finished.answer("part", ["b"], lambda: {"value": float("nan")})["answer"] == {"value": None}
     assert json.loads((tmp_path / "parts" / "part.json").read_text())["answer"] == {"value": None}
 
 

@@ -19,9 +19,8 @@ from fastapi.testclient import TestClient
 
 import assay
 from assay import cli, explain, influence, report, study
-from assay.data.examples import Corpus
+from assay.data.examples import Corpus, thinned
 from assay.data.planted import PLANTED
-from assay.data.subsets import thinned
 from assay.models.config import Architecture, Training
 from assay.models.recipes import Recipe, train
 from assay.models.store import Trained
@@ -34,7 +33,7 @@ from tests.study import small
 ROOT = Path(__file__).parent.parent
 EXAMPLE = re.compile(
     r"`src/(assay/\S+)\.py`:\n\n```python\n(.*?)```\n\n"
-    r"and in `(\w+)` of `src/(assay/\S+)/__init__\.py`:\n\n```python\n +\"(\S+)\": (\S+),\n```",
+    r"and in `(\w+)` of `src/(assay/\S+?)(?:/__init__)?\.py`:\n\n```python\n +\"(\S+)\": (\S+),\n```",
     re.S,
 )
 CONTRACTS = {

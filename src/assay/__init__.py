@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from assay.audits import AUDITS as AUDITS
     from assay.audits.cases import Audit as Audit
     from assay.data.corpora import CORPORA as CORPORA
+    from assay.data.corpora import corpus as corpus
     from assay.data.examples import Corpus as Corpus
     from assay.data.examples import Example as Example
-    from assay.data.given import corpus as corpus
     from assay.errors import AssayError as AssayError
     from assay.explainers import EXPLAINERS as EXPLAINERS
     from assay.influence import METHODS as METHODS
@@ -54,7 +54,7 @@ __version__ = "0.1.0"
 
 # Loaded when first used, so that `assay --help` need not wait for torch.
 _HOME = {
-    "data.given": "corpus",
+    "data.corpora": "corpus CORPORA",
     "run.api": "train finetune load wrap",
     "run.auditing": "audit",
     "run.explaining": "explain",
@@ -71,7 +71,6 @@ _HOME = {
     "intervene": "EDITS",
     "rationales.recipes": "RECIPES",
     "models.encoders": "ENCODERS",
-    "data.corpora": "CORPORA",
     "types": "Batch Edit Explainer Model Output PooledModel",
     "audits.cases": "Audit",
     "influence.setting": "Method",

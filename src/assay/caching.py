@@ -18,36 +18,37 @@ import pyarrow as pa
 
 from assay.errors import AssayError, Damaged
 from assay.files import write_text
-from assay.records import SUMMARY, read_table, write_table
-
-# Checkpoints of unfinished work: an interrupted audit or probe goes on where it stopped.
-
+from assay.records import read_table, write_table
 
 IDENTITY, PARTS = "plan.json", "parts"
 
 
 @dataclass(frozen=True)
-class Parts:
-    """The parts of one audit in memory, or in a folder that no other audit may write to."""
+class FinishedParts:
+    """Finished parts of one piece of work, in a folder that no other may write to, so that it goes on after a stop.
+
+    Without a folder nothing is stored, and every part is made.
+    """
 
     folder: Path | None
 
-    def claim(self, identity: dict[str, Any]) -> bool:
-        """Takes the folder for this audit; True when the audit was finished here before."""
+    def claim(self, identity: Any, other: str) -> bool:
+        """Takes the folder for this work; True where it was taken before.
+
+        Where it holds the work of another identity, the error says that it holds the `other`.
+        """
         if self.folder is None:
             return False
         place = self.folder / IDENTITY
-        if place.exists():
-            if stored(place) != json.loads(json.dumps(identity)):
-                raise AssayError(
-                    f"{self.folder} holds an audit with other options, model or data; choose another --out."
-                )
-            return (self.folder / SUMMARY).exists()
-        write_text(place, json.dumps(identity, indent=2) + "\n")
-        return False
+        if not place.exists():
+            write_text(place, json.dumps(identity, indent=2) + "\n")
+            return False
+        if _stored(place) != _plain(identity):
+            raise AssayError(f"{self.folder} holds {other}; choose another --out.")
+        return True
 
-    def get(self, name: str, make: Callable[[], pa.Table]) -> pa.Table:
-        """The part with this name, which says which examples it holds: as found, or made now and kept."""
+    def table(self, name: str, make: Callable[[], pa.Table]) -> pa.Table:
+        """The part of this name, which says what it holds: as it is stored, or made and stored."""
         if self.folder is None:
             return make()
         place = self.folder / PARTS / f"{name}.parquet"
@@ -57,51 +58,23 @@ class Parts:
         write_table(make(), place)
         return read_table(place)
 
-    def clear(self) -> None:
-        """Removes the parts once the whole record stands."""
-        if self.folder is not None:
-            shutil.rmtree(self.folder / PARTS, ignore_errors=True)
-
-
-def stored(place: Path) -> Any:
-    """What a file of finished work holds."""
-    try:
-        return json.loads(place.read_text(encoding="utf-8"))
-    except ValueError as fault:
-        raise Damaged(f"{place} is damaged, so this work cannot go on; choose another --out.") from fault
-
-
-@dataclass(frozen=True)
-class Kept:
-    """The parts in a folder that no other probe may write to."""
-
-    folder: Path
-
-    def claim(self, identity: dict[str, Any]) -> None:
-        """Takes the folder for probes of this identity."""
-        place = self.folder / IDENTITY
-        if not place.exists():
-            write_text(place, json.dumps(identity, indent=2) + "\n")
-        elif stored(place) != _plain(identity):
-            raise AssayError(
-                f"{self.folder} holds a probe of another model, limit or seed, or something else; choose another --out."
-            )
-
-    def get(self, name: str, asked: Any, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-        """The part with this name: as found where the same was asked, or made now and kept.
-
-        It has the "answer", and the "seconds" that it took.
-        """
-        place = self.folder / PARTS / f"{name}.json"
-        if place.exists():
-            found: dict[str, Any] = stored(place)
-            if found.get("asked") == _plain(asked):
+    def answer(self, name: str, question: Any, make: Callable[[], Any]) -> dict[str, Any]:
+        """The "answer" of this name with the "seconds" that it took: as stored for the same question, or made."""
+        place = None if self.folder is None else self.folder / PARTS / f"{name}.json"
+        if place is not None and place.exists():
+            found: dict[str, Any] = _stored(place)
+            if found.get("asked") == _plain(question):
                 return found
         started = time.monotonic()
-        answer = make()
-        held = {"asked": _plain(asked), "answer": finite(answer), "seconds": round(time.monotonic() - started, 3)}
-        write_text(place, json.dumps(held, ensure_ascii=False, allow_nan=False) + "\n")
-        return held
+        part = {"asked": _plain(question), "answer": finite(make()), "seconds": round(time.monotonic() - started, 3)}
+        if place is not None:
+            write_text(place, json.dumps(part, ensure_ascii=False, allow_nan=False) + "\n")
+        return part
+
+    def clear(self) -> None:
+        """Removes the parts once the whole stands."""
+        if self.folder is not None:
+            shutil.rmtree(self.folder / PARTS, ignore_errors=True)
 
 
 def finite(value: Any) -> Any:
@@ -113,19 +86,23 @@ def finite(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
+def _stored(place: Path) -> Any:
+    try:
+        return json.loads(place.read_text(encoding="utf-8"))
+    except ValueError as fault:
+        raise Damaged(f"{place} is damaged, so this work cannot go on; choose another --out.") from fault
+
+
 def _plain(value: Any) -> Any:
     """As it is read back."""
     return json.loads(json.dumps(value))
-
-
-# Least-recently-used cache with a limit on the total size of its values.
 
 
 Value = TypeVar("Value")
 
 
 class LruCache(Generic[Value]):
-    """Least-recently-used cache by total size; values are made one at a time, on a miss."""
+    """Least-recently-used cache by total size; values are made one at a time, on a miss; the last one always stays."""
 
     def __init__(self, room: int, weigh: Callable[[Value], int]) -> None:
         self._room, self._weigh = room, weigh

@@ -17,8 +17,7 @@ from functools import partial
 from pathlib import Path
 
 from assay.data.corpora import corpus
-from assay.data.examples import Corpus
-from assay.data.subsets import thinned
+from assay.data.examples import Corpus, thinned
 from assay.models.recipes import Recipe, preset
 from assay.records import Record
 from assay.run.examination import AuditPlan

@@ -26,7 +26,7 @@ from assay.explainers import EXPLAINERS
 from assay.explainers.baselines import Random
 from assay.explainers.needs import unfit
 from assay.metrics import erasure
-from assay.metrics.overlap import average_precision
+from assay.metrics.plausibility import average_precision
 from assay.models.erasure import Pool
 from assay.models.store import Opened, Trained
 from assay.models.textmodel import predict

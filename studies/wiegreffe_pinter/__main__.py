@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from assay.data.corpora import corpus
-from assay.data.subsets import thinned
+from assay.data.examples import thinned
 from assay.models.recipes import Recipe, preset
 from assay.records import Record
 from assay.run.examination import AuditPlan

@@ -17,8 +17,7 @@ from assay.errors import AssayError
 from assay.explainers.baselines import Random, text_numbers
 from assay.explainers.integrated import IntegratedGradients
 from assay.explainers.occlusion import leave_one_out
-from assay.metrics.erasure import ranks
-from assay.metrics.shortest import REACHED
+from assay.metrics.erasure import REACHED, ranks
 from assay.models.erasure import Pool
 from assay.models.store import Opened
 from assay.types import Batch

@@ -12,7 +12,7 @@ import torch
 from assay.audits import roar as retraining
 from assay.audits.roar import Retraining, Roar, Splits, ranking, without
 from assay.data.batches import tokenise
-from assay.data.planted.keyword import KEYWORDS
+from assay.data.planted import KEYWORDS
 from assay.data.text import SPECIAL, UNKNOWN
 from assay.errors import AssayError
 from assay.explainers.baselines import Random

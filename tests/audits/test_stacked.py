@@ -15,7 +15,7 @@ from assay.audits.permutation import Permutation
 from assay.audits.stack import LayerByLayer, answers
 from assay.intervene.edits import Within, uniform
 from assay.intervene.stack_attention import Shuffled, Stack
-from assay.metrics.divergence import tvd
+from assay.metrics.information import tvd
 from assay.models.store import Opened
 from tests import builders, pretrained
 from tests.audits.small_resources import Foreign

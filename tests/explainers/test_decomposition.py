@@ -9,12 +9,13 @@ import pytest
 import torch
 
 from assay.data.batches import collate, tokenise
-from assay.data.planted.negation import negation
+from assay.data.planted import PLANTED
 from assay.errors import AssayError
 from assay.explainers import decomposition
 from assay.explainers.baselines import Random
 from assay.explainers.decomposition import ContextualDecomposition, WordDecomposition, decomposed
-from assay.metrics.overlap import average_precision
+from assay.metrics.plausibility import average_precision
+from assay.models import budget
 from assay.models.config import Architecture, Training
 from assay.models.encoders import positions
 from assay.models.recipes import Recipe, train
@@ -150,7 +151,7 @@ def test_padding_order_and_the_size_of_what_is_read_at_once_change_nothing(kind,
     torch.testing.assert_close(scorer(model, wide, target, longer), found, **CLOSE)
     order = torch.tensor([3, 1, 0, 2])
     torch.testing.assert_close(scorer(model, batch[order], target[order], chosen[order]), found[order], **CLOSE)
-    monkeypatch.setattr(decomposition, "TOKENS", {"cpu": 12 * 7})
+    monkeypatch.setitem(budget.ROOM, "decomposition", (12 * 7, 0))
     torch.testing.assert_close(scorer(model, batch, target, chosen), found, **CLOSE)
 
 
@@ -193,7 +194,7 @@ def test_a_shape_without_rules_is_refused(kind):
 
 @pytest.mark.slow
 def test_on_a_planted_corpus_the_words_that_decide_have_the_most():
-    corpus = negation(0)
+    corpus = PLANTED["planted:negation"](0)
     architecture = Architecture(encoder="lstm", embedding=64, hidden=64, alignment_size=32)
     training = Training(epochs=40, patience=15, learning_rate=3e-3)
     model = train(corpus, Recipe(architecture=architecture, training=training))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import stats
 
-from assay.metrics import influence
+from assay.metrics import performance as influence
 
 RANDOM = np.random.default_rng(0)
 
@@ -54,13 +54,6 @@ def test_the_ceiling_is_the_mean_over_pairs_of_seeds() -> None:
     targets = RANDOM.normal(size=(3, 12, 4))
     pairs = [influence.spearman(targets[a].T, targets[b].T).mean() for a, b in ((0, 1), (0, 2), (1, 2))]
     np.testing.assert_allclose(influence.ceiling(targets).mean, np.mean(pairs))
-
-
-def test_the_area_of_mislabelled_examples_is_a_chance_of_ranks() -> None:
-    wrong = np.array([True, False, True, False, False])
-    suspicion = np.array([3.0, 1.0, 2.0, 2.5, 0.0])
-    wins = np.mean([(a > b) + 0.5 * (a == b) for a in suspicion[wrong] for b in suspicion[~wrong]])
-    np.testing.assert_allclose(influence.mislabel_auc(suspicion, wrong), wins)
 
 
 def test_single_removals_and_slopes() -> None:

@@ -13,8 +13,7 @@ from assay.audits.cases import Case
 from assay.audits.minimal_set import MinimalSet
 from assay.data.batches import collate, tokenise
 from assay.data.examples import Corpus, Example
-from assay.data.planted import PLANTED
-from assay.data.planted.aspect import ASPECTS
+from assay.data.planted import ASPECTS, PLANTED
 from assay.data.text import TextOptions, Tokeniser
 from assay.errors import AssayError
 from assay.explainers import EXPLAINERS

@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 import assay
 from assay import cli
 from assay.cli.app import app
-from assay.data.catalogue import CORPORA
 from assay.data.corpora import corpus
+from assay.data.examples import thinned
 from assay.data.planted import PLANTED
-from assay.data.subsets import thinned
+from assay.data.published import CORPORA
 from assay.models import recipes
 from assay.models.config import Architecture, Training
 from assay.models.recipes import PRESETS

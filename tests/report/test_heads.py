@@ -17,11 +17,9 @@ from rich.text import Text
 from assay.document import Headline, Table
 from assay.errors import AssayError
 from assay.probes import drawings
-from assay.probes import stored as links
-from assay.probes.drawings import Shade, bar, ratio, square
-from assay.probes.page import brief, document
-from assay.probes.sentences import caveats, headline, leading, step
-from assay.probes.stored import best_directions, read, relations
+from assay.probes import drawings as links
+from assay.probes.drawings import Shade, bar, best_directions, ratio, read, relations, square
+from assay.probes.probe_page import brief, caveats, document, headline, leading, step
 from assay.report import html
 from assay.report.console import shown
 from assay.report.save import FORMS, save
@@ -230,13 +228,13 @@ def test_nothing_is_asked_of_the_network(page: str) -> None:
 
 
 def test_every_part_has_its_place_and_every_link_a_target(page: str) -> None:
-    for name in ("squares", "drawn", "speech", "coreference", "negation", "pairs", "importance", "limits"):
+    for name in ("squares", "drawn", "speech", "coreference", "negation", "pairs", "importance", "concepts", "limits"):
         assert f'<section id="{name}"' in page
     targets = set(re.findall(r'id="([^"]*)"', page))
     assert set(re.findall(r'href="#([^"]*)"', page)) <= targets
-    for author in ("Clark", "Htut", "Reif", "Hewitt", "Michel"):
+    for author in ("Clark", "Htut", "Reif", "Hewitt", "Michel", "Kim"):
         assert author in page
-    assert page.count("How to read this.") == 8
+    assert page.count("How to read this.") == 9
 
 
 def test_what_is_told_has_the_control_beside_it(page: str) -> None:

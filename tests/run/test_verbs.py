@@ -14,7 +14,7 @@ import torch
 import assay
 from assay.audits.cases import Answer, numpy
 from assay.audits.pairwise import Agreement
-from assay.data.matching import examples_for, matched
+from assay.data.examples import examples_for, matched
 from assay.data.planted import PLANTED
 from assay.errors import AssayError
 from assay.explainers import EXPLAINERS

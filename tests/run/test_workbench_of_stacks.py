@@ -15,6 +15,7 @@ from assay.audits.equal_predictions import Adversary
 from assay.errors import AssayError
 from assay.intervene.edits import ACTS, Act, Bend
 from assay.intervene.stack_attention import StackSearch
+from assay.models import budget
 from assay.models.store import Opened
 from assay.models.textmodel import TextModel
 from assay.run.workbench import Workbench
@@ -214,7 +215,7 @@ def test_a_long_text_is_searched_in_fewer_steps(monkeypatch) -> None:
         "assay.run.attending.StackSearch", lambda epsilon, steps: taken.append(steps) or StackSearch(epsilon, 1)
     )
     attend("bert", Act("furthest"))
-    monkeypatch.setattr("assay.run.attending.PLACES", {"cpu": 300})
+    monkeypatch.setitem(budget.ROOM, "attention search", (300, 300))
     attend("bert", Act("furthest"))
     assert taken == [30, 300 // 2 // len(layers("bert")[1])]
 

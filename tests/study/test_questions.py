@@ -14,7 +14,7 @@ from scipy import stats
 
 from assay.audits import AUDITS
 from assay.lookup import WORDS
-from assay.metrics import shares
+from assay.metrics import intervals as shares
 from assay.records import Finding, finding_rows
 from assay.stories import story_of
 from assay.study.plans import Question, StudyPlan

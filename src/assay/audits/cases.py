@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,11 +14,10 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from assay.caching import FinishedParts
 from assay.data.batches import Tokenised
 from assay.data.examples import Corpus
-from assay.errors import AssayError
 from assay.explainers.needs import no_pooling
-from assay.files import write_text
 from assay.models.recipes import CHECKPOINT, Recipe, fingerprint, train
 from assay.models.store import Checkpoint, Opened, Trained
 from assay.models.textmodel import in_double
@@ -202,7 +200,7 @@ def numpy(tensor: Tensor) -> np.ndarray:
     return tensor.detach().double().cpu().numpy()
 
 
-def mean_defined(values: Sequence[Float[np.ndarray, "*B"]] | Float[np.ndarray, N * B]) -> Float[np.ndarray, "*B"]:
+def mean_defined(values: Sequence[Float[np.ndarray, "*B"]] | Float[np.ndarray, "N ..."]) -> Float[np.ndarray, "*B"]:
     """The mean of those numbers of each example that are defined; nan where none is."""
     stacked = np.asarray(values)
     defined = np.isfinite(stacked)
@@ -210,7 +208,7 @@ def mean_defined(values: Sequence[Float[np.ndarray, "*B"]] | Float[np.ndarray, N
     return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
 
 
-RETRAINED, RESULT = "retrained", "result.json"
+RETRAINED = "retrained"
 FOREIGN = "only networks that assay trains itself are trained anew"
 LACKING = "the texts that the model learnt from are not at hand"
 
@@ -271,19 +269,11 @@ class Resources:
         """
         if self.folder is None:
             return work(None)
-        place = self.folder / RETRAINED / name / RESULT
-        if place.exists():
-            found = json.loads(place.read_text(encoding="utf-8"))
-            if found["identity"] != json.loads(json.dumps(identity)):
-                raise AssayError(
-                    f"{place.parent} was made with other options, model or data; remove it, and try again."
-                )
-            return found["result"]
-        checkpoint = Checkpoint(place.parent / CHECKPOINT, identity)
-        result = work(checkpoint)
-        write_text(place, json.dumps({"identity": identity, "result": result}) + "\n")
+        place = self.folder / RETRAINED
+        checkpoint = Checkpoint(place / name / CHECKPOINT, identity)
+        part = FinishedParts(place).answer(name, identity, lambda: work(checkpoint))
         checkpoint.path.unlink(missing_ok=True)
-        return result
+        return part["answer"]
 
     def clear(self) -> None:
         """Deletes the models that were trained for the audits."""

@@ -32,7 +32,7 @@ from assay.explainers.baselines import mixed, text_numbers
 from assay.explainers.integrated import IntegratedGradients
 from assay.explainers.needs import unfit
 from assay.explainers.occlusion import leave_one_out
-from assay.metrics.shortest import REACHED, economy, shortest
+from assay.metrics.erasure import REACHED, economy, shortest
 from assay.models.erasure import Pool, redrawn_probabilities
 from assay.records import CHANCE, Record
 from assay.stories import Conclusion, Drawing, Measure, Rule, Story

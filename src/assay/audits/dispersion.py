@@ -29,8 +29,7 @@ from assay.explainers.occlusion import leave_one_out
 from assay.intervene.pooled_attention import Pooling, single_logits
 from assay.lookup import SENTENCES, items, shared, spread, subjects
 from assay.metrics.agreement import kendall
-from assay.metrics.divergence import tvd
-from assay.metrics.entropy import normalised_entropy
+from assay.metrics.information import normalised_entropy, tvd
 from assay.models.dependence import shares, state_gradient_norms
 from assay.models.network import Network
 from assay.records import Finding, Record

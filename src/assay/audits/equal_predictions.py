@@ -15,7 +15,7 @@ from assay.intervene.adversary import Search, furthest
 from assay.intervene.stack_attention import Stack, StackSearch, limit
 from assay.lookup import bounded, known, told
 from assay.lookup import stacked as stack_audited
-from assay.metrics.divergence import MAX_JSD
+from assay.metrics.information import MAX_JSD
 from assay.records import Finding, Record
 from assay.stories import Conclusion, Drawing, Measure, Rule, Story
 from assay.types import Batch, Model

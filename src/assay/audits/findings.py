@@ -14,7 +14,7 @@ from assay.audits.cases import Audit
 from assay.explainers import EXPLAINERS
 from assay.explainers.choice import bare
 from assay.lookup import stacked
-from assay.metrics.measured import measured
+from assay.metrics.intervals import measured
 from assay.records import STORIES, Finding, Record
 from assay.stories import Conclusion, Drawing, Story, story_of
 from assay.types import Explainer

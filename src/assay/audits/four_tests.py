@@ -10,7 +10,7 @@ from assay.audits.equal_predictions import FAR
 from assay.audits.permutation import SMALL
 from assay.audits.statements import NOTICED
 from assay.lookup import difference, named, points, spread, subjects
-from assay.metrics.divergence import MAX_JSD
+from assay.metrics.information import MAX_JSD
 from assay.records import Finding, Record
 from assay.stories import Conclusion, Drawing
 from assay.writing import count, listed, number, percent

@@ -14,8 +14,8 @@ from assay import progress
 from assay.errors import AssayError
 from assay.influence.retraining import Retrained, seeded, subsets
 from assay.influence.setting import Influence, Method, Setting
-from assay.metrics.influence import Bounded, ceiling, lds_interval, removal_gain, slope
 from assay.metrics.intervals import means
+from assay.metrics.performance import Bounded, ceiling, lds_interval, removal_gain, slope
 
 
 @dataclass(frozen=True)

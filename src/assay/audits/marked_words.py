@@ -12,7 +12,7 @@ from assay.audits.cases import Answer, BaseAudit, Case, Numbers, Resources, Toke
 from assay.audits.statements import best
 from assay.lookup import MODEL, NOT_APPLICABLE
 from assay.metrics import plausibility
-from assay.metrics.overlap import auprc, average_precision, precision_at_truth
+from assay.metrics.plausibility import auprc, average_precision, precision_at_truth
 from assay.models.erasure import kept_probabilities
 from assay.records import Record
 from assay.stories import Conclusion, Drawing, Measure, Rule, Story

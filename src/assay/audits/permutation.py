@@ -13,7 +13,7 @@ from assay.intervene.edits import Permute
 from assay.intervene.stack_attention import Shuffled, Stack
 from assay.lookup import bounded, items, known, told
 from assay.lookup import stacked as stack_audited
-from assay.metrics.divergence import tvd
+from assay.metrics.information import tvd
 from assay.records import Record
 from assay.stories import Conclusion, Drawing, Measure, Rule, Story
 from assay.writing import count, interval, number

@@ -26,7 +26,7 @@ from assay.audits.cases import (
 )
 from assay.errors import AssayError
 from assay.metrics.agreement import kendall
-from assay.metrics.divergence import jsd, tvd
+from assay.metrics.information import jsd, tvd
 from assay.models.network import Network
 from assay.models.objectives import Imitated
 from assay.models.textmodel import TextModel

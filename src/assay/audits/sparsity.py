@@ -15,7 +15,7 @@ from assay.audits.statements import TRAINED
 from assay.errors import AssayError
 from assay.lookup import short, strength, subjects
 from assay.metrics.agreement import kendall
-from assay.metrics.entropy import normalised_entropy
+from assay.metrics.information import normalised_entropy
 from assay.models.config import Architecture
 from assay.models.workers import Variant
 from assay.records import Record

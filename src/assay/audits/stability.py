@@ -17,7 +17,7 @@ from assay.audits.statements import best, tested
 from assay.explainers.gradients import room
 from assay.intervene.perturbation import Nudges, nudges
 from assay.lookup import MODEL
-from assay.metrics.divergence import tvd
+from assay.metrics.information import tvd
 from assay.models.erasure import extents, query_lengths
 from assay.models.textmodel import TextModel
 from assay.records import Record

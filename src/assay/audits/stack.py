@@ -16,15 +16,14 @@ from assay.explainers.needs import no_layers, no_pooling
 from assay.intervene.edits import Within, uniform
 from assay.intervene.stack_attention import Shuffled
 from assay.lookup import known, over_all, told
-from assay.metrics.divergence import tvd
+from assay.metrics.information import tvd
+from assay.models import budget
 from assay.models.erasure import capacity, extents, query_lengths
 from assay.models.hf_body import Body
 from assay.records import Record
 from assay.stories import Conclusion, Drawing, Measure, Story
 from assay.types import Batch, Edit, Model, PooledModel, StackedModel
 from assay.writing import number, percent
-
-WEIGHTS = {"cpu": 1 << 19, "cuda": 1 << 23}  # of each head that are searched at once
 
 
 def stacked(model: Model) -> bool:
@@ -63,7 +62,7 @@ def parts(case: Case) -> Iterator[slice]:
     """The batch in parts whose attention weights fit into memory."""
     device, longest = case.batch.mask.device, max(1, int(widths(case.batch).max()))
     each = of_stack(case).layers * longest**2
-    step = max(1, min(WEIGHTS.get(device.type, 1 << 19) // each, capacity(case.model, device) // longest))
+    step = max(1, min(budget.room(device, "edited stack", each), capacity(case.model, device) // longest))
     for start in range(0, len(case.batch), step):
         yield slice(start, start + step)
 

@@ -21,9 +21,10 @@ from assay.influence.curvature import Outputs, directions
 from assay.influence.damping import diagonal, mean_damping
 from assay.influence.gradient_records import Outer, Record, Rows, TableGradients, add_kernel
 from assay.influence.gradients import Gradients, Reading
-from assay.influence.setting import READ_AT_ONCE, Influence, Setting
+from assay.influence.setting import Influence, Setting
 from assay.influence.similarity import Vectors
 from assay.influence.stories import CHANGE
+from assay.models import budget
 from assay.stories import with_story
 from assay.types import Batch
 
@@ -109,7 +110,7 @@ def sample_rows(setting: Setting) -> list[Tokenised]:
     """Training rows of all lengths, as many as fit into one batch."""
     order = np.argsort([len(row.ids) for row in setting.train], kind="stable")
     longest = len(setting.train[order[-1]].ids)
-    room = READ_AT_ONCE.get(setting.network.device.type, min(READ_AT_ONCE.values())) // max(1, longest)
+    room = budget.room(setting.network.device, "activations", longest)
     indices = np.linspace(0, len(order) - 1, max(FEWEST, min(MOST, room, len(order)))).round().astype(int)
     return [setting.train[index] for index in order[indices]]
 

@@ -17,9 +17,10 @@ from torch import Tensor, nn
 
 from assay import progress
 from assay.data.batches import Tokenised, by_tokens
+from assay.data.published import glove
 from assay.data.text import WORD
-from assay.data.vectors import glove
 from assay.errors import AssayError, unknown
+from assay.models import budget
 from assay.models.textmodel import TextModel, groups
 
 __all__ = ["KERNELS", "Kernel", "Passage", "Product", "Represented", "Spectrum", "Subsequences", "Sum", "WordVectors"]
@@ -224,9 +225,6 @@ def _squared(features: sparse.csr_array) -> Float[np.ndarray, " N"]:
 # Subsequence kernels over words or characters in order, with gaps: nearest to tree kernels without a parser.
 
 
-AT_ONCE = {"cpu": 2**20, "cuda": 2**26}  # pairs of words compared at once
-
-
 def gap_weighted(matches: Float[Tensor, "T S *P"], length: int, decay: float) -> Float[Tensor, "*P"]:
     """The sum over all pairs of subsequences of 1 to `length` positions, by dynamic programming (Lodhi et al., 2002).
 
@@ -303,8 +301,7 @@ class Subsequences:
 
     def _groups(self, rows: Int[np.ndarray, "N T"], other: int) -> list[Int[np.ndarray, " n"]]:
         """Places of left texts of like length, as many as are compared with all right ones at once."""
-        most = AT_ONCE.get(torch.device(self.device).type, AT_ONCE["cpu"]) // max(1, other)
-        return by_tokens((rows >= 0).sum(1), most)
+        return by_tokens((rows >= 0).sum(1), budget.room(self.device, "subsequence pairs", other))
 
     def _own(self, rows: Int[Tensor, "N T"], vectors: Float[Tensor, "V D"] | None) -> Float[np.ndarray, " N"]:
         """The kernel of each text with itself, before it is normalised."""

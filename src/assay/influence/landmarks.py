@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from assay.data.batches import Tokenised
-from assay.data.quotes import listed, quoted
+from assay.data.text import listed, quoted
 from assay.errors import AssayError
 from assay.influence import targets
 from assay.influence.landmark_classifier import (

@@ -16,7 +16,7 @@ from assay.influence.neighbours import Neighbours, labels
 from assay.influence.setting import Method, Setting
 from assay.influence.targets import loss
 from assay.influence.training_run import TrainingRun
-from assay.metrics.measured import measured
+from assay.metrics.intervals import measured
 from assay.metrics.performance import auc
 from assay.models.textmodel import TextModel, predict
 

@@ -16,6 +16,7 @@ from assay.influence.gradient_records import Rows
 from assay.influence.gradients import Gradients
 from assay.influence.setting import Influence, Setting
 from assay.influence.stories import CHANGE
+from assay.models import budget
 from assay.stories import with_story
 
 # Inner products of query gradients with per-example training gradients, over all parameters.
@@ -73,7 +74,6 @@ def train_products(
     return found
 
 
-HELD = {"cpu": 2**28, "cuda": 2**33}  # numbers that the gradients of queries may take at once
 Change = Callable[[Vectors], Vectors]
 
 
@@ -139,7 +139,7 @@ def shares(setting: Setting) -> Float[np.ndarray, " N"]:
 def parts(setting: Setting) -> Iterator[tuple[slice, Setting]]:
     """The setting with as many queries at a time as memory holds gradients for, and their indices."""
     size = sum(each.numel() for each in setting.parameters.values())
-    step = max(1, HELD.get(setting.network.device.type, HELD["cpu"]) // max(1, size))
+    step = budget.room(setting.network.device, "query gradients", size)
     for start in range(0, len(setting.queries), step):
         indices = slice(start, start + step)
         part = replace(setting, queries=setting.queries[indices], classes=setting.classes[indices])

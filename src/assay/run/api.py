@@ -10,8 +10,7 @@ from typing import Any
 import torch
 
 from assay.data.batches import Tokenised, tokenise
-from assay.data.cloze import candidates, is_cloze
-from assay.data.examples import Corpus, Example
+from assay.data.examples import Corpus, Example, candidates, is_cloze
 from assay.errors import AssayError, unknown
 from assay.models import recipes, store
 from assay.models import recipes as presets

@@ -20,7 +20,8 @@ from assay.intervene.adversary_problem import LOG2, jsd
 from assay.intervene.edits import Act, Attending, Bend, Permute, Within, Without, uniform
 from assay.intervene.pooled_attention import FlipSearch, Likeliest, Pooling, likeliest, smallest
 from assay.intervene.stack_attention import Given, Layers, Shuffled, Stack, StackSearch, limit
-from assay.metrics.divergence import tvd
+from assay.metrics.information import tvd
+from assay.models import budget
 from assay.models.erasure import capacity
 from assay.models.hf_body import Body
 from assay.types import Batch, Edit, PooledModel, StackedModel, of_tokens
@@ -286,9 +287,6 @@ class PooledText:
 # Acts on a stack of self-attention: in one layer or in all, one head or all, for one attending word or for all.
 
 
-PLACES = {"cpu": 1 << 13, "cuda": 1 << 20}
-"""Places that are read at most, or nearly so, while a set is searched for: some seconds of a small transformer."""
-
 STEPS, FEWEST = 30, 6
 """Of the search for the furthest attention: as many as an audit takes, and in long texts fewer, for somebody waits."""
 
@@ -317,7 +315,7 @@ class StackText:
 
     @property
     def _budget(self) -> int:
-        return PLACES.get(self.x.device.type, PLACES["cpu"])
+        return budget.room(self.x.device, "attention search")
 
     def _observed(self, act: Act) -> Done:
         return self._done(act, self.stack.weights, self.before, "This is the attention as it is", jsd=0.0)

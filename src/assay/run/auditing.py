@@ -24,11 +24,11 @@ from assay import __version__, progress
 from assay.audits import USUAL_AUDITS
 from assay.audits.cases import Audit, PreparedAudit, Remarking, Resources, question, trust
 from assay.audits.findings import classes_told, summarise, tell
-from assay.caching import Parts
-from assay.data import corpora, given
+from assay.caching import FinishedParts
+from assay.data import corpora
+from assay.data import corpora as given
 from assay.data.batches import Tokenised, by_tokens, tokenise
-from assay.data.examples import Corpus, Example
-from assay.data.matching import examples_for
+from assay.data.examples import Corpus, Example, examples_for
 from assay.errors import AssayError
 from assay.explainers import USUAL
 from assay.explainers.baselines import computing, looked_up
@@ -37,7 +37,7 @@ from assay.models import store
 from assay.models.recipes import fingerprint
 from assay.models.store import Opened
 from assay.models.textmodel import doubled
-from assay.records import FIRST_LAYER, Finding, Record, finding_rows, versions
+from assay.records import FIRST_LAYER, SUMMARY, Finding, Record, finding_rows, versions
 from assay.run.api import opened_model
 from assay.run.examination import NOTES, OWN, AuditPlan, Examination, Instruments, fitting, places, places_at_once
 from assay.run.explaining import Home, divided, fitting_trees
@@ -182,10 +182,11 @@ def audited(
     named, left_out = fitting(plan.chosen_explainers(), model.network)
     explainers = looked_up(named, rows, [chosen[row.index][0] for row in rows])
     builders = fitting_trees(model, plan.tree, plan.scorer, Home(home, None if corpus is None else lambda: corpus))
-    parts = Parts(folder)
+    parts = FinishedParts(folder)
     weights = store.fingerprint(model.network)
-    finished = parts.claim({"plan": plan.json(), "model": weights, "data": fingerprint(examples)})
-    if finished and folder is not None:
+    identity = {"plan": plan.json(), "model": weights, "data": fingerprint(examples)}
+    begun = parts.claim(identity, "an audit with other options, model or data")
+    if begun and folder is not None and (folder / SUMMARY).exists():
         return tell(Record.read(folder))
     resources = Resources(model, computing(explainers), rows, corpus, folder, plan.seed)
     audits = {name: _prepared(audit, resources) for name, audit in plan.chosen_audits().items()}
@@ -224,7 +225,7 @@ def _examine_all(
     examination: Examination,
     rows: Sequence[Tokenised],
     chosen: Sequence[tuple[int, Example]],
-    parts: Parts,
+    parts: FinishedParts,
 ) -> tuple[pa.Table, dict[str, dict[str, Any]]]:
     """One table of all batches in the order of the examples, and what was noted on the way."""
     lengths = np.array([places(row) for row in rows])
@@ -241,7 +242,7 @@ def _examine_all(
             ticked = partial(_advance, shown, task, weight)
             batch = [rows[place] for place in group]
             texts = [chosen[row.index][1] for row in batch]
-            part = parts.get(f"{most}-{number:05d}", partial(replace(examination, ticked=ticked), batch, texts))
+            part = parts.table(f"{most}-{number:05d}", partial(replace(examination, ticked=ticked), batch, texts))
             notes = json.loads(part.schema.metadata[NOTES])
             for kind, total in sums.items():
                 total.update(notes[kind])

@@ -17,11 +17,10 @@ from jaxtyping import Float
 from assay import __version__
 from assay.audits.influence_checks import Lds, Removal
 from assay.caching import finite
-from assay.data import given
+from assay.data import corpora as given
 from assay.data.batches import Tokenised, tokenise
 from assay.data.corpora import ours
-from assay.data.examples import Corpus, Example
-from assay.data.matching import examples_for
+from assay.data.examples import Corpus, Example, examples_for
 from assay.errors import AssayError, unknown
 from assay.explainers.choice import chosen, named
 from assay.influence import METHODS, targets

@@ -19,9 +19,8 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, HTTPException, Query, Request
 
-from assay.data.files import USUAL_NAMES
-from assay.data.labels import MOST_CLASSES, missing
-from assay.data.tables import json_value, read_table, read_text
+from assay.data.columns import USUAL_NAMES
+from assay.data.tables import MOST_CLASSES, json_value, missing, read_table, read_text
 from assay.errors import AssayError
 from assay.files import write_text
 from assay.serve.safety import Limits

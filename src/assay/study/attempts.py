@@ -18,10 +18,9 @@ from typing import Any
 
 from filelock import FileLock
 
-from assay.data import corpora, datasets
-from assay.data.examples import Corpus
-from assay.data.matching import examples_for
-from assay.data.subsets import thinned
+from assay.data import corpora
+from assay.data import corpora as datasets
+from assay.data.examples import Corpus, examples_for, thinned
 from assay.errors import AssayError, Damaged
 from assay.models import store
 from assay.models.store import Opened

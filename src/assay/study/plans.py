@@ -13,10 +13,9 @@ from pathlib import Path
 from types import UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from assay.data.catalogue import CORPORA
-from assay.data.corpora import ours
-from assay.data.datasets import PREFIX
+from assay.data.corpora import PREFIX, ours
 from assay.data.planted import PLANTED
+from assay.data.published import CORPORA
 from assay.data.tables import table_suffix
 from assay.errors import AssayError, unknown
 from assay.explainers.choice import bare

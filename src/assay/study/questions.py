@@ -19,7 +19,7 @@ from assay.audits import AUDITS
 from assay.errors import AssayError
 from assay.explainers.choice import bare
 from assay.lookup import BASELINES, RANDOM, WORDS
-from assay.metrics import shares
+from assay.metrics import intervals as shares
 from assay.metrics.comparisons import ENOUGH, FEWEST, Contrast, by_example, holm, paired, student
 from assay.records import INSTANCES, SUMMARY, Finding, findings_of, read_table
 from assay.stories import Measure, Story, story_of

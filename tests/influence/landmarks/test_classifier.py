@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from assay.data.corpora import corpus
-from assay.data.quotes import quoted
+from assay.data.text import quoted
 from assay.errors import AssayError
 from assay.influence import landmarks as faithfulness
 from assay.influence import landmarks as reasons
