@@ -14,7 +14,7 @@ from assay.audits.statements import lead
 from assay.explainers.baselines import Random
 from assay.intervene.pooled_attention import Pooling, gradient, ranked, single_logits
 from assay.lookup import bounded, items, known, shared
-from assay.metrics.divergence import jsd
+from assay.metrics.information import jsd
 from assay.records import Record
 from assay.stories import Conclusion, Drawing, Measure, Rule, Story
 from assay.writing import count, evidence, percent
