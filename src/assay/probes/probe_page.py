@@ -309,11 +309,11 @@ def _concept_table(section: Part) -> Table:
         (
             row["concept"],
             row["class"],
-            percent(real(row["score"])),
+            _share(row, "score"),
             _range(row),
-            percent(real(row["random"])),
+            _share(row, "random"),
             f"{interval(100 * real(row['random_low']), 100 * real(row['random_high']), 1)} %",
-            percent(real(row["accuracy"])),
+            _share(row, "accuracy"),
             "✓" if row["significant"] else "–",
         )
         for row in section["rows"]
@@ -349,10 +349,10 @@ def _single(section: Part, baseline: str, title: str) -> Table:
     name = f"layer {section['layer']}, head {section['head']}"
     row = (
         name,
-        percent(real(section["accuracy"])),
+        _share(section, "accuracy"),
         _range(section),
-        percent(real(section[baseline])),
-        percent(real(section["control_accuracy"])),
+        _share(section, baseline),
+        _share(section, "control_accuracy"),
         count(section["n"]),
     )
     return grid(columns, [row])
@@ -364,10 +364,10 @@ def _pair_table(section: Part) -> Table:
     rows = [
         (
             titles[key],
-            percent(real(part["accuracy"])),
+            _share(part, "accuracy"),
             _range(part),
-            percent(real(part["majority"])),
-            percent(real(part["control"])),
+            _share(part, "majority"),
+            _share(part, "control"),
             count(part["n"]),
         )
         for key in titles
@@ -416,6 +416,10 @@ def _curve_table(section: Part) -> Table:
         for point in section["curve"]
     ]
     return grid(columns, rows)
+
+
+def _share(part: Part, key: str) -> str:
+    return percent(real(part[key]))
 
 
 def _range(part: Part) -> str:
