@@ -21,8 +21,8 @@ import torch
 
 from assay import progress
 from assay.audits.adversary import Adversary
-from assay.audits.agreement import Agreement
 from assay.audits.cases import Case
+from assay.audits.pairwise import Agreement
 from assay.audits.permutation import Permutation
 from assay.data.batches import by_tokens
 from assay.explainers import EXPLAINERS
@@ -31,7 +31,7 @@ from assay.models.config import Architecture
 from assay.models.dependence import state_gradient_norms
 from assay.models.network import Classifier
 from assay.models.textmodel import doubled
-from assay.run.portions import TOKENS
+from assay.run.examination import TOKENS
 from assay.types import Batch
 from benchmarks import plain
 from benchmarks.memory import audited
@@ -159,7 +159,7 @@ def whole_audits() -> list[float]:
     run, found = audited(AUDITED), []
     run()
     for read in (lambda network: network, doubled):
-        with patch("assay.run.audit.doubled", read):
+        with patch("assay.run.auditing.doubled", read):
             start = time.process_time()
             run()
         found.append(1000 * (time.process_time() - start) / AUDITED)

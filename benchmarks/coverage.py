@@ -19,9 +19,8 @@ from pathlib import Path
 import numpy as np
 from scipy.stats import binom, multinomial, wilcoxon
 
-from assay.metrics import paired
-from assay.metrics.intervals import means
-from assay.metrics.shares import share, share_differences
+from assay.metrics import comparisons as paired
+from assay.metrics.intervals import means, share, share_differences
 from studies.pages import put
 
 PAGE = Path("docs/statistics.md")

@@ -22,14 +22,14 @@ from assay.audits.minimal_set import MinimalSet
 from assay.audits.single_weight import SingleWeight
 from assay.data.examples import Example
 from assay.data.text import TextOptions, Tokeniser
-from assay.explainers.random import Random
-from assay.intervene.erasure import Pooling, flips, gradient, leave_one_out, ranked, smallest
+from assay.explainers.baselines import Random
+from assay.intervene.pooled_attention import Pooling, flips, gradient, leave_one_out, ranked, smallest
 from assay.models.config import Architecture
 from assay.models.network import Classifier
 from assay.models.recipes import Recipe, initialise
 from assay.models.store import Trained
-from assay.run.audit import audit
-from assay.run.plan import AuditPlan
+from assay.run.auditing import audited
+from assay.run.examination import AuditPlan
 from assay.types import Batch
 from benchmarks.__main__ import SENTENCES, WORDS, machine, sentences
 from benchmarks.plain import singles
@@ -120,7 +120,7 @@ def whole(classes: int) -> None:
     recipe = Recipe(Architecture(encoder="conv", embedding=200, hidden=50, alignment_size=100))
     model = Trained(initialise(recipe, tokeniser, classes).eval(), tokeniser, tuple(map(str, range(classes))))
     examples = [Example(text, place % classes) for place, text in enumerate(texts)]
-    audit(model, examples, AuditPlan(explainers=("attention",), audits=("single_weight", "minimal_set")))
+    audited(model, examples, AuditPlan(explainers=("attention",), audits=("single_weight", "minimal_set")))
 
 
 MEMORY = {"numbers": numbers, "whole": whole}

@@ -19,24 +19,22 @@ from typing import Any
 import numpy as np
 import torch
 
-from assay.audits.lds import answered
+from assay.audits.influence_checks import answered
 from assay.data.batches import tokenise
 from assay.data.corpora import corpus
 from assay.data.text import Tokeniser
 from assay.influence.dual import DualGaussNewton
 from assay.influence.kronecker import Kronecker
+from assay.influence.last_layer import Representer, TracInFast
 from assay.influence.neighbours import Neighbours
-from assay.influence.representer import Representer
 from assay.influence.retraining import Retrained, subsets
 from assay.influence.setting import Influence, Method, Setting
 from assay.influence.similarity import GradientCosine, GradientDot
-from assay.influence.tracin import TracIn
-from assay.influence.tracin_fast import TracInFast
+from assay.influence.tracin import TracIn, Trak
 from assay.influence.training_run import TrainingRun
-from assay.influence.trak import Trak
 from assay.influence.turnover import TurnoverDropout
 from assay.influence.unrolled import Unrolled
-from assay.metrics.influence import Bounded, lds_interval
+from assay.metrics.performance import Bounded, lds_interval
 from assay.models.config import Architecture, Training
 from assay.models.recipes import Recipe, initialise
 from benchmarks import influence_peers

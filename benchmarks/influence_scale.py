@@ -23,7 +23,7 @@ from scipy.stats import rankdata
 
 from assay.data.batches import tokenise
 from assay.data.examples import Example
-from assay.data.sources import needed_copy
+from assay.data.fetch import needed_copy
 from assay.influence.damping import chosen_damping
 from assay.influence.dual import DualGaussNewton
 from assay.influence.projected import ProjectedGaussNewton

@@ -14,7 +14,7 @@ import torch
 
 from assay.data.planted import PLANTED
 from assay.data.text import TextOptions, Tokeniser
-from assay.intervene.acts import Act
+from assay.intervene.edits import Act
 from assay.models.config import Architecture
 from assay.models.network import Classifier
 from assay.models.store import Opened

@@ -24,7 +24,7 @@ from assay.explainers.integrated import IntegratedGradients as Ours
 from assay.models.config import Architecture, Training
 from assay.models.network import Classifier
 from assay.models.recipes import Recipe, train
-from assay.run.portions import TOKENS
+from assay.run.examination import TOKENS
 from assay.types import Batch
 from benchmarks import plain
 from benchmarks.__main__ import WORDS, machine

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from scipy.stats import kendalltau
 
-from assay.intervene.adversary import search
+from assay.intervene.adversary import Search
 from assay.models.network import Classifier
 from assay.types import Batch, token_logits
 
@@ -59,7 +59,7 @@ def searched(model: Classifier, batch: Batch) -> None:
     with torch.no_grad():
         states = model.states(model.embed(batch), batch)
         values, weights = token_logits(model, states), model.attend(states, batch)
-    search(values, weights, batch.mask)
+    Search()(values, weights, batch.mask)
 
 
 def dependence(model: Classifier, batch: Batch) -> None:

@@ -22,7 +22,7 @@ import torch
 
 from assay.data.batches import by_tokens, collate, tokenise
 from assay.data.corpora import corpus
-from assay.data.subsets import thinned
+from assay.data.examples import thinned
 from assay.errors import AssayError
 from assay.explainers import EXPLAINERS
 from assay.explainers.needs import unfit

@@ -32,8 +32,7 @@ from assay.audits.stability import Stability
 from assay.errors import AssayError
 from assay.explainers import EXPLAINERS
 from assay.explainers.needs import unfit
-from assay.intervene.nudges import nudges
-from assay.intervene.parameters import cascade
+from assay.intervene.perturbation import cascade, nudges
 from assay.models.config import Architecture
 from assay.models.network import Classifier
 from assay.models.textmodel import TextModel

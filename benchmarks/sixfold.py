@@ -18,8 +18,8 @@ from torch import Tensor
 
 from assay.explainers.gradients import gradient_norm, input_x_gradient, probability_gradient
 from assay.explainers.occlusion import Occlusion
-from assay.explainers.surrogates.linear import Lime, ridge
-from assay.explainers.surrogates.owen import Owen
+from assay.explainers.shapley import Owen
+from assay.explainers.surrogates import Lime, ridge
 from assay.metrics import erasure
 from assay.metrics.agreement import kendall
 from assay.models.erasure import baseline, kept_probabilities

@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 from assay.influence.dual import DualGaussNewton
 from assay.influence.kronecker import Kronecker
+from assay.influence.last_layer import TracInFast
 from assay.influence.projected import ProjectedGaussNewton
 from assay.influence.setting import Method, Setting
 from assay.influence.similarity import GradientDot
-from assay.influence.tracin_fast import TracInFast
-from assay.influence.trak import Trak
+from assay.influence.tracin import Trak
 from benchmarks.growth import Series, measured
 from benchmarks.influence import ARCHITECTURES, Sizes, setting_of
 from benchmarks.memory import audited

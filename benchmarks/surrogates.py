@@ -12,9 +12,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from assay.explainers.surrogates.linear import KernelShap, Lime
-from assay.explainers.surrogates.owen import Owen
-from assay.explainers.surrogates.shapley import Shapley
+from assay.explainers.shapley import Owen, Shapley
+from assay.explainers.surrogates import KernelShap, Lime
 from assay.models.config import Architecture
 from assay.models.network import Classifier
 from assay.types import Batch, Explainer

@@ -5,7 +5,7 @@ python examples/plot_influence.py
 
 # %% A small model whose training is known.
 import assay
-from assay.data.subsets import thinned
+from assay.data.examples import thinned
 
 corpus = thinned(assay.corpus("planted:keyword"), 400, 0)
 model = assay.train(corpus, encoder="lstm", embedding=16, hidden=8, epochs=10, learning_rate=1e-2)

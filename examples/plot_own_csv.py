@@ -27,7 +27,7 @@ with path.open("w", newline="", encoding="utf-8") as file:
             [f"{first} was {words[0]} and {second.lower()} seemed {words[1]}, on {draw.randint(1, 9)} May.", stars]
         )
 
-# %% Columns with usual names are found; others are named with assay.data.files.Columns.
+# %% Columns with usual names are found; others are named with assay.data.columns.Columns.
 corpus = assay.corpus(str(path))
 print(f"{len(corpus.train)} texts to learn from, {len(corpus.test)} to test on: {', '.join(corpus.classes)}")
 model = assay.train(corpus, encoder="cnn", embedding=32, hidden=16)

@@ -24,18 +24,15 @@ from tempfile import TemporaryDirectory
 from assay.document import Cell, Words, plain
 from assay.files import write_text
 from assay.report.markdown import text
-from assay.study import page_words as words
-from assay.study import plan_file
-from assay.study.engines.local import Local
-from assay.study.finished import Finished, earlier, finished
-from assay.study.folder import Folder
-from assay.study.page import answers as answers_table
+from assay.study import plans as plan_file
+from assay.study import results as words
+from assay.study.engines import Local
 from assay.study.plans import NAME, StudyPlan, read
-from assay.study.questions import Found, answered, questions
+from assay.study.questions import Finished, Found, answered, earlier, finished, questions
 from assay.study.results import Answer
-from assay.study.running import run
-from assay.study.trials import Trial
-from assay.study.writing import FINDINGS, TABLES, named, write
+from assay.study.study_page import answers as answers_table
+from assay.study.studying import FINDINGS, TABLES, named, run, write
+from assay.study.trials import Folder, Trial
 from studies.pages import made_from, put, standing
 
 HERE = Path(__file__).parent
@@ -165,7 +162,7 @@ def _said(answer: Answer) -> str:
 def _drawn(answer: Answer, name: str, figures: Path) -> dict[str, str]:
     """Writes a panel for each corpus, and gives what shows it, by corpus."""
     from assay.report.canvas import svg
-    from assay.study.dot_panels import study_panels as panels
+    from assay.study.study_page import study_panels as panels
 
     figures.mkdir(exist_ok=True)
     links: dict[str, str] = {}

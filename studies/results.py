@@ -11,8 +11,8 @@ from assay.data.examples import Corpus
 from assay.files import write_text
 from assay.models.recipes import Recipe, train
 from assay.records import Finding, Record, finding_rows, findings_of
-from assay.run.audit import audit
-from assay.run.plan import AuditPlan
+from assay.run.auditing import audited
+from assay.run.examination import AuditPlan
 
 Result = dict[str, Any]
 
@@ -20,7 +20,7 @@ Result = dict[str, Any]
 def run(given: Corpus, recipe: Recipe, plan: AuditPlan, folder: Path, device: str) -> Record:
     """The audit of one model on one corpus; finished ones are only read."""
     model = train(given, recipe, folder / "model", device)
-    return audit(model, given.test, plan, folder, {"corpus": {"name": given.name}}, given)
+    return audited(model, given.test, plan, folder, {"corpus": {"name": given.name}}, given)
 
 
 def kept(path: Path, made: Callable[[], Record], more: Callable[[Record], Result] = lambda record: {}) -> Result:

@@ -59,13 +59,13 @@ MUTANTS = {
         ("tests/models/test_encoders.py",),
     ),
     "edit_over_the_wrong_axis": Mutant(
-        "intervene/attention.py",
+        "intervene/edits.py",
         "even = mask.to(weights.dtype) / mask.sum(-1, keepdim=True)",
         "even = mask.to(weights.dtype) / mask.sum(0, keepdim=True)",
         ("tests/contracts/test_edits.py",),
     ),
     "permuting_padding": Mutant(
-        "intervene/attention.py",
+        "intervene/edits.py",
         "self._keys(weights).masked_fill(~real, 2.0)",
         "self._keys(weights)",
         ("tests/contracts/test_edits.py",),
@@ -89,7 +89,7 @@ MUTANTS = {
         ("tests/models/test_erasure.py",),
     ),
     "classes_swapped_in_an_audit": Mutant(
-        "audits/erasure.py",
+        "audits/word_erasure.py",
         "(np.arange(answers.shape[-1]) == self.predicted[:, None]) != others",
         "(np.arange(answers.shape[-1]) == self.predicted[:, None]) == others",
         ("tests/audits/test_erasure.py",),

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import uvicorn
 
-from assay.serve.app import create
-from assay.serve.live_model import LiveModel
-from assay.serve.settings import Settings
+from assay.serve.live import LiveModel
+from assay.serve.safety import Settings
+from assay.serve.server import create
 
 
 @contextmanager

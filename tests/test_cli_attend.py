@@ -12,7 +12,7 @@ from rich.console import Console
 from assay.cli.attending import chosen_act, reading_options
 from assay.cli.options import ActOptions, TransformerOptions
 from assay.errors import AssayError
-from assay.intervene.acts import Act
+from assay.intervene.edits import Act
 from assay.models import store
 from assay.models.store import Trained
 from assay.run.workbench import Workbench, attend

@@ -10,10 +10,10 @@ import pytest
 import torch
 
 from assay import cli
+from assay.caching import FinishedParts, finite
 from assay.models.hf_loading import silent
-from assay.probes.stored import read
+from assay.probes.drawings import read
 from assay.run import probing
-from assay.run.resume import Kept, finite
 from tests import pretrained
 from tests.calling import call
 
@@ -194,10 +194,10 @@ def test_attention_that_cannot_be_edited_is_read_but_not_pruned(assay, treebank,
 
 
 def test_parts_are_made_anew_where_something_else_is_asked(tmp_path):
-    kept = Kept(tmp_path)
-    assert kept.get("part", ["a"], lambda: {"value": 1})["answer"] == {"value": 1}
-    assert kept.get("part", ("a",), lambda: {"value": 2})["answer"] == {"value": 1}
-    assert kept.get("part", ["b"], lambda: {"value": float("nan")})["answer"] == {"value": None}
+    finished = FinishedParts(tmp_path)
+    assert finished.answer("part", ["a"], lambda: {"value": 1})["answer"] == {"value": 1}
+    assert finished.answer("part", ("a",), lambda: {"value": 2})["answer"] == {"value": 1}
+    assert finished.answer("part", ["b"], lambda: {"value": float("nan")})["answer"] == {"value": None}
     assert json.loads((tmp_path / "parts" / "part.json").read_text())["answer"] == {"value": None}
 
 

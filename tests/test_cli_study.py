@@ -14,11 +14,10 @@ from pathlib import Path
 import pytest
 
 from assay import cli
+from assay.study import engines as engine_settings
 from assay.study import plans
-from assay.study.engines import engine_settings
-from assay.study.engines.engine_settings import EngineSettings, engine
-from assay.study.engines.local import Local
-from assay.study.folder import Folder
+from assay.study.engines import EngineSettings, Local, engine
+from assay.study.trials import Folder
 from tests.calling import call
 from tests.study import small
 
@@ -235,7 +234,7 @@ def test_without_the_library_the_engine_ray_names_the_extra(assay, plan, monkeyp
 @pytest.mark.cluster
 def test_the_engine_ray_is_made_of_what_is_said_of_it():
     pytest.importorskip("ray", reason="the extra cluster is not installed")
-    from assay.study.engines.cluster import Ray
+    from assay.study.cluster import Ray
 
     assert engine("ray") == Ray()
     asked = EngineSettings(address="auto", cpus=2.0, gpus=0.5, retries=1, shared=True)

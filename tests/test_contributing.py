@@ -17,23 +17,23 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
+import assay
 from assay import cli, explain, influence, report, study
-from assay.data.examples import Corpus
+from assay.data.examples import Corpus, thinned
 from assay.data.planted import PLANTED
-from assay.data.subsets import thinned
 from assay.models.config import Architecture, Training
 from assay.models.recipes import Recipe, train
 from assay.models.store import Trained
-from assay.run import listings, verbs
-from assay.serve.app import create
-from assay.serve.settings import Settings
+from assay.run.api import listing
+from assay.serve.safety import Settings
+from assay.serve.server import create
 from tests.calling import call
 from tests.study import small
 
 ROOT = Path(__file__).parent.parent
 EXAMPLE = re.compile(
     r"`src/(assay/\S+)\.py`:\n\n```python\n(.*?)```\n\n"
-    r"and in `(\w+)` of `src/(assay/\S+)/__init__\.py`:\n\n```python\n +\"(\S+)\": (\S+),\n```",
+    r"and in `(\w+)` of `src/(assay/\S+?)(?:/__init__)?\.py`:\n\n```python\n +\"(\S+)\": (\S+),\n```",
     re.S,
 )
 CONTRACTS = {
@@ -126,7 +126,7 @@ def test_the_command_line_lists_a_member_with_what_it_is(
 ) -> None:
     monkeypatch.setattr(cli.console, "width", 100)
     code, out, _ = call(monkeypatch, capsys, verb)
-    meaning, _ = getattr(listings, verb)()[name]
+    meaning, _ = listing(verb)[name]
     assert code == 0 and len(meaning) > 20
     assert name in out.split() and meaning in " ".join(out.split())
 
@@ -154,7 +154,7 @@ def runs(model: Trained, tmp_path: Path) -> list[Path]:
     places = [tmp_path / name for name in ("runs/first", "runs/second")]
     for seed, place in enumerate(places):
         data, explainers = few(0), ["embedding_norm", "gradient"]
-        verbs.audit(model, data, explainers, ["agreement", "concentration"], seed, limit=8, out=place)
+        assay.audit(model, data, explainers, ["agreement", "concentration"], seed, limit=8, out=place)
     return places
 
 
@@ -195,7 +195,7 @@ def test_members_that_are_named_stand_in_a_study(tmp_path: Path, monkeypatch: py
 def test_a_method_that_is_named_stands_on_the_page_of_influence(model: Trained, tmp_path: Path) -> None:
     traced = influence(model, "The baker saw an old wolf near the bridge.", few(0), method="shared_words")
     page = _shown(traced.report(tmp_path / "influence.html"))
-    meaning, _ = listings.methods()["shared_words"]
+    meaning, _ = listing("methods")["shared_words"]
     assert "planted:animal" in page and f"shared_words: {meaning}" in page
     assert "Each number is how far the log-odds of" in page
 
@@ -212,7 +212,7 @@ def nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("nowhere")
 def test_explainer_audit_and_corpus_can_be_passed_as_they_are(model: Trained, tmp_path: Path) -> None:
     explainer, audit, corpus = (EXAMPLES[name].member for name in ("embedding_norm", "concentration", "planted:animal"))
-    verbs.audit(model, corpus(0), [explainer, "gradient"], [audit], limit=8).report(tmp_path / "report.html")
+    assay.audit(model, corpus(0), [explainer, "gradient"], [audit], limit=8).report(tmp_path / "report.html")
     page = _shown(tmp_path / "report.html")
     card = page[page.index(f"{TITLE} Not graded") :]
     assert card.index("FIGURE") < card.index(READING) < card.index(f"embedding_norm {MEASURE}")

@@ -10,7 +10,7 @@ import pytest
 
 from assay import AUDITS, EXPLAINERS, METHODS
 from assay.data.planted import PLANTED
-from assay.explainers.hierarchies import SAMPLED, SCORERS, TREES
+from assay.explainers.phrase_trees import SAMPLED, SCORERS, TREES
 from assay.rationales.recipes import RECIPES
 from assay.rationales.text_explanations import MODES
 from assay.rationales.trainers import UNPLAYED

@@ -12,8 +12,8 @@ from assay.data.planted import PLANTED
 from assay.errors import AssayError
 from assay.explainers import EXPLAINERS
 from assay.explainers.choice import chosen
-from assay.run import listings
-from assay.run.plan import AuditPlan
+from assay.run.api import listing
+from assay.run.examination import AuditPlan
 
 
 def mine(model, batch, target):
@@ -44,7 +44,7 @@ def test_an_explainer_of_another_package_is_found_by_its_name_and_listed(offer):
     assert chosen("mine", EXPLAINERS) is mine
     assert AuditPlan(("mine", "random")).chosen_explainers()["mine"] is mine
     assert "mine" not in EXPLAINERS
-    assert listings.explainers()["mine"][0] == "One for each word."
+    assert listing("explainers")["mine"][0] == "One for each word."
 
 
 def test_one_of_ours_stays_what_it_is(offer):

@@ -10,7 +10,7 @@ import torch
 from assay.data.batches import collate
 from assay.data.text import TextOptions, Tokeniser
 from assay.models.store import Opened
-from assay.run.texts import read
+from assay.run.api import read
 from assay.run.workbench import Workbench
 from assay.types import Batch
 from tests import builders, pretrained

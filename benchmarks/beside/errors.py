@@ -15,8 +15,8 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from assay.explainers.surrogates.linear import KernelShap
-from assay.explainers.surrogates.shapley import Shapley
+from assay.explainers.shapley import Shapley
+from assay.explainers.surrogates import KernelShap
 from benchmarks.beside.ours import explained
 from benchmarks.beside.plainly import AT_ONCE, Plain
 from benchmarks.beside.turns import Text, read

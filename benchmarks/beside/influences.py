@@ -8,7 +8,7 @@ from pathlib import Path
 from assay.influence.kronecker import Kronecker
 from assay.influence.setting import Method, Setting
 from assay.influence.similarity import GradientDot
-from assay.influence.trak import Trak
+from assay.influence.tracin import Trak
 from benchmarks import influence_peers
 from benchmarks.beside.turns import Scores, Text, Way
 from benchmarks.influence import ARCHITECTURES, Sizes, setting_of

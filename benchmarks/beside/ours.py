@@ -11,9 +11,9 @@ import numpy as np
 import torch
 
 from assay.audits.cases import Case
-from assay.audits.erasure import Erasure
 from assay.audits.sanity import Sanity
 from assay.audits.stability import Stability
+from assay.audits.word_erasure import Erasure
 from assay.costs import measured as counted
 from assay.data.batches import collate, tokenise
 from assay.data.examples import Example
@@ -21,11 +21,9 @@ from assay.explainers import EXPLAINERS
 from assay.explainers.gradients import SmoothGrad, gradient_norm, input_x_gradient
 from assay.explainers.integrated import IntegratedGradients
 from assay.explainers.occlusion import Occlusion
-from assay.explainers.surrogates.linear import KernelShap, Lime
-from assay.explainers.surrogates.owen import Owen
-from assay.explainers.surrogates.shapley import Shapley
-from assay.intervene.nudges import nudges
-from assay.intervene.parameters import cascade
+from assay.explainers.shapley import Owen, Shapley
+from assay.explainers.surrogates import KernelShap, Lime
+from assay.intervene.perturbation import cascade, nudges
 from assay.metrics import erasure
 from assay.models.erasure import kept_probabilities
 from assay.models.hf_loading import Opened, Opening, opened

@@ -17,7 +17,7 @@ from urllib.parse import urlencode
 
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from assay.cli.models import given_model
+from assay.cli.choices import given_model
 from assay.cli.options import TransformerOptions
 from assay.run.workbench import Workbench
 from assay.serve.library import Library

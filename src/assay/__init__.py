@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from assay.audits import AUDITS as AUDITS
     from assay.audits.cases import Audit as Audit
     from assay.data.corpora import CORPORA as CORPORA
+    from assay.data.corpora import corpus as corpus
     from assay.data.examples import Corpus as Corpus
     from assay.data.examples import Example as Example
-    from assay.data.given import corpus as corpus
     from assay.errors import AssayError as AssayError
     from assay.explainers import EXPLAINERS as EXPLAINERS
     from assay.influence import METHODS as METHODS
@@ -29,20 +29,20 @@ if TYPE_CHECKING:
     from assay.models.encoders import ENCODERS as ENCODERS
     from assay.rationales.recipes import RECIPES as RECIPES
     from assay.records import Record as Record
-    from assay.run.explanation import explain as explain
+    from assay.run.api import finetune as finetune
+    from assay.run.api import load as load
+    from assay.run.api import train as train
+    from assay.run.api import wrap as wrap
+    from assay.run.auditing import audit as audit
+    from assay.run.explaining import explain as explain
     from assay.run.influencing import influence as influence
     from assay.run.influencing import mislabelled as mislabelled
     from assay.run.probing import probe as probe
     from assay.run.rationalising import rationalise as rationalise
     from assay.run.reporting import report as report
-    from assay.run.verbs import audit as audit
-    from assay.run.verbs import finetune as finetune
-    from assay.run.verbs import load as load
-    from assay.run.verbs import train as train
-    from assay.run.verbs import wrap as wrap
     from assay.run.workbench import attend as attend
     from assay.serve.server import serve as serve
-    from assay.study.verb import study as study
+    from assay.study.studying import study as study
     from assay.types import Batch as Batch
     from assay.types import Edit as Edit
     from assay.types import Explainer as Explainer
@@ -54,14 +54,15 @@ __version__ = "0.1.0"
 
 # Loaded when first used, so that `assay --help` need not wait for torch.
 _HOME = {
-    "data.given": "corpus",
-    "run.verbs": "train finetune load wrap audit",
-    "run.explanation": "explain",
+    "data.corpora": "corpus CORPORA",
+    "run.api": "train finetune load wrap",
+    "run.auditing": "audit",
+    "run.explaining": "explain",
     "run.workbench": "attend",
     "run.influencing": "influence mislabelled",
     "run.rationalising": "rationalise",
     "run.probing": "probe",
-    "study.verb": "study",
+    "study.studying": "study",
     "run.reporting": "report",
     "serve.server": "serve",
     "explainers": "EXPLAINERS",
@@ -70,7 +71,6 @@ _HOME = {
     "intervene": "EDITS",
     "rationales.recipes": "RECIPES",
     "models.encoders": "ENCODERS",
-    "data.corpora": "CORPORA",
     "types": "Batch Edit Explainer Model Output PooledModel",
     "audits.cases": "Audit",
     "influence.setting": "Method",

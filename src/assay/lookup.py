@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute
 from jaxtyping import Float, Int
 
-from assay.metrics.measured import measured
+from assay.metrics.intervals import measured
 from assay.records import CHANCE, Finding, Record
 from assay.writing import count, evidence, interval, number, percent
 

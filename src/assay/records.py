@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import json
 import math
+import platform
 import re
+import sys
 from collections.abc import Iterable
 from dataclasses import MISSING, asdict, dataclass, fields, replace
 from functools import cached_property
@@ -175,3 +178,22 @@ def finding_rows(findings: list[Finding]) -> list[dict[str, Any]]:
 def findings_of(rows: Iterable[dict[str, Any]]) -> list[Finding]:
     """Findings from their JSON dictionaries."""
     return [Finding(**row | {end: math.nan for end in ("low", "high") if row[end] is None}) for row in rows]
+
+
+# What numbers depend on besides models and data: the versions of libraries.
+
+
+PACKAGES = ("torch", "numpy", "scipy", "pyarrow", "tokenizers", "safetensors")
+
+
+def versions() -> dict[str, str]:
+    """Of Python and the libraries; of transformers where it was used."""
+    used = PACKAGES + ("transformers",) * ("transformers" in sys.modules)
+    return {"python": platform.python_version()} | {name: _version(name) for name in used}
+
+
+def _version(package: str) -> str:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return "not installed"

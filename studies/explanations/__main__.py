@@ -20,7 +20,7 @@ from dataclasses import replace
 from multiprocessing import get_context
 from pathlib import Path
 
-from assay.data.explained import explained
+from assay.data.annotated import explained
 from assay.files import write_text
 from studies.explanations.cells import ROWS, SCALES, TOGETHER, Cell
 from studies.explanations.tables import page

@@ -12,10 +12,10 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from assay.data.explained import Explained, ExplainedCorpus
+from assay.data.annotated import Explained, ExplainedCorpus
 from assay.data.text import TextOptions
-from assay.metrics.shares import shares
-from assay.metrics.simulatability import Simulatability
+from assay.metrics.intervals import shares
+from assay.metrics.performance import Simulatability
 from assay.models.config import Training
 from assay.rationales.sequences import Sizes
 from assay.rationales.text_explanations import (

@@ -15,13 +15,11 @@ import torch
 
 from assay.data.batches import Tokenised, tokenise
 from assay.data.examples import Corpus
-from assay.influence.fastif import FastIF, recall
-from assay.influence.functions import InfluenceFunctions
-from assay.influence.inverses import ThroughSolver
+from assay.influence.functions import FastIF, InfluenceFunctions, ThroughSolver, recall
 from assay.influence.mislabelled import SIGNALS, graded
-from assay.influence.products import query_gradients, train_products
 from assay.influence.representations import representations
 from assay.influence.setting import Setting
+from assay.influence.similarity import query_gradients, train_products
 from assay.influence.solvers import Lissa
 from assay.influence.training_run import TrainingRun
 from assay.metrics.performance import accuracy

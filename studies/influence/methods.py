@@ -7,13 +7,11 @@ from typing import Any
 
 from assay.influence.dual import DualGaussNewton
 from assay.influence.kronecker import Kronecker
+from assay.influence.last_layer import Representer, TracInFast
 from assay.influence.mislabelled import SIGNALS
 from assay.influence.projected import ProjectedGaussNewton
-from assay.influence.representer import Representer
 from assay.influence.similarity import GradientDot
-from assay.influence.tracin import TracIn
-from assay.influence.tracin_fast import TracInFast
-from assay.influence.trak import Trak
+from assay.influence.tracin import TracIn, Trak
 
 GIGABYTE = 2**30
 MEMORY = {"cpu": 2 * GIGABYTE, "cuda": 64 * GIGABYTE}

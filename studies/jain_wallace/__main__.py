@@ -19,7 +19,7 @@ from pathlib import Path
 from assay.data.corpora import corpus
 from assay.models.recipes import Recipe, preset
 from assay.records import Finding, Record
-from assay.run.plan import AuditPlan
+from assay.run.examination import AuditPlan
 from studies.jain_wallace.published import ACCURACY, CORPORA, ENCODERS, PAIRS, PUBLISHED, RELEASED, Figure, same
 from studies.pages import made_from, put
 from studies.results import Result, finding, kept, run

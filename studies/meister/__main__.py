@@ -17,11 +17,10 @@ from functools import partial
 from pathlib import Path
 
 from assay.data.corpora import corpus
-from assay.data.examples import Corpus
-from assay.data.subsets import thinned
+from assay.data.examples import Corpus, thinned
 from assay.models.recipes import Recipe, preset
 from assay.records import Record
-from assay.run.plan import AuditPlan
+from assay.run.examination import AuditPlan
 from studies.meister.tables import CORPORA, ENCODERS, STRENGTHS, page
 from studies.pages import put
 from studies.results import kept, run

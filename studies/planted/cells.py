@@ -19,8 +19,8 @@ from assay.models.recipes import Recipe, train
 from assay.models.store import Trained
 from assay.models.textmodel import predict
 from assay.records import Record
-from assay.run.audit import audit
-from assay.run.plan import AuditPlan
+from assay.run.auditing import audited
+from assay.run.examination import AuditPlan
 from studies.planted import subjects
 from studies.planted.lessons import APART, Lesson, gone_on, taught
 from studies.planted.subjects import Subject
@@ -93,7 +93,7 @@ class Audited:
         started, subject = monotonic(), subjects.SUBJECTS[self.subject]
         model, corpus = Taught(self.subject, self.candidate, self.seed).model(runs), first(self.corpus, self.seed)
         plan = AuditPlan(subject.explainers, subject.audits, seed=self.seed, limit=subjects.texts(self.corpus))
-        record = audit(model, corpus.test, plan, runs / self.name, {"corpus": {"name": corpus.name}}, corpus)
+        record = audited(model, corpus.test, plan, runs / self.name, {"corpus": {"name": corpus.name}}, corpus)
         return {
             "created": record.summary["created"],
             "device": record.summary["device"],

@@ -8,10 +8,9 @@ from functools import partial
 from random import Random
 
 from assay.data.examples import Corpus, Example
-from assay.data.planted.entail import TAXONOMIES
-from assay.data.planted.facts import belongings, whereabouts, write
-from assay.data.planted.story import PLACES
-from assay.data.planted.writing import plant
+from assay.data.planted_stories import PLACES, TAXONOMIES, belongings, whereabouts
+from assay.data.planted_stories import write_story as write
+from assay.data.planted_writing import plant
 from assay.data.text import TextOptions
 from assay.models.config import Architecture, Training
 from assay.models.recipes import Recipe

@@ -9,8 +9,7 @@ from pathlib import Path
 from random import Random
 
 from assay.data.batches import tokenise
-from assay.data.examples import Corpus, Example
-from assay.data.joined import joined
+from assay.data.examples import Corpus, Example, joined
 from assay.data.planted import PLANTED
 from assay.models import store
 from assay.models.config import Training

@@ -22,8 +22,8 @@ from assay.explainers.choice import separated
 from assay.models.config import Training
 from assay.models.recipes import PRESETS, Recipe, train
 from assay.records import CHANCE, Record
-from assay.run.audit import audit
-from assay.run.plan import AuditPlan
+from assay.run.auditing import audited
+from assay.run.examination import AuditPlan
 from studies.pages import made, put, table
 
 README = Path(__file__).with_name("README.md")
@@ -65,7 +65,7 @@ def run(name: str, folder: Path, limit: int | None, device: str) -> Record:
     )
     key = hashlib.blake2b(repr(plan).encode(), digest_size=4).hexdigest()
     about = {"corpus": {"name": name, "skipped": given.skipped}}
-    return audit(model, given.test, plan, folder / f"audit-{key}", about)
+    return audited(model, given.test, plan, folder / f"audit-{key}", about)
 
 
 def section(name: str, record: Record) -> list[str]:

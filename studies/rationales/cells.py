@@ -20,8 +20,7 @@ from assay.models.store import Opened
 from assay.rationales.measuring import selected
 from assay.rationales.rationaliser import Selecting
 from assay.rationales.trainers import Rationalising, rationaliser
-from assay.run.selections import examined
-from assay.run.wanted import chosen
+from assay.run.rationalising import chosen, examined
 from studies.rationales.sentences import OVERLAPS, SHARE, iou_f1
 from studies.results import Result
 
@@ -117,7 +116,7 @@ def by_sentence(model: Opened, given: Corpus) -> dict[str, float | None]:
 @cache
 def texts(name: str, limit: int | None) -> Corpus:
     """The corpus, read once by each process."""
-    from assay.data.subsets import thinned
+    from assay.data.examples import thinned
 
     found = corpus(name)
     return found if limit is None else thinned(found, limit, 0)

@@ -20,7 +20,7 @@ from assay.data.corpora import corpus
 from assay.models.config import Architecture, Training
 from assay.models.recipes import Recipe
 from assay.records import Record
-from assay.run.plan import AuditPlan
+from assay.run.examination import AuditPlan
 from studies import jain_wallace
 from studies.jain_wallace import __main__ as published
 from studies.pages import made_from, put

@@ -21,10 +21,9 @@ from pathlib import Path
 
 from assay.data.corpora import corpus
 from assay.data.examples import Corpus
-from assay.data.files import Columns
 from assay.models.recipes import preset
 from assay.records import Record
-from assay.run.plan import AuditPlan
+from assay.run.examination import AuditPlan
 from studies.pages import put
 from studies.results import Result, kept, run
 from studies.serrano_smith.tables import page, spread
@@ -36,7 +35,7 @@ PLAN = AuditPlan(explainers=("attention", "random"), audits=("single_weight", "m
 
 def rated(file: Path) -> Corpus:
     """The reviews of a user's file, in as many classes as there are ratings."""
-    return replace(corpus(str(file), columns=Columns(label="rating", split="split")), name="imdb10")
+    return replace(corpus(str(file), label_column="rating", split_column="split"), name="imdb10")
 
 
 def record(load: Callable[[], Corpus], model: str, folder: Path, device: str) -> Record:

@@ -30,8 +30,8 @@ from assay.models.hf_loading import Opening
 from assay.models.store import Opened
 from assay.models.textmodel import predict
 from assay.records import Record
-from assay.run.audit import audit
-from assay.run.plan import AuditPlan
+from assay.run.auditing import audited
+from assay.run.examination import AuditPlan
 from studies.pages import put
 from studies.results import Result, kept
 from studies.transformers.cells import CELLS, HEADS, Cell
@@ -68,7 +68,7 @@ class Run:
         plan = AuditPlan(self.cell.explainers, self.cell.audits[self.head], limit=self.limit)
         folder = self.options.runs / self.name / "audit"
         started = time.monotonic()
-        made = audit(model, given.test, plan, folder, {"corpus": {"name": self.cell.corpus}}, given)
+        made = audited(model, given.test, plan, folder, {"corpus": {"name": self.cell.corpus}}, given)
         self.facts["audit_seconds"] = round(time.monotonic() - started)
         return made
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from assay.data.coded import RULES
 from assay.data.corpora import corpus
 from assay.data.examples import Corpus
-from assay.data.planted.coded import RULES
 from assay.models.config import Architecture, Training
 from assay.models.hf_finetuning import FineTuning, finetune
 from assay.models.hf_loading import Opening

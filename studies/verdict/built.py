@@ -1,6 +1,6 @@
 """Networks whose reasons are known by construction: weights set by hand, or every word's part a number of its own.
 
-Each network of `ALGORITHMS` reads real texts with code words in them (`assay.data.planted.coded`), answers by a rule,
+Each network of `ALGORITHMS` reads real texts with code words in them (`assay.data.coded`), answers by a rule,
 and was never trained:
 
 - *lexicon*: one of eight words of a class stands there.
@@ -35,8 +35,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from assay.data.batches import Tokenised, tokenise
+from assay.data.coded import code_words, coded
 from assay.data.examples import Corpus, Example
-from assay.data.planted.coded import code_words, coded
 from assay.data.text import TextOptions, Tokeniser
 from assay.errors import unknown
 from assay.models.config import Architecture, Training

@@ -16,23 +16,22 @@ import torch
 from jaxtyping import Bool, Float, Int
 
 from assay import progress
-from assay.audits.agreement import Agreement
 from assay.audits.cases import Case, numpy
 from assay.audits.deciding import curves
-from assay.audits.erasure import Erasure
+from assay.audits.pairwise import Agreement
+from assay.audits.word_erasure import Erasure
 from assay.data.batches import Tokenised, by_tokens, collate, tokenise
 from assay.errors import AssayError
 from assay.explainers import EXPLAINERS
+from assay.explainers.baselines import Random
 from assay.explainers.needs import unfit
-from assay.explainers.random import Random
 from assay.metrics import erasure
-from assay.metrics.overlap import average_precision
+from assay.metrics.plausibility import average_precision
 from assay.models.erasure import Pool
 from assay.models.store import Opened, Trained
 from assay.models.textmodel import predict
 from assay.records import write_table
-from assay.run.examination import explained
-from assay.run.portions import places, places_at_once
+from assay.run.examination import explained, places, places_at_once
 from assay.types import Batch, Explainer
 from studies.verdict.bank import Cell
 from studies.verdict.built import TASK

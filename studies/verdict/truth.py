@@ -14,7 +14,7 @@ from assay.data.batches import Tokenised, by_tokens, collate
 from assay.models.erasure import Pool, redrawn_probabilities
 from assay.models.store import Opened
 from assay.models.textmodel import predict
-from assay.run.portions import TOKENS
+from assay.run.examination import TOKENS
 from assay.types import Batch
 
 DRAWS, ENOUGH = 8, 7

@@ -19,10 +19,10 @@ from pathlib import Path
 import numpy as np
 
 from assay.data.corpora import corpus
-from assay.data.subsets import thinned
+from assay.data.examples import thinned
 from assay.models.recipes import Recipe, preset
 from assay.records import Record
-from assay.run.plan import AuditPlan
+from assay.run.examination import AuditPlan
 from studies.pages import put
 from studies.results import Result, kept, run
 from studies.wiegreffe_pinter.tables import page

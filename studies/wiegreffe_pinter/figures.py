@@ -6,7 +6,7 @@ from pathlib import Path
 
 import altair as alt
 
-from assay.metrics.divergence import MAX_JSD
+from assay.metrics.information import MAX_JSD
 from assay.report.canvas import CLASS_COLOURS, Figure, Rows, finish, layers, save, sheet
 from studies.wiegreffe_pinter.tables import TITLES, Results, cloud, curve
 

@@ -18,12 +18,11 @@ from functools import partial
 from pathlib import Path
 
 from assay.data.corpora import corpus
-from assay.data.examples import Corpus
-from assay.data.subsets import thinned
+from assay.data.examples import Corpus, thinned
 from assay.errors import AssayError, unknown
 from assay.models.recipes import Recipe, preset
 from assay.records import Record
-from assay.run.plan import AuditPlan
+from assay.run.examination import AuditPlan
 from studies.pages import put
 from studies.planted.curriculum import LESSONS
 from studies.results import Result, kept, run

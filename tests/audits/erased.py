@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from assay.explainers.random import Random
+from assay.explainers.baselines import Random
 from assay.models.network import Network
 from assay.types import Batch, attended
 from tests import builders

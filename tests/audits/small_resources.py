@@ -9,8 +9,7 @@ from pathlib import Path
 
 from torch import Tensor
 
-from assay.audits.cases import Case
-from assay.audits.resources import Resources
+from assay.audits.cases import Case, Resources
 from assay.data.batches import collate, tokenise
 from assay.data.examples import Corpus
 from assay.data.planted import PLANTED

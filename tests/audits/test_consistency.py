@@ -4,7 +4,7 @@ import numpy as np
 import torch
 
 from assay.audits.cases import Case
-from assay.audits.consistency import Consistency
+from assay.audits.pairwise import Consistency
 from tests import builders
 
 

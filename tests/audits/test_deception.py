@@ -13,7 +13,7 @@ from scipy import stats
 from assay.audits.deception import Deception, known, telling
 from assay.audits.rivals import Rival
 from assay.data.batches import Tokenised
-from assay.data.planted.keyword import KEYWORDS
+from assay.data.planted import KEYWORDS
 from assay.errors import AssayError
 from assay.models.objectives import Without
 from assay.models.recipes import train

@@ -9,17 +9,15 @@ import pytest
 import torch
 
 from assay.audits import deciding
-from assay.audits.cases import Case
+from assay.audits.cases import Case, Resources
 from assay.audits.deciding import SIZES, Deciding, curves, drawn, measured, measures
-from assay.audits.resources import Resources
 from assay.data.batches import Tokenised, collate
 from assay.data.text import TextOptions, Tokeniser
 from assay.errors import AssayError
+from assay.explainers.baselines import Random, text_numbers
 from assay.explainers.integrated import IntegratedGradients
 from assay.explainers.occlusion import leave_one_out
-from assay.explainers.random import Random, text_numbers
-from assay.metrics.erasure import ranks
-from assay.metrics.shortest import REACHED
+from assay.metrics.erasure import REACHED, ranks
 from assay.models.erasure import Pool
 from assay.models.store import Opened
 from assay.types import Batch

@@ -12,11 +12,11 @@ import torch
 
 from assay import costs
 from assay.audits.cases import Case
-from assay.audits.erasure import FIRST_SHUFFLE, Erasure
+from assay.audits.word_erasure import FIRST_SHUFFLE, Erasure
 from assay.data.text import SPECIAL, UNKNOWN
 from assay.errors import AssayError
+from assay.explainers.baselines import Random
 from assay.explainers.gradients import input_x_gradient
-from assay.explainers.random import Random
 from assay.types import Batch, Edit, Model, Output
 from tests import builders
 

@@ -9,14 +9,11 @@ import numpy as np
 import pytest
 import torch
 
+from assay.audits.attention_tests import FrozenUniform, Guide, SeedVariance, TrainedAdversary
+from assay.audits.cases import Resources
 from assay.audits.deception import Deception
 from assay.audits.findings import summarise
-from assay.audits.frozen_uniform import FrozenUniform
-from assay.audits.guide import Guide
-from assay.audits.resources import Resources
 from assay.audits.rivals import Rival, averaged, compared, viewed
-from assay.audits.seed_variance import SeedVariance
-from assay.audits.trained_adversary import TrainedAdversary
 from assay.data.batches import tokenise
 from assay.errors import AssayError
 from assay.models import recipes

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from assay.audits.lds import Lds
+from assay.audits.influence_checks import Lds
 from assay.influence.setting import Influence, Setting
 from assay.influence.unrolled import Unrolled
 from tests.influence.training_runs import HARD, setting, training_run

@@ -17,7 +17,7 @@ from assay.audits.minimal_set import Erased, MinimalSet
 from assay.data.batches import by_tokens, collate, tokenise
 from assay.data.corpora import corpus
 from assay.data.text import TextOptions
-from assay.intervene.erasure import Pooling, flips, gradient, leave_one_out, ranked, smallest
+from assay.intervene.pooled_attention import Pooling, flips, gradient, leave_one_out, ranked, smallest
 from assay.models.config import Architecture, Training
 from assay.models.recipes import Recipe, train
 from assay.models.store import Trained

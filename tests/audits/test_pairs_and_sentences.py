@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 import torch
 
-from assay.audits.resources import Resources
+from assay.audits.cases import Resources
 from assay.audits.roar import Roar, _texts
 from assay.audits.sanity import Sanity
 from assay.audits.stability import Stability
 from assay.data.batches import collate, tokenise
 from assay.data.examples import Corpus, Example
+from assay.explainers.baselines import Random
 from assay.explainers.gradients import Gradient
-from assay.explainers.random import Random
 from assay.models.recipes import Recipe, train
 from assay.types import Batch, Query
 from tests.audits import small_resources

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from assay.audits.cases import Case
-from assay.audits.plausibility import Plausibility
-from assay.audits.resources import PreparedAudit, Resources
+from assay.audits.cases import Case, PreparedAudit, Resources
+from assay.audits.evidence import Plausibility
 from assay.data.batches import Tokenised
 from assay.data.text import TextOptions, Tokeniser
 from assay.models.store import Trained

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 import numpy as np
 import pytest
 
-from assay.audits.removal import Removal, supporting
+from assay.audits.influence_checks import Removal, supporting
 from assay.errors import AssayError
 from assay.influence.retraining import Retrained, measured
 from assay.influence.setting import Influence, Setting

@@ -9,15 +9,14 @@ import numpy as np
 import pytest
 import torch
 
-from assay.audits import retraining
-from assay.audits.retraining import Retraining, Splits, ranking, without
-from assay.audits.roar import Roar
+from assay.audits import roar as retraining
+from assay.audits.roar import Retraining, Roar, Splits, ranking, without
 from assay.data.batches import tokenise
-from assay.data.planted.keyword import KEYWORDS
+from assay.data.planted import KEYWORDS
 from assay.data.text import SPECIAL, UNKNOWN
 from assay.errors import AssayError
+from assay.explainers.baselines import Random
 from assay.explainers.gradients import Gradient, input_x_gradient
-from assay.explainers.random import Random
 from assay.models import fit as training
 from assay.models import recipes
 from assay.models import textmodel as predictions

@@ -11,8 +11,8 @@ import torch
 from scipy import stats
 
 from assay.audits.sanity import Sanity, cascade, mislabelled
+from assay.explainers.baselines import Random
 from assay.explainers.gradients import Gradient, input_x_gradient
-from assay.explainers.random import Random
 from assay.models import recipes
 from assay.models.network import Classifier
 from assay.models.textmodel import graded

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from assay.audits.adversary import Adversary
+from assay.audits.adversary import ALIKE, Adversary, Searched
 from assay.audits.cases import Case, trust
-from assay.audits.searched import ALIKE, Searched
-from assay.intervene.adversary.search import Search
+from assay.intervene.adversary import Search
 from assay.report.facts import KINDS
 from assay.report.tables import kind
 from assay.stories import Story, story_of

@@ -10,11 +10,11 @@ import torch
 from scipy import stats
 
 from assay import costs
+from assay.audits.rivals import heard
 from assay.audits.stability import Stability
-from assay.audits.twins import heard
+from assay.explainers.baselines import Random
 from assay.explainers.gradients import Gradient, input_x_gradient
-from assay.explainers.random import Random
-from assay.intervene.nudges import nudged
+from assay.intervene.perturbation import nudged
 from assay.models import recipes
 from tests.audits import small_resources
 

@@ -10,14 +10,12 @@ import torch
 
 from assay.audits import AUDITS, CHEAP
 from assay.audits.adversary import Adversary
-from assay.audits.cases import Case, trust
-from assay.audits.layers import LayerByLayer
+from assay.audits.cases import FOREIGN, Case, Resources, trust
 from assay.audits.permutation import Permutation
-from assay.audits.resources import FOREIGN, Resources
-from assay.audits.stack import answers
-from assay.intervene.attention import Within, uniform
-from assay.intervene.layers import Shuffled, Stack
-from assay.metrics.divergence import tvd
+from assay.audits.stack import LayerByLayer, answers
+from assay.intervene.edits import Within, uniform
+from assay.intervene.stack_attention import Shuffled, Stack
+from assay.metrics.information import tvd
 from assay.models.store import Opened
 from tests import builders, pretrained
 from tests.audits.small_resources import Foreign

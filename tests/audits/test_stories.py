@@ -10,7 +10,7 @@ import pytest
 
 from assay.audits import AUDITS
 from assay.audits.cases import Answer, Case
-from assay.audits.conclusions import tell
+from assay.audits.findings import tell
 from assay.grading.leaderboard import leaderboard
 from assay.records import Record
 from assay.report.audit import render

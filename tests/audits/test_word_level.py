@@ -11,11 +11,9 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.metrics import average_precision_score
 
 from assay.audits import AUDITS, USUAL_AUDITS
-from assay.audits.cases import question
-from assay.audits.decoding import Decoding, word_states
+from assay.audits.cases import Resources, question
 from assay.audits.findings import summarise
-from assay.audits.resources import Resources
-from assay.audits.word_level import WordLevel
+from assay.audits.word_level import Decoding, WordLevel, word_states
 from assay.data.batches import collate, tokenise
 from assay.errors import AssayError
 from assay.intervene.adversary import jsd

@@ -15,7 +15,7 @@ from playwright.sync_api import Browser, Locator, Page, Route, expect
 
 from assay.data.planted import PLANTED
 from assay.data.text import TextOptions
-from assay.intervene.acts import ACTS
+from assay.intervene.edits import ACTS
 from assay.models.config import Architecture, Training
 from assay.models.recipes import Recipe, train
 from assay.run.workbench import Workbench

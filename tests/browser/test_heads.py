@@ -7,7 +7,7 @@ import shutil
 import pytest
 from playwright.sync_api import Browser, Page
 
-from assay.probes.page import document
+from assay.probes.probe_page import document
 from assay.report.save import save
 from tests.browser.noticing import noticed
 from tests.report.probed import HOSTILE, synthetic_probe

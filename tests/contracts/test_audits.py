@@ -10,14 +10,12 @@ import pytest
 import torch
 
 from assay.audits import AUDITS, deciding
-from assay.audits.adversary import Adversary
-from assay.audits.cases import Case
+from assay.audits.adversary import Adversary, Searched
+from assay.audits.cases import Case, PreparedAudit
 from assay.audits.permutation import Permutation
-from assay.audits.resources import PreparedAudit
-from assay.audits.searched import Searched
 from assay.explainers import EXPLAINERS
+from assay.explainers.baselines import text_numbers
 from assay.explainers.needs import unfit
-from assay.explainers.random import text_numbers
 from assay.models.erasure import Pool
 from tests import builders, pretrained
 from tests.contracts.covering import covering, fitting

@@ -10,12 +10,10 @@ import torch
 
 from assay.errors import AssayError
 from assay.explainers import EXPLAINERS
+from assay.explainers.anchors import Anchors
 from assay.explainers.gradients import SmoothGrad
-from assay.explainers.hierarchies.hedge import Hedge
-from assay.explainers.hierarchies.projected import Projected
-from assay.explainers.needs import unfit
-from assay.explainers.surrogates.anchors import Anchors
-from assay.explainers.traits import is_class_free, is_sparse
+from assay.explainers.needs import is_class_free, is_sparse, unfit
+from assay.explainers.phrase_trees import Hedge, Projected
 from assay.types import Query
 from tests import builders
 from tests.contracts import kinds

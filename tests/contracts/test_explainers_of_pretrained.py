@@ -11,10 +11,9 @@ from torch.nn.functional import pad
 
 from assay.errors import AssayError
 from assay.explainers import EXPLAINERS
+from assay.explainers.anchors import Anchors
 from assay.explainers.gradients import SmoothGrad
-from assay.explainers.needs import unfit
-from assay.explainers.surrogates.anchors import Anchors
-from assay.explainers.traits import is_sparse
+from assay.explainers.needs import is_sparse, unfit
 from tests import pretrained as made
 from tests.contracts.covering import covering, fitting
 

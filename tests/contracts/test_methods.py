@@ -12,15 +12,11 @@ import torch
 
 from assay.errors import AssayError
 from assay.influence import METHODS
-from assay.influence.fastif import FastIF
-from assay.influence.functions import InfluenceFunctions
-from assay.influence.inverses import ThroughSolver
+from assay.influence.functions import FastIF, InfluenceFunctions, ThroughSolver
 from assay.influence.neighbours import Neighbours, NeighbourShapley
 from assay.influence.projected import ProjectedGaussNewton
 from assay.influence.setting import Influence, Introspective, Method, Setting
-from assay.influence.solvers.arnoldi import Arnoldi
-from assay.influence.solvers.conjugate import ConjugateGradients
-from assay.influence.solvers.lissa import Lissa
+from assay.influence.solvers import Arnoldi, ConjugateGradients, Lissa
 from tests import builders
 from tests.contracts.covering import covering, fitting
 from tests.influence import small, training_runs

@@ -9,11 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from assay.data import babi
+from assay.data import published as babi
 from assay.data.batches import collate, tokenise
 from assay.data.corpora import CORPORA, corpus
-from assay.data.examples import Corpus, Example
-from assay.data.joined import joined
+from assay.data.examples import Corpus, Example, joined
 from assay.data.text import TextOptions, Tokeniser
 from assay.errors import AssayError
 
@@ -38,7 +37,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def read(folder: Path, name: str, *texts: str) -> Corpus:
-    for file, text in zip(babi.FILES[name], texts, strict=True):
+    for file, text in zip(babi.BABI[name], texts, strict=True):
         (folder / file).parent.mkdir(exist_ok=True)
         (folder / file).write_bytes(gzip.compress(text.encode()))
     return corpus(name)
@@ -107,9 +106,9 @@ def test_lines_that_are_no_story_are_told(folder: Path, text: str) -> None:
         read(folder, "babi1", text, STORY)
 
 
-@pytest.mark.parametrize("name", babi.FILES)
+@pytest.mark.parametrize("name", babi.BABI)
 def test_without_a_local_copy_the_error_names_the_file(name: str, folder: Path) -> None:
-    with pytest.raises(AssayError, match=rf"'{name}' has no public source here; .* {babi.FILES[name][0]}"):
+    with pytest.raises(AssayError, match=rf"'{name}' has no public source here; .* {babi.BABI[name][0]}"):
         corpus(name)
 
 
@@ -128,7 +127,7 @@ def test_real_stories_have_the_published_counts_and_facts(name: str, taught: int
 
 
 @pytest.mark.data
-@pytest.mark.parametrize("name", babi.FILES)
+@pytest.mark.parametrize("name", babi.BABI)
 def test_no_real_story_is_in_two_splits(name: str) -> None:
     loaded = corpus(name)
     wholes = [

@@ -10,10 +10,9 @@ import pytest
 import torch
 
 from assay.data.batches import collate, tokenise
-from assay.data.cloze import candidates, is_cloze
+from assay.data.columns import read_question
 from assay.data.corpora import corpus
-from assay.data.examples import Corpus
-from assay.data.questions import read_question
+from assay.data.examples import Corpus, candidates, is_cloze
 from assay.data.text import TextOptions, Tokeniser
 from assay.errors import AssayError
 

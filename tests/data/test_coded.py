@@ -9,9 +9,9 @@ from random import Random
 
 import pytest
 
+from assay.data.coded import CLASSES, RULES, SHORTEST, TEST, TRAIN, WORDS, coded
 from assay.data.corpora import corpus, listing, ours
 from assay.data.examples import Corpus, Example
-from assay.data.planted.coded import CLASSES, RULES, SHORTEST, TEST, TRAIN, WORDS, coded
 from assay.errors import AssayError
 
 STOCK = ("the", "old", "Film", "was", "never", "as", "good", ",", "actors", "said", ";", "a", "(story", "of)", "Ends.")

@@ -14,11 +14,12 @@ from sklearn.datasets._twenty_newsgroups import (
     strip_newsgroup_quoting,
 )
 
-from assay.data import planted, reviews, topics
+from assay.data import planted
+from assay.data import published as reviews
+from assay.data import published as topics
 from assay.data.corpora import CORPORA, corpus, listing
 from assay.data.examples import Corpus, Example
-from assay.data.files import Columns
-from assay.data.pins import SOURCES, Source
+from assay.data.fetch import SOURCES, Source
 from assay.errors import AssayError
 
 Rows = Sequence[Sequence[object]]
@@ -249,9 +250,9 @@ def test_the_seed_reaches_planted_corpora(monkeypatch: pytest.MonkeyPatch) -> No
 def test_a_path_is_read_as_a_file_with_its_columns_and_seed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path / "mine.csv", [("words", "mood"), *((f"text {row}", row % 2) for row in range(80))], ",")
     monkeypatch.chdir(tmp_path)
-    columns = Columns(text="words", label="mood")
-    assert corpus("mine.csv", columns=columns) == corpus(str(tmp_path / "mine.csv"), columns=columns)
-    assert corpus("mine.csv", 1, columns).test != corpus("mine.csv", 2, columns).test
+    names = {"text_column": "words", "label_column": "mood"}
+    assert corpus("mine.csv", **names) == corpus(str(tmp_path / "mine.csv"), **names)
+    assert corpus("mine.csv", 1, **names).test != corpus("mine.csv", 2, **names).test
     with pytest.raises(AssayError, match=r"absent\.parquet does not exist"):
         corpus("absent.parquet")
     with pytest.raises(AssayError, match="is a folder"):

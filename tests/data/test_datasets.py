@@ -8,7 +8,6 @@ import datasets
 import pytest
 
 from assay.data.corpora import corpus
-from assay.data.files import Columns
 from assay.errors import AssayError
 
 
@@ -60,7 +59,7 @@ def test_a_data_set_that_is_only_read_need_not_be_split(tmp_path):
 def test_columns_can_be_named(tmp_path):
     table = [{"premise": f"a b {number}", "hypothesis": "b", "verdict": str(number % 2)} for number in range(40)]
     datasets.Dataset.from_list(table).save_to_disk(str(tmp_path / "pairs"))
-    found = corpus(f"hf:{tmp_path / 'pairs'}", columns=Columns(label="verdict"))
+    found = corpus(f"hf:{tmp_path / 'pairs'}", label_column="verdict")
     assert found.train[0].query == "b"
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from assay.data import evidence
+from assay.data import published as evidence
 from assay.data.corpora import CORPORA, corpus
 from assay.data.examples import Corpus, Example
 from assay.errors import AssayError
@@ -112,9 +112,9 @@ def pair(name: str, label: str, *annotations: tuple[list[int], list[int]]) -> di
 
 def write_pairs(folder: Path, *highlighted: dict[str, Any]) -> None:
     train = ["p1\tneutral\tn\tA man.\tA sad man.", "p2\t-\tn\tA boy.\tA girl.", "p3\tentailment\te\tA cat.\tA pet."]
-    write(folder / evidence.SNLI[0], ["pairID\tgold_label\tannotator_labels\tpremise\thypothesis", *train])
+    write(folder / evidence.SNLI_TRAINING[0], ["pairID\tgold_label\tannotator_labels\tpremise\thypothesis", *train])
     dev = ["d1\tcontradiction\tA dog .\tA cat .", "d2\tentailment\tA cat naps .\tAn animal naps ."]
-    write(folder / evidence.SNLI[1], ["pairID\tgold_label\tpremise\thypothesis", *dev])
+    write(folder / evidence.SNLI_TRAINING[1], ["pairID\tgold_label\tpremise\thypothesis", *dev])
     write_objects(folder / evidence.HIGHLIGHTS, *highlighted)
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from assay.data.evidence import RELATIONS
-from assay.data.explained import CHOICES, KINDS, explained
+from assay.data.annotated import CHOICES, KINDS, explained
+from assay.data.published import RELATIONS
 from assay.errors import AssayError
 
 

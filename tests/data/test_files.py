@@ -13,9 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from assay.data.columns import Columns, fraction, read_file, train_dev_test
 from assay.data.examples import Corpus, Example
-from assay.data.files import Columns, read_file
-from assay.data.splits import fraction, train_dev_test
 from assay.errors import AssayError
 
 Rows = list[dict[str, Any]]

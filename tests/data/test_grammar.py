@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from assay.data.planted.grammar import NOUNS, VERBS, grammar
+from tests.probes.planted_grammar import NOUNS, VERBS, grammar
 
 COLOUR = {word: colour for words in (NOUNS, VERBS) for colour, some in words.items() for word in some}
 

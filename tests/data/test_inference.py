@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from assay.data import indexes, inference
+from assay.data import fetch as indexes
+from assay.data import published as inference
 from assay.data.corpora import CORPORA, corpus, whereabouts
-from assay.data.evidence import RELATIONS
 from assay.data.examples import Example
-from assay.data.pins import Member, Source
-from assay.data.sources import local_copy
+from assay.data.fetch import Member, Source, local_copy
+from assay.data.published import RELATIONS
 
 Pair = tuple[str, str, str]
 
@@ -44,7 +44,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def write_local(folder: Path) -> None:
-    for file, rows in zip(inference.SNLI, (TRAIN, DEV, TEST), strict=True):
+    for file, rows in zip(inference.SNLI_FILES, (TRAIN, DEV, TEST), strict=True):
         cells = [("id", label, premise.replace('"', '""'), hypothesis) for label, premise, hypothesis in rows]
         lines = [f'{name}\t{label}\t"{premise}"\t{hypothesis}\n' for name, label, premise, hypothesis in cells]
         (folder / file).parent.mkdir(exist_ok=True)
@@ -66,7 +66,7 @@ def package(tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> No
     """An archive in a folder that pip would look in, laid out as the real one."""
     files = {
         f"Invented-1.0/data/{name}": json_lines(rows)
-        for name, rows in zip(inference.PACKAGED, (TRAIN, TEST), strict=True)
+        for name, rows in zip(inference.SNLI_PACKAGED, (TRAIN, TEST), strict=True)
     }
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
@@ -107,7 +107,7 @@ def test_packaged_pairs_equal_local_ones_but_for_a_dev_cut_from_train(folder: Pa
 
 def test_two_of_three_local_files_are_not_enough(folder: Path, package: None) -> None:
     write_local(folder)
-    (folder / inference.SNLI[1]).unlink()
+    (folder / inference.SNLI_FILES[1]).unlink()
     assert len(corpus("snli").dev) > len(DEV)
 
 
@@ -119,7 +119,7 @@ def test_joined_pairs_have_the_hypothesis_before_the_premise(folder: Path) -> No
 @pytest.mark.data
 def test_the_real_pairs_have_the_published_counts() -> None:
     loaded = corpus("snli")
-    assert whereabouts(CORPORA["snli"]) == "local copy" and local_copy(inference.SNLI[0])
+    assert whereabouts(CORPORA["snli"]) == "local copy" and local_copy(inference.SNLI_FILES[0])
     counts = [[sum(e.label == label for e in split) for label in range(3)] for split in (loaded.train, loaded.test)]
     assert counts == [[33311, 33385, 33194], [3237, 3368, 3219]]
     assert len(loaded.dev) == 9842

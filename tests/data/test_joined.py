@@ -3,8 +3,7 @@ from __future__ import annotations
 import pytest
 
 from assay.data.batches import collate, tokenise
-from assay.data.examples import Corpus, Example
-from assay.data.joined import joined
+from assay.data.examples import Corpus, Example, joined
 from assay.data.planted import PLANTED
 from assay.data.text import TextOptions, Tokeniser
 from assay.errors import AssayError

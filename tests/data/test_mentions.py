@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from assay.data.mentions import COLUMNS, Pronoun, mentions, read_mentions
+from assay.data.annotated import MENTION_COLUMNS as COLUMNS
+from assay.data.annotated import Pronoun, mentions, read_mentions
 from assay.errors import AssayError
 
 TEXT = "Ada met Bea, and she sang."

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.data.negation import Negated, Negation, negated, read_negated, written
+from assay.data.annotated import Negated, Negation, negated, read_negated, written
 from assay.errors import AssayError
 
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from assay.data.examples import Corpus, Example
-from assay.data.joined import joined
-from assay.data.parted import parted
+from assay.data.examples import Corpus, Example, joined, parted
 from assay.errors import AssayError
 
 

@@ -16,15 +16,9 @@ import pytest
 from scipy.stats import binomtest
 
 from assay.data.examples import Corpus, Example, Span
-from assay.data.planted import PLANTED
-from assay.data.planted.agreement import PEOPLE, VERBS
-from assay.data.planted.aspect import ASPECTS, NO_OPINIONS, OPINIONS
-from assay.data.planted.entail import TAXONOMIES
-from assay.data.planted.keyword import KEYWORDS
-from assay.data.planted.lexicon import NEGATIVE, NEGATORS, NEUTRAL, POSITIVE
-from assay.data.planted.phrase import DEEDS, STUFFS
-from assay.data.planted.shortcut import MARKERS
-from assay.data.planted.story import NAMES, PLACES, THINGS
+from assay.data.planted import ASPECTS, DEEDS, KEYWORDS, MARKERS, NO_OPINIONS, OPINIONS, PEOPLE, PLANTED, STUFFS, VERBS
+from assay.data.planted_stories import NAMES, PLACES, TAXONOMIES, THINGS
+from assay.data.planted_writing import NEGATIVE, NEGATORS, NEUTRAL, POSITIVE
 
 SHORT = [name for name in PLANTED if "facts" not in name]
 FACTS = [name for name in PLANTED if "facts" in name]

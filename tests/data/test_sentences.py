@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from assay.data.batches import collate, tokenise
 from assay.data.examples import Example
-from assay.data.sentences import sentence_numbers
-from assay.data.text import TextOptions, Tokeniser
+from assay.data.text import TextOptions, Tokeniser, sentence_numbers
 
 TOKENISER = Tokeniser.fit(["a"], TextOptions(min_count=1))
 

@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 import requests
 
-from assay.data import indexes, sources
-from assay.data.pins import SOURCES, Member, Source
-from assay.data.sources import cached, local_copy, member, needed_copy
+from assay.data import fetch as indexes
+from assay.data import fetch as sources
+from assay.data.fetch import SOURCES, Member, Source, cached, local_copy, member, needed_copy
 from assay.errors import AssayError
 
 SENTENCES = "1\tThe soup was cold.\n2\tThe bread was warm, naïvely so.\n".encode()

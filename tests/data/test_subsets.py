@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from assay.data.examples import Corpus, Example
-from assay.data.subsets import thinned
+from assay.data.examples import Corpus, Example, thinned
 from assay.errors import AssayError
 
 EVERY = tuple(Example(f"text {number}", number % 2) for number in range(130))

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from assay.data.sources import needed_copy
+from assay.data.annotated import TREEBANK as FILES
+from assay.data.annotated import Sentence, read_treebank, treebank
+from assay.data.fetch import needed_copy
 from assay.data.tables import read_text
-from assay.data.treebank import FILES, Sentence, read_treebank, treebank
 from assay.errors import AssayError
 
 

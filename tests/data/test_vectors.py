@@ -8,9 +8,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from assay.data import vectors
-from assay.data.pins import Source
-from assay.data.vectors import GLOVE, glove
+from assay.data import published as vectors
+from assay.data.fetch import Source
+from assay.data.published import GLOVE, glove
 from assay.errors import AssayError
 
 KNOWN = ["the", ",", "soup", "größe", "ladle", "'s"]

@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from assay.errors import AssayError
-from assay.explainers.surrogates import bounds
-from assay.explainers.surrogates.anchors import LEAST, Anchors, Trial
-from assay.explainers.surrogates.coalitions import every
+from assay.explainers import anchors as bounds
+from assay.explainers.anchors import LEAST, Anchors, Trial
+from assay.explainers.shapley import every
 from assay.models.erasure import kept_probabilities
 from tests import builders
 from tests.explainers import games

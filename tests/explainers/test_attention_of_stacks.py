@@ -8,11 +8,10 @@ import torch
 
 from assay.errors import AssayError
 from assay.explainers import EXPLAINERS
-from assay.explainers.attention import Attention, AttentionGradient, AttentionXGradient, AttentionXValue
+from assay.explainers.attention import Attention, AttentionGradient, AttentionXGradient, AttentionXValue, check_number
+from assay.explainers.attention_layers import Chefer, Flow, Rollout
 from assay.explainers.choice import chosen
-from assay.explainers.layers import Chefer, Flow, Rollout
 from assay.explainers.needs import unfit
-from assay.explainers.stacks import check_number
 from assay.models.hf_attention import implemented
 from assay.models.stages import recorded
 from tests import builders, pretrained

@@ -8,8 +8,9 @@ import pytest
 import torch
 
 from assay.errors import AssayError
-from assay.explainers import counterfactuals
-from assay.explainers.counterfactuals import Counterfactual
+from assay.explainers import searches as counterfactuals
+from assay.explainers.searches import Counterfactual
+from assay.models import budget
 from assay.models.encoders import ENCODERS
 from assay.types import Batch
 from tests import builders
@@ -171,7 +172,7 @@ def test_small_pieces_change_nothing(monkeypatch):
     model, batch = builders.model(1, 3), builders.batch((7, 1, 4, 12, 9), 5)
     target = decisions(model, batch)
     at_once = Counterfactual().find(model, batch, target)
-    monkeypatch.setattr(counterfactuals, "TOKENS", {"cpu": 30})
+    monkeypatch.setitem(budget.ROOM, "activations", (30, 30))
     monkeypatch.setattr(counterfactuals, "GAINS", 12 * builders.WORDS)
     pieces = Counterfactual().find(model, batch, target)
     assert torch.equal(at_once.ids, pieces.ids)

@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 import torch
 
+from assay.data import planted as negation
 from assay.data.batches import collate, tokenise
-from assay.data.planted.negation import negation
 from assay.errors import AssayError
 from assay.explainers import decomposition
+from assay.explainers.baselines import Random
 from assay.explainers.decomposition import ContextualDecomposition, WordDecomposition, decomposed
-from assay.explainers.random import Random
-from assay.metrics.overlap import average_precision
+from assay.metrics.plausibility import average_precision
+from assay.models import budget
 from assay.models.config import Architecture, Training
 from assay.models.encoders import positions
 from assay.models.recipes import Recipe, train
@@ -150,7 +151,7 @@ def test_padding_order_and_the_size_of_what_is_read_at_once_change_nothing(kind,
     torch.testing.assert_close(scorer(model, wide, target, longer), found, **CLOSE)
     order = torch.tensor([3, 1, 0, 2])
     torch.testing.assert_close(scorer(model, batch[order], target[order], chosen[order]), found[order], **CLOSE)
-    monkeypatch.setattr(decomposition, "TOKENS", {"cpu": 12 * 7})
+    monkeypatch.setitem(budget.ROOM, "decomposition", (12 * 7, 0))
     torch.testing.assert_close(scorer(model, batch, target, chosen), found, **CLOSE)
 
 

@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from assay.errors import AssayError
-from assay.explainers import gradients
 from assay.explainers.gradients import Gradient, SmoothGrad, gradient_norm, input_x_gradient
+from assay.models import budget
 from assay.models.encoders import ENCODERS
 from assay.types import Output
 from tests import builders, pretrained
@@ -152,7 +152,7 @@ def test_the_noise_is_standard_normal_fresh_for_each_pair_and_seed_and_opposite_
 def test_noisy_copies_are_the_same_however_many_are_read_together(monkeypatch, tokens):
     model, batch = builders.model(), builders.batch()
     together = SmoothGrad(samples=7)(model, batch, batch.labels)
-    monkeypatch.setitem(gradients.TOKENS, "cpu", tokens)
+    monkeypatch.setitem(budget.ROOM, "gradients", (tokens, tokens))
     torch.testing.assert_close(SmoothGrad(samples=7)(model, batch, batch.labels), together)
 
 

@@ -10,12 +10,8 @@ import pytest
 import torch
 
 from assay.errors import AssayError
-from assay.explainers.hierarchies import SCORERS, TREES, tree_builders
-from assay.explainers.hierarchies.agglomeration import Agglomerative
-from assay.explainers.hierarchies.hedge import Hedge
-from assay.explainers.hierarchies.occluding import Alone, Without
-from assay.explainers.hierarchies.splitting import Cuts
-from assay.explainers.hierarchies.versions import Versions
+from assay.explainers.phrase_trees import SCORERS, TREES, Agglomerative, Cuts, Hedge, tree_builders
+from assay.explainers.phrases import Alone, Versions, Without
 from tests import builders
 from tests.explainers import games
 

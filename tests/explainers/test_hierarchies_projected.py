@@ -10,10 +10,16 @@ import pytest
 import torch
 
 from assay.errors import AssayError
-from assay.explainers.hierarchies import TREES
-from assay.explainers.hierarchies.cohesion import Cohesion, ordered_probabilities, scattered, strongest
-from assay.explainers.hierarchies.hedge import Hedge
-from assay.explainers.hierarchies.projected import Projected, word_scores
+from assay.explainers.phrase_trees import (
+    TREES,
+    Cohesion,
+    Hedge,
+    Projected,
+    ordered_probabilities,
+    scattered,
+    strongest,
+    word_scores,
+)
 from assay.trees import Phrase, Tree, levels_of
 from tests import builders
 from tests.explainers import games

@@ -8,16 +8,11 @@ import pytest
 import torch
 
 from assay.errors import AssayError
-from assay.explainers.hierarchies import SCORERS
-from assay.explainers.hierarchies.occluding import Alone, Margin, Without
-from assay.explainers.hierarchies.players import PhraseShapley, around
-from assay.explainers.hierarchies.scorers import reading
-from assay.explainers.hierarchies.summing import SummedGradients
-from assay.explainers.hierarchies.versions import Versions
 from assay.explainers.integrated import IntegratedGradients
-from assay.explainers.occlusion import Occlusion
-from assay.explainers.spans import span_drops
-from assay.explainers.surrogates.shapley import Shapley
+from assay.explainers.occlusion import Occlusion, span_drops
+from assay.explainers.phrase_trees import SCORERS
+from assay.explainers.phrases import Alone, Margin, PhraseShapley, SummedGradients, Versions, Without, around, reading
+from assay.explainers.shapley import Shapley
 from assay.models.erasure import kept_probabilities, version_probabilities
 from tests import builders
 from tests.explainers import games

@@ -9,8 +9,9 @@ from captum.attr import IntegratedGradients as Captum
 
 from assay import costs
 from assay.errors import AssayError
-from assay.explainers import gradients, integrated
+from assay.explainers import integrated
 from assay.explainers.integrated import FLOOR, IntegratedGradients
+from assay.models import budget
 from assay.models.encoders import ENCODERS
 from assay.types import BLANKS, Batch, Output
 from tests import builders
@@ -111,7 +112,7 @@ def test_reading_ahead_takes_fewer_turns_and_changes_nothing(encoder, spare, poi
     method = IntegratedGradients(tolerance=1e-5)
     expected = method.attribute(model, batch, batch.labels)
     assert expected.numbers["nodes"].max() > 11
-    monkeypatch.setattr(integrated, "SPARE", {"cpu": spare})
+    monkeypatch.setitem(budget.ROOM, "path", (spare, spare))
     with costs.measured() as cost:
         found = method.attribute(model, batch, batch.labels)
     torch.testing.assert_close(found.scores, expected.scores, atol=1e-12, rtol=1e-9)
@@ -199,7 +200,7 @@ def test_no_text_gets_more_nodes_than_allowed():
 def test_small_pieces_change_nothing(encoder, monkeypatch):
     model, batch = builders.model(encoder=encoder), builders.batch()
     at_once = IntegratedGradients()(model, batch, batch.labels)
-    monkeypatch.setattr(gradients, "TOKENS", {"cpu": 100})
+    monkeypatch.setitem(budget.ROOM, "gradients", (100, 100))
     torch.testing.assert_close(IntegratedGradients()(model, batch, batch.labels), at_once)
 
 

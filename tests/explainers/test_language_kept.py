@@ -9,8 +9,7 @@ import pytest
 import torch
 
 from assay.errors import AssayError
-from assay.explainers.hierarchies.keeping import CHECKPOINT, kept
-from assay.explainers.hierarchies.language import CARD, Language
+from assay.explainers.phrase_sampling import CARD, CHECKPOINT, Language, kept
 from assay.models.store import Checkpoint
 from tests.explainers.test_soc import SMALL, grammar
 

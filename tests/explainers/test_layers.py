@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from assay.explainers.layers import Chefer, Flow, Rollout
+from assay.explainers.attention_layers import Chefer, Flow, Rollout
 from assay.models.encoders import positions
 from assay.types import Output
 from tests import builders

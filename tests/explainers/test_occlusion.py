@@ -9,7 +9,7 @@ from captum.attr import FeatureAblation
 from assay import costs
 from assay.errors import AssayError
 from assay.explainers.occlusion import Occlusion, leave_one_out
-from assay.models import deletions, erasure
+from assay.models import budget
 from assay.models.encoders import ALIGNMENTS, ENCODERS
 from assay.types import BLANKS, Batch, Output
 from tests import builders
@@ -106,8 +106,8 @@ def test_on_a_linear_model_they_are_its_coefficients(removal):
 def test_small_pieces_change_nothing(encoder, removal, monkeypatch):
     model, batch = builders.model(encoder=encoder), builders.batch()
     at_once = Occlusion(removal)(model, batch, batch.labels)
-    monkeypatch.setattr(erasure, "TOKENS", {"cpu": 13})
-    monkeypatch.setattr(deletions, "PAIRS", {"cpu": 300})
+    monkeypatch.setitem(budget.ROOM, "versions", (13, 13))
+    monkeypatch.setitem(budget.ROOM, "deleted pairs", (300, 300))
     torch.testing.assert_close(Occlusion(removal)(model, batch, batch.labels), at_once)
 
 

@@ -6,8 +6,7 @@ import pytest
 import torch
 
 from assay import costs
-from assay.explainers.surrogates.owen import Owen
-from assay.explainers.surrogates.shapley import Shapley
+from assay.explainers.shapley import Owen, Shapley
 from tests import builders
 from tests.explainers import games
 

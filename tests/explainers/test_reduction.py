@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from assay.errors import AssayError
-from assay.explainers.reduction import InputReduction, _halved
+from assay.explainers.searches import InputReduction, _halved
 from assay.models.encoders import ENCODERS
 from assay.types import Batch
 from tests import builders

@@ -9,7 +9,7 @@ import torch
 from captum.attr import ShapleyValues
 
 from assay.errors import AssayError
-from assay.explainers.surrogates.shapley import PAIRS, Shapley
+from assay.explainers.shapley import PAIRS, Shapley
 from assay.models.encoders import ENCODERS
 from assay.types import Batch
 from tests import builders

@@ -13,9 +13,8 @@ from torch import nn
 from assay.data.batches import Tokenised, collate
 from assay.errors import AssayError
 from assay.explainers.decomposition import ContextualDecomposition
-from assay.explainers.hierarchies.language import Language, LanguageOptions
-from assay.explainers.hierarchies.scorers import PhraseScorer
-from assay.explainers.hierarchies.soc import SampledDecomposition, SamplingOcclusion
+from assay.explainers.phrase_sampling import Language, LanguageOptions, SampledDecomposition, SamplingOcclusion
+from assay.explainers.phrases import PhraseScorer
 from assay.models.erasure import baseline
 from assay.types import BLANKS, Output
 from tests import builders

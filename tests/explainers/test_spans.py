@@ -8,8 +8,7 @@ import pytest
 import torch
 
 from assay.errors import AssayError
-from assay.explainers.occlusion import Occlusion
-from assay.explainers.spans import SentenceOcclusion, SpanOcclusion, every_span, span_drops
+from assay.explainers.occlusion import Occlusion, SentenceOcclusion, SpanOcclusion, every_span, span_drops
 from assay.models.encoders import ENCODERS
 from assay.models.erasure import REMOVALS
 from assay.types import Batch

@@ -14,9 +14,9 @@ from captum.attr import LimeBase
 
 from assay import costs
 from assay.errors import AssayError
-from assay.explainers.surrogates import coalitions
-from assay.explainers.surrogates.linear import KernelShap, Lime, planned
-from assay.explainers.surrogates.shapley import Shapley
+from assay.explainers import shapley as coalitions
+from assay.explainers.shapley import Shapley
+from assay.explainers.surrogates import KernelShap, Lime, planned
 from tests import builders
 from tests.explainers import games
 

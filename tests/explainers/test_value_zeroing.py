@@ -12,10 +12,11 @@ from torch import nn
 
 from assay import costs
 from assay.errors import AssayError
-from assay.explainers import values
+from assay.explainers import attention_layers as values
 from assay.explainers.attention import AttentionXValue
+from assay.explainers.attention_layers import ValueZeroing
 from assay.explainers.needs import unfit
-from assay.explainers.values import ValueZeroing
+from assay.models import budget
 from assay.models.encoders import positions
 from assay.models.stages import changed, recorded
 from assay.types import Output
@@ -169,7 +170,7 @@ def test_nothing_comes_from_later_places_where_a_model_reads_from_left_to_right(
 def test_the_number_of_places_read_at_once_changes_nothing(monkeypatch):
     model, batch = pretrained.pretrained("bert"), pretrained.batch()
     at_once = ValueZeroing()(model, batch, batch.labels)
-    monkeypatch.setitem(values.TOKENS, "cpu", 60)
+    monkeypatch.setitem(budget.ROOM, "versions", (60, 60))
     torch.testing.assert_close(ValueZeroing()(model, batch, batch.labels), at_once)
 
 

@@ -13,7 +13,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.preprocessing import StandardScaler
 
 from assay.errors import AssayError
-from assay.influence.conformity import (
+from assay.influence.neighbours import (
     NEVER,
     Conformity,
     LayerNeighbours,

@@ -12,7 +12,7 @@ from scipy.stats import spearmanr
 
 from assay.data.batches import tokenise
 from assay.data.corpora import corpus
-from assay.data.subsets import thinned
+from assay.data.examples import thinned
 from assay.influence.damping import chosen_damping, damping_of_each, learnt_share, reach
 from assay.influence.setting import Setting
 from assay.influence.targets import margin

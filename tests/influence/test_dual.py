@@ -11,15 +11,11 @@ import torch
 
 from assay.data.batches import Tokenised, collate
 from assay.errors import AssayError
-from assay.influence.damping import chosen_damping, damping_of_each
-from assay.influence.dual import DualGaussNewton
-from assay.influence.gradient_records import Rows
-from assay.influence.kernels import Block, ComputedGradients, add_products
-from assay.influence.metric import adam_metric
-from assay.influence.parameter_slices import grouped
-from assay.influence.products import query_gradients, train_products
+from assay.influence.damping import adam_metric, chosen_damping, damping_of_each
+from assay.influence.dual import Block, ComputedGradients, DualGaussNewton, add_products, grouped
+from assay.influence.gradient_records import Rows, TableGradients, add_kernel
 from assay.influence.setting import Influence, Introspective, Method, Setting
-from assay.influence.table_gradients import TableGradients, add_kernel
+from assay.influence.similarity import query_gradients, train_products
 from tests import builders, pretrained
 from tests.influence import training_runs
 from tests.influence.dense import Dense, rows, setting

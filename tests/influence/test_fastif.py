@@ -9,14 +9,12 @@ import pytest
 import torch
 
 from assay.errors import AssayError
-from assay.influence.fastif import FastIF, recall
-from assay.influence.functions import InfluenceFunctions
+from assay.influence.functions import FastIF, InfluenceFunctions, ThroughSolver, recall
 from assay.influence.gradients import Reader
-from assay.influence.inverses import ThroughSolver
-from assay.influence.nearest import Vectors
-from assay.influence.products import query_gradients
+from assay.influence.neighbours import Vectors
 from assay.influence.representations import representations
 from assay.influence.setting import Method, Setting
+from assay.influence.similarity import query_gradients
 from assay.influence.solvers import ConjugateGradients, Lissa
 from tests.influence import signs
 

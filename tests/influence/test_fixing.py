@@ -11,11 +11,11 @@ import torch
 from assay.data.batches import Tokenised, tokenise
 from assay.data.examples import Example
 from assay.errors import AssayError
-from assay.influence.adversarial import Swapping, put, salient, swapped
-from assay.influence.fixing import WAYS, Fixing, corrected, errors, relabelled, right
 from assay.influence.functions import InfluenceFunctions
-from assay.influence.products import Vectors, query_gradients, train_products
+from assay.influence.hybrid import Swapping, put, salient, swapped
+from assay.influence.mislabelled import WAYS, Fixing, corrected, errors, relabelled, right
 from assay.influence.setting import Influence, Setting
+from assay.influence.similarity import Vectors, query_gradients, train_products
 from assay.influence.training_run import TrainingRun
 from assay.models.textmodel import TextModel, predict
 from tests import pretrained

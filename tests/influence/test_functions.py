@@ -9,11 +9,11 @@ import pytest
 import torch
 
 from assay.errors import AssayError
-from assay.influence import setting as setting_module
 from assay.influence.functions import InfluenceFunctions
-from assay.influence.products import query_gradients, train_products
 from assay.influence.setting import Influence, Introspective, Method, Setting
+from assay.influence.similarity import query_gradients, train_products
 from assay.influence.solvers import Arnoldi, Lissa
+from assay.models import budget
 from tests import builders
 from tests.influence import small
 
@@ -78,7 +78,7 @@ def test_the_order_and_the_batches_of_examples_change_nothing(monkeypatch: pytes
     order = np.random.default_rng(0).permutation(8)
     turned = replace(setting, train=[setting.train[index] for index in order], weights=setting.weights[order])
     np.testing.assert_allclose(EXPLICIT(turned).scores, expected[:, order], rtol=1e-9, atol=1e-13)
-    monkeypatch.setattr(setting_module, "READ_AT_ONCE", {"cpu": 7})  # no text is padded to the longest
+    monkeypatch.setitem(budget.ROOM, "activations", (7, 7))  # no text is padded to the longest
     fresh = replace(setting)
     assert len(list(fresh.batches(fresh.train))) > 3 > len(list(fresh.batches(fresh.train, 10_000)))
     np.testing.assert_allclose(EXPLICIT(fresh).scores, expected, rtol=1e-9, atol=1e-13)

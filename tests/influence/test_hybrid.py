@@ -20,14 +20,11 @@ from assay.errors import AssayError
 from assay.influence import targets
 from assay.influence.curvature import GaussNewton, flattened
 from assay.influence.dual import DualGaussNewton
-from assay.influence.functions import InfluenceFunctions
-from assay.influence.hybrid import Hybrid
-from assay.influence.inverses import Inverse, ThroughDual, ThroughKronecker, ThroughSolver
-from assay.influence.products import Vectors, train_products
-from assay.influence.salience import SALIENCES, Pair, salience_gradients, saliences
+from assay.influence.functions import InfluenceFunctions, Inverse, ThroughDual, ThroughKronecker, ThroughSolver
+from assay.influence.hybrid import SALIENCES, Hybrid, Pair, deletion, gradient, salience_gradients, saliences, without
 from assay.influence.setting import Setting
+from assay.influence.similarity import Vectors, train_products
 from assay.influence.solvers import ConjugateGradients
-from assay.influence.tokens import deletion, gradient, without
 from assay.models.textmodel import TextModel
 from assay.types import Batch, Edit, Output
 from tests import builders, pretrained

@@ -9,14 +9,11 @@ import pytest
 import torch
 
 from assay.errors import AssayError
-from assay.influence import layers
-from assay.influence import setting as settings
-from assay.influence.blocks import Table, Vector
-from assay.influence.kronecker import Kronecker, softmax_roots, solved
-from assay.influence.layers import Layer
-from assay.influence.products import query_gradients, train_products
+from assay.influence import kronecker
+from assay.influence.kronecker import Kronecker, Layer, Table, Vector, softmax_roots, solved
 from assay.influence.setting import Introspective, Method, Setting
-from assay.influence.similarity import GradientDot
+from assay.influence.similarity import GradientDot, query_gradients, train_products
+from assay.models import budget
 from tests import builders, pretrained
 from tests.influence import small
 
@@ -109,8 +106,8 @@ def test_what_must_hold_of_any_influence_function(kind: str, monkeypatch: pytest
     np.testing.assert_allclose(own, found.scores.diagonal(), rtol=1e-8)
     flat = Kronecker(damping=1e9)(setting).scores * 1e9
     np.testing.assert_allclose(flat, GradientDot()(setting).scores, rtol=1e-5, atol=1e-9)
-    monkeypatch.setitem(settings.READ_AT_ONCE, "cpu", 1)  # each text alone, so without padding
-    monkeypatch.setattr(layers, "AT_ONCE", 1)
+    monkeypatch.setitem(budget.ROOM, "activations", (1, 1))  # each text alone, so without padding
+    monkeypatch.setattr(kronecker, "AT_ONCE", 1)
     np.testing.assert_allclose(Kronecker(damping=DAMPING)(setting).scores, found.scores, rtol=1e-6, atol=1e-10)
 
 

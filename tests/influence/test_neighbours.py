@@ -14,8 +14,7 @@ from sklearn.neighbors import KNeighborsClassifier, NearestNeighbors
 
 from assay.data.batches import Tokenised
 from assay.errors import AssayError
-from assay.influence.nearest import DISTANCES, Vectors
-from assay.influence.neighbours import Neighbours, NeighbourShapley, shapley
+from assay.influence.neighbours import DISTANCES, Neighbours, NeighbourShapley, Vectors, shapley
 from assay.influence.representations import layers, read, representations, share_below
 from assay.influence.setting import Setting
 from assay.models.store import save_tensors

@@ -17,11 +17,10 @@ from torch.nn import functional as F
 from torch.utils.data import TensorDataset
 
 from assay.data.batches import Tokenised
-from assay.influence.checkpoints import Checkpoint, checkpoints
 from assay.influence.kronecker import Kronecker
+from assay.influence.last_layer import TracInFast
 from assay.influence.setting import Setting
-from assay.influence.tracin import TracIn
-from assay.influence.tracin_fast import TracInFast
+from assay.influence.tracin import Checkpoint, TracIn, checkpoints
 from assay.influence.training_run import TrainingRun
 from assay.models.config import Training
 from assay.models.textmodel import TextModel

@@ -9,8 +9,8 @@ import torch
 from assay.data.batches import tokenise
 from assay.data.corpora import corpus
 from assay.data.text import Tokeniser
-from assay.influence.products import query_gradients, train_products
 from assay.influence.setting import Setting
+from assay.influence.similarity import query_gradients, train_products
 from assay.models.config import Architecture
 from assay.models.recipes import Recipe, initialise
 

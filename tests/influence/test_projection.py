@@ -15,11 +15,10 @@ from assay.influence import projected
 from assay.influence.dual import DualGaussNewton
 from assay.influence.gradient_records import Outer, Rows, Whole
 from assay.influence.gradients import Gradients
-from assay.influence.products import query_gradients
 from assay.influence.projected import ProjectedGaussNewton, ProjectedSystem
-from assay.influence.projection import Projection
-from assay.influence.projection_sides import isometry, sides
+from assay.influence.projection import Projection, isometry, sides
 from assay.influence.setting import Introspective, Method
+from assay.influence.similarity import query_gradients
 from tests.influence.dense import setting
 
 FULL = ProjectedGaussNewton(size=1500, side=64, damping=1e-2)

@@ -10,8 +10,7 @@ import torch
 from torch.nn import functional as F
 
 from assay.errors import AssayError
-from assay.influence.head import head, read_by_head
-from assay.influence.representer import Representer, refit
+from assay.influence.last_layer import Representer, head, read_by_head, refit
 from assay.influence.setting import Introspective, Method, Setting
 from tests import builders, pretrained
 from tests.influence import small

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from assay.errors import AssayError
-from assay.influence import stacked
+from assay.influence import replay, retraining
 from assay.influence.retraining import Retrained, measured, seeded, subsets
 from assay.models.recipes import drawn
 from tests.influence.training_runs import HARD, setting, training_run
@@ -47,22 +47,22 @@ def test_what_was_trained_is_not_trained_again(tmp_path: Path, monkeypatch: pyte
     made, asked = training_run("average")
     known, removed = setting(made, asked), subsets(5, len(made.rows), 0.3)
     expected = Retrained(known).targets(removed)
-    learn, done = stacked.learn, []
+    learn, done = replay.learn_together, []
 
-    def interrupted(*given: object) -> stacked.Stacked:
+    def interrupted(*given: object) -> replay.Stacked:
         if done:
             raise KeyboardInterrupt
         done.append(given)
         return learn(*given)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(stacked, "learn", interrupted)
+    monkeypatch.setattr(retraining, "learn_together", interrupted)
     with pytest.raises(KeyboardInterrupt):
         Retrained(known, tmp_path, at_once=2).targets(removed)
     assert len(list(tmp_path.iterdir())) == 2
-    monkeypatch.setattr(stacked, "learn", learn)
+    monkeypatch.setattr(retraining, "learn_together", learn)
     np.testing.assert_allclose(Retrained(known, tmp_path, at_once=2).targets(removed), expected, rtol=1e-9)
     assert len(list(tmp_path.iterdir())) == 5
-    monkeypatch.setattr(stacked, "learn", interrupted)  # nothing is left to do
+    monkeypatch.setattr(retraining, "learn_together", interrupted)  # nothing is left to do
     np.testing.assert_allclose(Retrained(known, tmp_path).targets(removed[::-1])[::-1], expected, rtol=1e-9)
     other = replace(known, target="loss")
     with pytest.raises(KeyboardInterrupt):

@@ -9,6 +9,7 @@ import torch
 from assay.influence import similarity
 from assay.influence.setting import Introspective, Method
 from assay.influence.similarity import GradientCosine, GradientDot
+from assay.models import budget
 from tests import builders
 from tests.influence import small
 
@@ -54,7 +55,7 @@ def test_a_dot_is_the_change_after_one_step_without_the_example() -> None:
 def test_queries_in_turn_are_answered_as_all_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     setting = small.setting(builders.model(encoder="average"), asked=5)
     expected = GradientDot()(setting).scores
-    monkeypatch.setitem(similarity.HELD, "cpu", 2 * setting.network.parameter_count)
+    monkeypatch.setitem(budget.ROOM, "query gradients", (2 * setting.network.parameter_count, 0))
     assert len(list(similarity.parts(setting))) == 3
     np.testing.assert_allclose(GradientDot()(setting).scores, expected, rtol=1e-12)
 

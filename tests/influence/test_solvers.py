@@ -11,10 +11,10 @@ from torch import Tensor
 
 from assay.errors import AssayError
 from assay.influence import curvature
-from assay.influence import setting as setting_module
 from assay.influence.curvature import Curvature, GaussNewton, Hessian, by_name, flattened, output_roots
 from assay.influence.setting import Setting
 from assay.influence.solvers import Arnoldi, ConjugateGradients, Explicit, Lissa, Solver
+from assay.models import budget
 from tests import builders
 from tests.influence import small
 
@@ -75,7 +75,7 @@ def test_some_examples_stand_for_all_and_batches_change_nothing(
     some = replace(setting, train=[setting.train[index] for index in (4, 1)], weights=setting.weights[[4, 1]])
     torch.testing.assert_close(kind(setting).matvec(vectors, np.array([4, 1])), kind(some).matvec(vectors))
     whole = kind(setting).matvec(vectors)
-    monkeypatch.setattr(setting_module, "READ_AT_ONCE", {"cpu": 8})
+    monkeypatch.setitem(budget.ROOM, "activations", (8, 8))
     monkeypatch.setattr(curvature, "AT_ONCE", 1)
     torch.testing.assert_close(kind(setting).matvec(vectors), whole)
 

@@ -12,13 +12,12 @@ import torch
 
 from assay.data.batches import collate
 from assay.errors import AssayError
-from assay.influence.checkpoints import adam_spread, checkpoints
 from assay.influence.gradients import Reader
+from assay.influence.last_layer import TracInFast
+from assay.influence.projection import Signs, summarised
 from assay.influence.setting import Introspective, Method, Setting
-from assay.influence.signs import Signs, summarised
 from assay.influence.similarity import GradientDot
-from assay.influence.tracin import TracIn, TracInIdeal, TracInProjected
-from assay.influence.tracin_fast import TracInFast
+from assay.influence.tracin import TracIn, TracInIdeal, TracInProjected, adam_spread, checkpoints
 from assay.influence.training_run import TrainingRun, Watch
 from assay.models.config import Training
 from assay.models.textmodel import TextModel

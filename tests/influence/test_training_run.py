@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from assay.data.corpora import corpus
-from assay.data.subsets import thinned
+from assay.data.examples import thinned
 from assay.influence.training_run import TrainingRun
 from assay.models.config import Architecture, Training
 from assay.models.recipes import Recipe, train

@@ -9,10 +9,10 @@ import pytest
 import torch
 
 from assay.errors import AssayError
+from assay.influence.projection import Signs
 from assay.influence.setting import Introspective, Method, Setting
-from assay.influence.signs import Signs
+from assay.influence.tracin import Trak
 from assay.influence.training_run import TrainingRun
-from assay.influence.trak import Trak
 from assay.models.config import Training
 from tests import builders
 from tests.influence import small

@@ -14,7 +14,7 @@ from assay.influence.retraining import Retrained
 from assay.influence.targets import target
 from assay.influence.training_run import TrainingRun
 from assay.influence.turnover import TurnoverDropout, switched
-from assay.metrics.influence import spearman
+from assay.metrics.performance import spearman
 from assay.models.network import Network
 from tests.influence.training_runs import HARD, setting, training_run
 

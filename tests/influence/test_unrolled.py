@@ -12,12 +12,12 @@ from torch import nn
 from assay.data.batches import tokenise
 from assay.data.examples import Example
 from assay.errors import AssayError
-from assay.influence.adam import Moments, Rule, clipping_backward, shrinkage
+from assay.influence.replay import Moments, Rule, clipping_backward, shrinkage
 from assay.influence.retraining import measured
 from assay.influence.setting import Setting
 from assay.influence.training_run import TrainingRun
 from assay.influence.unrolled import Unrolled
-from assay.models import fit as trainings
+from assay.models import budget
 from assay.models.hf_finetuning import Answers
 from tests import pretrained
 from tests.influence.training_runs import HARD, setting, training_run
@@ -65,7 +65,7 @@ def test_gradients_that_are_not_clipped_are_gone_back_through() -> None:
 
 
 def test_a_step_that_reads_its_rows_in_portions_is_gone_back_through(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(trainings.TRAINING_TOKENS, "cpu", 60)
+    monkeypatch.setitem(budget.ROOM, "training", (60, 60))
     made, asked = training_run("average", dropout_decoder=0.2)
     check(made, setting(made, asked[:2]))
 

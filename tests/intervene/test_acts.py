@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from assay.errors import AssayError
-from assay.intervene.acts import ACTS, Act
+from assay.intervene.edits import ACTS, Act
 
 MISTAKES = {
     "unknown": ({"kind": "funiform"}, "did you mean 'uniform'"),

@@ -11,13 +11,15 @@ import torch
 from torch.nn.functional import pad
 
 from assay.errors import AssayError
-from assay.intervene.adversary import Adversaries, Search, bracket, exact, furthest, jsd, many, search
+from assay.intervene.adversary import Adversaries, Search, bounded, furthest, jsd
+from assay.intervene.adversary_bracket import bracket
+from assay.intervene.adversary_lines import exact
 from tests.intervene.problems import case, check_answer, distance, grid_optimum, outputs
 
 SOLVERS = [
     pytest.param(exact, 2, id="exact"),
     pytest.param(bracket, 3, id="bracket"),
-    pytest.param(many, 4, id="many"),
+    pytest.param(bounded, 4, id="many"),
 ]
 quick = Search(steps=60, learning_rate=0.1)
 
@@ -289,7 +291,7 @@ def test_search_works_where_gradients_are_switched_off() -> None:
 def test_furthest_chooses_by_the_number_of_classes() -> None:
     kinds = {classes: furthest(*case([5], classes), 0.05, 2).kind for classes in (2, 3, 4)}
     assert kinds == {2: "exact", 3: "bracket", 4: "lower bound"}
-    assert search == Search(steps=500, learning_rate=0.01, penalty=500.0, seed=0)
+    assert Search() == Search(steps=500, learning_rate=0.01, penalty=500.0, seed=0)
 
 
 def test_questions_without_an_answer_are_refused_in_one_sentence() -> None:

@@ -7,17 +7,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from assay.intervene.adversary import jsd
-from assay.intervene.adversary.candidates import one_token
-from assay.intervene.adversary.directions import free, jsd_gradient, tvd_gradient
-from assay.intervene.adversary.path import Path
-from assay.intervene.adversary.problem import Problem
-from assay.intervene.adversary.relaxation import Lines, relaxed
-from assay.intervene.adversary.slide import slide
-from assay.intervene.adversary.sparse import sparse
-from assay.intervene.adversary.thinning import Groups, thinned
-from assay.intervene.adversary.tilting import tilted
-from assay.intervene.adversary.walk import Walk
+from assay.intervene.adversary import jsd, mixtures
+from assay.intervene.adversary_lines import Lines, relaxed
+from assay.intervene.adversary_problem import Problem, one_token
+from assay.intervene.adversary_walks import Groups, Path, Walk, free, jsd_gradient, slide, thinned, tilted, tvd_gradient
 from tests.intervene.problems import case, moved
 from tests.intervene.test_adversary_of_many import pairs_optimum
 
@@ -96,7 +89,7 @@ def test_sparse_attentions_are_those_of_a_plain_loop() -> None:
     for classes, epsilon in ((4, 0.1), (6, 0.3)):
         values, weights, mask = case([9, 6, 12], classes)
         problem = Problem.of(values, weights, mask, epsilon)
-        found = sparse(problem, 16, torch.full((3,), -torch.inf, dtype=torch.float64))
+        found = mixtures(problem, 16, torch.full((3,), -torch.inf, dtype=torch.float64))
         best = pairs_optimum((values, weights, mask), epsilon)
         assert (best > 0.1).any()
         np.testing.assert_allclose(found.scores[:, 0].clamp(min=0), best, atol=2e-3)
@@ -107,9 +100,9 @@ def test_sparse_attentions_are_those_of_a_plain_loop() -> None:
 
 def test_pairs_that_cannot_be_further_than_asked_for_are_left_out_and_no_others() -> None:
     problem = problem_of([14, 14], 4, epsilon=0.3)
-    everything = sparse(problem, 64, torch.full((2,), -torch.inf, dtype=torch.float64))
+    everything = mixtures(problem, 64, torch.full((2,), -torch.inf, dtype=torch.float64))
     middle = everything.scores[:, 5]
-    some = sparse(problem, 64, middle)
+    some = mixtures(problem, 64, middle)
     np.testing.assert_allclose(some.scores[:, :5], everything.scores[:, :5], atol=1e-12)
     assert some.scores.isfinite().sum() < 0.7 * everything.scores.isfinite().sum()
 

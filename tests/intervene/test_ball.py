@@ -7,7 +7,7 @@ import torch
 from scipy.spatial import ConvexHull
 from torch import Tensor
 
-from assay.intervene.adversary.ball import Ball, Hull
+from assay.intervene.adversary_bracket import Ball, Hull
 
 OBSERVED = torch.tensor(
     [[0.3, 0.3, 0.4], [0.9, 0.06, 0.04], [0.02, 0.5, 0.48], [0.011, 0.012, 0.977]], dtype=torch.float64

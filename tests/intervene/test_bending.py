@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from assay.intervene.attention import Within, uniform
-from assay.intervene.bending import Attending, Bend
-from assay.intervene.layers import Shuffled
+from assay.intervene.edits import Attending, Bend, Within, uniform
+from assay.intervene.stack_attention import Shuffled
 
 
 def distributions(*shape: int, seed: int = 0) -> torch.Tensor:

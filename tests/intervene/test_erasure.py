@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from assay.intervene import erasure
-from assay.intervene.erasure import (
+from assay.intervene import pooled_attention as erasure
+from assay.intervene.pooled_attention import (
     Pooling,
     flips,
     gradient,

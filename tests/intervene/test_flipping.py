@@ -7,7 +7,7 @@ from itertools import combinations
 import pytest
 import torch
 
-from assay.intervene.flipping import FlipSearch
+from assay.intervene.pooled_attention import FlipSearch
 
 
 class Answers:

@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
 
-from assay.intervene.likeliest import GAP, likeliest
+from assay.intervene.pooled_attention import GAP, likeliest
 
 
 def logits(items: int, classes: int, scale: float, seed: int = 0) -> np.ndarray:

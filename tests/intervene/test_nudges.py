@@ -7,7 +7,7 @@ import torch
 
 from assay.explainers.gradients import input_x_gradient
 from assay.explainers.integrated import IntegratedGradients
-from assay.intervene.nudges import Apart, Together, nudged, nudges
+from assay.intervene.perturbation import Apart, Together, nudged, nudges
 from assay.models.parallel import parallel
 from tests import builders, pretrained
 

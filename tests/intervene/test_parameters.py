@@ -7,8 +7,7 @@ import torch
 
 from assay.data.text import TextOptions, Tokeniser
 from assay.errors import AssayError
-from assay.intervene.nudges import nudged
-from assay.intervene.parameters import randomised
+from assay.intervene.perturbation import nudged, randomised
 from assay.models.config import Architecture, Training
 from assay.models.encoders import ENCODERS
 from assay.models.network import Classifier

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from assay.intervene.parameters import cascade, randomised
+from assay.intervene.perturbation import cascade, randomised
 from tests import pretrained
 
 SEED = 5  # another one than the models were made with

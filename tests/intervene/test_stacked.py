@@ -9,9 +9,8 @@ import pytest
 import torch
 from scipy.stats import entropy
 
-from assay.intervene.attention import uniform
-from assay.intervene.layers import Given, Shuffled, Stack
-from assay.intervene.stacked import Found, StackSearch, limit
+from assay.intervene.edits import uniform
+from assay.intervene.stack_attention import Found, Given, Shuffled, Stack, StackSearch, limit
 from assay.types import LayerwiseEdit
 from tests import pretrained
 

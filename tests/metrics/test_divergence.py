@@ -7,7 +7,7 @@ import torch
 from scipy import stats
 from scipy.spatial.distance import jensenshannon
 
-from assay.metrics.divergence import MAX_JSD, jsd, tvd
+from assay.metrics.information import MAX_JSD, jsd, tvd
 
 
 def distributions(seed: int, shape: tuple[int, ...]) -> np.ndarray:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from assay.metrics.entropy import normalised_entropy
+from assay.metrics.information import normalised_entropy
 
 
 def test_it_is_scipys_entropy_over_the_logarithm_of_the_number_of_tokens():

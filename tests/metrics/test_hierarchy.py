@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from assay.metrics.hierarchy import cohesion
+from assay.metrics.erasure import cohesion
 
 
 def test_cohesion_is_the_mean_drop_over_shuffles():

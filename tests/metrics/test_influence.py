@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import stats
 
-from assay.metrics import influence
+from assay.metrics import performance as influence
 
 RANDOM = np.random.default_rng(0)
 

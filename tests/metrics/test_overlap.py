@@ -6,7 +6,7 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from assay.metrics.overlap import average_precision, precision_at_truth
+from assay.metrics.plausibility import average_precision, precision_at_truth
 
 Metric = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 BOTH = pytest.mark.parametrize("metric", [average_precision, precision_at_truth])

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from assay.metrics import paired
-from assay.metrics.paired import tied
+from assay.metrics import comparisons as paired
+from assay.metrics.comparisons import tied
 
 
 def family(random: np.random.Generator, n: int, k: int) -> np.ndarray:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from assay.metrics.overlap import auprc, average_precision
 from assay.metrics.plausibility import (
     Counts,
+    auprc,
+    average_precision,
     macro_spans,
     macro_tokens,
     micro,

@@ -8,9 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import optimize, stats
 
-from assay.metrics.intervals import means
-from assay.metrics.measured import measured
-from assay.metrics.shares import share, share_differences, shares
+from assay.metrics.intervals import means, measured, share, share_differences, shares
 
 ROUND = 1 + 1e-9
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from assay.metrics.shortest import economy, shortest
+from assay.metrics.erasure import economy, shortest
 
 SIZES = (1, 2, 4, 8)
 

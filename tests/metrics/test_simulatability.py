@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from assay.metrics.simulatability import simulatability
+from assay.metrics.performance import simulatability
 
 
 def flags(text: str) -> np.ndarray:

@@ -9,7 +9,7 @@ import torch
 
 from assay import costs
 from assay.explainers.occlusion import removed_probabilities
-from assay.models import deletions, erasure
+from assay.models import budget, deletions
 from assay.models.deletions import Kept, Means, deletion_logits, shares_work
 from assay.models.encoders import ALIGNMENTS, ENCODERS
 from assay.models.erasure import filler, version_probabilities
@@ -133,8 +133,8 @@ def test_sentences_with_gaps_in_their_numbers_are_those_of_the_words_left():
 def test_small_pieces_change_nothing(shape, encoder, removal, projection, monkeypatch):
     network, batch = model(shape=shape, encoder=encoder, projection=projection), texts(shape)
     at_once = removed_probabilities(network, batch, removal)[batch.mask]
-    for place, name, size in ((deletions, "PAIRS", 300), (erasure, "TOKENS", 13), (deletions, "TOKENS", 13)):
-        monkeypatch.setattr(place, name, {"cpu": size})
+    for what, size in (("deleted pairs", 300), ("versions", 13)):
+        monkeypatch.setitem(budget.ROOM, what, (size, size))
     torch.testing.assert_close(removed_probabilities(network, batch, removal)[batch.mask], at_once, **CLOSE)
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from assay.models import dependence
+from assay.models import budget
 from assay.models.dependence import shares, state_gradient_norms
 from assay.models.encoders import ENCODERS
 from assay.types import attended
@@ -116,9 +116,8 @@ def test_padding_and_the_other_texts_change_nothing(kind):
 def test_small_pieces_give_the_same(kind, monkeypatch):
     model, batch = builders.kind(kind), texts()
     expected = gradients(model, batch)
-    monkeypatch.setattr(dependence, "ENTRIES", {"cpu": 1})
-    monkeypatch.setattr(dependence, "RECURRENT_TOKENS", {"cpu": 25})
-    monkeypatch.setattr("assay.models.dependence.TOKENS", {"cpu": 25})
+    monkeypatch.setitem(budget.ROOM, "lanes", (1, 1))
+    monkeypatch.setitem(budget.ROOM, "versions", (25, 25))
     torch.testing.assert_close(gradients(model, batch), expected, **CLOSE)
 
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from assay.errors import AssayError
-from assay.models import erasure
+from assay.models import budget
 from assay.models.encoders import ENCODERS
 from assay.models.erasure import REMOVALS, baseline, kept_probabilities, version_probabilities
 from assay.types import BLANKS, Batch, Query
@@ -92,7 +92,7 @@ def test_the_number_read_at_once_changes_nothing(removal, tokens, monkeypatch):
     kept = versions(batch)
     at_once = kept_probabilities(model, batch, kept, removal)
     sizes = []
-    monkeypatch.setattr(erasure, "TOKENS", {"cpu": tokens})
+    monkeypatch.setitem(budget.ROOM, "versions", (tokens, tokens))
     model.register_forward_pre_hook(lambda module, inputs: sizes.append(tuple(inputs[0].shape[:2])))
     torch.testing.assert_close(kept_probabilities(model, batch, kept, removal), at_once)
     assert all(rows * width <= max(tokens, width) for rows, width in sizes)

@@ -13,7 +13,7 @@ from assay.errors import AssayError
 from assay.models import recipes
 from assay.models.config import Architecture
 from assay.models.recipes import drawn, initialise, train
-from assay.run.verbs import recipe
+from assay.run.api import recipe
 from tests.models.test_training import SMALL, corpus
 
 

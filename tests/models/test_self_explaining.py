@@ -13,13 +13,12 @@ from assay.audits.cases import Case
 from assay.audits.minimal_set import MinimalSet
 from assay.data.batches import collate, tokenise
 from assay.data.examples import Corpus, Example
-from assay.data.planted import PLANTED
-from assay.data.planted.aspect import ASPECTS
+from assay.data.planted import ASPECTS, PLANTED
 from assay.data.text import TextOptions, Tokeniser
 from assay.errors import AssayError
 from assay.explainers import EXPLAINERS
 from assay.explainers.needs import unfit
-from assay.intervene.attention import uniform
+from assay.intervene.edits import uniform
 from assay.models import store
 from assay.models.config import Architecture, Training
 from assay.models.encoders import ENCODERS

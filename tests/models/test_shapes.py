@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from assay.errors import AssayError
-from assay.intervene.attention import uniform
+from assay.intervene.edits import uniform
 from assay.models.config import Architecture
 from assay.models.encoders import ENCODERS
 from assay.models.erasure import version_probabilities

@@ -11,8 +11,8 @@ import torch
 from assay.data.examples import Corpus, Example
 from assay.data.text import TextOptions
 from assay.errors import AssayError
+from assay.models import budget, recipes, store
 from assay.models import fit as training
-from assay.models import recipes, store
 from assay.models.config import Architecture, Training
 from assay.models.encoders import ENCODERS
 from assay.models.objectives import Labels
@@ -161,7 +161,7 @@ def test_a_model_still_at_chance_is_given_time():
 
 def test_long_texts_read_in_turn_give_the_same_step(monkeypatch):
     at_once = train(corpus(), SMALL)
-    monkeypatch.setitem(training.TRAINING_TOKENS, "cpu", 20)
+    monkeypatch.setitem(budget.ROOM, "training", (20, 20))
     in_turn = train(corpus(), SMALL)
     for one, other in zip(at_once.network.parameters(), in_turn.network.parameters(), strict=True):
         torch.testing.assert_close(one, other, atol=1e-4, rtol=1e-3)

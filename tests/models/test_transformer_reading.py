@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from assay.explainers import EXPLAINERS
-from assay.models import erasure
+from assay.models import budget
 from assay.models.erasure import extents, query_lengths
 from tests import builders, pretrained
 
@@ -29,7 +29,7 @@ def test_passes_are_bounded_in_pieces_and_what_is_read_together_changes_nothing(
     model, batch = pretrained.pretrained("bert"), pretrained.batch(queries=queries)
     explain = lambda: EXPLAINERS[name](model, batch, batch.labels)  # noqa: E731
     expected, before = wide(model, explain)
-    monkeypatch.setattr(erasure, "POSITIONS", {"cpu": LIMIT})
+    monkeypatch.setitem(budget.ROOM, "versions of stacks", (LIMIT, LIMIT))
     found, after = wide(model, explain)
     torch.testing.assert_close(found, expected, atol=1e-6, rtol=1e-5)
     longest = int((extents(batch).sum(-1) + query_lengths(batch)).max()) + 3

@@ -9,9 +9,9 @@ import torch
 import transformers
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
-from assay.data.planted.grammar import COLOURS, NOUNS, PARTICLES, VERBS
 from assay.models.hf_models import Attentive, traits
 from assay.models.hf_subwords import SubwordOptions, SubwordTokeniser
+from tests.probes.planted_grammar import COLOURS, NOUNS, PARTICLES, VERBS
 
 LAYERS, HEADS, SIZE = 2, 4, 12
 LAYER, HEAD = 1, 2  # the one that attends to governors

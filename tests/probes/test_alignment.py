@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from assay.data.batches import collate
-from assay.probes.alignment import aligned, read_words
+from assay.probes.observation import aligned, read_words
 from tests import pretrained
 
 TEXT = "Unwatchable, isn't it"

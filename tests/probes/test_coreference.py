@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from assay.data.mentions import Pronoun
+from assay.data.annotated import Pronoun
 from assay.errors import AssayError
-from assay.probes.coreference import NameAttention, choices, coreference
+from assay.probes.heads import NameAttention, choices, coreference
 from tests import pretrained
 
 

@@ -14,7 +14,7 @@ from assay.data.examples import Example
 from assay.errors import AssayError
 from assay.models.hf_models import Pretrained
 from assay.models.textmodel import predict
-from assay.probes.importance import Gated, Pruning, curve, gate_gradients, importance, pruned, right
+from assay.probes.heads import Gated, Pruning, curve, gate_gradients, importance, pruned, right
 from tests.pretrained import batch, pretrained, tokeniser
 
 HEADS = 4

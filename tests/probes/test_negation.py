@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from assay.data.negation import Negated, Negation, written
+from assay.data.annotated import Negated, Negation, written
 from assay.errors import AssayError
-from assay.probes.negation import negation, scopes
+from assay.probes.heads import negation, scopes
 from tests import pretrained
 
 

@@ -7,9 +7,8 @@ import pytest
 import torch
 
 from assay.data.batches import Tokenised, collate
-from assay.probes import observation
-from assay.probes.alignment import aligned
-from assay.probes.observation import attended_most, observe
+from assay.models import budget
+from assay.probes.observation import aligned, attended_most, observe
 from tests import pretrained
 
 
@@ -23,7 +22,7 @@ PAIRS = np.array([[3, 0, 5], [0, 1, 2], [2, 3, 0], [3, 5, 0]])
 
 @pytest.mark.parametrize("cells", [1, 1 << 23])
 def test_it_is_what_the_maps_of_each_text_alone_say(cells: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(observation.CELLS, "cpu", cells)
+    monkeypatch.setitem(budget.ROOM, "attention maps", (cells, cells))
     network = pretrained.pretrained("bert")
     seen = observe(network, rows(), PAIRS)
     start = 0

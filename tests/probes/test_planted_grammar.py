@@ -8,12 +8,11 @@ from functools import cache
 import numpy as np
 import pytest
 
-from assay.data.planted.grammar import grammar
-from assay.probes import grammatical
-from assay.probes.pairs import pairs
-from assay.probes.relations import relations
-from assay.probes.treebank_view import TreebankView, view_treebank
+from assay.probes.heads import grammatical
+from assay.probes.observation import TreebankView, view_treebank
+from assay.probes.relations import pairs, relations
 from tests.probes.built import HEAD, LAYER, planted
+from tests.probes.planted_grammar import grammar
 
 
 @cache

@@ -9,14 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from assay.data import mentions, negation, treebank
-from assay.data.planted.grammar import grammar
-from assay.data.treebank import Sentence
+from assay.data import annotated as mentions
+from assay.data import annotated as negation
+from assay.data import annotated as treebank
+from assay.data.annotated import Sentence
 from assay.errors import AssayError
 from assay.models.hf_models import Attentive
 from assay.models.hf_subwords import SubwordTokeniser
-from assay.probes import PROBES, probe
+from assay.probes.heads import PROBES, probe
 from tests.probes.built import HEAD, HEADS, LAYER, LAYERS, planted
+from tests.probes.planted_grammar import grammar
 
 ROW = {
     *("relation", "direction", "n", "n_dev", "layer", "head", "accuracy", "low", "high", "dev_accuracy", "offset"),
@@ -77,10 +79,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("ASSAY_DATA", str(tmp_path))
     for seed, split in enumerate(("dev", "test")):
         sentences = grammar(seed, 60)
-        header = "\t".join(("ID", *mentions.COLUMNS, "URL")) + "\n"
-        write(tmp_path / treebank.FILES[split], "\n".join(map(tree, sentences)) + "\n")
-        write(tmp_path / mentions.FILES[split], header + "\n".join(map(name, sentences)) + "\n")
-        write(tmp_path / negation.FILES[split], "\n".join(map(denial, sentences)) + "\n")
+        header = "\t".join(("ID", *mentions.MENTION_COLUMNS, "URL")) + "\n"
+        write(tmp_path / treebank.TREEBANK[split], "\n".join(map(tree, sentences)) + "\n")
+        write(tmp_path / mentions.MENTIONS[split], header + "\n".join(map(name, sentences)) + "\n")
+        write(tmp_path / negation.NEGATIONS[split], "\n".join(map(denial, sentences)) + "\n")
     return tmp_path
 
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from assay.data.treebank import Sentence
-from assay.probes.relation_targets import RelationTargets
-from assay.probes.relations import OFFSETS, offsets, relations
-from assay.probes.treebank_view import TreebankView, view_treebank
+from assay.data.annotated import Sentence
+from assay.probes.observation import TreebankView, view_treebank
+from assay.probes.relations import OFFSETS, RelationTargets, offsets, relations
 from tests import pretrained
 
 TEXTS = ("this is not a good film", "it is long", "a dull film is bad", "very long film", "is it fun")

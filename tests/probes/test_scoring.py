@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from assay.probes.scoring import named, spread, wilson
+from assay.probes.observation import named, spread, wilson
 
 
 @pytest.mark.parametrize("right, count", [(0, 5), (5, 5), (3, 7), (40, 90), (1, 1)])

@@ -7,8 +7,7 @@ from functools import cache
 from pathlib import Path
 
 from assay.data.corpora import corpus
-from assay.data.examples import Corpus, Example
-from assay.data.subsets import thinned
+from assay.data.examples import Corpus, Example, thinned
 from assay.models.config import Architecture, Training
 from assay.models.hf_attention import quiet
 from assay.models.hf_finetuning import FineTuning

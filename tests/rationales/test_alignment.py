@@ -12,7 +12,7 @@ from assay.data.batches import collate, tokenise
 from assay.data.corpora import corpus
 from assay.data.examples import Corpus, Example
 from assay.errors import AssayError
-from assay.explainers.rationales import Rationale
+from assay.explainers.baselines import Rationale
 from assay.models.config import Architecture, Training
 from assay.models.recipes import Recipe
 from assay.models.textmodel import graded

@@ -14,7 +14,7 @@ from scipy.special import rel_entr, softmax
 from assay.data.batches import Tokenised, tokenise
 from assay.data.corpora import corpus
 from assay.data.examples import Corpus
-from assay.data.planted.opener import OPENERS
+from assay.data.planted import OPENERS
 from assay.data.text import Tokeniser
 from assay.errors import AssayError
 from assay.models.config import Architecture, Training

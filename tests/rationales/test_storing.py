@@ -19,7 +19,7 @@ from assay.models.textmodel import groups, predict
 from assay.rationales import rationale_store as storing
 from assay.rationales.recipes import RECIPES
 from assay.rationales.trainers import marked, rationaliser
-from assay.run.verbs import load
+from assay.run.api import load
 from tests.rationales.folders import OURS, SHORT, encoder, films, phrases, wanted
 
 

@@ -20,9 +20,8 @@ from assay.rationales import rationale_store as storing
 from assay.rationales.rationaliser import VIEWS, Selecting
 from assay.rationales.trainers import UNPLAYED
 from assay.rationales.trainers import paired_corpus as pairs
-from assay.run.rationalising import TRAINERS
-from assay.run.verbs import load
-from assay.run.wanted import chosen
+from assay.run.api import load
+from assay.run.rationalising import TRAINERS, chosen
 from tests.rationales.folders import encoder, films, questions
 
 TINY = {"encoder": "average", "embedding": 6, "hidden": 4, "epochs": 2, "batch_size": 8, "learning_rate": 1e-2}

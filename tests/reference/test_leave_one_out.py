@@ -10,8 +10,8 @@ import pytest
 import torch
 from scipy.stats import kendalltau
 
-from assay.audits.agreement import Agreement
 from assay.audits.cases import Case
+from assay.audits.pairwise import Agreement
 from assay.data.batches import collate, tokenise
 from assay.data.corpora import corpus
 from assay.data.examples import Corpus, Example
@@ -19,8 +19,8 @@ from assay.explainers import EXPLAINERS
 from assay.models.config import Architecture, Training
 from assay.models.recipes import Recipe, preset, train
 from assay.models.textmodel import doubled, in_double
-from assay.run.audit import audit
-from assay.run.plan import AuditPlan
+from assay.run.auditing import audited
+from assay.run.examination import AuditPlan
 from assay.types import attended
 from tests import builders
 
@@ -168,7 +168,7 @@ def learnt():
 def test_an_audit_reads_a_network_of_ours_in_double_precision(learnt):
     corpus, model = learnt
     before = {name: weight.clone() for name, weight in model.network.state_dict().items()}
-    record = audit(model, corpus.test, AuditPlan(explainers=("attention", "leave_one_out"), audits=("agreement",)))
+    record = audited(model, corpus.test, AuditPlan(explainers=("attention", "leave_one_out"), audits=("agreement",)))
     rows, _ = tokenise(corpus.test, model.tokeniser, model.tokeniser.options.longest)
     batch = collate(rows, 2)
     found = record.instances["tau:attention~leave_one_out"].to_numpy()
@@ -182,8 +182,8 @@ def test_the_batch_that_a_text_is_read_in_changes_no_rank(learnt):
     corpus, model = learnt
     plan = AuditPlan(explainers=("attention", "gradient", "leave_one_out"), audits=("agreement",))
     taus = ["tau:attention~gradient", "tau:attention~leave_one_out", "tau:gradient~leave_one_out"]
-    together = audit(model, corpus.test, plan).instances.select(taus).to_pandas().to_numpy()
-    alone = [audit(model, [each], plan).instances.select(taus).to_pandas().to_numpy() for each in corpus.test[:8]]
+    together = audited(model, corpus.test, plan).instances.select(taus).to_pandas().to_numpy()
+    alone = [audited(model, [each], plan).instances.select(taus).to_pandas().to_numpy() for each in corpus.test[:8]]
     assert np.array_equal(together[:8], np.concatenate(alone))
 
 
@@ -199,7 +199,7 @@ def test_tau_of_the_published_recipe_on_sst_is_that_of_a_plain_loop(kind):
     model = train(replace(whole, train=whole.train[:300]), recipe)
     plan = AuditPlan(explainers=("attention", "leave_one_out"), audits=("agreement",))
     texts = whole.test[:40]
-    found = audit(model, texts, plan).instances["tau:attention~leave_one_out"].to_numpy()
+    found = audited(model, texts, plan).instances["tau:attention~leave_one_out"].to_numpy()
     rows, _ = tokenise(texts, model.tokeniser, model.tokeniser.options.longest)
     batch = collate(rows, 2)
     assert (batch.ids[:, 1:] == batch.ids[:, :-1])[batch.mask[:, 1:]].any()

@@ -9,8 +9,8 @@ from assay.data.planted import PLANTED
 from assay.data.text import TextOptions
 from assay.models.config import Architecture, Training
 from assay.models.recipes import Recipe, train
-from assay.run.audit import audit
-from assay.run.plan import AuditPlan
+from assay.run.auditing import audited
+from assay.run.examination import AuditPlan
 
 
 @pytest.fixture(scope="module")
@@ -18,7 +18,7 @@ def record():
     corpus = PLANTED["planted:keyword"](0)
     small = Architecture(embedding=32, hidden=16, alignment_size=16)
     model = train(corpus, Recipe(small, TextOptions(), Training(learning_rate=5e-3)))
-    return audit(model, corpus.test, AuditPlan())
+    return audited(model, corpus.test, AuditPlan())
 
 
 def found_first(record, explainer):

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from assay.errors import AssayError
-from assay.study.engines.local import Local
-from assay.study.folder import MARK, Folder
+from assay.study.engines import Local
 from assay.study.plans import StudyPlan, read
-from assay.study.running import run
+from assay.study.studying import run
+from assay.study.trials import MARK, Folder
 
 ROOT = Path(__file__).parents[2]
 PLAN = """

@@ -15,10 +15,9 @@ from pathlib import Path
 import pytest
 
 from assay.models import store
-from assay.study.folder import MARK
+from assay.study.attempts import make_record
 from assay.study.plans import read
-from assay.study.trial_record import make_record
-from assay.study.trials import model_folder
+from assay.study.trials import MARK, model_folder
 from tests.reliability.studying import contents, ended, found, marked, planned, started
 
 pytestmark = pytest.mark.slow
@@ -29,7 +28,7 @@ import os, sys
 def met(event, given):
     if event == "open" and isinstance(given[0], (str, os.PathLike)) and "work/IDENTITY" in os.fspath(given[0]):
         os.kill(os.getpid(), 9)
-if "assay.study.worker" in " ".join(sys.orig_argv):
+if "assay.study.attempts" in " ".join(sys.orig_argv):
     sys.addaudithook(met)
 """
 

@@ -15,17 +15,18 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import assay
+from assay.caching import FinishedParts
 from assay.cli.app import _plan
 from assay.data.corpora import corpus
-from assay.data.subsets import thinned
+from assay.data.examples import thinned
 from assay.errors import AssayError, Damaged
 from assay.models import recipes
 from assay.models.config import Architecture, Training
 from assay.models.store import Checkpoint
 from assay.records import EXAMPLES, INSTANCES, SUMMARY, Record
-from assay.run import verbs
-from assay.run.explanation import explain
-from assay.run.resume import Parts
+from assay.run import api as verbs
+from assay.run.explaining import explain
 from assay.study.plans import read
 from tests.reliability.inputs import TABLES, changed, damaged, lying, plans
 from tests.reliability.studying import contents
@@ -68,7 +69,7 @@ def model(tmp_path_factory) -> Path:
 def record(model, tmp_path_factory) -> Path:
     """A finished audit of it in a folder."""
     place = tmp_path_factory.mktemp("record")
-    verbs.audit(model, "planted:keyword", ["attention"], ["truth"], limit=4).record.write(place)
+    assay.audit(model, "planted:keyword", ["attention"], ["truth"], limit=4).record.write(place)
     return place
 
 
@@ -179,13 +180,13 @@ def test_a_model_of_any_size_is_refused_before_room_is_made_for_it(tmp_path, mod
 
 
 def test_a_damaged_part_of_an_audit_is_made_again(tmp_path):
-    parts, table = Parts(tmp_path), pa.table({"example": [1, 2, 3]})
-    parts.get("one", lambda: table)
+    parts, table = FinishedParts(tmp_path), pa.table({"example": [1, 2, 3]})
+    parts.table("one", lambda: table)
     content = bytearray((tmp_path / "parts" / "one.parquet").read_bytes())
     content[8] ^= 1
     (tmp_path / "parts" / "one.parquet").write_bytes(content)
-    assert parts.get("one", lambda: table) == table
-    assert parts.get("one", lambda: pytest.fail("it is there")) == table
+    assert parts.table("one", lambda: table) == table
+    assert parts.table("one", lambda: pytest.fail("it is there")) == table
 
 
 @pytest.mark.parametrize(

@@ -14,17 +14,17 @@ from typing import Any
 import pytest
 from hypothesis import strategies as st
 
+import assay
 from assay import cli
 from assay.cli.app import app
-from assay.data.catalogue import CORPORA
 from assay.data.corpora import corpus
+from assay.data.examples import thinned
 from assay.data.planted import PLANTED
-from assay.data.subsets import thinned
+from assay.data.published import CORPORA
 from assay.models import recipes
 from assay.models.config import Architecture, Training
 from assay.models.recipes import PRESETS
 from assay.records import SUMMARY, Record
-from assay.run import verbs
 from assay.serve import server
 from tests.reliability.inputs import USUAL, changed, toml
 from tests.reliability.studying import contents
@@ -178,7 +178,7 @@ def room(tmp_path_factory) -> Path:
     (place / "plan.toml").write_text("\n".join(f"{name} = {toml(value)}" for name, value in USUAL.items()))
     (place / "precious.txt").write_text("years of work")
     trained = recipes.train(thinned(corpus("planted:keyword"), 32, 0), SMALL, place / "model")
-    verbs.audit(trained, "planted:keyword", ["attention"], ["truth"], limit=4).record.write(place / "run")
+    assay.audit(trained, "planted:keyword", ["attention"], ["truth"], limit=4).record.write(place / "run")
     return place
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from assay.run.explanation import Explanation
+from assay.run.explaining import Explanation
 
 NAMES = (
     *("attention", "attention_x_gradient", "gradient", "gradient_norm", "input_x_gradient"),

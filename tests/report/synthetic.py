@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from assay.audits.conclusions import tell
+from assay.audits.findings import tell
 from assay.records import STORIES, Finding, Record, finding_rows
 from tests.report.erased import ERASED, smallest_set
 from tests.report.invented import EXPLAINERS, FAITHFUL, MANY, NEW, SIGNED, agreements, all_scores, found

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from assay.audits import AUDITS
-from assay.grading.verdicts import verdicts
+from assay.grading.grade import verdicts
 from assay.records import Record
 from assay.report.audit import render
 from assay.report.sections import grade, sections

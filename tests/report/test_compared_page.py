@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from assay.audits import AUDITS
+from assay.grading.grade import verdicts
 from assay.grading.leaderboard import leaderboard
-from assay.grading.verdicts import verdicts
 from assay.records import Record
 from assay.report.audit import render
 from assay.report.outcome import outcome

@@ -20,7 +20,7 @@ from assay.report.figures import figure as figure_of
 from assay.report.heatmaps import line
 from assay.report.sections import captions, sections
 from assay.report.squares import flip_tables, matrices
-from assay.run.result import Result
+from assay.run.reporting import Result
 from assay.stories import Grid
 from assay.writing import interval, number
 from tests.report.parsed import Page, words

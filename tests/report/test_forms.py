@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
+from assay.grading.grade import verdicts
 from assay.grading.leaderboard import leaderboard
-from assay.grading.verdicts import verdicts
 from assay.records import Record
 from assay.report import markdown, pdf
 from assay.report.audit import document, write

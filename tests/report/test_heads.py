@@ -17,11 +17,9 @@ from rich.text import Text
 from assay.document import Headline, Table
 from assay.errors import AssayError
 from assay.probes import drawings
-from assay.probes import stored as links
-from assay.probes.drawings import Shade, bar, ratio, square
-from assay.probes.page import brief, document
-from assay.probes.sentences import caveats, headline, leading, step
-from assay.probes.stored import best_directions, read, relations
+from assay.probes import drawings as links
+from assay.probes.drawings import Shade, bar, best_directions, ratio, read, relations, square
+from assay.probes.probe_page import brief, caveats, document, headline, leading, step
 from assay.report import html
 from assay.report.console import shown
 from assay.report.save import FORMS, save

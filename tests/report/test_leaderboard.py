@@ -8,8 +8,8 @@ import pytest
 from rich.console import Console
 
 from assay.document import Fold
+from assay.grading.grade import verdicts
 from assay.grading.leaderboard import Cell, Leaderboard, leaderboard
-from assay.grading.verdicts import verdicts
 from assay.lookup import side_by_side, texts
 from assay.records import Record
 from assay.report.audit import brief

@@ -9,10 +9,10 @@ from html.parser import HTMLParser
 
 import pytest
 
-from assay.grading.verdicts import verdicts
+from assay.grading.grade import verdicts
 from assay.report import notebook
 from assay.report.outcome import outcome
-from assay.run.result import Result
+from assay.run.reporting import Result
 from tests.report.shown import HOSTILE, NAMES, SENTENCE, hostile, made_up
 from tests.report.synthetic import remade
 

@@ -17,8 +17,7 @@ from assay.cli.reporting import tell
 from assay.records import Record
 from assay.report import audit, markdown, notebook
 from assay.report.outcome import outcome
-from assay.run.reporting import Report
-from assay.run.result import Result
+from assay.run.reporting import Report, Result
 from tests.report.synthetic import changed, failing, remade, synthetic_record, worded
 
 UNREAD = {"more than 512 pieces": 11, "no words": 1}

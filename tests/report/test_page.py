@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.grading.verdicts import verdicts
+from assay.grading.grade import verdicts
 from assay.records import Record
 from assay.report import html
 from assay.report.audit import SCRIPTS, render, write

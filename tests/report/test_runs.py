@@ -16,8 +16,17 @@ from scipy import stats
 
 from assay.cli.reporting import reported
 from assay.errors import AssayError
-from assay.grading.differences import MOST, Comparison, differences, provenance
-from assay.grading.quantities import Quantity, groups, matched, numbers, seed
+from assay.grading.differences import (
+    MOST,
+    Comparison,
+    Quantity,
+    differences,
+    groups,
+    matched,
+    numbers,
+    provenance,
+    seed,
+)
 from assay.metrics.comparisons import FEWEST, alone
 from assay.records import Finding, Record, finding_rows
 from assay.report.compare import document, ours, render

@@ -9,9 +9,9 @@ from functools import cache
 import pytest
 
 from assay.audits.adversary import Adversary
-from assay.audits.layers import LayerByLayer
 from assay.audits.permutation import Permutation
 from assay.audits.sanity import Sanity
+from assay.audits.stack import LayerByLayer
 from assay.data.examples import Example
 from assay.models.store import Opened
 from assay.records import Record
@@ -21,8 +21,8 @@ from assay.report.facts import facts
 from assay.report.figures import figure
 from assay.report.sections import captions, sections
 from assay.report.tables import measure_rows
-from assay.run.audit import audit
-from assay.run.plan import AuditPlan
+from assay.run.auditing import audited
+from assay.run.examination import AuditPlan
 from assay.stories import story_of
 from tests import pretrained
 from tests.report.synthetic import remade, synthetic_record
@@ -40,7 +40,7 @@ def record(kind="bert"):
     texts = [" ".join(draw.choices(pretrained.WORDS, k=draw.randint(1, 8))) for _ in range(12)]
     network = pretrained.attentive() if kind == "attentive" else pretrained.pretrained(kind, initializer_range=0.1)
     opened = Opened(network, pretrained.tokeniser(), ("negative", "neutral", "positive"), {"pretrained": kind})
-    return audit(opened, [Example(text, place % 3) for place, text in enumerate(texts)], PLAN)
+    return audited(opened, [Example(text, place % 3) for place, text in enumerate(texts)], PLAN)
 
 
 def section(name):

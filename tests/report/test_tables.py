@@ -8,7 +8,7 @@ from rich.console import Console
 
 from assay.audits import AUDITS
 from assay.document import Fold
-from assay.grading.verdicts import verdicts
+from assay.grading.grade import verdicts
 from assay.records import Record
 from assay.report.audit import brief
 from assay.report.console import shown as printable

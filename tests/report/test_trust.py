@@ -19,7 +19,7 @@ from assay.report import markdown, notebook
 from assay.report.audit import document
 from assay.report.browsing import browse
 from assay.report.examples import groups
-from assay.run.explanation import TRUSTED, UNTRUSTED, explain
+from assay.run.explaining import TRUSTED, UNTRUSTED, explain
 from tests.report.synthetic import thinned
 
 WORDS = ("alpha", "one", "two", "three", "four", "five", "six", "seven", *(f"w{place}" for place in range(400)))

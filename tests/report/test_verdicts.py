@@ -11,9 +11,19 @@ import pyarrow as pa
 import pytest
 from scipy.special import logit
 
-from assay.grading.grade import TRUTH, Scale, known_reasons, scale, unlike
+from assay.grading.grade import (
+    TRUTH,
+    Scale,
+    Verdict,
+    known_reasons,
+    leading,
+    near_chance,
+    scale,
+    standing,
+    unlike,
+    verdicts,
+)
 from assay.grading.leaderboard import leaderboard
-from assay.grading.verdicts import Verdict, leading, near_chance, standing, verdicts
 from assay.records import Finding, Record, finding_rows
 from assay.report.audit import render
 from assay.report.outcome import outcome

@@ -15,10 +15,10 @@ from assay.errors import AssayError
 from assay.models.config import Architecture, Training
 from assay.models.recipes import Recipe, train
 from assay.records import Record
-from assay.run import audit as auditing
-from assay.run import portions
-from assay.run.audit import audit
-from assay.run.plan import AuditPlan
+from assay.run import auditing
+from assay.run import examination as portions
+from assay.run.auditing import audited
+from assay.run.examination import AuditPlan
 
 PLAN = AuditPlan(limit=24)
 SHORT = AuditPlan(("attention", "gradient", "random"), ("agreement", "adversary", "truth"), limit=24)
@@ -44,7 +44,7 @@ def several_parts(monkeypatch):
 def in_parts(model, corpus, plan):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(portions, "TOKENS", 150)
-        return audit(model, corpus.test, plan)
+        return audited(model, corpus.test, plan)
 
 
 @pytest.fixture(scope="module")
@@ -102,8 +102,8 @@ def test_tau_is_what_scipy_says_of_the_stored_scores(model, corpus, record):
 
 
 def test_the_same_plan_gives_the_same_record(model, corpus, record, short):
-    assert same(record, audit(model, corpus.test, PLAN))
-    assert not same(short, audit(model, corpus.test, replace(SHORT, seed=1)))
+    assert same(record, audited(model, corpus.test, PLAN))
+    assert not same(short, audited(model, corpus.test, replace(SHORT, seed=1)))
 
 
 @pytest.mark.parametrize(("finished", "plan"), [(0, SHORT), (1, SHORT), (3, PLAN)])
@@ -121,31 +121,31 @@ def test_an_interrupted_audit_ends_in_the_same_record(
 
     monkeypatch.setattr(auditing.Examination, "__call__", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        audit(model, corpus.test, plan, tmp_path)
+        audited(model, corpus.test, plan, tmp_path)
     calls.clear()
     monkeypatch.setattr(auditing.Examination, "__call__", lambda *a: calls.append(1) or original(*a))
-    resumed = audit(model, corpus.test, plan, tmp_path)
+    resumed = audited(model, corpus.test, plan, tmp_path)
     assert same(expected, resumed)
     assert same(expected, Record.read(tmp_path))
     total = len(calls) + finished
     assert total > 3
     if finished == 1:
         calls.clear()
-        audit(model, corpus.test, plan)
+        audited(model, corpus.test, plan)
         assert len(calls) == total
 
 
 def test_a_finished_audit_is_not_run_again(model, corpus, tmp_path, monkeypatch):
-    first = audit(model, corpus.test, SHORT, tmp_path)
+    first = audited(model, corpus.test, SHORT, tmp_path)
     monkeypatch.setattr(auditing.Examination, "__call__", lambda *_: pytest.fail("ran again"))
-    assert same(first, audit(model, corpus.test, SHORT, tmp_path))
+    assert same(first, audited(model, corpus.test, SHORT, tmp_path))
 
 
 def test_a_folder_with_another_audit_is_left_alone(model, corpus, tmp_path):
-    audit(model, corpus.test, SHORT, tmp_path)
+    audited(model, corpus.test, SHORT, tmp_path)
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     with pytest.raises(AssayError, match="other options, model or data"):
-        audit(model, corpus.test, replace(SHORT, epsilon=0.05), tmp_path)
+        audited(model, corpus.test, replace(SHORT, epsilon=0.05), tmp_path)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
@@ -158,14 +158,14 @@ def test_the_limit_draws_by_the_seed_and_not_from_the_top(corpus):
 
 def test_a_class_that_no_test_text_has_is_no_obstacle(model, corpus):
     one_class = [example for example in corpus.test if example.label == 0][:12]
-    record = audit(model, one_class, AuditPlan())
+    record = audited(model, one_class, AuditPlan())
     assert record.summary["model"]["test"]["auc"] is None
     assert record.summary["model"]["test"]["accuracy"] >= 0
 
 
 def test_short_and_long_texts_are_audited_or_counted(model):
     texts = ["copper", "", "word " * 100_000, "the copper kettle was in the kitchen"]
-    record = audit(model, [Example(text, 0) for text in texts], AuditPlan())
+    record = audited(model, [Example(text, 0) for text in texts], AuditPlan())
     assert record.summary["corpus"]["skipped"] == {"no words": 1, "more than 1,000 words": 1}
     assert record.examples["example"].to_pylist() == [0, 3]
     found = record.finding("agreement", "attention~gradient", "tau")
@@ -176,7 +176,7 @@ def test_short_and_long_texts_are_audited_or_counted(model):
 
 def test_nothing_to_audit_is_said(model):
     with pytest.raises(AssayError, match="None of the texts"):
-        audit(model, [Example(" ", 0)], AuditPlan())
+        audited(model, [Example(" ", 0)], AuditPlan())
 
 
 @pytest.mark.parametrize(

@@ -15,9 +15,9 @@ from assay.explainers import EXPLAINERS
 from assay.models.config import Architecture
 from assay.models.recipes import Recipe, initialise
 from assay.models.store import Trained
-from assay.run.audit import audit
-from assay.run.explanation import explain
-from assay.run.plan import AuditPlan
+from assay.run.auditing import audited
+from assay.run.examination import AuditPlan
+from assay.run.explaining import explain
 from assay.types import Attribution
 
 
@@ -69,7 +69,7 @@ def model(corpus):
 @pytest.fixture
 def record(model, corpus, known):
     explainers = ("lengths", "lengths(size=3)", "picky", "gradient", "attention")
-    return audit(model, corpus.test[:20], AuditPlan(explainers=explainers, audits=("agreement",)))
+    return audited(model, corpus.test[:20], AuditPlan(explainers=explainers, audits=("agreement",)))
 
 
 def test_passes_are_those_of_one_text(record):
@@ -106,7 +106,7 @@ def test_what_the_model_cannot_serve_is_left_out_with_the_reason(record):
 
 def test_without_any_explainer_left_the_audit_says_why(model, corpus, known):
     with pytest.raises(AssayError, match="no model is good enough"):
-        audit(model, corpus.test[:3], AuditPlan(explainers=("picky",)))
+        audited(model, corpus.test[:3], AuditPlan(explainers=("picky",)))
 
 
 def test_a_text_is_explained_for_the_class_that_is_asked_for(model, corpus, known):

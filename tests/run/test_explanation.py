@@ -7,7 +7,7 @@ import io
 import pytest
 from rich.console import Console
 
-from assay.run.explanation import Explanation
+from assay.run.explaining import Explanation
 
 ASKED = "Where is [red]Mary[/red]?"
 

@@ -6,14 +6,13 @@ import pytest
 
 from assay.data.corpora import corpus
 from assay.errors import AssayError
-from assay.explainers.hierarchies import TREES
+from assay.explainers.phrase_trees import TREES
 from assay.records import Record
 from assay.report.audit import render
-from assay.run.audit import audit
-from assay.run.explanation import explain
-from assay.run.phrases import LONGEST, MOST
-from assay.run.plan import AuditPlan
-from assay.run.verbs import train
+from assay.run.api import train
+from assay.run.auditing import audited
+from assay.run.examination import AuditPlan
+from assay.run.explaining import LONGEST, MOST, explain
 from assay.trees import Tree
 
 PLAN = AuditPlan(("attention", "random"), ("agreement",), limit=12, tree="acd", scorer="alone")
@@ -32,7 +31,7 @@ def model(planted):
 @pytest.fixture(scope="module")
 def folder(model, planted, tmp_path_factory) -> Path:
     place = tmp_path_factory.mktemp("run")
-    audit(model, planted.test, PLAN, place)
+    audited(model, planted.test, PLAN, place)
     return place
 
 

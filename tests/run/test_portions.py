@@ -12,11 +12,10 @@ from assay.data.examples import Example
 from assay.explainers.gradients import room
 from assay.models.hf_body import COPIES, STATES, Body
 from assay.models.store import Opened
-from assay.run import audit as auditing
-from assay.run import portions
-from assay.run.audit import audit
-from assay.run.plan import AuditPlan
-from assay.run.portions import MOST, SLOW, TOKENS, places, places_at_once
+from assay.run import auditing
+from assay.run import examination as portions
+from assay.run.auditing import audited
+from assay.run.examination import MOST, SLOW, TOKENS, AuditPlan, places, places_at_once
 from tests import builders, pretrained
 from tests.pretrained import SMALL
 
@@ -94,11 +93,11 @@ def test_parts_of_another_size_are_not_taken_for_ones_own(tmp_path, monkeypatch)
     """As when an audit is interrupted on one machine, and goes on on another."""
     model, plan = opened(), AuditPlan(("attention", "random"), ("consistency",))
     texts = [Example(text, 0) for text in pretrained.TEXTS]
-    whole = audit(model, texts, plan)
+    whole = audited(model, texts, plan)
     with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
         patched.setattr(portions, "SLOW", 12)
         patched.setattr(auditing, "summarised", interrupted)
-        audit(model, texts, plan, tmp_path)
-    resumed = audit(model, texts, plan, tmp_path)
+        audited(model, texts, plan, tmp_path)
+    resumed = audited(model, texts, plan, tmp_path)
     assert resumed.examples["text"].to_pylist() == whole.examples["text"].to_pylist() == list(pretrained.TEXTS)
     assert resumed.examples["score:random"] == whole.examples["score:random"]

@@ -12,9 +12,8 @@ import torch
 
 import assay
 from assay.errors import AssayError
-from assay.intervene.acts import Act
-from assay.run.rationalising import FILE, PAGE, Rationalised
-from assay.run.wanted import chosen
+from assay.intervene.edits import Act
+from assay.run.rationalising import FILE, PAGE, Rationalised, chosen
 from assay.run.workbench import Workbench
 from tests.rationales.folders import encoder, films, phrases
 

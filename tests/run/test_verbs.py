@@ -12,18 +12,18 @@ import pytest
 import torch
 
 import assay
-from assay.audits.agreement import Agreement
 from assay.audits.cases import Answer, numpy
-from assay.data.matching import examples_for, matched
+from assay.audits.pairwise import Agreement
+from assay.data.examples import examples_for, matched
 from assay.data.planted import PLANTED
 from assay.errors import AssayError
 from assay.explainers import EXPLAINERS
 from assay.explainers.occlusion import Occlusion
-from assay.explainers.surrogates.linear import Lime
-from assay.intervene.attention import uniform
+from assay.explainers.surrogates import Lime
+from assay.intervene.edits import uniform
 from assay.models import store
-from assay.run.plan import AuditPlan
-from assay.run.result import Result
+from assay.run.examination import AuditPlan
+from assay.run.reporting import Result
 
 FEW = ["attention", "leave_one_out", "random"]
 

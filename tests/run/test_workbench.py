@@ -15,12 +15,12 @@ from assay.audits.adversary import Adversary
 from assay.audits.cases import Case
 from assay.errors import AssayError
 from assay.explainers import EXPLAINERS, USUAL
-from assay.intervene.acts import ACTS, Act
+from assay.intervene.edits import ACTS, Act
 from assay.models.store import Opened
 from assay.run import workbench
-from assay.run.explanation import explain
+from assay.run.explaining import explain
 from assay.run.workbench import Workbench
-from assay.serve.live_model import LiveModel
+from assay.serve.live import LiveModel
 from tests import builders, pretrained
 from tests.workbenches import CLASSES, TEXT, batch, pooled, query, softmax, tokeniser
 
@@ -105,15 +105,13 @@ def test_all_that_can_become_of_the_others_is_said() -> None:
 
 
 def test_others_without_weight_share_the_rest_evenly() -> None:
-    bench = pooled("lstm")
-    ready = bench._ready(TEXT, None)
+    bench = Workbench(pooled("lstm").model, "lstm")
+    attend(bench, Act())
+    ready = bench._texts.get((TEXT, None), pytest.fail)
     ready.pooling.weights[0] = torch.tensor([1.0, *[0.0] * (ready.pooling.weights.shape[1] - 1)])
-    try:
-        found = attend(bench, Act("set", {0: 0.4}))
-        np.testing.assert_allclose(found["weights"][1:], 0.6 / (len(found["weights"]) - 1))
-        assert "evenly" in found["note"]
-    finally:
-        bench._texts.clear()
+    found = attend(bench, Act("set", {0: 0.4}))
+    np.testing.assert_allclose(found["weights"][1:], 0.6 / (len(found["weights"]) - 1))
+    assert "evenly" in found["note"]
 
 
 @pytest.mark.parametrize(("classes", "kind"), [(2, "exact"), (3, "bracket"), (4, "lower bound")])
@@ -182,7 +180,7 @@ def test_the_likeliest_attention_reaches_what_it_says_and_random_attention_does_
 
 
 def test_of_many_classes_only_one_is_made_likeliest(monkeypatch) -> None:
-    monkeypatch.setattr("assay.run.pooled.MOST", 3)
+    monkeypatch.setattr("assay.run.attending.MOST", 3)
     bench = pooled("lstm", 5)
     assert list(attend(bench, Act("likeliest", target="odd"))["reach"]) == ["odd"]
     (rival,) = attend(bench, Act("likeliest"))["reach"]
@@ -253,8 +251,8 @@ def test_only_entities_of_the_text_are_candidates_of_a_cloze_question() -> None:
 
 
 def test_a_text_is_read_once_and_few_texts_are_kept(monkeypatch) -> None:
-    bench = Workbench(pooled("lstm").model, "lstm")
     monkeypatch.setattr(workbench, "TEXTS", 2)
+    bench = Workbench(pooled("lstm").model, "lstm")
     calls = []
     network = bench.model.network
     states = type(network).states
@@ -266,10 +264,10 @@ def test_a_text_is_read_once_and_few_texts_are_kept(monkeypatch) -> None:
     for text in ("w1", "w2", "w3"):
         attend(bench, Act(), text)
     assert len(calls) == once + 3
-    assert [text for text, _ in bench._texts] == ["w2", "w3"]
-    monkeypatch.setattr(workbench, "BYTES", 0)
-    attend(bench, Act(), "w4")
-    assert [text for text, _ in bench._texts] == ["w4"]  # the last one always stays
+    attend(bench, Act(), "w2")
+    assert len(calls) == once + 3
+    attend(bench, Act(), "w1")
+    assert len(calls) == once + 4
 
 
 def test_it_is_what_the_app_asks_for() -> None:

@@ -13,9 +13,9 @@ from torch import nn
 from assay.audits.adversary import Adversary
 from assay.audits.cases import Case
 from assay.errors import AssayError
-from assay.intervene.acts import ACTS, Act
-from assay.intervene.bending import Bend
-from assay.intervene.stacked import StackSearch
+from assay.intervene.edits import ACTS, Act, Bend
+from assay.intervene.stack_attention import StackSearch
+from assay.models import budget
 from assay.models.store import Opened
 from assay.models.textmodel import TextModel
 from assay.run.workbench import Workbench
@@ -197,7 +197,7 @@ def test_a_word_that_the_last_layer_is_not_read_at_changes_nothing_and_the_note_
 
 
 def test_the_furthest_attention_has_the_numbers_of_the_audit(monkeypatch) -> None:
-    monkeypatch.setattr("assay.run.stacks.STEPS", 6)
+    monkeypatch.setattr("assay.run.attending.STEPS", 6)
     found = attend("bert", Act("furthest", epsilon=0.02))
     bench = stack("bert")
     answer = Adversary(epsilon=0.02, steps=6)(Case(bench.model.network, batch(bench, SAID), {}))
@@ -212,10 +212,10 @@ def test_the_furthest_attention_has_the_numbers_of_the_audit(monkeypatch) -> Non
 def test_a_long_text_is_searched_in_fewer_steps(monkeypatch) -> None:
     taken = []
     monkeypatch.setattr(
-        "assay.run.stacks.StackSearch", lambda epsilon, steps: taken.append(steps) or StackSearch(epsilon, 1)
+        "assay.run.attending.StackSearch", lambda epsilon, steps: taken.append(steps) or StackSearch(epsilon, 1)
     )
     attend("bert", Act("furthest"))
-    monkeypatch.setattr("assay.run.stacks.PLACES", {"cpu": 300})
+    monkeypatch.setitem(budget.ROOM, "attention search", (300, 300))
     attend("bert", Act("furthest"))
     assert taken == [30, 300 // 2 // len(layers("bert")[1])]
 

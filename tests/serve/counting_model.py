@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from assay.errors import AssayError
-from assay.intervene.acts import ACTS, Act
+from assay.intervene.edits import ACTS, Act
 
 
 class CountingModel:

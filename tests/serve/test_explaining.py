@@ -8,10 +8,9 @@ import logging
 import pytest
 from fastapi.testclient import TestClient
 
-from assay.intervene.acts import Act
-from assay.serve.app import create
-from assay.serve.settings import Limits, Settings
-from assay.serve.size_limit import LARGEST
+from assay.intervene.edits import Act
+from assay.serve.safety import LARGEST, Limits, Settings
+from assay.serve.server import create
 from tests.serve.counting_model import CountingModel
 
 HOSTILE = "<img src=x onerror=alert(1)>\u202e \x00 'good' \U0001f600"

@@ -18,11 +18,11 @@ import pyarrow as pa
 import pytest
 from fastapi.testclient import TestClient
 
-from assay.intervene.acts import Act
+from assay.intervene.edits import Act
 from assay.records import Record
-from assay.serve.app import create
 from assay.serve.library import Library, Run
-from assay.serve.settings import Settings
+from assay.serve.safety import Settings
+from assay.serve.server import create
 from tests.report.parsed import Page
 from tests.report.synthetic import synthetic_record
 from tests.serving import served

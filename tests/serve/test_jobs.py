@@ -15,13 +15,13 @@ import pytest
 from fastapi.testclient import TestClient
 
 from assay.errors import AssayError
-from assay.serve import job_runner, jobs, processes
-from assay.serve.app import create
+from assay.serve import job_runner, jobs
+from assay.serve import job_runner as processes
 from assay.serve.job_runner import JobRunner, duration
-from assay.serve.job_store import Job, JobStore
+from assay.serve.job_store import Job, JobStore, Order
 from assay.serve.jobs import overall_progress, status_text
-from assay.serve.orders import Order
-from assay.serve.settings import Limits, Settings
+from assay.serve.safety import Limits, Settings
+from assay.serve.server import create
 from tests.serve import working
 from tests.serve.working import CONTINUES, FAILS, GOES_WELL, IS_DEAF, IS_KILLED, WAITS
 

@@ -11,13 +11,12 @@ from typing import Any
 import pytest
 
 from assay.errors import AssayError
-from assay.grading.verdicts import standing, verdicts
+from assay.grading.grade import standing, verdicts
 from assay.records import EXAMPLES, INSTANCES, SUMMARY, Record
 from assay.report.outcome import outcome
 from assay.serve import library as module
-from assay.serve import reading
-from assay.serve.library import Library
-from assay.serve.reading import plain
+from assay.serve import library as reading
+from assay.serve.library import Library, plain
 from tests.report.synthetic import FAITHFUL, changed, synthetic_record
 
 

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from assay.serve.settings import Limits
+from assay.serve.safety import Limits
 from benchmarks.serving import TEXTS, Asking, Load
 from tests.serving import served
 

@@ -13,18 +13,16 @@ from xml.etree import ElementTree
 import pytest
 from fastapi.testclient import TestClient
 
-from assay.grading.verdicts import verdicts
-from assay.intervene.acts import Act
+from assay.caching import LruCache
+from assay.grading.grade import verdicts
+from assay.intervene.edits import Act
 from assay.records import Record
 from assay.report import audit
 from assay.report.audit import render
-from assay.serve.app import create
-from assay.serve.browsing import A_PAGE
-from assay.serve.library import Library, Run
-from assay.serve.lru_cache import LruCache
-from assay.serve.render_cache import RenderCache, policy_of
-from assay.serve.safety import POLICY
-from assay.serve.settings import Settings
+from assay.serve.library import A_PAGE, Library, Run
+from assay.serve.pages import RenderCache, policy_of
+from assay.serve.safety import POLICY, Settings
+from assay.serve.server import create
 from tests.report.parsed import Page
 from tests.report.synthetic import failing, synthetic_record
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from fastapi.testclient import TestClient
 
-from assay.serve.app import create
-from assay.serve.settings import Settings, is_loopback
+from assay.serve.safety import Settings, is_loopback
+from assay.serve.server import create
 
 
 @pytest.fixture

@@ -12,10 +12,9 @@ from fastapi.testclient import TestClient
 
 from assay.errors import AssayError
 from assay.serve import uploads
-from assay.serve.app import create
-from assay.serve.inspection import CELL, SHOWN, inspected
-from assay.serve.settings import Limits, Settings
-from assay.serve.uploads import Uploads, shown
+from assay.serve.safety import Limits, Settings
+from assay.serve.server import create
+from assay.serve.uploads import CELL, SHOWN, Uploads, inspected, shown
 
 ROWS = [("a fine film", "good"), ("a dull film", "bad"), ("quite fine", "good"), ("so dull", "bad")]
 PLAIN = "text,label\n" + "".join(f"{text},{label}\n" for text, label in ROWS)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.data.explained import planted
+from assay.data.annotated import planted_explanations as planted
 from studies.explanations.__main__ import result
 from studies.explanations.cells import ROWS, SCALES, Cell
 from studies.explanations.tables import page

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from assay.data.corpora import corpus
-from assay.data.examples import Example
-from assay.data.subsets import thinned
+from assay.data.examples import Example, thinned
 from assay.influence.dual import DualGaussNewton
 from assay.influence.solvers import Lissa
 from assay.models.config import Architecture, Training

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 
 from assay.records import read_table, write_table
-from assay.study.folder import Folder
 from assay.study.plans import read
-from assay.study.running import run
+from assay.study.studying import run
+from assay.study.trials import Folder
 from studies.planned import chosen, plans, publish, table
 from tests.study.small import here, planned
 

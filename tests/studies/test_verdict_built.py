@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 
 from assay.data.batches import Tokenised, collate, tokenise
+from assay.data.coded import NO_CODE, WORDS
 from assay.data.examples import Corpus, Example
-from assay.data.planted.coded import NO_CODE, WORDS
 from assay.errors import AssayError
 from assay.models.store import Trained, fingerprint, load, save
 from assay.types import Batch, Output

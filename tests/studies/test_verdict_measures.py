@@ -15,8 +15,8 @@ from assay import costs
 from assay.audits.cases import Case
 from assay.data.examples import Corpus, Example
 from assay.data.text import TextOptions
+from assay.explainers.baselines import Random
 from assay.explainers.gradients import input_x_gradient
-from assay.explainers.random import Random
 from assay.models.config import Architecture, Training
 from assay.models.erasure import kept_probabilities
 from assay.models.recipes import Recipe, train

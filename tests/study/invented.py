@@ -11,9 +11,8 @@ import numpy as np
 import pyarrow as pa
 
 from assay.records import Finding, Record, finding_rows
-from assay.study.folder import Folder, files_of
 from assay.study.plans import StudyPlan, plan_of
-from assay.study.trials import Trial
+from assay.study.trials import Folder, Trial, files_of
 
 Numbers = Mapping[str, Mapping[str, np.ndarray]]  # by audit and column ("auprc:attention"), one for each example
 

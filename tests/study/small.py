@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from assay.study.attempts import Outcome, attempt
-from assay.study.folder import FILES
 from assay.study.plans import StudyPlan, plan_of
-from assay.study.trials import AuditSet, Kind, Source, Trial
+from assay.study.trials import FILES, AuditSet, Kind, Source, Trial
 
 PLAN = """
 corpora = ["texts.csv"]

@@ -16,15 +16,13 @@ import pytest
 
 from assay.errors import AssayError
 from assay.records import EXAMPLES, INSTANCES
+from assay.study import cluster
 from assay.study.attempts import Outcome
-from assay.study.engines import Engine, cluster
-from assay.study.engines.cluster import MARGIN, Ray
-from assay.study.engines.local import Local
-from assay.study.folder import Folder
+from assay.study.cluster import MARGIN, Ray
+from assay.study.engines import Engine, Local
 from assay.study.plans import StudyPlan, plan_of
-from assay.study.running import run
-from assay.study.trials import Source, Trial
-from assay.study.writing import write
+from assay.study.studying import run, write
+from assay.study.trials import Folder, Source, Trial
 
 pytest.importorskip("ray", reason="the extra cluster is not installed")
 from ray.cluster_utils import Cluster

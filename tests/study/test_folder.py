@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from assay.errors import AssayError
-from assay.study.folder import FILES, MARK, Folder, opened
+from assay.study.trials import FILES, MARK, Folder, opened
 from tests.study import small
 
 HOLDER = """

@@ -15,12 +15,11 @@ from pathlib import Path
 import pytest
 
 from assay.errors import AssayError
+from assay.study import engines as local
 from assay.study import plans
-from assay.study.engines import local
-from assay.study.engines.local import Local
-from assay.study.folder import Folder
-from assay.study.running import run
-from assay.study.status import trial_statuses
+from assay.study.engines import Local
+from assay.study.studying import run
+from assay.study.trials import Folder, trial_statuses
 from tests.study import small
 
 # Like the worker, but over in a moment. What it does is told by the seed: 0 answers, 1 dies over its first attempt,
@@ -60,7 +59,7 @@ def tries(place: Path, seed: int) -> list[int]:
 def workers(parent: int) -> list[int]:
     """Children of a process that make trials."""
     listed = subprocess.run(["ps", "-o", "pid=,args=", "--ppid", str(parent)], capture_output=True, text=True).stdout
-    return [int(line.split()[0]) for line in listed.splitlines() if "assay.study.worker" in line]
+    return [int(line.split()[0]) for line in listed.splitlines() if "assay.study.attempts" in line]
 
 
 def alive(process: int) -> bool:
@@ -162,9 +161,9 @@ def test_a_worker_does_not_outlive_who_started_it(tmp_path):
 RUN = """
 import json, sys
 from pathlib import Path
-from assay.study.engines.local import Local
+from assay.study.engines import Local
 from assay.study.plans import read
-from assay.study.running import run
+from assay.study.studying import run
 tally = run(read(Path(sys.argv[1])).trials, Path(sys.argv[2]), Local(1))
 print(json.dumps([tally.done, tally.elsewhere, len(tally.failed)]))
 """

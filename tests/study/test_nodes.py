@@ -13,13 +13,12 @@ from assay.data import planted
 from assay.errors import AssayError
 from assay.models.recipes import train
 from assay.records import Record
-from assay.run.verbs import recipe
+from assay.run.api import recipe
+from assay.study import cluster as nodes
 from assay.study.attempts import Outcome, attempt, store_outcome
-from assay.study.engines import nodes
-from assay.study.engines.cluster import Ray, _RunningTrials
-from assay.study.folder import Folder
+from assay.study.cluster import Ray, _RunningTrials
 from assay.study.plans import plan_of
-from assay.study.trials import Source, Trial
+from assay.study.trials import Folder, Source, Trial
 from tests.study.small import texts
 
 SMALL = {"encoder": "average", "embedding": 8, "epochs": 1}

@@ -16,13 +16,11 @@ from assay.document import plain as said
 from assay.report.html import render as rendered
 from assay.report.sections import MOST
 from assay.stories import story_of
-from assay.study import page_words as words
-from assay.study.dot_panels import apart, left
-from assay.study.dot_panels import study_panels as panels
-from assay.study.page import answers, differences, document, separated
-from assay.study.page import as_markdown as markdown
-from assay.study.page_words import places
-from assay.study.results import Answer, Cell, Column, Difference, Missing, Over, Row, Study
+from assay.study import results as words
+from assay.study.results import Answer, Cell, Column, Difference, Missing, Over, Row, Study, places
+from assay.study.study_page import answers, apart, differences, document, left, separated
+from assay.study.study_page import as_markdown as markdown
+from assay.study.study_page import study_panels as panels
 from tests.report.parsed import Page
 from tests.report.parsed import words as plain
 

@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.errors import AssayError
-from assay.study.plan_file import toml
-from assay.study.plans import Question, StudyPlan, plan_of, read
+from assay.study.plans import Question, StudyPlan, plan_of, read, toml
 from assay.study.trials import AuditSet, Kind, Source, Trial
 from tests.study import small
 

@@ -14,15 +14,13 @@ from scipy import stats
 
 from assay.audits import AUDITS
 from assay.lookup import WORDS
-from assay.metrics import shares
+from assay.metrics import intervals as shares
 from assay.records import Finding, finding_rows
 from assay.stories import story_of
-from assay.study.finished import Finished, finished
-from assay.study.folder import Folder
 from assay.study.plans import Question, StudyPlan
-from assay.study.questions import answered, questions
+from assay.study.questions import Finished, answered, finished, questions
 from assay.study.results import Answer, Cell, Difference
-from assay.study.trials import Kind, Trial
+from assay.study.trials import Folder, Kind, Trial
 from tests.report.synthetic import AUDITS as SYNTHETIC
 from tests.report.synthetic import synthetic_record
 from tests.study.invented import Numbers, keep, plan, record

@@ -11,13 +11,13 @@ import pytest
 
 from assay.errors import AssayError
 from assay.records import INSTANCES, Record
-from assay.study import attempts, plans, running, trial_record
-from assay.study.attempts import Outcome, attempt
-from assay.study.engines.local import Local
-from assay.study.folder import Folder
-from assay.study.running import run
-from assay.study.trial_record import is_trained, work_folder
-from assay.study.trials import AuditSet, model_folder
+from assay.study import attempts, plans
+from assay.study import attempts as trial_record
+from assay.study import studying as running
+from assay.study.attempts import Outcome, attempt, is_trained, work_folder
+from assay.study.engines import Local
+from assay.study.studying import run
+from assay.study.trials import AuditSet, Folder, model_folder
 from tests.study import small
 
 

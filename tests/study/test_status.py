@@ -10,11 +10,8 @@ import pytest
 
 from assay.errors import AssayError
 from assay.records import Finding, Record, finding_rows
-from assay.study.comparing import compared
-from assay.study.estimating import seconds_left, span, untrained, work
-from assay.study.folder import Folder, files_of
-from assay.study.status import TrialStatus, counted, reasons, trial_statuses
-from assay.study.trials import model_folder
+from assay.study.studying import compared, seconds_left, span, untrained, work
+from assay.study.trials import Folder, TrialStatus, counted, files_of, model_folder, reasons, trial_statuses
 from tests.study import small
 
 

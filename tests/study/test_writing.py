@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from assay.study.folder import Folder
 from assay.study.plans import StudyPlan
-from assay.study.writing import write
+from assay.study.studying import write
+from assay.study.trials import Folder
 from tests.study.invented import keep, plan, record
 
 GIVEN = {

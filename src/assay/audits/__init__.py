@@ -1,31 +1,24 @@
-"""Audits: one published question a file."""
+"""Audits of explanations, by name."""
 
 from __future__ import annotations
 
-from assay.audits.adversary import Adversary
-from assay.audits.agreement import Agreement
+from assay.audits.adversary import Adversary, Searched
+from assay.audits.attention_tests import FrozenUniform, Guide, SeedVariance, TrainedAdversary
 from assay.audits.cases import Audit
-from assay.audits.consistency import Consistency
 from assay.audits.deception import Deception
 from assay.audits.deciding import Deciding
 from assay.audits.dispersion import Dispersion
-from assay.audits.erasure import Erasure
-from assay.audits.frozen_uniform import FrozenUniform
-from assay.audits.guide import Guide
-from assay.audits.layers import LayerByLayer
+from assay.audits.evidence import Plausibility, Shortcut, Truth
 from assay.audits.minimal_set import MinimalSet
+from assay.audits.pairwise import Agreement, Consistency
 from assay.audits.permutation import Permutation
-from assay.audits.plausibility import Plausibility
 from assay.audits.roar import Roar
 from assay.audits.sanity import Sanity
-from assay.audits.searched import Searched
-from assay.audits.seed_variance import SeedVariance
-from assay.audits.shortcut import Shortcut
 from assay.audits.single_weight import SingleWeight
 from assay.audits.sparsity import Sparsity
 from assay.audits.stability import Stability
-from assay.audits.trained_adversary import TrainedAdversary
-from assay.audits.truth import Truth
+from assay.audits.stack import LayerByLayer
+from assay.audits.word_erasure import Erasure
 from assay.audits.word_level import WordLevel
 
 CHEAP: dict[str, Audit] = {

@@ -1,4 +1,4 @@
-"""How different can the attention be while the prediction stays the same?"""
+"""Other attention with the same prediction: the furthest one, and how much of it the published search finds."""
 
 from __future__ import annotations
 
@@ -9,14 +9,13 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from assay.audits.cases import Answer, Case, numpy
+from assay.audits.cases import Answer, Case, numpy, without_pooling
 from assay.audits.stack import of_stack, parts, stacked, without_attention
-from assay.intervene.adversary import furthest
-from assay.intervene.layers import Stack
-from assay.intervene.stacked import StackSearch, limit
+from assay.intervene.adversary import Search, furthest
+from assay.intervene.stack_attention import Stack, StackSearch, limit
 from assay.lookup import bounded, known, told
 from assay.lookup import stacked as stack_audited
-from assay.metrics.divergence import MAX_JSD
+from assay.metrics.information import MAX_JSD
 from assay.records import Finding, Record
 from assay.stories import Conclusion, Drawing, Measure, Rule, Story
 from assay.types import Batch, Model
@@ -26,8 +25,9 @@ FAR = MAX_JSD / 2
 """Beyond half of the largest possible divergence (0.69), two attention maps tell different stories."""
 
 SEARCHED = "This is a lower bound from a search: the furthest one may be further away."
-STORY = Story(
+FURTHEST = Story(
     title="Could another heatmap explain the same prediction?",
+    question="How different can the attention be while the prediction stays the same?",
     measures=(
         Measure(
             "jsd",
@@ -82,7 +82,7 @@ STORY = Story(
 )
 
 TRANSFORMER = replace(
-    STORY,
+    FURTHEST,
     title="Could other attention go with the same prediction?",
     reading=(
         "In every layer, head and place other weights are searched for that leave the prediction where it "
@@ -93,14 +93,14 @@ TRANSFORMER = replace(
     ),
     drawings=(
         replace(
-            STORY.drawings[0],
+            FURTHEST.drawings[0],
             caption=(
                 "Distance of the furthest attention that was found with the same prediction, the mean over "
                 "layers, heads and places. The dashed line is the largest divergence that two distributions can "
                 "have."
             ),
         ),
-        *STORY.drawings[1:],
+        *FURTHEST.drawings[1:],
     ),
 )
 """The same of a stack of layers that nothing pools."""
@@ -120,7 +120,7 @@ class Adversary:
     epsilon: float = 0.01
     k: int = 5
     steps: int = 30
-    story: ClassVar[Story] = STORY
+    story: ClassVar[Story] = FURTHEST
     transformer: ClassVar[Story] = TRANSFORMER
     paper: str = "Jain and Wallace (2019), section 4.2.2, equation 1, figures 7 and 8"
 
@@ -211,3 +211,65 @@ def _grade(record: Record) -> tuple[str, str]:
     if most is not None and most.high <= FAR:
         return "pass", f"{why}, and none further than {number(most.mean, 2)}."
     return "warn", f"{why}{'' if certain else '; there may be one further away'}."
+
+
+ALIKE = 1e-4  # JSDs this close count as the same
+
+
+SEARCH = Story(
+    title="Does a search find the furthest attention?",
+    question="How much of the furthest attention does the published search find?",
+    measures=(
+        Measure("jsd", "furthest equal-prediction attention (JSD)"),
+        Measure("searched"),
+        Measure("found", main=True),
+        Measure("reached", main=True),
+    ),
+    reading=(
+        "A search of some hundred steps was the published way to find another attention with the same "
+        "prediction. What it finds is a lower bound; the furthest one is computed, exactly where there are "
+        "two classes. A low share means that the search makes attention look harder to replace than it is."
+    ),
+    ungraded="It tells how far a search can be trusted; it is no test of an explanation.",
+    about="model",
+    kinds=dict.fromkeys(("exact", "to rounding", "bracket", "lower bound", "sample"), "search"),
+)
+
+
+@dataclass(frozen=True)
+class Searched:
+    """ε-max JSD by the paper's ascent of 500 steps, beside the furthest attention, which is exact for two classes.
+
+    What the search finds is a lower bound, and all numbers of this audit are about it. `found` is the share of the
+    furthest divergence that the search reaches, where there is any, and `reached` says whether it reaches all of it.
+    """
+
+    epsilon: float = 0.01
+    k: int = 5
+    steps: int = 500
+    seed: int = 0
+    story: ClassVar[Story] = SEARCH
+    paper: str = "Jain and Wallace (2019), section 4.2.2; the furthest attention: this tool"
+
+    def kind(self, classes: int) -> str:
+        return "search"
+
+    def unfit(self, case: Case) -> str | None:
+        return without_pooling(case)
+
+    def conclude(self, record: Record) -> Conclusion:
+        found, reached = known(record, "searched", "found"), known(record, "searched", "reached")
+        if found is None or reached is None:
+            return Conclusion()
+        return Conclusion(
+            f"The search of Jain and Wallace (2019) reaches {found.mean:.0%} of the largest divergence on average "
+            f"({evidence(found.low, found.high, found.n)}), and all of it in {reached.mean:.0%} of the texts."
+        )
+
+    def __call__(self, case: Case) -> Answer:
+        given = case.values, case.weights, case.items, self.epsilon, self.k
+        best = furthest(*given).jsd[:, 0]
+        met = Search(self.steps, seed=self.seed)(*given).jsd[:, 0]
+        share = (met / best).where(best > ALIKE, torch.nan)
+        measures = {"jsd": best, "searched": met, "found": share, "reached": (best - met <= ALIKE).double()}
+        return Answer({name: numpy(values) for name, values in measures.items()})

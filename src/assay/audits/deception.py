@@ -1,4 +1,4 @@
-"""How little attention can the deciding words get while the model stays right?"""
+"""Attention trained away from given words, and the accuracy that is kept."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from typing import ClassVar
 import numpy as np
 from jaxtyping import Float, Int
 
-from assay.audits.answers import TRAINED
-from assay.audits.cases import Answer, Case, Numbers
-from assay.audits.resources import LACKING, Resources, Variant
+from assay.audits.cases import LACKING, Answer, Case, Numbers, Resources
 from assay.audits.rivals import Rival, RivalAudit, check_strengths, made, right, viewed
+from assay.audits.statements import TRAINED
 from assay.data.batches import Tokenised, tokenise
 from assay.data.text import SPECIAL, Tokeniser
 from assay.errors import AssayError
 from assay.lookup import NOT_APPLICABLE, named, shared, subjects
 from assay.models.objectives import Without
+from assay.models.workers import Variant
 from assay.records import Finding, Record
 from assay.stories import Conclusion, Drawing, Measure, Rule, Story
 from assay.writing import count, percent
@@ -29,6 +29,7 @@ WITHOUT, HONEST = "without", "λ=0"
 
 STORY = Story(
     title="How little attention do telling words need?",
+    question="How little attention can the deciding words get while the model stays right?",
     measures=(
         Measure("mass", "attention on the avoided words (share)", main=True),
         Measure("mass_gain", "the same, gain over λ = 0"),

@@ -1,4 +1,4 @@
-"""Do the words that an explanation names decide, whatever the other words are?"""
+"""Sufficiency and necessity of the highest words, while the others are redrawn from other texts."""
 
 from __future__ import annotations
 
@@ -12,17 +12,16 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from assay.audits.answers import best
-from assay.audits.cases import Answer, Case, numpy
-from assay.audits.rankings import distinct, ranked, shuffled
-from assay.audits.resources import Resources
+from assay.audits.cases import Answer, Case, Resources, numpy
+from assay.audits.statements import best
+from assay.audits.word_erasure import distinct, ranked, shuffled
 from assay.data.batches import collate
 from assay.errors import AssayError
+from assay.explainers.baselines import mixed, text_numbers
 from assay.explainers.integrated import IntegratedGradients
 from assay.explainers.needs import unfit
 from assay.explainers.occlusion import leave_one_out
-from assay.explainers.random import mixed, text_numbers
-from assay.metrics.shortest import REACHED, economy, shortest
+from assay.metrics.erasure import REACHED, economy, shortest
 from assay.models.erasure import Pool, redrawn_probabilities
 from assay.records import CHANCE, Record
 from assay.stories import Conclusion, Drawing, Measure, Rule, Story
@@ -40,6 +39,7 @@ DECIDES = 0.25
 
 STORY = Story(
     title="Do the words that are shown decide, whatever the others are?",
+    question="Do the words that an explanation names decide, whatever the other words are?",
     measures=(
         Measure(
             "economy",

@@ -1,4 +1,4 @@
-"""Does a state stand for its own word, and is importance with few words or spread over all of them?"""
+"""Entropy of importance, and the share of its own word in what moves a hidden state."""
 
 from __future__ import annotations
 
@@ -14,11 +14,10 @@ from assay.audits.cases import Answer, Case, Numbers, numpy, without_pooling
 from assay.explainers.attention import StateGradient
 from assay.explainers.gradients import gradient_norm
 from assay.explainers.occlusion import leave_one_out
-from assay.intervene.erasure import Pooling, single_logits
+from assay.intervene.pooled_attention import Pooling, single_logits
 from assay.lookup import SENTENCES, items, shared, spread, subjects
 from assay.metrics.agreement import kendall
-from assay.metrics.divergence import tvd
-from assay.metrics.entropy import normalised_entropy
+from assay.metrics.information import normalised_entropy, tvd
 from assay.models.dependence import shares, state_gradient_norms
 from assay.models.network import Network
 from assay.records import Finding, Record
@@ -38,6 +37,7 @@ MOSTLY = 0.5
 
 STORY = Story(
     title="What does a state stand for?",
+    question="Does a state stand for its own word, and is importance with few words or spread over all of them?",
     measures=(
         Measure("entropy", "normalised entropy", main=True),
         Measure("own", "share of what moves a state that comes from its own word"),

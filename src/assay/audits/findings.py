@@ -1,14 +1,22 @@
-"""Aggregates numbers of examples to findings: means with intervals, over all and by predicted class."""
+"""From the numbers of examples to findings, and from a record's findings to stories and conclusions of its audits."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float, Int
 
-from assay.metrics.measured import measured
-from assay.records import Finding
+from assay.audits import AUDITS, four_tests
+from assay.audits.cases import Audit
+from assay.explainers import EXPLAINERS
+from assay.explainers.choice import bare
+from assay.lookup import stacked
+from assay.metrics.intervals import measured
+from assay.records import STORIES, Finding, Record
+from assay.stories import Conclusion, Drawing, Story, story_of
 
 SIGNIFICANT = 0.05
 WHOLE = (
@@ -73,3 +81,59 @@ def _significant(p: Float[np.ndarray, " N"] | None, chosen: np.ndarray) -> float
         return None
     defined = p[chosen & np.isfinite(p)]
     return float((defined <= SIGNIFICANT).mean()) if len(defined) else None
+
+
+TOGETHER = "together"
+"""What a summary holds of the tests that only say something together."""
+
+
+@runtime_checkable
+class ConcludingAudit(Protocol):
+    """An audit that says in a sentence or two what it found, and may grade it."""
+
+    def conclude(self, record: Record) -> Conclusion: ...
+
+
+def tell(record: Record, audits: Mapping[str, Audit] = AUDITS) -> Record:
+    """The record with the story and the conclusion of each audit; what it has of its own stays."""
+    every: dict[str, dict[str, Any]] = record.summary["audits"]
+    lacking = {name: audits[name] for name, about in every.items() if "story" not in about and name in audits}
+    if record.told and not lacking:
+        return record
+    added = {name: _told(record, name, audit) for name, audit in lacking.items()}
+    summary = record.summary | {"audits": {name: about | added.get(name, {}) for name, about in every.items()}}
+    summary |= {STORIES: _own(record), TOGETHER: four_tests.together(record)}
+    return replace(record, summary=summary)
+
+
+def _told(record: Record, name: str, audit: Audit) -> dict[str, Any]:
+    story = getattr(audit, "transformer", None) if stacked(record) else None
+    told = _completed(story or story_of(audit), record, name)
+    if not isinstance(audit, ConcludingAudit):
+        return {"story": told.json()}
+    return {"story": told.json(), "conclusion": audit.conclude(record).json()}
+
+
+def _completed(story: Story, record: Record, name: str) -> Story:
+    """A story without figures gets one of its measures, and a column for each measure that has a better end."""
+    if story.drawings or any(measure.column for measure in story.measures):
+        return story
+    if story.measures and not any(measure.better for measure in story.measures):
+        return story
+    found = dict.fromkeys(f.measure for f in record.findings if f.audit == name and "@" not in f.measure)
+    shown = {measure: story.measure(measure).label for measure in list(found)[:2]}
+    columns = tuple(
+        replace(measure, column=measure.label or measure.name) if measure.better else measure
+        for measure in story.measures
+    )
+    caption = "Mean of each explainer, with 95 % intervals. The dashed line is where random scores are."
+    drawing = Drawing("dots", name, caption, {"measures": shown, "title": ""})
+    words = {measure.label or measure.name: measure.help for measure in columns if measure.help}
+    return replace(story, measures=columns, drawings=(drawing,) if shown else (), words=words | dict(story.words))
+
+
+def _own(record: Record) -> dict[str, Any]:
+    """What the numbers are called that explainers report of their own scores."""
+    named = {name: EXPLAINERS.get(bare(name)) for name in record.summary["explainers"]}
+    stories = {name: story_of(explainer) for name, explainer in named.items() if explainer is not None}
+    return {name: story.json() for name, story in stories.items() if story.measures}

@@ -7,10 +7,10 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from assay.audits.adversary import FAR
-from assay.audits.answers import NOTICED
 from assay.audits.permutation import SMALL
+from assay.audits.statements import NOTICED
 from assay.lookup import difference, named, points, spread, subjects
-from assay.metrics.divergence import MAX_JSD
+from assay.metrics.information import MAX_JSD
 from assay.records import Finding, Record
 from assay.stories import Drawing
 from assay.writing import count, listed, number, percent

@@ -1,4 +1,4 @@
-"""How many of the attended items must be erased before the decision changes, and how many would have been enough?"""
+"""Decision flips under erased attention: rankings of items beside the exact smallest set."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from jaxtyping import Bool, Float
 from scipy.stats import binomtest
 from torch import Tensor
 
-from assay.audits.answers import LEAD_SURE
 from assay.audits.cases import Answer, Case, numpy, without_pooling
 from assay.audits.single_weight import drawn, rankings
-from assay.intervene.erasure import Pooling, flips, leave_one_out, ranked, smallest
+from assay.audits.statements import LEAD_SURE
+from assay.intervene.pooled_attention import Pooling, flips, leave_one_out, ranked, smallest
 from assay.lookup import Extent, bounded, extents, items, known
 from assay.records import Record
 from assay.stories import Conclusion, Drawing, Grid, Measure, Rule, Story
@@ -40,6 +40,10 @@ RANKINGS = {
 BOXES = {"called": RANKINGS, "exact": OPTIMUM, "never": "never"}
 STORY = Story(
     title="How many {items} must go before the decision changes?",
+    question=(
+        "How many of the attended items must be erased before the decision changes, and how many would have been "
+        "enough?"
+    ),
     measures=(
         Measure("items", "attended items"),
         Measure(

@@ -1,4 +1,4 @@
-"""Does the prediction change when the attention weights are shuffled?"""
+"""Change of the output when attention weights are shuffled."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import torch
 
 from assay.audits.cases import Answer, Case, numpy
 from assay.audits.stack import answers, of_stack, parts, seeds, stacked, without_attention
-from assay.intervene.attention import Permute
-from assay.intervene.layers import Shuffled, Stack
+from assay.intervene.edits import Permute
+from assay.intervene.stack_attention import Shuffled, Stack
 from assay.lookup import bounded, items, known, told
 from assay.lookup import stacked as stack_audited
-from assay.metrics.divergence import tvd
+from assay.metrics.information import tvd
 from assay.records import Record
 from assay.stories import Conclusion, Drawing, Measure, Rule, Story
 from assay.writing import count, interval, number
@@ -23,6 +23,7 @@ SMALL = 0.05
 
 STORY = Story(
     title="Does it matter which {item} gets the attention?",
+    question="Does the prediction change when the attention weights are shuffled?",
     measures=(
         Measure(
             "median_tvd",

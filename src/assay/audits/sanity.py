@@ -1,4 +1,4 @@
-"""Does the explanation notice when the model is another one?"""
+"""Rank correlation of explanations with those of randomised models."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from typing import ClassVar
 
 import numpy as np
 
-from assay.audits.answers import rivals, tested
-from assay.audits.cases import Answer, Case
-from assay.audits.resources import Resources
-from assay.audits.twins import explained_on, likeness, mean_defined, without_twins
+from assay.audits.cases import Answer, Case, Resources
+from assay.audits.rivals import explained_on, likeness, mean_defined, without_twins
+from assay.audits.statements import rivals, tested
 from assay.data.examples import Corpus
-from assay.intervene.parameters import cascade
+from assay.intervene.perturbation import cascade
 from assay.models.textmodel import TextModel
 from assay.records import Record
 from assay.stories import Conclusion, Drawing, Measure, Rule, Story
 
 STORY = Story(
     title="Do the explanations notice another model?",
+    question="Does the explanation notice when the model is another one?",
     measures=(
         Measure(
             "similarity",

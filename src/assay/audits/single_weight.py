@@ -1,4 +1,4 @@
-"""Does the item with the highest weight matter more to the output than another one, drawn at random?"""
+"""Erasure of the most attended item, beside that of a random other one."""
 
 from __future__ import annotations
 
@@ -10,18 +10,19 @@ from jaxtyping import Bool, Float, Int
 from scipy.stats import binomtest
 from torch import Tensor
 
-from assay.audits.answers import LEAD_SURE
 from assay.audits.cases import Answer, Case, numpy, without_pooling
-from assay.explainers.random import Random
-from assay.intervene.erasure import Pooling, gradient, ranked, single_logits
+from assay.audits.statements import LEAD_SURE
+from assay.explainers.baselines import Random
+from assay.intervene.pooled_attention import Pooling, gradient, ranked, single_logits
 from assay.lookup import bounded, items, known
-from assay.metrics.divergence import jsd
+from assay.metrics.information import jsd
 from assay.records import Record
 from assay.stories import Conclusion, Drawing, Measure, Rule, Story
 from assay.writing import count, evidence, interval, percent
 
 STORY = Story(
     title="Does the most attended {item} matter more than another?",
+    question="Does the item with the highest weight matter more to the output than another one, drawn at random?",
     measures=(
         Measure("delta_js", "how much more the top item moves the output (ΔJS)", main=True),
         Measure("delta_weight", "gap between their attention weights (Δα)"),

@@ -1,4 +1,4 @@
-"""Does sparser attention point to fewer words that matter, or agree better with what matters?"""
+"""Models trained with sparser and sparser attention."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ import numpy as np
 from jaxtyping import Float
 
 from assay.audits import dispersion
-from assay.audits.answers import TRAINED
-from assay.audits.cases import Answer, Case, Numbers, numpy
-from assay.audits.resources import LACKING, Resources, Variant
+from assay.audits.cases import LACKING, Answer, Case, Numbers, Resources, numpy
 from assay.audits.rivals import made, right, unfit_for_rivals
+from assay.audits.statements import TRAINED
 from assay.errors import AssayError
 from assay.lookup import short, strength, subjects
 from assay.metrics.agreement import kendall
-from assay.metrics.entropy import normalised_entropy
+from assay.metrics.information import normalised_entropy
 from assay.models.config import Architecture
 from assay.models.network import Network
+from assay.models.workers import Variant
 from assay.records import Finding, Record
 from assay.stories import Conclusion, Drawing, Measure, Story
 from assay.writing import count, listed, number, percent
@@ -31,6 +31,7 @@ TRENDS = {"trend_entropy": "entropy_gradient", "trend_input": "tau_input", "tren
 
 STORY = Story(
     title="Is sparse attention easier to read?",
+    question="Does sparser attention point to fewer words that matter, or agree better with what matters?",
     measures=(
         Measure("right", "texts on which it is right (share)", better="high", main=True),
         Measure("support", "words with any attention"),

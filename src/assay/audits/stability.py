@@ -1,4 +1,4 @@
-"""Does the explanation hold still when nothing that matters changes?"""
+"""Rank correlation of explanations before and after tiny changes of the embeddings."""
 
 from __future__ import annotations
 
@@ -11,15 +11,13 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from assay.audits.answers import best, tested
-from assay.audits.cases import Answer, Case, Numbers, numpy
-from assay.audits.resources import Resources
-from assay.audits.rivals import siblings
-from assay.audits.twins import Heard, heard, likeness, mean_defined, without_twins
+from assay.audits.cases import Answer, Case, Numbers, Resources, numpy
+from assay.audits.rivals import Heard, heard, likeness, mean_defined, siblings, without_twins
+from assay.audits.statements import best, tested
 from assay.explainers.gradients import room
-from assay.intervene.nudges import Nudges, nudges
+from assay.intervene.perturbation import Nudges, nudges
 from assay.lookup import MODEL
-from assay.metrics.divergence import tvd
+from assay.metrics.information import tvd
 from assay.models.erasure import extents, query_lengths
 from assay.models.textmodel import TextModel
 from assay.records import Record
@@ -27,6 +25,7 @@ from assay.stories import Conclusion, Drawing, Measure, Rule, Story
 
 STORY = Story(
     title="Do the explanations hold still?",
+    question="Does the explanation hold still when nothing that matters changes?",
     measures=(
         Measure(
             "steadiness",

@@ -1,21 +1,30 @@
-"""Shared by audits of stacked self-attention: whether it can be edited, and predictions under edits in every layer."""
+"""Audits of stacked self-attention: predictions under edits in every layer, and layer by layer."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import count
+from dataclasses import dataclass
+from itertools import count, repeat
+from typing import ClassVar
 
+import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from assay.audits.cases import Case
+from assay.audits.cases import Answer, Case, numpy
 from assay.explainers.needs import no_layers, no_pooling
+from assay.intervene.edits import Within, uniform
+from assay.intervene.stack_attention import Shuffled
+from assay.lookup import known, over_all, told
+from assay.metrics.information import tvd
+from assay.models import budget
 from assay.models.erasure import capacity, extents, query_lengths
 from assay.models.hf_body import Body
+from assay.records import Record
+from assay.stories import Conclusion, Drawing, Measure, Story
 from assay.types import Batch, Edit, Model, PooledModel, StackedModel
-
-WEIGHTS = {"cpu": 1 << 19, "cuda": 1 << 23}  # of each head that are searched at once
+from assay.writing import number, percent
 
 
 def stacked(model: Model) -> bool:
@@ -54,7 +63,7 @@ def parts(case: Case) -> Iterator[slice]:
     """The batch in parts whose attention weights fit into memory."""
     device, longest = case.batch.mask.device, max(1, int(widths(case.batch).max()))
     each = of_stack(case).layers * longest**2
-    step = max(1, min(WEIGHTS.get(device.type, 1 << 19) // each, capacity(case.model, device) // longest))
+    step = max(1, min(budget.room(device, "edited stack", each), capacity(case.model, device) // longest))
     for start in range(0, len(case.batch), step):
         yield slice(start, start + step)
 
@@ -74,3 +83,100 @@ def answers(case: Case, edits: Iterator[Edit], versions: int) -> Float[Tensor, "
 def seeds(seed: int) -> Iterator[int]:
     """A seed for each time that chance is needed."""
     return count(seed * 100_003)
+
+
+ALL = "all layers"
+
+
+STORY = Story(
+    title="Which layers’ attention does the prediction need?",
+    question="Which layers' attention does the answer depend on?",
+    measures=(
+        Measure("uniform", "output change with equal weights (TVD)", main=True),
+        Measure("uniform_flips", "texts then decided otherwise (share)"),
+        Measure("permuted", "median output change with shuffled weights (TVD)"),
+        Measure("permuted_flips", "shuffles then decided otherwise (share)"),
+    ),
+    drawings=(
+        Drawing(
+            "layers",
+            "layers",
+            (
+                "Change of the prediction (TVD) when the attention of one layer alone is made equal, or "
+                "shuffled, and when that of all layers is; mean over texts and 95 % interval. Layer 0 is the "
+                "lowest."
+            ),
+            {"measures": {"uniform": "made equal", "permuted": "shuffled"}, "all": "all layers"},
+        ),
+    ),
+    reading=(
+        "In one layer after the other, every place attends to all others alike, or its weights are dealt out "
+        "anew at random; the layers above go on with what they get. Where the prediction hardly moves, a "
+        "heatmap of that layer’s attention shows nothing that the prediction hangs on. Layers can stand in "
+        "for each other: that each can be spared does not mean that all can, which is what the last place "
+        "shows."
+    ),
+    ungraded="It tells which layers matter; no amount is right or wrong.",
+    about="model",
+    subjects="of",
+    terms=("TVD",),
+)
+
+
+@dataclass(frozen=True)
+class LayerByLayer:
+    """How far the output moves when the attention of one layer is other than it was, and when that of all layers is.
+
+    `uniform` is the total variation distance with equal weights on all that may be attended to, `permuted` its median
+    over some `shuffles` of the weights of every head and attending place; `uniform_flips` and `permuted_flips` are how
+    often the decision changes. The layers above go on from what they are given.
+    """
+
+    shuffles: int = 5
+    story: ClassVar[Story] = STORY
+    paper: str = "Jain and Wallace (2019), algorithm 2, and Wiegreffe and Pinter (2019), layer by layer"
+
+    def kind(self, classes: int) -> str:
+        return "sample"
+
+    def unfit(self, case: Case) -> str | None:
+        return without_stack(case)
+
+    def conclude(self, record: Record) -> Conclusion:
+        alone = [f for f in over_all(record, "layers", "permuted") if f.subject != ALL]
+        every = known(record, "layers", "permuted", ALL)
+        if not alone or every is None:
+            return Conclusion()
+        most, least = max(alone, key=lambda f: f.mean), min(alone, key=lambda f: f.mean)
+        flips = known(record, "layers", "permuted_flips", ALL)
+        changed = "" if flips is None else f" and changes {percent(flips.mean, 0)} of the decisions"
+        between = f"; {least.subject} least: by {number(least.mean, 2)}" if len(alone) > 1 else ""
+        return Conclusion(
+            f"Shuffling the attention of all layers moves the prediction by {told(every)}{changed}. Of single layers "
+            f"{most.subject} matters most: by {told(most)}{between}."
+        )
+
+    def __call__(self, case: Case) -> Answer:
+        measures: dict[str, Float[np.ndarray, " B"]] = {}
+        for subject, layers in _choices(of_stack(case).layers).items():
+            even = answers(case, repeat(Within(uniform, layers)), 1)
+            shuffled = answers(case, _shuffles(case.seed, layers), self.shuffles)
+            for name, found in {"uniform": even, "permuted": shuffled}.items():
+                measures |= {f"{measure}:{subject}": values for measure, values in _moved(case, name, found).items()}
+        return Answer(measures)
+
+
+def _choices(layers: int) -> dict[str, tuple[int, ...] | None]:
+    """Which layers are changed, by the name of the choice: the lowest is layer 0."""
+    return {ALL: None} | {f"layer {layer}": (layer,) for layer in range(layers)}
+
+
+def _shuffles(seed: int, layers: tuple[int, ...] | None) -> Iterator[Edit]:
+    return (Within(Shuffled(each), layers) for each in seeds(seed))
+
+
+def _moved(case: Case, name: str, found: Float[Tensor, "B N C"]) -> dict[str, Float[np.ndarray, " B"]]:
+    """How far the versions of each text lie from it, and how many of them are decided otherwise."""
+    distance = tvd(found, case.probabilities[:, None]).quantile(0.5, dim=-1)
+    flips = (found.argmax(-1) != case.predicted[:, None]).double().mean(-1)
+    return {name: numpy(distance), f"{name}_flips": numpy(flips)}

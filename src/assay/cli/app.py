@@ -17,7 +17,22 @@ from rich.console import Console
 from rich.text import Text
 
 from assay import __version__
-from assay.cli.models import GIVEN, check_device, given_model, keep_copy, kind_of, trained_model
+from assay.cli.choices import (
+    GIVEN,
+    about_corpus,
+    check_device,
+    chosen_corpus,
+    chosen_examples,
+    chosen_plan,
+    columns,
+    given_model,
+    home_of,
+    keep_copy,
+    kind_of,
+    names,
+    title,
+    trained_model,
+)
 from assay.cli.options import (
     ASK,
     DATA,
@@ -48,16 +63,6 @@ from assay.cli.options import (
     TrainedOn,
     TransformerOptions,
     TreeOptions,
-)
-from assay.cli.parts import (
-    about_corpus,
-    chosen_corpus,
-    chosen_examples,
-    chosen_plan,
-    columns,
-    home_of,
-    names,
-    title,
 )
 from assay.errors import AssayError
 from assay.progress import console as aside
@@ -111,7 +116,7 @@ def audit(
     Leaves a folder with report.html, summary.json, instances.parquet, examples.parquet and the model.
     """
     from assay.cli.reporting import shown
-    from assay.run import audit as auditing
+    from assay.run import auditing
 
     training = ModelOptions(preset.preset, preset.epochs)
     if kind_of(model) in GIVEN and preset != PresetOptions():
@@ -129,7 +134,7 @@ def audit(
     }
     examples = chosen_examples(corpus, options.split, trained)
     home = home_of(model, folder / "model")
-    shown(auditing.audit(trained, examples, wanted, folder, about, corpus, home), folder, console)
+    shown(auditing.audited(trained, examples, wanted, folder, about, corpus, home), folder, console)
 
 
 @app.command
@@ -201,8 +206,8 @@ def explain(
 ) -> None:
     """Show which words of a text each explainer holds responsible for the decision."""
     from assay.explainers import EXPLAINERS, USUAL
-    from assay.run import explanation
-    from assay.run.phrases import Home
+    from assay.run import explaining as explanation
+    from assay.run.explaining import Home
 
     chosen = names(explainers, {"all": tuple(EXPLAINERS), "usual": USUAL})
     check_device(device, several=True)
@@ -321,9 +326,9 @@ def rationalise(
     Leaves a folder with rationales.html, rationales.json and the model, which all other verbs take as --model.
     """
     if recipes:
-        from assay.run import listings
+        from assay.run.api import listing
 
-        _list(listings.recipes())
+        _list(listing("recipes"))
         return
     from assay.cli.rationalising import shown_rationales
 
@@ -422,33 +427,33 @@ def load(
 @app.command
 def corpora() -> None:
     """List the corpora: where each one is or comes from, its licence and its size."""
-    from assay.run import listings
+    from assay.run.api import listing
 
-    _list(listings.corpora())
+    _list(listing("corpora"))
 
 
 @app.command
 def explainers() -> None:
     """List the explainers: what a score is, and the options that can be changed."""
-    from assay.run import listings
+    from assay.run.api import listing
 
-    _list(listings.explainers())
+    _list(listing("explainers"))
 
 
 @app.command
 def audits() -> None:
     """List the audits: the question that each answers, and the paper."""
-    from assay.run import listings
+    from assay.run.api import listing
 
-    _list(listings.audits())
+    _list(listing("audits"))
 
 
 @app.command
 def methods() -> None:
     """List the methods of 'assay influence': what a score is, and the options that can be changed."""
-    from assay.run import listings
+    from assay.run.api import listing
 
-    _list(listings.methods())
+    _list(listing("methods"))
 
 
 @app.command

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from assay.cli.options import ActOptions, TransformerOptions
 from assay.errors import AssayError
-from assay.intervene.acts import Act
+from assay.intervene.edits import Act
 
 Number = TypeVar("Number", int, float)
 FOR = {"weights": "set", "items": "erase", "target": "likeliest", "seed": "permute", "epsilon": "furthest"}

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.text import Text
 
-from assay.cli.models import HUB, kind_of
+from assay.cli.choices import HUB, chosen_corpus, kind_of, names
 from assay.cli.options import DataOptions
-from assay.cli.parts import chosen_corpus, names
 from assay.errors import AssayError
 
 if TYPE_CHECKING:
@@ -40,8 +39,8 @@ def labelled(corpus: str | None, seed: int) -> Texts | None:
 
 def show(plan: ProbePlan, texts: Texts | None, out: Path | None, command: str, console: Console) -> None:
     """Probes, writes the page, and prints the headline, the relations with their best heads, and what is left out."""
-    from assay.probes.page import brief, document
-    from assay.probes.stored import PAGE
+    from assay.probes.drawings import PAGE
+    from assay.probes.probe_page import brief, document
     from assay.report.console import shown
     from assay.report.save import save
     from assay.run.probing import probed

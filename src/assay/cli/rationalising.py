@@ -11,8 +11,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
+from assay.cli.choices import chosen_corpus
 from assay.cli.options import DataOptions, SelectionOptions
-from assay.cli.parts import chosen_corpus
 
 NOT_OF_TRAINING = ("recipe", "rate", "units", "seed", "device", "limit")
 
@@ -24,8 +24,7 @@ def shown_rationales(
     from assay.models.recipes import Recipe
     from assay.rationales.selection_page import brief
     from assay.report.console import shown
-    from assay.run.rationalising import PAGE, rationalise, write
-    from assay.run.wanted import chosen
+    from assay.run.rationalising import PAGE, chosen, rationalise, write
 
     others = {name: value for name, value in asdict(options).items() if name not in NOT_OF_TRAINING}
     usual = options.recipe, model, options.rate, options.units, options.seed

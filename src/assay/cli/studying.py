@@ -12,17 +12,14 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from assay.cli.models import check_device
+from assay.cli.choices import check_device
 from assay.cli.options import EngineOptions
-from assay.study import estimating, plan_file
-from assay.study.comparing import Comparison, compared
-from assay.study.engines import Engine
-from assay.study.engines.engine_settings import EngineSettings, engine
-from assay.study.engines.local import Local
-from assay.study.folder import Folder
+from assay.study import plans as plan_file
+from assay.study import studying as estimating
+from assay.study.engines import Engine, EngineSettings, Local, engine
 from assay.study.plans import StudyPlan
-from assay.study.status import TrialStatus, counted, reasons, trial_statuses
-from assay.study.verb import Studied, study
+from assay.study.studying import Comparison, Studied, compared, study
+from assay.study.trials import Folder, TrialStatus, counted, reasons, trial_statuses
 
 FEW = 5  # titles that are shown of many
 

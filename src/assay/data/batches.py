@@ -14,8 +14,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from assay.data.examples import Example, Span
-from assay.data.sentences import sentence_numbers
-from assay.data.text import Reading, Words
+from assay.data.text import Reading, Words, sentence_numbers
 from assay.types import Batch, Query
 
 AT_ONCE = 1000  # texts tokenised together

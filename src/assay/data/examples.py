@@ -1,9 +1,16 @@
-"""Labelled texts before tokenisation."""
+"""Labelled texts before tokenisation; corpora with pairs joined or parted, thinned, or with a model's classes."""
 
 from __future__ import annotations
 
+import random
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+
+from assay.errors import AssayError, unknown
+
+# Labelled texts before tokenisation.
+
 
 Span = tuple[int, int]
 
@@ -39,3 +46,179 @@ class Corpus:
     dev: tuple[Example, ...]
     test: tuple[Example, ...]
     skipped: dict[str, int] = field(default_factory=dict)
+
+
+# Random subsets of a corpus, to shorten training.
+
+
+def thinned(corpus: Corpus, number: int, seed: int) -> Corpus:
+    """The corpus with that number of training texts, drawn by the seed, and dev texts in proportion."""
+    if number < 1:
+        raise AssayError(f"The number of training texts must be at least 1, got {number}.")
+    share = number / max(1, len(corpus.train))
+    if share >= 1:
+        return corpus
+    train, dev = _drawn(corpus.train, number, seed), _drawn(corpus.dev, max(1, round(share * len(corpus.dev))), seed)
+    return replace(corpus, train=train, dev=dev)
+
+
+def _drawn(examples: tuple[Example, ...], number: int, seed: int) -> tuple[Example, ...]:
+    """Some of the examples, in their order."""
+    indices = random.Random(seed).sample(range(len(examples)), min(number, len(examples)))
+    return tuple(examples[index] for index in sorted(indices))
+
+
+# Maps the classes of a corpus to those of a model.
+
+
+def examples_for(corpus: Corpus, split: str, classes: Sequence[str]) -> tuple[Example, ...]:
+    """The examples of a split, or of "all", with labels as class indices of the model."""
+    splits = {"train": corpus.train, "dev": corpus.dev, "test": corpus.test}
+    splits["all"] = corpus.train + corpus.dev + corpus.test
+    if split not in splits:
+        raise unknown("split", split, splits)
+    if corpus.classes == tuple(classes):
+        return splits[split]
+    index = matched(corpus.classes, classes)
+    return tuple(example.relabelled(index) for example in splits[split])
+
+
+def matched(names: Sequence[str], known: Sequence[str]) -> list[int]:
+    """The index of each class among a model's classes: by name, ignoring case, or by number."""
+    if all(re.fullmatch(r"\d+", name) and int(name) < len(known) for name in names) and not set(names) & set(known):
+        return [int(name) for name in names]
+    lower = [name.lower() for name in known]
+    indices = [known.index(name) if name in known else _place(name.lower(), lower) for name in names]
+    strange = next((name for name, index in zip(names, indices, strict=True) if index is None), None)
+    if strange is not None:
+        raise AssayError(
+            f"The corpus has the class {strange!r}; the model does not know it, only {', '.join(known)}. "
+            "Rename it, or give the model's classes other names with --classes."
+        )
+    return [index for index in indices if index is not None]
+
+
+def _place(name: str, known: Sequence[str]) -> int | None:
+    return known.index(name) if known.count(name) == 1 else None
+
+
+# Converts pairs to single texts, for models that read one.
+
+
+JOINED = "+joined"
+
+
+def joined(corpus: Corpus) -> Corpus:
+    """The corpus with each query and a line break before its text; its name ends in "+joined".
+
+    The evidence is that of the query, where it is known, and that of the text.
+    """
+    splits = (corpus.train, corpus.dev, corpus.test)
+    if not any(example.query for split in splits for example in split):
+        raise AssayError(f"{corpus.name!r} has no pairs to join; use it as it is.")
+    train, dev, test = (tuple(as_one(example) for example in split) for split in splits)
+    return replace(corpus, name=corpus.name + JOINED, train=train, dev=dev, test=test)
+
+
+def as_one(example: Example) -> Example:
+    """The example with its query as the first line of the text.
+
+    It has no candidates either: a model of one text chooses among all classes.
+    """
+    if not example.query:
+        return example
+    head = f"{example.query}\n"
+    evidence = None
+    if example.evidence is not None:
+        evidence = (*example.query_evidence, *((start + len(head), end + len(head)) for start, end in example.evidence))
+    return replace(example, text=head + example.text, evidence=evidence, query=None, query_evidence=(), candidates=None)
+
+
+# Converts texts of two lines to pairs, for models that read a text and a question or hypothesis.
+
+
+PARTED = "+parted"
+
+
+def parted(corpus: Corpus) -> Corpus:
+    """The corpus with the second line of each text as its query; its name ends in "+parted".
+
+    Evidence goes with its line.
+    """
+    splits = (corpus.train, corpus.dev, corpus.test)
+    if not two_lines(corpus):
+        raise AssayError(
+            f"Texts can be parted where each has two lines and no question yet, and {corpus.name!r} has others."
+        )
+    train, dev, test = (tuple(as_pair(example) for example in split) for split in splits)
+    return replace(corpus, name=corpus.name + PARTED, train=train, dev=dev, test=test)
+
+
+def two_lines(corpus: Corpus) -> bool:
+    """Whether every text has two lines."""
+    examples = (*corpus.train, *corpus.dev, *corpus.test)
+    return all(each.query is None and len(_lines(each.text)) == 2 for each in examples)
+
+
+def as_pair(example: Example) -> Example:
+    """The example with its second line as query."""
+    first, second = _lines(example.text)
+    begin = len(first) + 1
+    evidence, asked = example.evidence, tuple[tuple[int, int], ...]()
+    if evidence is not None:
+        asked = tuple((max(start, begin) - begin, end - begin) for start, end in evidence if end > begin)
+        evidence = tuple((start, min(end, begin - 1)) for start, end in evidence if start < begin - 1)
+    return replace(example, text=first, query=second, evidence=evidence, query_evidence=asked)
+
+
+def _lines(text: str) -> list[str]:
+    """The lines, or none where one of them is blank."""
+    lines = text.split("\n")
+    return lines if all(line.strip() for line in lines) else []
+
+
+# Cloze questions whose answer is one of the entities in the text, @entity0, @entity1 and so on.
+
+
+ENTITY = r"@entity\d+"
+
+
+def is_cloze(classes: Sequence[str]) -> bool:
+    """Whether all classes are entities."""
+    return bool(classes) and all(re.fullmatch(ENTITY, name) for name in classes)
+
+
+def entities(text: str) -> set[str]:
+    """The entities that occur in a text."""
+    return set(re.findall(ENTITY, text))
+
+
+def candidates(text: str, classes: Sequence[str]) -> tuple[int, ...]:
+    """The classes whose entity occurs in the text."""
+    named = entities(text)
+    return tuple(number for number, name in enumerate(classes) if name in named)
+
+
+def among_entities(corpus: Corpus) -> Corpus:
+    """The corpus with the entities of each text as its candidates (Hermann et al. 2015).
+
+    The classes become the entities that are an answer in training. Left out and counted are the questions that no
+    model could answer: those whose answer is not in the text, and those whose answer is no class.
+    """
+    splits = (corpus.train, corpus.dev, corpus.test)
+    asked = [[(example, corpus.classes[example.label]) for example in split] for split in splits]
+    named = [[(example, answer) for example, answer in split if answer in entities(example.text)] for split in asked]
+    classes = sorted({answer for _, answer in named[0]}, key=lambda name: int(name.removeprefix("@entity")))
+    index = {name: number for number, name in enumerate(classes)}
+    train, dev, test = (
+        tuple(
+            replace(example, label=index[answer], candidates=candidates(example.text, classes))
+            for example, answer in split
+            if answer in index
+        )
+        for split in named
+    )
+    sizes = [sum(map(len, stage)) for stage in (asked, named, (train, dev, test))]
+    lost = {"answer not in the text": sizes[0] - sizes[1], "answer never seen in training": sizes[1] - sizes[2]}
+    skipped = corpus.skipped | {reason: count for reason, count in lost.items() if count}
+    return replace(corpus, classes=tuple(classes), train=train, dev=dev, test=test, skipped=skipped)

@@ -1,4 +1,4 @@
-"""The word-level tokeniser, with character spans."""
+"""The word-level tokeniser with character spans, and sentence segmentation."""
 
 from __future__ import annotations
 
@@ -10,8 +10,42 @@ from typing import Protocol, runtime_checkable
 import tokenizers
 from tokenizers import Regex, models, normalizers, pre_tokenizers, trainers
 
-from assay.data.cloze import ENTITY
-from assay.data.examples import Span
+from assay.data.examples import ENTITY, Span
+
+# Sentence segmentation.
+
+
+ENDS, CLOSERS = set(".!?…"), set("”’»)]")
+BEHIND = CLOSERS | set("\"'")
+BREAK = re.compile(r"[.!?…\n]")  # without one there is one sentence
+TITLES = {"mr", "mrs", "ms", "dr", "prof", "st", "capt", "sgt", "lt", "rev", "vs"}
+
+
+def sentence_numbers(text: str, spans: Sequence[Span]) -> list[int]:
+    """The number of each word's sentence, from 0.
+
+    A sentence ends after one of `ENDS` and what closes behind it, if white space follows, and at every end of a line.
+    Texts that are cut into words already have white space before an end or a closing mark: it starts no sentence. A
+    straight quotation mark closes only what it touches. The full stop of a title ends nothing: a name follows.
+    """
+    if not spans or not BREAK.search(text, 0, spans[-1][0]):
+        return [0] * len(spans)
+    numbers: list[int] = []
+    number, ended = 0, False
+    before = (0, 0)
+    for start, end in spans:
+        word, between = text[start:end], text[before[1] : start]
+        if numbers and ("\n" in between or (ended and between and word not in ENDS and word not in CLOSERS)):
+            number, ended = number + 1, False
+        title = word == "." and text[before[0] : start].rstrip().lower() in TITLES
+        ended = (word in ENDS and not title) or (ended and word in BEHIND)
+        numbers.append(number)
+        before = (start, end)
+    return numbers
+
+
+# The word-level tokeniser, with character spans.
+
 
 PAD, UNKNOWN, START, END = "<pad>", "<unk>", "<start>", "<end>"
 SPECIAL = (PAD, UNKNOWN, START, END)  # ids 0 to 3, in this order
@@ -126,3 +160,21 @@ class Tokeniser:
         """All words, in the order of their ids."""
         ids: dict[str, int] = self.inner.get_vocab()
         return sorted(ids, key=ids.__getitem__)
+
+
+# Quotes texts in messages.
+
+
+MOST = 20  # words of a text that are shown
+SINGLE = str.maketrans('“”„«»"', "‘’‚‹›'")
+
+
+def quoted(text: str) -> str:
+    """The text in quotation marks, truncated if long; inner quotation marks become single."""
+    words = text.translate(SINGLE).split()
+    return f"“{' '.join(words[:MOST])}{' …' if len(words) > MOST else ''}”"
+
+
+def listed(parts: Sequence[str]) -> str:
+    """Joins parts as in a sentence: a, b and c."""
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"

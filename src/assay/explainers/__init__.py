@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
+from assay.explainers.anchors import Anchors
 from assay.explainers.attention import Attention, AttentionGradient, AttentionXGradient, AttentionXValue, StateGradient
-from assay.explainers.counterfactuals import Counterfactual
+from assay.explainers.attention_layers import Chefer, Flow, Rollout, ValueZeroing
+from assay.explainers.baselines import OwnRelevance, Random, Rationale
 from assay.explainers.decomposition import WordDecomposition
 from assay.explainers.gradients import Gradient, SmoothGrad, gradient_norm, input_x_gradient
-from assay.explainers.hierarchies.projected import Projected
 from assay.explainers.integrated import IntegratedGradients
-from assay.explainers.layers import Chefer, Flow, Rollout
-from assay.explainers.occlusion import Occlusion, leave_one_out
-from assay.explainers.own import OwnRelevance
-from assay.explainers.random import Random
-from assay.explainers.rationales import Rationale
-from assay.explainers.reduction import InputReduction
+from assay.explainers.occlusion import Occlusion, SentenceOcclusion, SpanOcclusion, leave_one_out
+from assay.explainers.phrase_trees import Projected
 from assay.explainers.relevance import AttnLrp, DeepLift, Lrp
-from assay.explainers.spans import SentenceOcclusion, SpanOcclusion
-from assay.explainers.surrogates.anchors import Anchors
-from assay.explainers.surrogates.linear import KernelShap, Lime
-from assay.explainers.surrogates.owen import Owen
-from assay.explainers.surrogates.shapley import Shapley
-from assay.explainers.values import ValueZeroing
+from assay.explainers.searches import Counterfactual, InputReduction
+from assay.explainers.shapley import Owen, Shapley
+from assay.explainers.surrogates import KernelShap, Lime
 from assay.types import Explainer
 
 EXPLAINERS: dict[str, Explainer] = {

@@ -13,14 +13,121 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from assay import costs
+from assay.errors import AssayError
 from assay.explainers.needs import demand, no_layer, no_layers, no_pooling, no_weights
-from assay.explainers.stacks import check_number, chosen, column_gradients, read_values, read_weights
 from assay.models.network import Paired
-from assay.models.stages import unstaged
-from assay.types import Batch, Model, PooledModel, SelectingModel, at_least_float32, attended, over_tokens, token_logits
+from assay.models.stages import Stage, recorded, unstaged
+from assay.types import (
+    Batch,
+    Model,
+    Output,
+    PooledModel,
+    SelectingModel,
+    StackedModel,
+    at_least_float32,
+    attended,
+    of_tokens,
+    over_tokens,
+    token_logits,
+)
+
+# Maps scores between tokens and the positions (subwords, special tokens) of a self-attention layer.
+
+
+def layered(model: Model, batch: Batch) -> Output:
+    """The output with the attention weights of every layer, kept in the autograd graph."""
+    demand(no_layers(model))
+    assert isinstance(model, StackedModel)
+    return model.layered(model.embed(batch).detach().requires_grad_(), batch)
+
+
+def to_positions(pooled: Float[Tensor, "B N"], model: Model, batch: Batch) -> Float[Tensor, "B S"]:
+    """Scores of tokens spread evenly over the positions of their subwords; other positions get 0."""
+    if not isinstance(model, PooledModel):
+        return pooled  # these are positions already
+    assert isinstance(model, StackedModel)
+    owners = model.token_index(batch)
+    counts = of_tokens(pooled.new_ones(owners.shape), owners, pooled.shape[-1]).clamp(min=1)
+    return (pooled / counts).gather(1, owners.clamp(min=0)) * (owners >= 0)
+
+
+def to_tokens(values: Float[Tensor, "B S"], model: Model, batch: Batch) -> Float[Tensor, "B T"]:
+    """Scores of positions summed over the subwords of each token."""
+    assert isinstance(model, StackedModel)
+    return of_tokens(values, model.token_index(batch), batch.ids.shape[1]) * batch.mask
+
+
+def read_through(rows: Float[Tensor, "B S"], layer: Float[Tensor, "B S S"]) -> Float[Tensor, "B S"]:
+    """The weights with which the positions of a layer are read, given those of its outputs: rows @ layer."""
+    return (rows[:, None] @ layer).squeeze(1)
+
+
+# Self-attention at the position that the classifier reads: weights, their gradients, weighted values.
+
 
 Scores = Float[Tensor, "B T"]
 Target = Int[Tensor, " B"]
+
+
+def weighted_values(stage: Stage) -> Float[Tensor, "B S S"]:
+    """‖Σ_h α_ij v_j W‖₂ over heads h: the norm of what position i gets from j (Kobayashi et al., 2020, eq. 7)."""
+    merged, weights = at_least_float32(stage.merged()), at_least_float32(stage.weights)
+    products = torch.einsum("bhjm,bgjm->bjhg", merged, merged)  # the sums themselves would be S times as large
+    squares = torch.einsum("bhij,bjhg,bgij->bij", weights, products, weights)
+    return squares.clamp(min=0).sqrt()
+
+
+def check_number(name: str, number: object) -> None:
+    """Raises an error for an invalid layer or head number."""
+    if number is not None and (not isinstance(number, int) or isinstance(number, bool) or number < 0):
+        raise AssayError(f"{name} must be a whole number of at least 0, got {number!r}.")
+
+
+@torch.no_grad()
+def read_weights(model: Model, batch: Batch, layer: int | None, head: int | None) -> Scores:
+    """The attention weights of a layer, by default the last, at the readout: of one head, or averaged."""
+    *layers, above = map(at_least_float32, layered(model, batch).attention)
+    weights = layers[-1 if layer is None else layer]
+    heads = weights.shape[1]
+    missing = head is not None and head >= heads
+    demand(f"a layer of the model has heads 0 to {heads - 1}, and no head {head}" if missing else None)
+    shown = weights.mean(1) if head is None else weights[:, head]
+    return to_tokens(read_through(to_positions(above, model, batch), shown), model, batch)
+
+
+def column_gradients(model: Model, batch: Batch, target: Target, times: bool) -> Scores:
+    """∂p/∂α summed over layers, heads and attending positions, `times` the weight itself or not.
+
+    Weights of 0 have no part: a model that reads from left to right never attends to what comes later.
+    """
+    with torch.enable_grad():
+        output = layered(model, batch)
+        weights = output.attention[:-1]
+        gradients = torch.autograd.grad(chosen(output.logits, target), weights)
+    factors = [weight.detach() if times else weight > 0 for weight in weights]
+    parts = [gradient * factor for gradient, factor in zip(gradients, factors, strict=True)]
+    return to_tokens(torch.stack([at_least_float32(part).sum((1, 2)) for part in parts]).sum(0), model, batch)
+
+
+@torch.no_grad()
+def read_values(model: Model, batch: Batch, layer: int | None) -> Scores:
+    """The norms of the weighted values of a layer, by default the last, at the readout."""
+    assert isinstance(model, StackedModel)
+    output, stages = recorded(model, batch)
+    above = to_positions(at_least_float32(output.attention[-1]), model, batch)
+    return to_tokens(read_through(above, weighted_values(stages[-1 if layer is None else layer])), model, batch)
+
+
+def chosen(
+    logits: Float[Tensor, "B C"], target: Target, candidates: Bool[Tensor, "B C"] | None = None
+) -> Float[Tensor, ""]:
+    """The summed probabilities of each text's class, among candidate classes."""
+    values = at_least_float32(logits)
+    if candidates is not None:
+        values = values.masked_fill(~candidates, torch.finfo(values.dtype).min)
+    return values.softmax(-1).gather(1, target[:, None]).sum()
+
+
 Candidates = Bool[Tensor, "B C"] | None
 
 

@@ -9,7 +9,7 @@ from dataclasses import fields, is_dataclass, replace
 from typing import Any, TypeVar, cast
 
 from assay.errors import AssayError, unknown
-from assay.explainers.given import GivenScores
+from assay.explainers.baselines import GivenScores
 from assay.plugins import member
 
 Instrument = TypeVar("Instrument")

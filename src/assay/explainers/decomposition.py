@@ -21,6 +21,7 @@ from assay.errors import AssayError
 from assay.explainers.decomposition_rules import Blocks, Divided, activation, plain, stacked
 from assay.explainers.needs import demand
 from assay.explainers.relevance_walk import LIBRARY, contrast
+from assay.models import budget
 from assay.models.hf_attention import NAME, implemented
 from assay.models.hf_body import Body
 from assay.models.network import Aspect, Classifier, Paired
@@ -30,7 +31,6 @@ from assay.types import Batch, Model, at_least_float32
 
 Readable = Classifier | Hierarchical | Paired | Aspect
 KNOWN = "flat, hierarchical, paired and aspect"
-TOKENS = {"cpu": 16_384, "cuda": 262_144}  # read at once, those of parts and versions among them
 LENGTHS = (3, 2)  # of the texts on which a transformer is tried
 SAME = 1e-4  # of the largest logit: what rounding may change
 
@@ -57,7 +57,7 @@ def decomposed(
         model = deepcopy(model).float()  # differences of rounded values would be rounding
     rows, sets, tokens = chosen.shape
     samples = 0 if versions is None else versions.shape[2]
-    room = max(1, TOKENS.get(batch.ids.device.type, 65_536) // max(1, tokens))
+    room = budget.room(batch.ids.device, "decomposition", tokens)
     together = max(1, min(sets, room // (1 + samples) - 1))  # sets that a text is read with
     texts = max(1, room // (1 + together * (1 + samples)))
     found = []

@@ -12,16 +12,15 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from assay.errors import AssayError
+from assay.explainers.baselines import mixed, text_numbers
 from assay.explainers.needs import demand, no_holding
-from assay.explainers.random import mixed, text_numbers
+from assay.models import budget
 from assay.models.erasure import at_most, capacity, extents, query_lengths
 from assay.models.hf_body import Body
 from assay.types import Batch, Edit, Model, at_least_float32
 
 Scores = Float[Tensor, "B T"]
 Target = Int[Tensor, " B"]
-
-TOKENS = {"cpu": 2048, "cuda": 65_536}  # read at once at most: caches are small
 
 
 @dataclass(frozen=True)
@@ -99,7 +98,7 @@ def room(model: Model, device: torch.device, longest: int = 0) -> int:
 
     Where texts have up to `longest` of them, all attention that a transformer pays has room beside them.
     """
-    most = min(TOKENS.get(device.type, 32_768), capacity(model, device))
+    most = min(budget.room(device, "gradients"), capacity(model, device))
     return min(most, model.room(longest)) if isinstance(model, Body) else most
 
 

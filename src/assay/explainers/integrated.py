@@ -15,13 +15,13 @@ from torch import Tensor
 from assay.errors import AssayError, unknown
 from assay.explainers.gradients import probability_gradient, room
 from assay.explainers.needs import demand, no_blank
+from assay.models import budget
 from assay.models.erasure import at_most, baseline, extents, query_lengths
 from assay.stories import Measure, Story
 from assay.types import BLANKS, Attribution, Batch, Model
 
 FLOOR = 0.01  # a smaller difference between text and baseline counts as this much when a gap is related to it
 LARGEST = 99  # nodes on one segment of the path
-SPARE = {"cuda": 16_384}  # tokens or subwords that are read in the time of few
 AHEAD = 3  # times that all of a path is cut in two before it is known whether it must be, where that takes no time
 
 
@@ -167,7 +167,7 @@ class Path:
 
     def _cuts(self, nodes: int) -> int:
         """How often all paths are cut in two ahead of need."""
-        spare = min(LARGEST, SPARE.get(self.target.device.type, 0) // max(1, at_most(self.batch)))
+        spare = min(LARGEST, budget.room(self.target.device, "path", at_most(self.batch)))
         return next((cuts for cuts in range(AHEAD, 0, -1) if 2 + (nodes - 2) * (2 ** (cuts + 1) - 1) <= spare), 0)
 
     def halved(self, segments: Segments, ahead: list[Read]) -> Segments:

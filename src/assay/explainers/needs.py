@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
+from collections.abc import Callable
+from typing import Protocol, TypeVar, runtime_checkable
 
 from assay.errors import AssayError
 from assay.models.hf_body import Body
@@ -67,3 +68,26 @@ def no_blank(model: Model) -> str | None:
 
 def no_table(model: Model) -> str | None:
     return None if isinstance(model, TokenModel) else "the model has no table with an embedding for each word"
+
+
+# Traits of an explainer: attributes that a member states where they hold, with defaults for those that state none.
+#
+# `sparse`: it searches for a few words; most scores are 0, and another precision may lead to another choice.
+# `class_free`: its scores are the same for every class.
+
+
+F = TypeVar("F", bound=Callable[..., object])
+
+
+def is_sparse(explainer: Explainer) -> bool:
+    return bool(getattr(explainer, "sparse", False))
+
+
+def is_class_free(explainer: Explainer) -> bool:
+    return bool(getattr(explainer, "class_free", False))
+
+
+def class_free(explainer: F) -> F:
+    """A decorator for explainers that are plain functions; a class states `class_free: ClassVar[bool] = True`."""
+    explainer.class_free = True  # type: ignore[attr-defined]
+    return explainer

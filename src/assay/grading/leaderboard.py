@@ -9,10 +9,9 @@ import numpy as np
 from jaxtyping import Float
 from scipy.stats import rankdata
 
-from assay.grading.grade import known_reasons
-from assay.grading.verdicts import GRADED, Verdict, verdicts
+from assay.grading.grade import GRADED, Verdict, known_reasons, verdicts
 from assay.lookup import BASELINES, side_by_side
-from assay.metrics.paired import tied
+from assay.metrics.comparisons import tied
 from assay.records import CHANCE, Record
 from assay.stories import Measure
 from assay.writing import listed, number

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from assay.influence.dual import DualGaussNewton
-from assay.influence.fastif import FastIF
-from assay.influence.functions import InfluenceFunctions
+from assay.influence.functions import FastIF, InfluenceFunctions
 from assay.influence.kronecker import Kronecker
+from assay.influence.last_layer import Representer, TracInFast
 from assay.influence.neighbours import Neighbours, NeighbourShapley
 from assay.influence.projected import ProjectedGaussNewton
-from assay.influence.representer import Representer
 from assay.influence.setting import Method
 from assay.influence.similarity import GradientCosine, GradientDot
-from assay.influence.tracin import TracIn, TracInProjected
-from assay.influence.tracin_fast import TracInFast
-from assay.influence.trak import Trak
+from assay.influence.tracin import TracIn, TracInProjected, Trak
 from assay.influence.turnover import TurnoverDropout
 from assay.influence.unrolled import Unrolled
 

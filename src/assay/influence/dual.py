@@ -3,25 +3,365 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from math import prod
 from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from assay import progress
-from assay.influence.kernels import ComputedGradients, GivenGradients, GradientSource, Roots, add_products
-from assay.influence.metric import diagonal, mean_damping
-from assay.influence.outputs import Outputs
-from assay.influence.parameter_slices import ParameterSlice, grouped, sample_gradients, sample_rows, table_sizes
-from assay.influence.products import Vectors
+from assay.data.batches import Tokenised
+from assay.influence.curvature import Outputs, directions
+from assay.influence.damping import diagonal, mean_damping
+from assay.influence.gradient_records import Outer, Record, Rows, TableGradients, add_kernel
+from assay.influence.gradients import Gradients, Reading
 from assay.influence.setting import Influence, Setting
+from assay.influence.similarity import Vectors
 from assay.influence.stories import CHANGE
-from assay.influence.woodbury import Solved
+from assay.models import budget
 from assay.stories import with_story
+from assay.types import Batch
+
+# Slices of parameters, so that the gradients held at a time fit into memory.
+
+
+FEWEST, MOST = 4, 256  # rows that show which forms gradients have
+
+
+@dataclass(frozen=True)
+class ParameterSlice:
+    """A slice of a parameter along its first dimension; of a table, along its last."""
+
+    name: str
+    shape: torch.Size
+    start: int
+    stop: int
+    table: bool = False
+
+    @property
+    def size(self) -> int:
+        """Numbers in each row of the first dimension, of a parameter that is no table."""
+        return prod(self.shape[1:])
+
+    @property
+    def columns(self) -> slice:
+        """Its columns in the flat gradient of the whole parameter, if that is no table."""
+        return slice(self.start * self.size, self.stop * self.size)
+
+    def dense(self, gradients: Gradients, start: int, stop: int) -> Float[Tensor, "B P"]:
+        """The gradients of some examples, one flat row each."""
+        parts = []
+        for record in (cut(each, start, stop) for each in gradients.records[self.name]):
+            if isinstance(record, Outer):
+                side = "inputs" if record.transposed else "gradients"
+                part = getattr(record, side)[..., self.start : self.stop]
+                parts.append(replace(record, **{side: part}).dense())
+            else:
+                parts.append(record.dense()[:, self.columns])
+        return parts[0] if len(parts) == 1 else torch.stack(parts).sum(0)
+
+    def rows(self, gradients: Gradients) -> Rows:
+        """The gradient of the table as the rows that were looked up."""
+        found = gradients.rows(self.name)
+        if found is None:
+            whole = gradients.dense(self.name).reshape(gradients.size, *self.shape)
+            found = Rows(torch.arange(self.shape[0], device=whole.device).expand(len(whole), -1), whole, self.shape)
+        return replace(found, gradients=found.gradients[..., self.start : self.stop])
+
+
+def cut(record: Record, start: int, stop: int) -> Record:
+    """The record of a range of examples."""
+    own = {name: getattr(record, name)[start:stop] for name in ("inputs", "ids", "gradients") if hasattr(record, name)}
+    return replace(record, **own)
+
+
+def grouped(
+    shapes: Mapping[str, torch.Size], tables: Mapping[str, int], rows: int, room: int
+) -> list[list[ParameterSlice]]:
+    """Groups of slices that fit into `room` numbers each, or hold one row of one parameter.
+
+    A table takes as many numbers for each column as rows of it are looked up, which `tables` says.
+    """
+    groups: list[list[ParameterSlice]] = [[]]
+    left = room
+    for name, shape in shapes.items():
+        table = name in tables
+        indices = shape[-1] if table else (shape[0] if shape else 1)
+        cost = max(1, tables[name] if table else rows * prod(shape[1:]))
+        start = 0
+        while start < indices:
+            if left < cost and groups[-1]:
+                groups.append([])
+                left = room
+            stop = min(indices, start + max(1, left // cost))
+            groups[-1].append(ParameterSlice(name, shape, start, stop, table))
+            left -= (stop - start) * cost
+            start = stop
+    return groups
+
+
+def sample_rows(setting: Setting) -> list[Tokenised]:
+    """Training rows of all lengths, as many as fit into one batch."""
+    order = np.argsort([len(row.ids) for row in setting.train], kind="stable")
+    longest = len(setting.train[order[-1]].ids)
+    room = budget.room(setting.network.device, "activations", longest)
+    indices = np.linspace(0, len(order) - 1, max(FEWEST, min(MOST, room, len(order)))).round().astype(int)
+    return [setting.train[index] for index in order[indices]]
+
+
+def sample_gradients(setting: Setting, rows: Sequence[Tokenised]) -> Gradients:
+    """The gradients of rows in random directions of their logits."""
+    _, batch = next(setting.batches(rows))
+    reading = setting.reader.read(batch)
+    logit_gradients = torch.randn(reading.logits.shape, generator=torch.Generator().manual_seed(0)).to(reading.logits)
+    return reading.gradients(logit_gradients - logit_gradients.mean(-1, keepdim=True))
+
+
+def table_sizes(gradients: Gradients) -> dict[str, int]:
+    """The embedding tables among the parameters, and how many of their rows these examples look up."""
+    found: dict[str, int] = {}
+    for name in gradients.records:
+        rows = gradients.rows(name)
+        if rows is not None:
+            found[name] = rows.ids.numel()
+    return found
+
+
+# Inner products of gradients over all parameters, computed by slices so that they fit into memory.
+
+
+NUMBERS = 2**25  # that are held in float64 at once
+STRIPS = 8  # a symmetric product leaves out almost half of all numbers
+
+Roots = Mapping[str, Float[Tensor, "..."]]
+"""What the gradient of each parameter is multiplied with: a number, or one for each number in it."""
+
+LogitGradients = Callable[[Int[np.ndarray, " n"], Batch, Reading], Float[Tensor, "K n C"]]
+"""The directions of the logits in which some rows are asked about."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """Gradients over some parameters: tables as looked-up rows, all others concatenated."""
+
+    dense: Float[Tensor, "R P"]
+    tables: Mapping[str, TableGradients]
+
+
+@dataclass(frozen=True)
+class ComputedGradients:
+    """Gradients computed by a network, in `width` directions of the logits for each row."""
+
+    setting: Setting
+    rows: Sequence[Tokenised]
+    logit_gradients: LogitGradients
+    width: int = 1
+    advance: Callable[[int], object] = field(default=lambda rows: None)
+
+    @classmethod
+    def train(cls, setting: Setting, advance: Callable[[int], object] = lambda rows: None) -> ComputedGradients:
+        """Of all training rows, in an orthonormal basis of the logits."""
+        basis = directions(setting.network.classes)
+
+        def logit_gradients(indices: Int[np.ndarray, " n"], batch: Batch, reading: Reading) -> Float[Tensor, "K n C"]:
+            return basis.T[:, None].to(reading.logits).expand(-1, len(batch), -1)
+
+        return cls(setting, setting.train, logit_gradients, basis.shape[1], advance)
+
+    @classmethod
+    def queries(cls, setting: Setting) -> ComputedGradients:
+        """Of the targets of all queries."""
+        return cls(
+            setting,
+            setting.queries,
+            lambda indices, batch, reading: setting.query_logit_gradients(indices, reading)[None],
+        )
+
+    @property
+    def count(self) -> int:
+        return len(self.rows) * self.width
+
+    def block(self, group: Sequence[ParameterSlice], roots: Roots, against: Block | None = None) -> Block:
+        """One pass over all rows, for the parameters of one group."""
+        device = self.setting.network.device
+        wide = sum((each.stop - each.start) * each.size for each in group if not each.table)
+        dense = torch.zeros(self.count, wide, device=device, dtype=_dtype(self.setting))
+        tables: dict[str, list[TableGradients]] = defaultdict(list)
+        for indices, batch in self.setting.batches(self.rows):
+            reading = self.setting.reader.read(batch)
+            for direction, each in enumerate(self.logit_gradients(indices, batch, reading)):
+                gradients = reading.gradients(each)
+                owners = torch.from_numpy(indices).to(device) * self.width + direction
+                start = 0
+                for each in group:
+                    if each.table:
+                        found = TableGradients.of(each.rows(gradients), owners, self.count)
+                        tables[each.name].append(found.scaled(_cut(roots[each.name], each)))
+                        continue
+                    stop = start + (each.stop - each.start) * each.size
+                    root, step = _cut(roots[each.name], each), max(1, NUMBERS // (stop - start))
+                    for first in range(0, len(owners), step):
+                        part = each.dense(gradients, first, first + step)
+                        dense[owners[first : first + step], start:stop] = (part * root).to(dense)
+                    start = stop
+            self.advance(len(indices))
+        return Block(dense, {name: TableGradients.joined(parts) for name, parts in tables.items()})
+
+
+@dataclass(frozen=True)
+class GivenGradients:
+    """Vectors that are computed already; a missing parameter counts as 0."""
+
+    vectors: Vectors
+
+    @property
+    def count(self) -> int:
+        return len(next(iter(self.vectors.values())))
+
+    def block(self, group: Sequence[ParameterSlice], roots: Roots, against: Block | None = None) -> Block:
+        """Their slices; of a table only the rows that the others look up."""
+        if against is None:
+            raise ValueError("Given vectors have products with others only.")
+        parts: list[Tensor] = []
+        tables: dict[str, TableGradients] = {}
+        for each in group:
+            vectors = self.vectors.get(each.name)
+            if vectors is None:
+                vectors = against.dense.new_zeros(self.count, *each.shape)
+            if each.table:
+                tokens = against.tables[each.name].tokens.unique()  # type: ignore[no-untyped-call]
+                found = TableGradients.among(vectors[..., each.start : each.stop], tokens)
+                tables[each.name] = found.scaled(_cut(roots[each.name], each))
+            else:
+                parts.append(vectors.flatten(1)[:, each.columns] * _cut(roots[each.name], each))
+        return Block(torch.cat(parts, 1) if parts else against.dense.new_zeros(self.count, 0), tables)
+
+
+GradientSource = ComputedGradients | GivenGradients
+"""Vectors over all parameters that can be had for some of them at a time."""
+
+
+def add_products(out: Float[Tensor, "R S"], left: Block, right: Block) -> None:
+    """Adds all inner products; of a block with itself, those right of the diagonal only are sure to be added."""
+    strips = STRIPS if left is right and len(out) >= 64 * STRIPS else 1
+    rows = -(-len(out) // strips)
+    step = max(1, NUMBERS // max(1, sum(out.shape)))
+    for start in range(0, left.dense.shape[1], step):
+        one = left.dense[:, start : start + step].to(out)
+        other = one if left is right else right.dense[:, start : start + step].to(out)
+        for first in range(0, len(out), rows):
+            behind = first if left is right else 0
+            out[first : first + rows, behind:].addmm_(one[first : first + rows], other[behind:].T)
+    for name, lookups in left.tables.items():
+        add_kernel(out, lookups, lookups if left is right else right.tables[name])
+
+
+def _cut(root: Float[Tensor, ...], part: ParameterSlice) -> Tensor:
+    """The slice of the diagonal's roots."""
+    if root.dim() == 0:
+        return root
+    return root[:, part.start : part.stop] if part.table else root.flatten()[part.columns]
+
+
+def _dtype(setting: Setting) -> torch.dtype:
+    """The precision of the parameters, single precision at least."""
+    kinds = {each.dtype for each in setting.parameters.values()}
+    return torch.float64 if torch.float64 in kinds else torch.float32
+
+
+# Inverse curvature in dual form (Woodbury): U is the Jacobian by outputs, W their curvature, K = U D⁻¹ Uᵀ.
+
+
+Blocks = Float[Tensor, "N K K"]
+
+
+@dataclass(frozen=True)
+class Solved:
+    """The factorised dual system of G = Uᵀ W U + D; S is the root of W, and M = 1 + S K S."""
+
+    kernel: Float[Tensor, "R R"]
+    outputs: Outputs
+
+    @cached_property
+    def half(self) -> Float[Tensor, "R R"]:
+        """S K."""
+        return _times(self.outputs.roots, self.kernel)
+
+    @cached_property
+    def factor(self) -> Float[Tensor, "R R"]:
+        """The Cholesky factor of M."""
+        whole = _times(self.outputs.roots, self.half.T)
+        whole.diagonal().add_(1)
+        factor: Tensor = torch.linalg.cholesky(whole)
+        return factor
+
+    @cached_property
+    def inverse(self) -> Float[Tensor, "R R"]:
+        """M⁻¹."""
+        return torch.cholesky_inverse(self.factor)
+
+    def scores(self, cross: Float[Tensor, "Q R"], leverage: bool) -> Float[Tensor, "Q N"]:
+        """F G⁻¹ gᵢ · weight / N from F D⁻¹ Uᵀ, where g = Uᵀ r is the gradient of a loss."""
+        return _against(self.reached(cross), self.gradients(leverage)) * self.outputs.shares
+
+    def reached(self, cross: Float[Tensor, "Q R"]) -> Float[Tensor, "Q R"]:
+        """F G⁻¹ Uᵀ = F D⁻¹ Uᵀ (1 + W K)⁻¹."""
+        rooted = _times(self.outputs.roots, cross.T)
+        return cross - torch.cholesky_solve(rooted, self.factor).T @ self.half
+
+    def gradients(self, leverage: bool) -> Float[Tensor, "N K"]:
+        """Gradients r by the outputs; with leverage (1 − W_i U_i G⁻¹ U_iᵀ)⁻¹ r_i, as if the example were not in G."""
+        plain = self.outputs.gradients
+        if not leverage:
+            return plain
+        share = _apply(self._half_hat(), plain)
+        kept = _diagonal_blocks(self.inverse, len(plain))  # 1 − S_i U_i G⁻¹ U_iᵀ S_i, and far from 0 by no difference
+        return plain + _apply(self.outputs.roots, torch.linalg.solve(kept, share))
+
+    def own(self, leverage: bool) -> Float[Tensor, " N"]:
+        """g_iᵀ G⁻¹ g_i · weight / N."""
+        count = len(self.outputs.gradients)
+        reached = torch.linalg.solve_triangular(self.factor, self.half, upper=False)
+        inner = _columns(reached, count)
+        hat = _diagonal_blocks(self.kernel, count) - inner.mT @ inner  # U_i G⁻¹ U_iᵀ
+        return (self.outputs.gradients * _apply(hat, self.gradients(leverage))).sum(-1) * self.outputs.shares
+
+    def _half_hat(self) -> Blocks:
+        """S_i U_i G⁻¹ U_iᵀ, a block of M⁻¹ S K."""
+        count = len(self.outputs.gradients)
+        return self.inverse.view(count, -1, len(self.kernel)) @ _columns(self.half, count)
+
+
+def _times(blocks: Blocks, matrix: Float[Tensor, "R Q"]) -> Float[Tensor, "R Q"]:
+    """A block-diagonal matrix times another."""
+    return (blocks @ matrix.reshape(len(blocks), blocks.shape[1], -1)).reshape(matrix.shape)
+
+
+def _apply(blocks: Blocks, vectors: Float[Tensor, "N K"]) -> Float[Tensor, "N K"]:
+    return (blocks @ vectors[..., None]).squeeze(-1)
+
+
+def _against(reached: Float[Tensor, "Q R"], gradients: Float[Tensor, "N K"]) -> Float[Tensor, "Q N"]:
+    """Σ_k over the outputs of each example."""
+    return torch.einsum("qnk,nk->qn", reached.view(len(reached), *gradients.shape), gradients)
+
+
+def _diagonal_blocks(matrix: Float[Tensor, "R R"], count: int) -> Blocks:
+    """The diagonal blocks."""
+    width = len(matrix) // count
+    return matrix.view(count, width, count, width).diagonal(dim1=0, dim2=2).permute(2, 0, 1)
+
+
+def _columns(matrix: Float[Tensor, "R R"], count: int) -> Float[Tensor, "N R K"]:
+    """The columns of each example."""
+    return matrix.view(len(matrix), count, -1).transpose(0, 1)
+
 
 GIGABYTE = 2**30
 MATRICES = 5  # of one number for each pair of outputs, that are held at once

@@ -2,28 +2,245 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from assay import progress
 from assay.errors import unknown
-from assay.influence.blocks import Block, Table, Vector
 from assay.influence.damping import chosen_damping
-from assay.influence.gradient_records import Outer
+from assay.influence.gradient_records import Outer, Rows
 from assay.influence.gradients import Gradients
-from assay.influence.layers import Layer
-from assay.influence.products import Vectors
 from assay.influence.setting import Influence, Setting
-from assay.influence.similarity import dots, over_train, shares
+from assay.influence.similarity import Vectors, dots, over_train, shares
 from assay.influence.stories import CHANGE
 from assay.influence.targets import logit_gradients
 from assay.stories import with_story
+
+# Blocks of a block-diagonal curvature, each diagonal in a basis of its own.
+
+
+WHOLE = 1_024  # numbers of a parameter up to which its block is a whole matrix
+
+
+class Block(ABC):
+    """The curvature over some parameters, estimated in order: gather, decompose, correct, damp; then solved."""
+
+    names: tuple[str, ...]
+    values: Tensor  # of the curvature in its basis
+    inverse: Tensor
+
+    def __init__(self, decay: float) -> None:
+        self.decay = decay
+
+    def damp(self, damping: float) -> None:
+        """Adds the strength of L2 and the damping."""
+        self.inverse = 1 / (self.values + self.decay + damping)
+
+    @abstractmethod
+    def gather(self, gradients: Gradients) -> None:
+        """Accumulates second moments of a batch, which the basis is made from."""
+
+    @abstractmethod
+    def decompose(self) -> None:
+        """Computes the eigenbasis."""
+
+    @abstractmethod
+    def correct(self, gradients: Gradients, total: int) -> None:
+        """Accumulates the values in the basis (the eigenvalue correction) from a batch; `total` examples in all."""
+
+    @abstractmethod
+    def squares(self, gradients: Gradients, scale: Tensor) -> Float[Tensor, " B"]:
+        """The sum of the squares of each gradient in the basis, each times its scale."""
+
+    @abstractmethod
+    def solved(self, vectors: Vectors) -> dict[str, Tensor]:
+        """The inverse of the curvature times the vectors."""
+
+
+class Vector(Block):
+    """A parameter without further structure: the full matrix where it is small, else its diagonal."""
+
+    def __init__(self, name: str, like: Tensor, decay: float) -> None:
+        super().__init__(decay)
+        self.names, size = (name,), like.numel()
+        self.basis = like.new_zeros(size, size, dtype=torch.float64) if size <= WHOLE else None
+        self.values = like.new_zeros(size, dtype=torch.float64)
+
+    def gather(self, gradients: Gradients) -> None:
+        if self.basis is not None:
+            flat = wide(gradients.dense(self.names[0]))
+            self.basis += (flat.T @ flat).double()
+
+    def decompose(self) -> None:
+        self.basis = None if self.basis is None else basis(self.basis)
+
+    def correct(self, gradients: Gradients, total: int) -> None:
+        self.values += self._turned(gradients.dense(self.names[0])).double().square().sum(0) / total
+
+    def squares(self, gradients: Gradients, scale: Tensor) -> Float[Tensor, " B"]:
+        return (self._turned(gradients.dense(self.names[0])).double().square() * scale).sum(1)
+
+    def solved(self, vectors: Vectors) -> dict[str, Tensor]:
+        vector = vectors[self.names[0]]
+        found = self._turned(vector.flatten(1))
+        found = found * self.inverse.to(found)
+        found = found if self.basis is None else found @ self.basis.T.to(found)
+        return {self.names[0]: found.reshape(vector.shape)}
+
+    def _turned(self, flat: Float[Tensor, "B P"]) -> Float[Tensor, "B P"]:
+        flat = wide(flat)
+        return flat if self.basis is None else flat @ self.basis.to(flat)
+
+
+class Table(Block):
+    """An embedding table: each input selects one row, so second moments of the inputs are diagonal."""
+
+    def __init__(self, name: str, like: Float[Tensor, "V D"], decay: float) -> None:
+        super().__init__(decay)
+        self.names = (name,)
+        self.basis = like.new_zeros(like.shape[1], like.shape[1], dtype=torch.float64)
+        self.values = like.new_zeros(like.shape, dtype=torch.float64)
+
+    def gather(self, gradients: Gradients) -> None:
+        row_gradients = wide(self._rows(gradients).gradients).flatten(0, 1)
+        self.basis += (row_gradients.T @ row_gradients).double()
+
+    def decompose(self) -> None:
+        self.basis = basis(self.basis)
+
+    def correct(self, gradients: Gradients, total: int) -> None:
+        _, ids, turned = self._turned(gradients)
+        self.values.index_add_(0, ids, turned.double().square() / total)
+
+    def squares(self, gradients: Gradients, scale: Tensor) -> Float[Tensor, " B"]:
+        examples, ids, turned = self._turned(gradients)
+        found = self.values.new_zeros(gradients.size)
+        return found.index_add_(0, examples, (turned.double().square() * scale[ids]).sum(1))
+
+    def solved(self, vectors: Vectors) -> dict[str, Tensor]:
+        vector = wide(vectors[self.names[0]])
+        turn = self.basis.to(vector)
+        return {self.names[0]: (vector @ turn * self.inverse.to(vector)) @ turn.T}
+
+    def _rows(self, gradients: Gradients) -> Rows:
+        name = self.names[0]
+        found = gradients.rows(name)
+        if found is None:  # a batch that says nothing of the table, or uses it otherwise
+            every = torch.arange(len(self.values), device=self.values.device).expand(gradients.size, -1)
+            found = Rows(every, gradients.dense(name).view(gradients.size, *self.values.shape), self.values.shape)
+        return found
+
+    def _turned(self, gradients: Gradients) -> tuple[Int[Tensor, " K"], Int[Tensor, " K"], Float[Tensor, "K D"]]:
+        """Example and row of each lookup, without duplicates, and its gradient in the basis."""
+        rows, total = self._rows(gradients), len(self.values)
+        numbers = torch.arange(len(rows.ids), device=rows.ids.device)[:, None] * total + rows.ids
+        once, indices = numbers.flatten().unique(return_inverse=True)  # type: ignore[no-untyped-call]
+        row_gradients = wide(rows.gradients).flatten(0, 1)
+        summed = row_gradients.new_zeros(len(once), row_gradients.shape[1]).index_add_(0, indices, row_gradients)
+        return once // total, once % total, summed @ self.basis.to(summed)
+
+
+def wide(tensor: Tensor) -> Tensor:
+    """The tensor in single precision at least."""
+    return tensor if tensor.dtype.itemsize >= 4 else tensor.float()
+
+
+def basis(matrix: Float[Tensor, "S S"]) -> Float[Tensor, "S S"]:
+    """The eigenvectors, in columns."""
+    size = matrix.diagonal().mean().clamp(min=1e-300)
+    vectors: Tensor = torch.linalg.eigh((matrix + matrix.T) / (2 * size)).eigenvectors
+    return vectors
+
+
+# Kronecker-factored curvature of a linear map, a convolution or a recurrence, with corrected eigenvalues.
+
+
+AT_ONCE = 2**26  # numbers that the gradients of a layer may take at once
+
+
+class Layer(Block):
+    """A weight matrix, with the bias as one more input column."""
+
+    def __init__(self, name: str, bias: str | None, shape: torch.Size, transposed: bool, like: Tensor, decay: float):
+        super().__init__(decay)
+        self.names = (name,) if bias is None else (name, bias)
+        self.shape, self.transposed = shape, transposed
+        rows, columns = (shape[1], shape[0]) if transposed else (shape[0], shape[1:].numel())
+        self.left = like.new_zeros(rows, rows, dtype=torch.float64)
+        self.right = like.new_zeros(columns + len(self.names) - 1, columns + len(self.names) - 1, dtype=torch.float64)
+
+    def gather(self, gradients: Gradients) -> None:
+        found = self._outer(gradients)
+        if found is None:  # the basis of what is known as a whole: that of its own rows and columns
+            whole = self._matrices(gradients)
+            self.left += torch.einsum("boi,bpi->op", whole, whole).double()
+            self.right += torch.einsum("boi,boj->ij", whole, whole).double()
+            return
+        output_gradients, inputs = (each.flatten(0, 1) for each in found)
+        there = output_gradients.abs().amax(-1) > 0  # nothing comes back to padding
+        self.left += (output_gradients[there].T @ output_gradients[there]).double()
+        self.right += (inputs[there].T @ inputs[there]).double()
+
+    def decompose(self) -> None:
+        self.left, self.right = basis(self.left), basis(self.right)
+        self.values = self.left.new_zeros(len(self.left), len(self.right))
+
+    def correct(self, gradients: Gradients, total: int) -> None:
+        for turned in self._turned(gradients):
+            self.values += turned.double().square().sum(0) / total
+
+    def squares(self, gradients: Gradients, scale: Tensor) -> Float[Tensor, " B"]:
+        return torch.cat([(each.double().square() * scale).sum((1, 2)) for each in self._turned(gradients)])
+
+    def solved(self, vectors: Vectors) -> dict[str, Tensor]:
+        whole = self._joined([vectors[name] for name in self.names])
+        left, right = self.left.to(whole), self.right.to(whole)
+        whole = left @ ((left.T @ whole @ right) * self.inverse.to(whole)) @ right.T
+        bias = [whole[..., -1]] if len(self.names) == 2 else []
+        matrix = whole[..., : whole.shape[-1] - len(bias)]
+        matrix = (matrix.mT if self.transposed else matrix).reshape(len(whole), *self.shape)
+        return dict(zip(self.names, [matrix, *bias], strict=True))
+
+    def _joined(self, parts: Sequence[Tensor]) -> Float[Tensor, "B O I"]:
+        matrix = parts[0].reshape(len(parts[0]), self.shape[0], -1)
+        matrix = wide(matrix.mT if self.transposed else matrix)
+        return torch.cat([matrix, *(part[..., None].to(matrix) for part in parts[1:])], dim=-1)
+
+    def _matrices(self, gradients: Gradients) -> Float[Tensor, "B O I"]:
+        return self._joined([gradients.dense(name) for name in self.names])
+
+    def _outer(self, gradients: Gradients) -> tuple[Float[Tensor, "B T O"], Float[Tensor, "B T I"]] | None:
+        """Gradients of the outputs and inputs, where all records have both."""
+        records = [each for each in gradients.records[self.names[0]] if isinstance(each, Outer)]
+        if len(records) < len(gradients.records[self.names[0]]):
+            return None
+        output_gradients, inputs = (
+            wide(torch.cat([getattr(each, part) for each in records], 1)) for part in ("gradients", "inputs")
+        )
+        ones = [inputs.new_ones(*inputs.shape[:2], 1)] if len(self.names) == 2 else []
+        return output_gradients, torch.cat([inputs, *ones], dim=-1)
+
+    def _turned(self, gradients: Gradients) -> Iterator[Float[Tensor, "b O I"]]:
+        """The gradients in the eigenbasis, some examples at a time."""
+        found = self._outer(gradients)
+        step = max(1, AT_ONCE // self.values.numel())
+        if found is None:
+            whole = self._matrices(gradients)
+            left, right = self.left.to(whole), self.right.to(whole)
+            for at in range(0, len(whole), step):
+                yield left.T @ whole[at : at + step] @ right
+            return
+        output_gradients, inputs = found[0] @ self.left.to(found[0]), found[1] @ self.right.to(found[1])
+        for at in range(0, len(output_gradients), step):
+            yield output_gradients[at : at + step].mT @ inputs[at : at + step]
+
 
 FISHERS = ("expected", "empirical")
 LARGEST = 8_192  # side of a matrix that is decomposed

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -12,25 +15,171 @@ from typing import Any
 import numpy as np
 import torch
 from jaxtyping import Float, Int
+from safetensors.torch import load_file
 from torch import Tensor
 
 from assay import progress
+from assay.data.batches import Tokenised
 from assay.errors import AssayError
-from assay.influence.damping import chosen_damping
-from assay.influence.feature_store import FeatureChunk, FeatureStore, digest
+from assay.files import write_text
+from assay.influence.curvature import Outputs
+from assay.influence.damping import chosen_damping, diagonal
+from assay.influence.dual import ComputedGradients, sample_gradients, sample_rows
 from assay.influence.gradient_records import Record, Whole
 from assay.influence.gradients import Gradients
-from assay.influence.kernels import ComputedGradients
-from assay.influence.metric import diagonal
-from assay.influence.outputs import Outputs
-from assay.influence.parameter_slices import sample_gradients, sample_rows
-from assay.influence.primal import Primal
-from assay.influence.products import Vectors
-from assay.influence.projection import Projection
-from assay.influence.projection_sides import sides
+from assay.influence.projection import Projection, sides
 from assay.influence.setting import Influence, Setting
+from assay.influence.similarity import Vectors
 from assay.influence.stories import CHANGE
+from assay.models.store import save_tensors
+from assay.models.textmodel import TextModel
 from assay.stories import with_story
+
+# Store of projected gradients, in chunks of examples: on the device, in memory or in files, so that work resumes.
+
+
+IDENTITY = "features.json"
+
+
+@dataclass(frozen=True)
+class FeatureChunk:
+    """Some examples: their indices, features for each direction of the logits, and logits."""
+
+    indices: Int[Tensor, " n"]
+    features: Float[Tensor, "n K S"]
+    logits: Float[Tensor, "n C"]
+
+    def to(self, device: torch.device | str) -> FeatureChunk:
+        return FeatureChunk(self.indices.to(device), self.features.to(device), self.logits.to(device))
+
+    @property
+    def bytes(self) -> int:
+        return self.features.numel() * self.features.element_size()
+
+
+@dataclass
+class FeatureStore:
+    """Chunks by number: on the device up to `memory` bytes, the rest in files or in main memory."""
+
+    folder: Path | None
+    memory: int
+    held: dict[int, FeatureChunk] = field(default_factory=dict)
+    made: int = 0
+
+    def stored(self, name: str) -> Any:
+        """The value that the folder's identity file has under that name, or None."""
+        path = None if self.folder is None else self.folder / IDENTITY
+        return None if path is None or not path.exists() else json.loads(path.read_text(encoding="utf-8")).get(name)
+
+    def claim(self, identity: dict[str, Any]) -> None:
+        """Writes the identity into the folder; raises where it holds features of something else."""
+        if self.folder is None:
+            return
+        path = self.folder / IDENTITY
+        if not path.exists():
+            write_text(path, json.dumps(identity, indent=2) + "\n")
+        elif {name: self.stored(name) for name in identity} != json.loads(json.dumps(identity)):
+            raise AssayError(f"{self.folder} holds features of another model, data or options; choose another folder.")
+
+    def tensors(self, name: str, device: torch.device, make: Callable[[], dict[str, Tensor]]) -> dict[str, Tensor]:
+        """Tensors that all chunks share, such as projections: stored on first use, read afterwards."""
+        if self.folder is None:
+            return make()
+        path = self.folder / f"{name}.safetensors"
+        if not path.exists():
+            save_tensors(make(), path)
+        return {key: each.to(device) for key, each in load_file(path).items()}
+
+    def get(self, number: int, device: torch.device, make: Callable[[], FeatureChunk] | None = None) -> FeatureChunk:
+        """The chunk of that number: from memory, from its file, or computed now."""
+        if number in self.held:
+            return self.held[number].to(device)
+        path = None if self.folder is None else self.folder / f"{number:05d}.safetensors"
+        if path is not None and path.exists():
+            stored = load_file(path)
+            part = FeatureChunk(stored["places"], stored["features"], stored["logits"]).to(device)
+        elif make is not None:
+            part = make()
+            self.made += 1
+            if path is not None:
+                save_tensors({"places": part.indices, "features": part.features, "logits": part.logits}, path)
+        else:
+            raise AssayError(f"{path} has vanished; start again.")
+        fits = sum(each.bytes for each in self.held.values()) + part.bytes <= self.memory
+        if fits or path is None:
+            self.held[number] = part if fits else part.to("cpu")
+        return part
+
+    def all(self, count: int, device: torch.device) -> Iterator[FeatureChunk]:
+        """All chunks in order."""
+        for number in range(count):
+            yield self.get(number, device)
+
+
+def digest(network: TextModel, rows: Sequence[Tokenised]) -> str:
+    """A hash of a network with its texts and labels."""
+    found = hashlib.sha256()
+    for name, tensor in network.state_dict().items():
+        found.update(name.encode())
+        found.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy())
+    for row in rows:
+        found.update(row.ids.numpy().tobytes())
+        found.update(b"" if row.query is None else row.query.numpy().tobytes())
+        found.update(str((len(row.ids), row.label)).encode())
+    return found.hexdigest()
+
+
+# Inverse of the curvature in the space of features (projected, preconditioned gradients).
+
+
+@dataclass(frozen=True)
+class Primal:
+    """The Cholesky factor of 1 + Φᵀ W Φ."""
+
+    factor: Float[Tensor, "S S"]
+
+    @staticmethod
+    def add(gram: Float[Tensor, "S S"], features: Float[Tensor, "n K S"], outputs: Outputs) -> None:
+        """Adds the curvature of some examples."""
+        rooted = (outputs.roots @ features.to(gram)).flatten(0, 1)
+        gram.addmm_(rooted.T, rooted)
+
+    @classmethod
+    def of(cls, gram: Float[Tensor, "S S"]) -> Primal:
+        return cls(torch.linalg.cholesky(gram + torch.eye(len(gram)).to(gram)))
+
+    def solve(self, asked: Float[Tensor, "Q S"]) -> Float[Tensor, "S Q"]:
+        return torch.cholesky_solve(asked.to(self.factor).T, self.factor)
+
+    def scores(
+        self, solved: Float[Tensor, "S Q"], features: Float[Tensor, "n K S"], outputs: Outputs, leverage: bool
+    ) -> Float[Tensor, "Q n"]:
+        """Scores of some examples, for queries that were solved before."""
+        features = features.to(solved)
+        gradients = self.gradients(self.hat(features), outputs) if leverage else outputs.gradients
+        return solved.T @ torch.einsum("nks,nk->sn", features, gradients * outputs.shares[:, None])
+
+    def own(self, features: Float[Tensor, "n K S"], outputs: Outputs, leverage: bool) -> Float[Tensor, " n"]:
+        """The predicted rise of the loss of some examples, each without itself."""
+        hat = self.hat(features.to(self.factor))
+        gradients = self.gradients(hat, outputs) if leverage else outputs.gradients
+        return torch.einsum("nk,nkl,nl->n", outputs.gradients, hat, gradients) * outputs.shares
+
+    def hat(self, features: Float[Tensor, "n K S"]) -> Float[Tensor, "n K K"]:
+        """U_i G⁻¹ U_iᵀ of each example."""
+        half: Tensor = torch.linalg.solve_triangular(self.factor, features.flatten(0, 1).T, upper=False)
+        half = half.T.reshape(features.shape)
+        return half @ half.mT
+
+    @staticmethod
+    def gradients(hat: Float[Tensor, "n K K"], outputs: Outputs) -> Float[Tensor, "n K"]:
+        """Gradients by the outputs, as if each example were missing from the curvature."""
+        half = outputs.roots @ hat
+        kept = torch.eye(hat.shape[1]).to(hat) - half @ outputs.roots
+        plain = outputs.gradients[..., None]
+        rest: Tensor = torch.linalg.solve(kept, half @ plain)
+        return (plain + outputs.roots @ rest).squeeze(-1)
+
 
 PRECISIONS = {"float32": None, "bfloat16": torch.bfloat16}
 ROWS = 8192  # of a part

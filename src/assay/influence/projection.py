@@ -11,13 +11,74 @@ from dataclasses import dataclass
 from math import prod
 from zlib import crc32
 
+import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from assay.influence.dual import ParameterSlice, cut
 from assay.influence.gradient_records import Outer, Record, Rows
 from assay.influence.gradients import Gradients
-from assay.influence.parameter_slices import ParameterSlice, cut
+
+# Projection matrices for the sides of weight matrices: principal directions are kept, the others mixed at random.
+
+
+MAIN = 0.75  # of the directions on a side are kept as they are
+ROUNDS = 4  # of subspace iteration, which finds them well enough
+
+
+def sides(found: Gradients, side: int, seed: int) -> dict[str, Tensor]:
+    """The projection matrix of each side with more than `side` numbers, unless the parameter is kept whole."""
+    drawn: dict[str, Tensor] = {}
+    for name, shape in found.shapes.items():
+        random = torch.Generator().manual_seed(crc32(f"{seed} {name} sides".encode()))
+        seen = _seen(found, name)
+        for end, size in (("left", shape[0] if shape else 1), ("right", prod(shape[1:]))):
+            if end in seen and size > side:
+                kind = torch.promote_types(seen[end].dtype, torch.float32)
+                drawn[f"{name} {end}"] = isometry(seen[end].double(), side, random).to(kind)
+    return drawn
+
+
+def isometry(spread: Float[Tensor, "I I"], side: int, random: torch.Generator) -> Float[Tensor, "I i"]:
+    """Orthonormal principal directions of the samples, and scaled random directions of the complement.
+
+    Inner products are right on average, whatever was seen.
+    """
+    # differs from Choe et al. (2024), who take Gaussian ones, which are far off, or main ones, which lose the rest.
+    main = min(int(side * MAIN), side - 1)
+    size = len(spread)
+    drawn = torch.randn(size, side, generator=random, dtype=torch.float64).to(spread)
+    kept, others = drawn[:, :main], drawn[:, main:]
+    for _ in range(ROUNDS):
+        kept = torch.linalg.qr(spread @ kept)[0]
+    for _ in range(2):  # once more, against rounding
+        others = torch.linalg.qr(others - kept @ (kept.T @ others))[0]
+    return torch.cat([kept, others * ((size - main) / (side - main)) ** 0.5], dim=1)
+
+
+def _seen(found: Gradients, name: str) -> dict[str, Float[Tensor, "I I"]]:
+    """Second moments of the inputs and output gradients of each matrix; only of the columns of a table."""
+    records = found.records[name]
+    rows = found.rows(name)
+    if rows is not None:
+        return {"right": _spread(rows.gradients)}
+    seen: dict[str, Tensor] = {}
+    for record in records:
+        if isinstance(record, Outer):
+            weighed = (
+                record.gradients * record.inputs.norm(dim=-1, keepdim=True),
+                record.inputs * record.gradients.norm(dim=-1, keepdim=True),
+            )
+            for end, each in zip(("right", "left") if record.transposed else ("left", "right"), weighed, strict=True):
+                seen[end] = seen[end] + _spread(each) if end in seen else _spread(each)
+    return seen
+
+
+def _spread(vectors: Float[Tensor, "B T I"]) -> Float[Tensor, "I I"]:
+    flat = vectors.flatten(0, 1)
+    return flat.T @ flat
+
 
 NUMBERS = 2**28  # of projected gradients that are held at once
 
@@ -161,3 +222,59 @@ def _fold(out: Float[Tensor, "B S"], values: Float[Tensor, "B P"], offset: int) 
     if rounds > 0:
         out += values[:, first.shape[1] : last].unflatten(1, (rounds, size)).sum(1)  # type: ignore[no-untyped-call]
     out[:, : values.shape[1] - last] += values[:, last:]
+
+
+# Random-sign sketches of gradients whose inner products estimate those of the gradients.
+
+
+@dataclass(frozen=True)
+class Signs:
+    """A sketch: each of its numbers is Σ u G v over all parameters G, with random signs u and v of its own.
+
+    Only what goes in and what comes out is multiplied by signs, so gradients of linear maps are never built. All
+    numbers of a summary are independent and alike, so their spread tells how far their mean is from the product.
+    """
+
+    rows: Mapping[str, Float[Tensor, "O K"]]
+    columns: Mapping[str, Float[Tensor, "I K"]]
+
+    @classmethod
+    def drawn(cls, parameters: Mapping[str, Tensor], size: int, seed: int) -> Signs:
+        """Random signs for these parameters, `size` numbers a sketch; equal for equal seeds on any device."""
+        generator = torch.Generator().manual_seed(seed)
+        rows, columns = {}, {}
+        for name, values in parameters.items():
+            first = len(values) if values.dim() else 1
+            rows[name] = _signs(first, size, generator, values)
+            columns[name] = _signs(values.numel() // first, size, generator, values)
+        return cls(rows, columns)
+
+    def __call__(self, gradients: Gradients) -> Float[Tensor, "B K"]:
+        parts = [self._part(name, record) for name, records in gradients.records.items() for record in records]
+        return torch.stack(parts).sum(0)
+
+    def _part(self, name: str, record: Record) -> Float[Tensor, "B K"]:
+        rows, columns = self.rows[name], self.columns[name]
+        if isinstance(record, Outer):
+            if record.transposed:
+                rows, columns = columns, rows
+            return ((record.gradients.to(rows) @ rows) * (record.inputs.to(rows) @ columns)).sum(1)
+        if isinstance(record, Rows):
+            return ((record.gradients.to(rows) @ columns) * rows[record.ids]).sum(1)
+        whole = record.dense().to(rows).view(len(record.gradients), len(rows), -1)
+        return ((whole @ columns) * rows).sum(1)
+
+
+def _signs(count: int, size: int, generator: torch.Generator, like: Tensor) -> Tensor:
+    dtype = like.dtype if like.dtype.itemsize >= 4 else torch.float32
+    return (torch.randint(0, 2, (count, size), generator=generator, dtype=torch.int8) * 2 - 1).to(like.device, dtype)
+
+
+def summarised(
+    left: Float[np.ndarray, "Q K"], right: Float[np.ndarray, "N K"]
+) -> tuple[Float[np.ndarray, "Q N"], Float[np.ndarray, "Q N"]]:
+    """Inner products of gradients estimated from their sketches, and the variances of these estimates."""
+    size = left.shape[1]
+    mean = left @ right.T / size
+    spread = (left**2 @ (right**2).T / size - mean**2) / (size - 1)
+    return mean, np.maximum(spread, 0.0)

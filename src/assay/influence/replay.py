@@ -1,23 +1,125 @@
-"""Replay of a training: a learner that can be reset to before any step, with its random state."""
+"""Replay of a training step by step, and several trainings at once."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
+from torch.func import functional_call, vmap
 
 from assay.data.batches import by_tokens, collate
-from assay.influence.adam import Moments, Rule
 from assay.influence.training_run import TrainingRun
-from assay.models.fit import TRAINING_TOKENS, Step, class_weights, optimiser_of, stepper
+from assay.models import budget
+from assay.models.fit import Step, class_weights, optimiser_of, stepper
 from assay.models.objectives import Learning, heads
 from assay.models.textmodel import TextModel
+from assay.models.walk import UnfusedOps
 from assay.types import Batch
+
+# Adam as PyTorch computes it, and the backward pass through one of its steps, for many targets at once.
+
+
+SLACK = 1e-6  # that PyTorch adds to the norm of a gradient before it clips
+
+
+@dataclass(frozen=True)
+class Moments:
+    """A parameter with Adam's running means: of gradients, of their squares, and the largest of the latter (amsgrad).
+
+    Gradients of targets with respect to these (adjoints) have the same form, with one more axis in front.
+
+    Adjoints by all of these have the same form, with one more axis in front.
+    """
+
+    value: Tensor
+    mean: Tensor
+    square: Tensor
+    highest: Tensor
+    steps: int = 0
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Adam (Kingma and Ba, 2015) with amsgrad (Reddi et al., 2018): its options for one parameter."""
+
+    rate: float
+    betas: tuple[float, float]
+    smallest: float  # is added to the root of the squares
+    decay: float
+
+    @classmethod
+    def of(cls, group: Mapping[str, Any]) -> Rule:
+        """From a parameter group of PyTorch's optimiser."""
+        return cls(group["lr"], tuple(group["betas"]), group["eps"], group["weight_decay"])
+
+    def step(self, before: Moments, gradient: Tensor) -> Moments:
+        """Parameter and moments after one step; `gradient` is clipped, and without weight decay."""
+        decayed = gradient + self.decay * before.value
+        mean = before.mean.lerp(decayed, 1 - self.betas[0])
+        square = self.betas[1] * before.square + (1 - self.betas[1]) * decayed.square()
+        highest = torch.maximum(before.highest, square)
+        length, root = self._corrections(before.steps + 1)
+        value = before.value - length * mean / (highest.sqrt() / root + self.smallest)
+        return Moments(value, mean, square, highest, before.steps + 1)
+
+    def backward(self, before: Moments, after: Moments, gradient: Tensor, adjoints: Moments) -> tuple[Moments, Tensor]:
+        """Backward pass of one step: adjoints before it, but for the path through the gradient, and the gradient's."""
+        length, root = self._corrections(after.steps)
+        deviation = after.highest.sqrt()
+        spread = deviation / root + self.smallest
+        moved = length * adjoints.value / spread
+        mean = adjoints.mean - moved
+        # a square of 0 belongs to what never had a gradient, so nothing goes through its root
+        steep = torch.where(after.highest > 0, 0.5 / (root * deviation), 0.0)
+        highest = adjoints.highest + moved * (after.mean / spread * steep)
+        risen = after.highest > before.highest
+        square = adjoints.square + highest * risen
+        decayed = gradient + self.decay * before.value
+        by_gradient = (1 - self.betas[0]) * mean + 2 * (1 - self.betas[1]) * decayed * square
+        value = adjoints.value + self.decay * by_gradient
+        return Moments(value, self.betas[0] * mean, self.betas[1] * square, highest * ~risen), by_gradient
+
+    def _corrections(self, steps: int) -> tuple[float, float]:
+        """Bias corrections after so many steps: the step length, and the factor of the square root."""
+        return self.rate / (1 - self.betas[0] ** steps), math.sqrt(1 - self.betas[1] ** steps)
+
+
+Tensors = Mapping[str, Tensor]
+
+
+def shrinkage(gradients: Tensors, limit: float | None) -> Float[Tensor, S] | float:
+    """Gradient clipping: the factor of each of S networks' gradients [S, ...], 1 where within the limit."""
+    return 1.0 if limit is None else (limit / (norms(gradients) + SLACK)).clamp(max=1.0)
+
+
+def norms(gradients: Tensors) -> Float[Tensor, S]:
+    """The norm of all gradients together, for each network."""
+    found: Tensor = torch.stack([each.flatten(1).norm(dim=1) for each in gradients.values()]).norm(dim=0)
+    return found
+
+
+def clipping_backward(gradients: Tensors, adjoints: Tensors, limit: float | None) -> dict[str, Tensor]:
+    """Backward pass of gradient clipping: adjoints [Q, ...] of raw gradients, from those of clipped ones."""
+    if limit is None:
+        return dict(adjoints)
+    norm = norms({name: each[None] for name, each in gradients.items()})[0]
+    share = limit / (norm + SLACK)
+    if share >= 1:
+        return dict(adjoints)
+    along = torch.stack([adjoints[name].flatten(1) @ each.flatten() for name, each in gradients.items()]).sum(0)
+    pull = along * share / ((norm + SLACK) * norm)
+    return {name: share * adjoints[name] - pull.view(-1, *[1] * each.dim()) * each for name, each in gradients.items()}
+
+
+# Replay of a training: a learner that can be reset to before any step, with its random state.
+
 
 State = dict[str, Moments]
 """All that learns, by name."""
@@ -43,7 +145,7 @@ def micro_batches(
     labels = torch.tensor([row.label for row in rows], device=device)
     total = len(rows) if weights is None else float(weights[labels].sum())
     lengths = np.array([len(row.ids) for row in rows])
-    for each in by_tokens(lengths, TRAINING_TOKENS.get(device.type, 8_192)):
+    for each in by_tokens(lengths, budget.room(device, "training")):
         indices = np.sort(each)
         batch = collate([rows[index] for index in indices], training_run.network.classes).to(device)
         own = torch.ones(len(indices)) if weights is None else weights[batch.labels].cpu()
@@ -161,3 +263,94 @@ class Trace:
                 learner.step([learner.training_run.rows[index] for index in self.groups[number]])
                 found.append(learner.state())
             yield start, found
+
+
+# Several trainings at once (vmap): the same steps for networks that weight the examples differently.
+
+
+PREFIX = "learner.network."
+
+
+class MicroBatchLosses(nn.Module):
+    """The losses of a micro-batch as a module, so that its parameters can be replaced."""
+
+    def __init__(self, learner: Learner) -> None:
+        super().__init__()
+        self.learner, self.read = learner.modules, learner.losses
+
+    def forward(self, micro_batch: MicroBatch) -> Float[Tensor, " n"]:
+        return self.read(micro_batch)
+
+
+class BatchLogits(nn.Module):
+    """The logits of a batch as a module, with parameter names as in `MicroBatchLosses`."""
+
+    def __init__(self, network: TextModel) -> None:
+        super().__init__()
+        self.learner = nn.ModuleDict({"network": network})
+
+    def forward(self, batch: Batch) -> Float[Tensor, "B C"]:
+        network: Any = self.learner["network"]
+        logits: Tensor = network(network.embed(batch), batch).logits
+        return logits
+
+
+@dataclass(frozen=True)
+class Stacked:
+    """Networks that were trained together, their parameters stacked."""
+
+    network: TextModel  # any of them; its parameters do not count
+    parameters: dict[str, Float[Tensor, "S ..."]]
+
+    @property
+    def count(self) -> int:
+        """The number of networks."""
+        return len(next(iter(self.parameters.values())))
+
+    def logits(self, batch: Batch) -> Float[Tensor, "S B C"]:
+        """The logits of each network."""
+        with UnfusedOps(), torch.no_grad():
+            module = BatchLogits(self.network.eval())
+            found: Tensor = vmap(lambda own: functional_call(module, own, (batch,)))(self.parameters)
+        return found
+
+
+def learn_together(training_run: TrainingRun, shares: Float[np.ndarray, "S N"]) -> Stacked:
+    """Trains networks together, each with its own weights of the rows; `TrainingRun.learn` of each, up to rounding.
+
+    Up to rounding.
+    """
+    with torch.random.fork_rng():
+        learner = Learner.of(training_run)
+        module, count = MicroBatchLosses(learner), len(shares)
+        rules = {f"learner.{name}": rule for name, rule in learner.rules.items()}
+        state = {}
+        for name, own in learner.state().items():
+            nothing = torch.zeros_like(own.value).expand(count, *own.value.shape)
+            state[f"learner.{name}"] = Moments(own.value.expand_as(nothing), nothing, nothing, nothing)
+        for group in training_run.groups():
+            part = torch.from_numpy(shares[:, group]).to(next(iter(state.values())).value)
+            gradients = _gradients(module, state, list(micro_batches(training_run, group, learner.weights)), part)
+            share = shrinkage(gradients, training_run.training.clip)
+            for name, each in gradients.items():
+                shrunk = each * (share if isinstance(share, float) else share.view(-1, *[1] * (each.dim() - 1)))
+                state[name] = rules[name].step(state[name], shrunk)
+    values = {name: own.value for name, own in state.items() if name.startswith(PREFIX)}
+    return Stacked(learner.network, values)
+
+
+def _gradients(
+    module: MicroBatchLosses, state: dict[str, Moments], read: list[MicroBatch], shares: Float[Tensor, "S n"]
+) -> dict[str, Tensor]:
+    """The gradient of one step's loss for each network; parameters that none of them reaches are left out."""
+    values = {name: own.value.detach().requires_grad_() for name, own in state.items()}
+    total: dict[str, Tensor] = {}
+    for micro_batch in read:
+        with UnfusedOps(), torch.enable_grad():
+            each = vmap(lambda own, read=micro_batch: functional_call(module, own, (read,)), randomness="same")
+            losses = each(values) * shares[:, micro_batch.indices] * micro_batch.weights
+            found = torch.autograd.grad(losses.sum(), list(values.values()), allow_unused=True)
+        for name, gradient in zip(values, found, strict=True):
+            if gradient is not None:
+                total[name] = total[name] + gradient if name in total else gradient
+    return total

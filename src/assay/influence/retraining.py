@@ -18,7 +18,7 @@ from assay import progress
 from assay.data.batches import Tokenised
 from assay.errors import AssayError
 from assay.files import write_text
-from assay.influence import stacked
+from assay.influence.replay import Stacked, learn_together
 from assay.influence.setting import Setting
 from assay.influence.targets import target
 from assay.influence.training_run import TrainingRun
@@ -110,10 +110,10 @@ class Retrained:
 
     def _trained(self, shares: Float[np.ndarray, "S N"]) -> Float[np.ndarray, "S Q"]:
         if len(shares) > 1:
-            return self._asked(stacked.learn(self.training_run, shares))
+            return self._asked(learn_together(self.training_run, shares))
         return measured(self.training_run.learn(shares[0]), self.setting)[None]
 
-    def _asked(self, networks: stacked.Stacked) -> Float[np.ndarray, "S Q"]:
+    def _asked(self, networks: Stacked) -> Float[np.ndarray, "S Q"]:
         parts = np.zeros((networks.count, len(self.setting.queries)))
         for indices, batch in self.setting.batches(self.setting.queries):
             for own, logits in zip(parts, networks.logits(batch), strict=True):

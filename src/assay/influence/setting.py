@@ -16,10 +16,9 @@ from assay.data.batches import Tokenised, by_tokens, collate
 from assay.influence import targets
 from assay.influence.gradients import Reader, Reading
 from assay.influence.training_run import TrainingRun
+from assay.models import budget
 from assay.models.textmodel import TextModel, predict
 from assay.types import Batch
-
-READ_AT_ONCE = {"cpu": 4_096, "cuda": 32_768}  # tokens; the notes of a batch take several times its states
 
 
 @dataclass(frozen=True)
@@ -91,7 +90,7 @@ class Setting:
     ) -> Iterator[tuple[Int[np.ndarray, " n"], Batch]]:
         """Batches of rows of like length, with their indices."""
         device = self.network.device
-        most = tokens or READ_AT_ONCE.get(device.type, 4_096)
+        most = tokens or budget.room(device, "activations")
         for group in by_tokens(np.array([len(row.ids) for row in rows]), most):
             yield np.asarray(group), collate([rows[index] for index in group], self.network.classes).to(device)
 

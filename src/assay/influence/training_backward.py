@@ -13,8 +13,17 @@ from jaxtyping import Float
 from torch import Tensor
 
 from assay.errors import AssayError
-from assay.influence.adam import Moments, clipping_backward, shrinkage
-from assay.influence.replay import Learner, MicroBatch, State, Trace, micro_batches, set_random_state
+from assay.influence.replay import (
+    Learner,
+    MicroBatch,
+    Moments,
+    State,
+    Trace,
+    clipping_backward,
+    micro_batches,
+    set_random_state,
+    shrinkage,
+)
 from assay.models.walk import UnfusedOps
 
 ALIKE = 0.1  # how far a gradient that is computed again may be from what it was, as a share of its norm

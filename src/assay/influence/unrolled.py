@@ -15,9 +15,9 @@ from torch import nn
 
 from assay import progress
 from assay.errors import AssayError
-from assay.influence.products import query_gradients
 from assay.influence.replay import Learner, Trace
 from assay.influence.setting import Influence, Setting
+from assay.influence.similarity import query_gradients
 from assay.influence.stories import CHANGE
 from assay.influence.training_backward import BackwardPass
 from assay.stories import with_story

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from torch import Tensor
 
-from assay.intervene.attention import OneHot, Permute, Prune, Replace, Within, Without, uniform
+from assay.intervene.edits import OneHot, Permute, Prune, Replace, Within, Without, uniform
 from assay.types import Edit
 
 EDITS: dict[str, Callable[[Tensor], Edit]] = {

@@ -1,4 +1,4 @@
-"""Perturbation curves: a decision's probability as words are removed in the order of an explanation."""
+"""Erasure curves, economy and cohesion."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ from jaxtyping import Bool, Float, Int
 
 from assay.errors import unknown
 from assay.metrics.agreement import levelled
+
+# Perturbation curves: a decision's probability as words are removed in the order of an explanation.
+
 
 THRESHOLDS = (0.01, 0.05, 0.1, 0.2, 0.5)
 """The shares of a text's tokens that ERASER removes or keeps; DeYoung et al. (2020), section 4.2."""
@@ -97,3 +100,39 @@ def area(values: Float[np.ndarray, "*B G"], share: Float[np.ndarray, "*#B G"]) -
     """The area under a curve over the share of tokens, by the trapezoid rule."""
     steps = np.diff(share, axis=-1)
     return np.asarray((steps * (values[..., 1:] + values[..., :-1])).sum(-1) / 2)
+
+
+# Economy: the fewest words that a ranking needs, relative to known rankings.
+
+
+REACHED = 0.75
+"""The share of what the whole text adds to the probability of its decision that a set of words has to account for."""
+
+
+def shortest(
+    curve: Float[np.ndarray, "B R K"], sizes: Sequence[int], reached: float = REACHED
+) -> Int[np.ndarray, "B R"]:
+    """The least number of words at which each curve reaches the threshold; twice the maximum if it never does.
+
+    A curve that has once risen so far counts as risen from there on.
+    """
+    there = curve >= reached
+    first: np.ndarray = np.asarray(sizes)[there.argmax(-1)]
+    return np.where(there.any(-1), first, 2 * max(sizes))
+
+
+def economy(needed: Int[np.ndarray, "B R"], known: Int[np.ndarray, "B S"]) -> Float[np.ndarray, "B R"]:
+    """The ratio of the fewest words of known rankings to those of each ranking; at most 1."""
+    fewest = np.minimum(known.min(-1, keepdims=True), needed)
+    return np.asarray(fewest / needed)
+
+
+# Metrics of hierarchical explanations.
+
+
+def cohesion(whole: Float[np.ndarray, " B"], scattered: Float[np.ndarray, "B Q"]) -> Float[np.ndarray, " B"]:
+    """The mean drop in p(class) when the words of a phrase are scattered over the text.
+
+    The cohesion score of Chen et al. (2020); it is large where the phrase counts by its words being together.
+    """
+    return np.asarray(whole - scattered.mean(-1))

@@ -1,11 +1,66 @@
-"""How much states tell of the words that they stand for: a lower bound on mutual information, in bits."""
+"""Information: entropies, divergences, and mutual information bounded by a decoder."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
+from scipy.special import entr, rel_entr
+
+# Normalised entropy of a distribution over tokens.
+
+
+def normalised_entropy(values: Float[np.ndarray, "*B T"], mask: Bool[np.ndarray, "*#B T"]) -> Float[np.ndarray, "*B"]:
+    """Shannon entropy of the normalised scores, divided by log(number of real tokens): from 0 to 1.
+
+    Values are from 0 and need not add up to 1. It is nan where there is one token or none, which leaves no choice,
+    where all values are 0, and where a real token has none; Meister et al. (2021), section 4.
+    """
+    real = np.where(mask, values, 0.0).astype(np.float64)
+    peak, count = real.max(-1, keepdims=True, initial=0.0), np.broadcast_to(mask, real.shape).sum(-1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        scaled = real / peak  # so that the smallest numbers do not vanish in the sum
+        shares = scaled / scaled.sum(-1, keepdims=True)
+        found = entr(shares).sum(-1) / np.log(count)
+    return np.where((count > 1) & np.isfinite(found), np.minimum(found, 1.0), np.nan)
+
+
+# Distances between distributions over the last axis.
+
+
+MAX_JSD = math.log(2)
+"""The divergence of distributions that share no outcome."""
+
+
+@runtime_checkable
+class Array(Protocol):
+    """The common interface of numpy arrays and torch tensors used here."""
+
+    def __sub__(self, other: Any, /) -> Any: ...
+    def sum(self, axis: Any, /) -> Any: ...
+
+
+AnyArray = TypeVar("AnyArray", bound=Array)
+
+
+def tvd(p: AnyArray, q: AnyArray) -> AnyArray:
+    """The total variation distance, half the L1 distance; Jain and Wallace (2019)."""
+    return abs(p - q).sum(-1) / 2  # type: ignore[no-any-return]
+
+
+def jsd(p: Float[np.ndarray, "*B C"], q: Float[np.ndarray, "*B C"]) -> Float[np.ndarray, "*B"]:
+    """The Jensen-Shannon divergence in nats, from 0 to MAX_JSD; Lin (1991)."""
+    p, q = p.astype(np.float64), q.astype(np.float64)
+    total = p + q  # not halved, so that the smallest numbers do not vanish
+    terms = rel_entr(2 * p, total) + rel_entr(2 * q, total)
+    return np.asarray(np.maximum(terms.sum(-1) / 4, 0))
+
+
+# How much states tell of the words that they stand for: a lower bound on mutual information, in bits.
+
 
 States = Float[np.ndarray, "n M"]
 Tokens = Int[np.ndarray, " n"]

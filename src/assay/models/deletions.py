@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from assay import costs
+from assay.models import budget
 from assay.models.encoders import (
     Additive,
     Average,
@@ -32,7 +33,7 @@ from assay.models.encoders import (
     mirrored,
     reordered,
 )
-from assay.models.erasure import TOKENS, left
+from assay.models.erasure import left
 from assay.models.network import BARRED, Classifier, Network, Paired
 from assay.models.networks import Hierarchical, Layout
 from assay.models.projections import Projection, softmax
@@ -391,7 +392,7 @@ def _near(reading: Reading, text: Text, blank: Tensor | None) -> tuple[Float[Ten
 def reread(reading: Reading, text: Text, blank: Float[Tensor, " D"] | None) -> Float[Tensor, "R S P"]:
     """The attention-weighted mean without each token, or with a blank in its position; all rows have one length."""
     row, removed = text.mask.nonzero(as_tuple=True)
-    at_once = max(1, TOKENS.get(text.x.device.type, 32_768) // text.x.shape[1])
+    at_once = budget.room(text.x.device, "versions", text.x.shape[1])
     parts = [
         _without(reading, text, blank, (row[start : start + at_once], removed[start : start + at_once]))
         for start in range(0, len(row), at_once)
@@ -417,15 +418,14 @@ def _without(
 # Chooses the leave-one-out algorithm by encoder, and counts what it costs.
 
 
-PAIRS = {"cpu": 1 << 16, "cuda": 1 << 22}  # of a removed and a remaining token, held at once: caches are small
 FEW = 16  # numbers of a pair, which cost no more than the rest of it
 KEPT = 1 << 26  # numbers of one row, beyond which a sentence is read again rather than kept
 
 
 def rows_at_once(width: int, device: torch.device, project: Projection, size: int) -> int:
     """The number of rows of a width whose pairwise values fit into memory at once."""
-    pairs = PAIRS.get(device.type, 1 << 20) // (1 if project is softmax else max(1, size // FEW))
-    return max(1, pairs // max(1, width) ** 2)
+    numbers = 1 if project is softmax else max(1, size // FEW)
+    return budget.room(device, "deleted pairs", numbers * width**2)
 
 
 def without_each(reading: Reading, text: Text, blank: Float[Tensor, " D"] | None) -> Float[Tensor, "R S P"]:
@@ -510,7 +510,7 @@ def sentence_deletions(
     sentences = whole.new_zeros(*real.shape, whole.shape[-1]).masked_scatter(real[..., None], whole)
     number = model.items(batch)[layout.example, layout.token]
     logits = x.new_zeros(*batch.ids.shape, model.decoder.out_features)
-    at_once = max(1, TOKENS.get(x.device.type, 32_768) // real.shape[1])
+    at_once = budget.room(x.device, "versions", real.shape[1])
     for start in range(0, len(gone), at_once):
         part = slice(start, start + at_once)
         example, token, position = layout.example[part], layout.token[part], number[part]

@@ -10,20 +10,15 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import functional as F
 
+from assay.models import budget
 from assay.models.encoders import Convolution, Recurrent, Transformer, mirrored, reordered
-from assay.models.erasure import TOKENS, gathered
+from assay.models.erasure import gathered
 from assay.models.network import Classifier, Network, Paired
 from assay.models.walk import GRADIENT, Layer
 from assay.types import Batch, at_least_float32, attended
 
 Values = Float[Tensor, "T R H"]
 Norms = Float[Tensor, "B N T"]
-
-RECURRENT_TOKENS = {"cpu": 4096, "cuda": 131_072}
-"""Tokens of a recurrence at once: some dozen numbers a token and unit are held."""
-
-ENTRIES = {"cpu": 1 << 20, "cuda": 1 << 27}
-"""Numbers in what lanes are multiplied with and in what they give, at once: 4 MiB stay in a cache."""
 
 FAINT = 1.5
 """The power of the rounding unit below which a lane is dropped."""
@@ -92,7 +87,7 @@ def copied(model: Network, x: Float[Tensor, "B T D"], batch: Batch) -> Float[Ten
     order = batch.lengths[example].argsort(stable=True, descending=True)
     example, item = example[order], item[order]
     found = norms(x[:1, :1]).new_zeros(*real.shape, x.shape[1])
-    for chosen, width in chunks(batch, example, lambda width: TOKENS.get(x.device.type, 32_768) // width):
+    for chosen, width in chunks(batch, example, lambda width: budget.room(x.device, "versions", width)):
         rows, positions = example[chosen], item[chosen]
         # cuDNN's recurrent kernels refuse a backward pass outside training mode.
         with torch.enable_grad(), torch.backends.cudnn.flags(enabled=False):
@@ -223,7 +218,7 @@ def recurrent(model: Network, x: Float[Tensor, "B T D"], batch: Batch) -> Float[
     """‖∂‖h_n‖/∂e_i‖ for each state and token."""
     example = batch.lengths.argsort(stable=True, descending=True)
     found = norms(x[:1, :1]).new_zeros(len(batch), x.shape[1], x.shape[1])
-    for chosen, width in chunks(batch, example, lambda width: RECURRENT_TOKENS.get(x.device.type, 4096) // width):
+    for chosen, width in chunks(batch, example, lambda width: budget.room(x.device, "versions", width)):
         rows = example[chosen]
         found[rows, :width, :width] = _both_ways(model, x[rows, :width], truncated(batch, rows, width))
     return found * (batch.mask[:, None] & batch.mask[..., None])
@@ -271,7 +266,7 @@ def _swept(read: Jacobians, begun: Float[Tensor, "R T H"]) -> tuple[Float[Tensor
     """The gradient norms of each state at each token up to its own, and the gradient vector at its own token."""
     rows, tokens, size = begun.shape
     entries = read.back.shape[-1] * (size + tokens)
-    room = max(1, ENTRIES.get(begun.device.type, 1 << 20) // entries)
+    room = budget.room(begun.device, "lanes", entries)
     parts = [slice(start, start + room) for start in range(0, rows, room)]
     found = [_swept_at_once(read.some(part), begun[part]) for part in parts]
     gradients, own = (torch.cat(each) for each in zip(*found, strict=True))

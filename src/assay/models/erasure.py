@@ -14,14 +14,12 @@ from assay.data.batches import Tokenised, tokenise
 from assay.data.examples import Example
 from assay.data.text import SPECIAL
 from assay.errors import AssayError, unknown
+from assay.models import budget
 from assay.models.store import Opened
 from assay.types import BLANKS, Batch, BlankModel, Model, StackedModel
 
 REMOVALS = ("delete", *BLANKS)
 """A removed token is deleted and the rest moves together, or its embedding gives way to a blank one."""
-
-TOKENS = {"cpu": 4096, "cuda": 131_072}  # read at once: small caches want little, and like lengths pad less
-POSITIONS = {"cpu": 512, "cuda": 131_072}  # the same for a transformer: it takes no steps that wide batches would share
 
 
 def baseline(model: Model, batch: Batch, name: str) -> Float[Tensor, "B T D"]:
@@ -57,7 +55,7 @@ def version_probabilities(
 ) -> Float[Tensor, "N C"]:
     """The probabilities of N versions of texts, each of one `example`, with only the `kept` tokens left.
 
-    They are in float64 if the model is, else in float32. As many versions are a batch as TOKENS or POSITIONS allow,
+    They are in float64 if the model is, else in float32. As many versions are a batch as `capacity` allows,
     those of like length together.
     """
     blank = filler(model, batch, removal)
@@ -103,7 +101,7 @@ def read_alike(
 def capacity(model: Model, device: torch.device) -> int:
     """How many tokens (subwords) fit into one batch of the model."""
     stacked = isinstance(model, StackedModel) and model.layers > 0
-    return (POSITIONS if stacked else TOKENS).get(device.type, 32_768)
+    return budget.room(device, "versions of stacks" if stacked else "versions")
 
 
 def extents(batch: Batch) -> Int[Tensor, "B T"]:

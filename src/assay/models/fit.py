@@ -13,13 +13,13 @@ from torch import Tensor, nn
 
 from assay import progress
 from assay.data.batches import Tokenised, by_tokens, collate, shuffled
+from assay.models import budget
 from assay.models.config import Training
 from assay.models.objectives import Labels, Learning, Objective, heads
 from assay.models.store import Checkpoint
 from assay.models.textmodel import TextModel
 
 LABELS = Labels()
-TRAINING_TOKENS = {"cpu": 8_192, "cuda": 65_536}  # read at once, whatever the number of texts
 
 
 @dataclass
@@ -125,7 +125,7 @@ def stepper(
         optimiser.zero_grad()
         loss = 0.0
         lengths = np.array([len(row.ids) for row in rows])
-        for group in by_tokens(lengths, TRAINING_TOKENS.get(device.type, 8_192)):  # long texts in turn
+        for group in by_tokens(lengths, budget.room(device, "training")):  # long texts in turn
             indices = sorted(group)
             batch = collate([rows[index] for index in indices], network.classes).to(device)
             losses = objective.losses(network, batch, learning)

@@ -14,8 +14,7 @@ from typing import Any
 import torch
 from safetensors.torch import load_file
 
-from assay.data.pins import SOURCES
-from assay.data.sources import member
+from assay.data.fetch import SOURCES, member
 from assay.errors import AssayError, library_errors, unknown
 from assay.files import write_text
 from assay.models.hf_attention import compiled, quiet

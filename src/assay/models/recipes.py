@@ -15,8 +15,8 @@ from torch import nn
 
 from assay.data.batches import Tokenised, tokenise
 from assay.data.examples import Corpus, Example
+from assay.data.published import glove
 from assay.data.text import SPECIAL, Reading, TextOptions, Tokeniser
-from assay.data.vectors import glove
 from assay.errors import AssayError, unknown
 from assay.models import store
 from assay.models.config import PAIRS, Architecture, Training

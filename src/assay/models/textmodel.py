@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from assay import costs
 from assay.data.batches import Tokenised, by_tokens, collate
 from assay.metrics.performance import accuracy, auc
+from assay.models import budget
 from assay.types import Batch, Edit, Model, Output
 
 
@@ -88,14 +89,11 @@ def _back(cost: costs.Cost, rows: int, gradient: object) -> None:
     cost.backward += rows
 
 
-EVALUATION_TOKENS = {"cpu": 16_384, "cuda": 32_768}  # read at once, whatever the number of texts
-
-
 def groups(network: TextModel, rows: Sequence[Tokenised]) -> Iterator[tuple[Int[np.ndarray, " n"], Batch]]:
     """Batches of like length on the network's device, with the indices of their rows."""
     device = network.device
     lengths = np.array([len(row.ids) for row in rows])
-    for group in by_tokens(lengths, EVALUATION_TOKENS.get(device.type, 16_384)):
+    for group in by_tokens(lengths, budget.room(device, "prediction")):
         yield np.asarray(group), collate([rows[index] for index in group], network.classes).to(device)
 
 

@@ -14,11 +14,11 @@ from torch import Tensor
 
 from assay import progress
 from assay.data.batches import Tokenised
-from assay.explainers.rationales import Rationale
+from assay.explainers.baselines import Rationale
 from assay.metrics import plausibility
-from assay.metrics.measured import measured as bounded
-from assay.metrics.overlap import auprc
+from assay.metrics.intervals import measured as bounded
 from assay.metrics.performance import macro_f1
+from assay.metrics.plausibility import auprc
 from assay.models.textmodel import groups
 from assay.rationales import selection_stories as stories
 from assay.rationales.rationaliser import VIEWS, Selecting

@@ -10,11 +10,11 @@ from typing import Any, Literal
 import numpy as np
 from jaxtyping import Bool, Int
 
+from assay.data.annotated import Explained, ExplainedCorpus
 from assay.data.examples import Example
-from assay.data.explained import Explained, ExplainedCorpus
 from assay.data.text import TextOptions, Tokeniser
 from assay.errors import AssayError, unknown
-from assay.metrics.simulatability import Simulatability, simulatability
+from assay.metrics.performance import Simulatability, simulatability
 from assay.models.config import Training
 from assay.rationales.sequences import Pair
 from assay.rationales.writers import Writer, WriterRecipe, train

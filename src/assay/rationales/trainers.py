@@ -14,8 +14,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from assay.data.batches import Tokenised
-from assay.data.examples import Corpus
-from assay.data.parted import parted, two_lines
+from assay.data.examples import Corpus, parted, two_lines
 from assay.data.text import SPECIAL, Tokeniser
 from assay.errors import AssayError
 from assay.models.config import Architecture, Training

@@ -20,6 +20,7 @@ from assay.data.batches import by_tokens
 from assay.data.text import TextOptions, Tokeniser
 from assay.errors import AssayError, library_errors
 from assay.files import write_text
+from assay.models import budget
 from assay.models.config import Training
 from assay.models.fit import State, begun
 from assay.models.recipes import CHECKPOINT, begun_in, course
@@ -39,9 +40,6 @@ from assay.rationales.sequences import (
 )
 
 # Trains an encoder–decoder by teacher forcing; an interrupted training resumes to the same weights.
-
-
-READ_AT_ONCE = {"cpu": 16_384, "cuda": 131_072}  # words of sources, when nothing is learnt
 
 
 def fit(
@@ -116,7 +114,7 @@ def precision(device: torch.device) -> torch.autocast:
 def batches(network: EncoderDecoder, rows: Sequence[Row]) -> Iterator[tuple[Int[np.ndarray, " n"], Sequences]]:
     """Batches of rows of like length on the network's device, with their indices."""
     lengths = np.array([len(row.source) for row in rows])
-    for group in by_tokens(lengths, READ_AT_ONCE.get(network.device.type, 16_384)):
+    for group in by_tokens(lengths, budget.room(network.device, "likelihood")):
         yield group, together([rows[index] for index in group]).to(network.device)
 
 

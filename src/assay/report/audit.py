@@ -35,10 +35,9 @@ from assay.document import (
     plain,
     some,
 )
-from assay.grading.grade import CAPTION, yardstick
+from assay.grading.grade import CAPTION, leading, yardstick
 from assay.grading.leaderboard import Leaderboard, leaderboard
 from assay.grading.leaderboard import Row as Ranked
-from assay.grading.verdicts import leading
 from assay.lookup import NOT_APPLICABLE
 from assay.records import Record
 from assay.report import html

@@ -30,10 +30,8 @@ from assay.document import (
     some,
 )
 from assay.files import write_text
-from assay.grading.differences import Comparison, Difference, differences, provenance, spreads
-from assay.grading.grade import yardstick
-from assay.grading.quantities import Quantity, seed
-from assay.grading.verdicts import ranked, standing
+from assay.grading.differences import Comparison, Difference, Quantity, differences, provenance, seed, spreads
+from assay.grading.grade import ranked, standing, yardstick
 from assay.records import Record
 from assay.report import compare_words as words
 from assay.report import html

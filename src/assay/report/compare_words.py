@@ -5,11 +5,9 @@ from __future__ import annotations
 import re
 
 from assay.document import Span
-from assay.grading.differences import Comparison, Difference, Side
-from assay.grading.grade import FEW, Grade
-from assay.grading.quantities import ATTENTION, Quantity
-from assay.grading.quantities import headline as graded_by
-from assay.grading.verdicts import near_chance, verdicts
+from assay.grading.differences import ATTENTION, Comparison, Difference, Quantity, Side
+from assay.grading.differences import headline as graded_by
+from assay.grading.grade import FEW, Grade, near_chance, verdicts
 from assay.metrics.comparisons import ENOUGH, FEWEST, SURE
 from assay.report.outcome import OPENINGS
 from assay.writing import count, counted, interval, line, listed, number

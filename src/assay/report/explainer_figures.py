@@ -8,8 +8,7 @@ from typing import Any
 
 import altair as alt
 
-from assay.grading.grade import TRUTH, scale
-from assay.grading.verdicts import ranked, verdicts
+from assay.grading.grade import TRUTH, ranked, scale, verdicts
 from assay.lookup import BASELINES, RANDOM
 from assay.records import CHANCE, Finding, Record
 from assay.report import canvas

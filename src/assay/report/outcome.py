@@ -7,17 +7,25 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from assay.grading.grade import AUC_INFORMED, FEW, NEAR_CHANCE, TRUTH, Grade, Scale, scale, told, yardstick
-from assay.grading.verdicts import (
+from assay.grading.grade import (
     ATTENTION,
+    AUC_INFORMED,
+    FEW,
     GRADED,
+    NEAR_CHANCE,
+    TRUTH,
+    Grade,
+    Scale,
     Verdict,
     ability,
     likelihood,
     near_chance,
     ranked,
+    scale,
     standing,
+    told,
     verdicts,
+    yardstick,
 )
 from assay.lookup import MEASURED, NOT_APPLICABLE
 from assay.records import Record

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 
 import altair as alt
 
-from assay.grading.differences import Comparison
+from assay.grading.differences import Comparison, headline
 from assay.grading.grade import scale
-from assay.grading.quantities import headline
 from assay.lookup import BASELINES
 from assay.report.canvas import GRADE_SHAPES, INK, Figure, Rows, beside, drawn, ends, graded, known, sheet
 from assay.report.sections import MOST

@@ -5,8 +5,19 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from assay.grading.grade import DECIDING, SAME, TRUTH, Yardstick, scale, surely, yardstick
-from assay.grading.verdicts import HOPELESS, leading, likelihood, too_few
+from assay.grading.grade import (
+    DECIDING,
+    HOPELESS,
+    SAME,
+    TRUTH,
+    Yardstick,
+    leading,
+    likelihood,
+    scale,
+    surely,
+    too_few,
+    yardstick,
+)
 from assay.lookup import MEASURED, NOT_APPLICABLE, RANDOM, bounded, items, told
 from assay.records import Finding, Record
 from assay.report.squares import Flips, Matrix, flip_tables, matrices

@@ -1,20 +1,33 @@
-"""What an act did to the attention of one text and to the answer, and how it is said."""
+"""Edits of the attention to one text: of one attention that pools it, and of a stack of layers."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
+import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from assay.audits.cases import Case
 from assay.data.examples import Span
-from assay.errors import AssayError
-from assay.intervene.acts import Act
-from assay.intervene.adversary.distance import LOG2, jsd
-from assay.metrics.divergence import tvd
-from assay.types import Edit
+from assay.errors import AssayError, unknown
+from assay.explainers.attention import AttentionXGradient
+from assay.intervene.adversary import furthest
+from assay.intervene.adversary_problem import LOG2, jsd
+from assay.intervene.edits import Act, Attending, Bend, Permute, Within, Without, uniform
+from assay.intervene.pooled_attention import FlipSearch, Likeliest, Pooling, likeliest, smallest
+from assay.intervene.stack_attention import Given, Layers, Shuffled, Stack, StackSearch, limit
+from assay.metrics.information import tvd
+from assay.models import budget
+from assay.models.erasure import capacity
+from assay.models.hf_body import Body
+from assay.types import Batch, Edit, PooledModel, StackedModel, of_tokens
+
+# What an act did to the attention of one text and to the answer, and how it is said.
+
 
 FEW = 3  # items that a sentence names one by one
 
@@ -133,3 +146,335 @@ def short(label: str, longest: int = 24) -> str:
 
 def percent(share: float) -> str:
     return f"{share:.1%}".replace(".0%", "%")
+
+
+# Acts on the attention that pools a text: every answer is a weighted mean of what its items say alone.
+
+
+MOST = 24
+"""Of more classes only the one that is asked about is made as likely as can be."""
+
+
+class PooledText:
+    """One text, read once: what each item says alone, and how much it is attended to, in double precision."""
+
+    def __init__(self, model: PooledModel, batch: Batch, scene: Scene) -> None:
+        case = Case(model, batch, {})
+        observed = case.weights / case.weights.sum(-1, keepdim=True)  # rounded weights do not quite add up to 1
+        self.scene = scene
+        self.pooling = Pooling.of(case.values.cpu(), observed.cpu(), case.items.cpu(), case.empty.cpu())
+        self.before = self.pooling.logits.softmax(-1)[0]
+        self.size = self.pooling.values.numel() * 8
+
+    def __call__(self, act: Act) -> Done:
+        if (act.layer, act.head, act.place) != (None, None, None):
+            raise AssayError(
+                f"One attention pools the {self.scene.unit}s of this model; leave layer, head and attending word out."
+            )
+        done: Done = getattr(self, f"_{act.kind}")(act)
+        return done
+
+    @property
+    def weights(self) -> Float[Tensor, "1 N"]:
+        return self.pooling.weights
+
+    def _done(self, weights: Float[Tensor, "1 N"], said: str, **more: object) -> Done:
+        after = self.pooling.under(weights).softmax(-1)[0]
+        facts: dict[str, object] = {"jsd": float(apart(self.weights, weights))} | more
+        return Done(self.weights[0].tolist(), weights[0].tolist(), self.before, after, said=said, **facts)  # type: ignore[arg-type]
+
+    def _observed(self, act: Act) -> Done:
+        return self._done(self.weights, "This is the attention as it is", jsd=0.0)
+
+    def _set(self, act: Act) -> Done:
+        chosen = self.scene.checked(act.weights)
+        given = {item: act.weights[item] for item in chosen}
+        owners = torch.arange(self.weights.shape[1])[None]
+        weights = Bend(owners, given)(self.weights, self.pooling.mask)
+        return self._done(weights, self._shared(given), chosen=chosen)
+
+    def _shared(self, given: dict[int, float]) -> str:
+        """What became of the weights that are given, and of the others."""
+        if not given:
+            return "No weight is set"
+        named, total = self.scene.named(tuple(given)), sum(given.values())
+        if len(given) == len(self.scene.items):
+            if total <= 0:
+                return "All weights are 0, so the decoder reads nothing"
+            whole = abs(total - 1) < 1e-9
+            return "All weights are set" + ("" if whole else f", and divided by their sum, {total:.3g}")
+        left = self.weights[0].clone()
+        left[list(given)] = 0
+        others = "share the rest as before" if float(left.sum()) > 0 else "had no weight and share the rest evenly"
+        amount = "the given weights" if len(given) > 1 else percent(total)
+        return f"{named} {'has' if len(given) == 1 else 'have'} {amount} of the attention and the others {others}"
+
+    def _edit(self, act: Act) -> Done:
+        assert act.edit is not None
+        return self._done(edited(act.edit, self.weights, self.pooling.mask), said_of(act.edit))
+
+    def _uniform(self, act: Act) -> Done:
+        return self._done(uniform(self.weights, self.pooling.mask), f"Every {self.scene.unit} has the same weight")
+
+    def _permute(self, act: Act) -> Done:
+        weights = Permute(act.seed)(self.weights, self.pooling.mask)
+        return self._done(weights, f"The same weights stand in another order, drawn by the seed {act.seed}")
+
+    def _erase(self, act: Act) -> Done:
+        chosen = self.scene.checked(act.items)
+        return self._without(chosen, "" if chosen else "Nothing is erased")
+
+    def _without(self, chosen: tuple[int, ...], said: str = "", besides: str = "") -> Done:
+        left = self.weights.clone()
+        left[:, list(chosen)] = 0
+        total = left.sum(-1, keepdim=True)
+        said = said or f"{self.scene.named(chosen)} {'gets' if len(chosen) == 1 else 'get'} no attention"
+        nothing = "" if float(total) > 0 else ", and nothing is left to be read"
+        return self._done(left / total.where(total > 0, 1.0), said + besides + nothing, chosen=chosen)
+
+    def _furthest(self, act: Act) -> Done:
+        found = furthest(self.pooling.values, self.weights, self.pooling.mask, act.epsilon, 1)
+        far, upper = float(found.jsd[0, 0]), float(found.upper[0])
+        within = f"moves the answer by at most {percent(act.epsilon)}"
+        said = {
+            "exact": f"Of all attention that {within}, this is the furthest away",
+            "bracket": f"This attention {within}, and none that does is further away than {upper:.3g}",
+            "lower bound": f"A search found this attention, which {within}; none is further away than {upper:.3g}",
+        }[found.kind]
+        said = said if far > 0 else f"A search found no other attention that {within}"
+        said = said if far > 0 or upper > 0 else f"There is no other attention that {within}"
+        return self._done(found.weights[:, 0], said, jsd=far, jsd_upper=upper, kind=found.kind)
+
+    def _flip(self, act: Act) -> Done:
+        best = smallest(self.pooling)
+        if not bool(best.flipped[0]):
+            return self._done(self.weights, f"Whichever {self.scene.unit}s get no attention", jsd=0.0)
+        chosen = tuple(best.erased[0].nonzero()[:, 0].tolist())
+        enough = "fewer would not do" if len(chosen) > 1 else "that is enough"
+        return self._without(chosen, besides=f", and {enough}")
+
+    def _likeliest(self, act: Act) -> Done:
+        values, classes = self.pooling.values[0].numpy(), self.scene.classes
+        if act.target is not None and act.target not in classes:
+            raise unknown("class", act.target, classes)
+        asked = None if act.target is None else classes.index(act.target)
+        wanted = range(len(classes)) if len(classes) <= MOST else [self._rival() if asked is None else asked]
+        found = {number: likeliest(values, number) for number in wanted}
+        target = asked if asked is not None else max(self._others(found), key=lambda each: found[each].probability)
+        best = found[target]
+        exact = len(classes) == 2
+        within = "" if exact else f" (to within {max(best.upper - best.probability, 1e-9):.0e})"
+        said = f"Attention alone can make {classes[target]} {percent(best.probability)} likely and no more{within}"
+        more = {
+            "target": classes[target],
+            "reach": {classes[number]: each.probability for number, each in found.items()},
+            "reach_upper": {classes[number]: each.upper for number, each in found.items()},
+        }
+        return self._done(torch.from_numpy(best.weights)[None], said, kind="exact" if exact else "bracket", more=more)
+
+    def _others(self, found: dict[int, Likeliest]) -> list[int]:
+        """The classes that are not the answer as it is, where there are any."""
+        predicted = int(self.pooling.predicted[0])
+        return [number for number in found if number != predicted] or [predicted]
+
+    def _rival(self) -> int:
+        """The class beside the answer that some item alone makes likeliest."""
+        alone = self.pooling.values[0].softmax(-1).amax(0)
+        alone[int(self.pooling.predicted[0])] = -1
+        return int(alone.argmax())
+
+
+# Acts on a stack of self-attention: in one layer or in all, one head or all, for one attending word or for all.
+
+
+STEPS, FEWEST = 30, 6
+"""Of the search for the furthest attention: as many as an audit takes, and in long texts fewer, for somebody waits."""
+
+WHOLE = "The furthest attention is searched for in all layers at once; leave layer, head and attending word out."
+
+
+class StackText:
+    """One text, read once: what every head of every layer attends to, and what is answered."""
+
+    def __init__(self, model: StackedModel, batch: Batch, scene: Scene) -> None:
+        self.model, self.batch, self.scene = model, batch, scene
+        closed = isinstance(model, Body) and model.traits.unedited is not None
+        self.stack = _shown(model, batch) if closed else Stack.of(model, batch)
+        with torch.no_grad():
+            self.x = model.embed(batch)
+        self.before = self.stack.probabilities[0].double().cpu()
+        self.size = sum(layer.numel() * layer.itemsize for layer in self.stack.weights)
+
+    def __call__(self, act: Act) -> Done:
+        for name, count in (("layer", len(self.stack.weights)), ("head", self.stack.weights[0].shape[1])):
+            if (number := getattr(act, name)) is not None and number >= count:
+                raise AssayError(f"The model has the {name}s 0 to {count - 1}, and no {name} {number}.")
+        self.scene.checked(() if act.place is None else (act.place,))
+        done: Done = getattr(self, f"_{act.kind}")(act)
+        return done
+
+    @property
+    def _budget(self) -> int:
+        return budget.room(self.x.device, "attention search")
+
+    def _observed(self, act: Act) -> Done:
+        return self._done(act, self.stack.weights, self.before, "This is the attention as it is", jsd=0.0)
+
+    def _set(self, act: Act) -> Done:
+        chosen = self.scene.checked(act.weights)
+        if not chosen:
+            return self._done(act, self.stack.weights, self.before, "No weight is set", jsd=0.0)
+        given = {item: act.weights[item] for item in chosen}
+        amount = percent(given[chosen[0]]) if len(chosen) == 1 else "the given weights"
+        seen = "" if self._all_see(act, chosen) else " wherever it may be attended to"
+        said = f"{self.scene.named(chosen)} {_has(chosen)} {amount}{seen} and the rest is shared as before"
+        return self._edited(act, Bend(self.stack.token_index, given), said, chosen)
+
+    def _edit(self, act: Act) -> Done:
+        assert act.edit is not None
+        return self._edited(act, partial(edited, act.edit), said_of(act.edit))
+
+    def _uniform(self, act: Act) -> Done:
+        return self._edited(act, uniform, "Everything that may be attended to has the same weight")
+
+    def _permute(self, act: Act) -> Done:
+        said = f"The same weights stand in another order, drawn by the seed {act.seed}"
+        return self._edited(act, Shuffled(act.seed), said)
+
+    def _erase(self, act: Act) -> Done:
+        chosen = self.scene.checked(act.items)
+        return self._without(act, chosen)
+
+    def _without(self, act: Act, chosen: tuple[int, ...], besides: str = "", **facts: object) -> Done:
+        erased = torch.zeros(1, len(self.scene.items), dtype=torch.bool)
+        erased[0, list(chosen)] = True
+        said = f"{self.scene.named(chosen)} {'gets' if len(chosen) == 1 else 'get'} no attention" if chosen else ""
+        edit = Without(self._columns(erased))
+        return self._edited(act, edit, (said or "Nothing is erased") + besides, chosen, **facts)
+
+    def _furthest(self, act: Act) -> Done:
+        if (act.layer, act.head, act.place) != (None, None, None):
+            raise AssayError(WHOLE)
+        steps = max(FEWEST, min(STEPS, self._budget // 2 // self.stack.token_index.shape[1]))
+        found = StackSearch(act.epsilon, steps)(self.model, self.batch, self.stack)
+        most = float(limit(self.stack)[0])
+        said = (
+            f"With this attention in all layers the answer moves by at most {percent(act.epsilon)}, as a search found: "
+            f"others may be further away, though none further than {most:.3g}"
+        )
+        with torch.no_grad():
+            after = self.model(self.x, self.batch, Given(found.weights)).probabilities[0]
+        facts = {"kind": "lower bound", "jsd": float(found.jsd[0]), "jsd_upper": most}
+        return self._done(act, found.weights, after, said, **facts)
+
+    def _flip(self, act: Act) -> Done:
+        predicted = int(self.before.argmax())
+        target = self.batch.labels.new_tensor([predicted])
+        ranking = AttentionXGradient()(self.model, self.batch, target)[0].cpu()
+        versions = max(16, self._budget // self.stack.token_index.shape[1])
+        found = FlipSearch(lambda erased: self._answers(act, erased), predicted, versions)(ranking)
+        if found is None:
+            said = f"{self._where(act)}A search found no words whose loss of attention changes the answer"
+            return self._done(act, self.stack.weights, self.before, said, jsd=0.0, kind="search")
+        enough = ", and that is enough" if len(found) == 1 else ", as a search found (fewer may be enough)"
+        return self._without(act, found, enough, kind="exact" if len(found) == 1 else "search")
+
+    @torch.no_grad()
+    def _answers(self, act: Act, erased: Bool[Tensor, "V N"]) -> Float[Tensor, "V C"]:
+        """What is answered without attention to some words, for several choices of them."""
+        step = max(1, capacity(self.model, self.x.device) // max(1, self.stack.token_index.shape[1]))
+        parts = []
+        for start in range(0, len(erased), step):
+            some = erased[start : start + step]
+            rows = torch.zeros(len(some), dtype=torch.long, device=self.x.device)
+            edit = self._placed(act, Without(self._columns(some)), len(some))
+            parts.append(self.model(self.x[rows], self.batch[rows], edit).probabilities.double().cpu())
+        return torch.cat(parts)
+
+    def _columns(self, erased: Bool[Tensor, "V N"]) -> Bool[Tensor, "V S"]:
+        """The places of the words that are erased."""
+        places = self.stack.token_index.expand(len(erased), -1)
+        return erased.to(places.device).gather(1, places.clamp(min=0)) & (places >= 0)
+
+    def _placed(self, act: Act, edit: Edit, versions: int = 1) -> Edit:
+        """The edit in the layer, in the head and for the word that the act names."""
+        if act.place is not None:
+            edit = Attending(edit, (self.stack.token_index == act.place).expand(versions, -1))
+        only = [None if number is None else (number,) for number in (act.layer, act.head)]
+        return edit if only == [None, None] else Within(edit, *only)
+
+    @torch.no_grad()
+    def _edited(self, act: Act, edit: Edit, said: str, chosen: tuple[int, ...] = (), **facts: object) -> Done:
+        output = self.model(self.x, self.batch, self._placed(act, edit))
+        told = f"{self._where(act)}{said}{self._unread(act)}"
+        return self._done(act, output.attention, output.probabilities[0], told, chosen=chosen, **facts)
+
+    def _done(self, act: Act, weights: Layers, after: Tensor, said: str, **facts: object) -> Done:
+        (observed, outside), (changed, then) = (self._seen(act, each) for each in (self.stack.weights, weights))
+        known: dict[str, object] = {"jsd": self._apart(act, weights)} | facts
+        elsewhere = outside, then
+        after = after.double().cpu()
+        return Done(observed, changed, self.before, after, said=said, elsewhere=elsewhere, **known)  # type: ignore[arg-type]
+
+    def _rows(self, act: Act) -> list[tuple[int, Bool[Tensor, "H S"]]]:
+        """The layers, heads and attending places that the act is about.
+
+        Without a word, the places are those that the answer can depend on.
+        """
+        numbers = range(len(self.stack.weights)) if act.layer is None else [act.layer]
+        heads = torch.arange(self.stack.weights[0].shape[1], device=self.x.device)
+        named = torch.ones_like(heads, dtype=torch.bool) if act.head is None else heads == act.head
+        places = self.stack.token_index[0] == act.place
+        return [
+            (number, named[:, None] & (self.stack.counted[number][0] if act.place is None else places))
+            for number in numbers
+        ]
+
+    def _seen(self, act: Act, weights: Layers) -> tuple[list[float], float]:
+        """The weight of each word, the mean over what the act is about, and that of what is no word."""
+        row = torch.cat([weights[number][0][which].double() for number, which in self._rows(act)]).mean(0)
+        words = of_tokens(row[None], self.stack.token_index, len(self.scene.items))[0]
+        return words.tolist(), max(0.0, float(row.sum() - words.sum()))
+
+    def _apart(self, act: Act, weights: Layers) -> float:
+        """The mean divergence over what the act is about; over everything, it is that of the audits."""
+        pairs = [(self.stack.weights[number][0][which], weights[number][0][which]) for number, which in self._rows(act)]
+        return float(torch.cat([apart(old.double(), new.double()) for old, new in pairs]).mean())
+
+    def _all_see(self, act: Act, chosen: tuple[int, ...]) -> bool:
+        """Whether all that the act is about may attend to the chosen words."""
+        columns = torch.isin(self.stack.token_index[0], self.stack.token_index.new_tensor(chosen))
+        return all(
+            bool(self.stack.allowed[number][0][which.any(0)][:, columns].all()) for number, which in self._rows(act)
+        )
+
+    def _where(self, act: Act) -> str:
+        """Where the attention is changed, if it is not everywhere."""
+        parts = [
+            f"{name} {number}" for name, number in (("layer", act.layer), ("head", act.head)) if number is not None
+        ]
+        if act.place is not None:
+            parts.append(f"what “{short(self.scene.items[act.place])}” attends to")
+        return f"In {', '.join(parts)}: " if parts else ""
+
+    def _unread(self, act: Act) -> str:
+        """Said where a change cannot matter: the answer does not read what that word attends to in the last layer."""
+        last = len(self.stack.weights) - 1
+        if act.place is None or act.layer != last:
+            return ""
+        read = bool((self.stack.counted[last][0] & (self.stack.token_index[0] == act.place)).any())
+        return "" if read else " (the answer does not read this word from the last layer)"
+
+
+@torch.no_grad()
+def _shown(model: StackedModel, batch: Batch) -> Stack:
+    """The attention of one text in a model that shows it but takes no edits."""
+    output = model.layered(model.embed(batch), batch)
+    *layers, reading = output.attention
+    every = torch.ones_like(layers[0][:, 0], dtype=torch.bool)
+    counted = [every[:, 0]] * (len(layers) - 1) + [reading > 0]
+    return Stack(layers, [every] * len(layers), counted, reading, model.token_index(batch), output.probabilities)
+
+
+def _has(chosen: tuple[int, ...]) -> str:
+    return "has" if len(chosen) == 1 else "have"

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -13,24 +15,129 @@ import torch
 from jaxtyping import Float
 
 from assay import __version__
-from assay.data import given
+from assay.audits.influence_checks import Lds, Removal
+from assay.caching import finite
+from assay.data import corpora as given
+from assay.data.batches import Tokenised, tokenise
 from assay.data.corpora import ours
-from assay.data.examples import Corpus
+from assay.data.examples import Corpus, Example, examples_for
 from assay.errors import AssayError, unknown
 from assay.explainers.choice import chosen, named
 from assay.influence import METHODS, targets
 from assay.influence.hybrid import Hybrid
 from assay.influence.mislabelled import SIGNALS, Signal, plain_loss
 from assay.influence.setting import Introspective, Method, Setting
+from assay.influence.training_run import TrainingRun
 from assay.models import store
 from assay.models.store import Opened
 from assay.models.textmodel import predict
-from assay.run.background import Background
-from assay.run.resume import finite
-from assay.run.texts import read
-from assay.run.verbs import opened_model
-from assay.run.versions import versions
+from assay.records import versions
+from assay.run.api import check_learnt, opened_model, read
 from assay.stories import story_of
+
+# What a model learnt from, and how: the ground on which its decisions are traced back to training texts.
+
+
+@dataclass(frozen=True)
+class Background:
+    """A model with the texts that it learnt from; `training_run` is None where nobody knows how it was trained."""
+
+    model: Opened
+    corpus: Corpus
+    examples: Sequence[Example]
+    rows: Sequence[Tokenised]
+    training_run: TrainingRun | None
+
+    @classmethod
+    def of(cls, model: Opened, corpus: Corpus) -> Background:
+        """Checks that a model which was made here learnt from this corpus; of others it is taken on trust."""
+        check_learnt(model, corpus)
+        training_run = TrainingRun.of(model, corpus) if {"recipe", "finetuning"} & set(model.history) else None
+        examples = examples_for(corpus, "train", model.classes)
+        rows = (
+            training_run.rows
+            if training_run
+            else tokenise(examples, model.tokeniser, model.tokeniser.options.longest)[0]
+        )
+        if not rows:
+            raise AssayError(f"{corpus.name!r} has no training text that the model can read.")
+        return cls(model, corpus, examples, rows, training_run)
+
+    def setting(
+        self, queries: Sequence[Tokenised], target: str = "margin", asked: Sequence[int] | None = None
+    ) -> Setting:
+        """The question about some texts, of their predicted classes or of those that are named."""
+        classes = None if asked is None else np.asarray(asked)
+        return Setting.of(self.model.network, self.rows, queries, target, classes, self.training_run)
+
+    @cached_property
+    def probabilities(self) -> Float[np.ndarray, "N C"]:
+        """What the model answers for its own training texts."""
+        return predict(self.model.network, self.rows)
+
+    def text(self, place: int) -> str:
+        """The training text that a row was made of."""
+        return self.examples[self.rows[place].index].text
+
+
+# Do predictions about training texts come true? The model is trained again without some, and answers.
+
+
+KINDS = ("removal", "lds")
+CHECKED = 50  # test texts that a check asks about
+
+
+def checked(
+    background: Background, name: str, method: Method, kind: str, retrainings: int = 20, seed: int = 0
+) -> dict[str, Any]:
+    """What training again says of a method's predictions for some test texts, beside chance or simple similarity."""
+    if background.training_run is None:
+        raise AssayError("A check trains the model again, and how this one was trained is not known; leave it out.")
+    if kind not in KINDS:
+        raise unknown("check", kind, KINDS)
+    if retrainings < 2:
+        raise AssayError(f"A check needs at least two trainings, not {retrainings}.")
+    examples = examples_for(background.corpus, "test", background.model.classes)
+    rows, _ = tokenise(examples[:CHECKED], background.model.tokeniser, background.model.tokeniser.options.longest)
+    if not rows:
+        raise AssayError("The corpus has no test text that the model can read, so nothing can be checked.")
+    if kind == "lds":
+        methods = {name: method} | ({} if name == "gradient_dot" else {"gradient_dot": METHODS["gradient_dot"]})
+        found = Lds((0.5,), retrainings, seed=seed)(background.setting(rows), methods)
+        scores = [
+            {"method": each.method, "lds": each.lds.mean, "low": each.lds.low, "high": each.lds.high}
+            | {"seconds": each.seconds, "covered": each.covered}
+            for each in found.scores
+        ]
+        whole: dict[str, Any] = finite(
+            {"lds": {"methods": scores, "subsets": found.subsets, "share": 0.5, "queries": found.queries}}
+        )
+        return whole
+    count, draws = min(20, len(background.rows) // 4), max(1, min(5, retrainings // 4))
+    removal = Removal((count,), draws, seed=seed)
+    made = removal(background.setting(rows[: retrainings - draws]), {name: method})
+    told = [
+        {"method": each.method, "count": each.count, "predicted": each.predicted.mean}
+        | {"measured": each.real.mean, "low": each.real.low, "high": each.real.high}
+        for each in made.removed
+    ]
+    told += [
+        {
+            "method": "chance",
+            "count": count,
+            "predicted": None,
+            "measured": each.mean,
+            "low": each.low,
+            "high": each.high,
+        }
+        for count, each in made.chance.items()
+    ]
+    measured: dict[str, Any] = finite({"removal": {"rows": told, "queries": made.queries}})
+    return measured
+
+
+# Which training texts stand behind a decision, and which of them seem to have a wrong label.
+
 
 FORMAT, FILE, PAGE = "assay-influence-1", "influence.json", "influence.html"
 AUTOMATIC = "auto"
@@ -84,7 +191,6 @@ def influence(
     the model look there are found as well. A check trains the model again without some texts ("removal"), or without
     random halves ("lds"). Without a corpus, it is the one that the model's card names.
     """
-    from assay.run.checking import checked
 
     background = Background.of(opened := opened_model(model), learnt_corpus(opened, corpus, seed))
     answer = _of_text(background, text, query, method, target, class_name, top, tokens)

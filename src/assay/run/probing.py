@@ -16,11 +16,14 @@ from typing import Any
 import torch
 
 from assay import __version__, progress
-from assay.data import given, mentions, negation, treebank
+from assay.caching import FinishedParts
+from assay.data import annotated as mentions
+from assay.data import annotated as negation
+from assay.data import annotated as treebank
+from assay.data import corpora as given
 from assay.data.batches import Tokenised, tokenise
-from assay.data.examples import Corpus, Example
-from assay.data.matching import examples_for
-from assay.data.sources import needed_copy
+from assay.data.examples import Corpus, Example, examples_for
+from assay.data.fetch import needed_copy
 from assay.errors import AssayError, unknown
 from assay.explainers.choice import separated
 from assay.files import write_text
@@ -29,11 +32,9 @@ from assay.models.hf_body import Body
 from assay.models.hf_loading import Opening, encoder, located, opened
 from assay.models.hf_models import Pretrained
 from assay.models.store import Opened
-from assay.probes import PROBES
-from assay.probes import probe as measured
-from assay.probes.importance import Pruning, pruned
-from assay.run.resume import Kept
-from assay.run.versions import versions
+from assay.probes.heads import PROBES, Pruning, pruned
+from assay.probes.heads import probe as measured
+from assay.records import versions
 
 FORMAT, FILE = "assay-probe-2", "probe.json"
 IMPORTANCE = "importance"
@@ -42,9 +43,9 @@ TOGETHER = {"treebank": ("speech", "relations", "pairs"), "coreference": ("coref
 """The sections that one reading of the data serves: they are kept together."""
 
 NEEDED = {
-    "treebank": ("ud_english_ewt", treebank.FILES),
-    "coreference": ("gap", mentions.FILES),
-    "negation": ("negation_conan_doyle", negation.FILES),
+    "treebank": ("ud_english_ewt", treebank.TREEBANK),
+    "coreference": ("gap", mentions.MENTIONS),
+    "negation": ("negation_conan_doyle", negation.NEGATIONS),
 }
 """The data of each kind, by name, and their files."""
 
@@ -84,14 +85,14 @@ class Probed:
 
     def report(self, path: str | Path) -> Path:
         """Writes the page, or its Markdown, PDF or JSON, as the name ends in, and says where."""
-        from assay.probes.page import document
+        from assay.probes.probe_page import document
         from assay.report.save import save
 
         save(document(self.answer), Path(path))
         return Path(path)
 
     def __str__(self) -> str:
-        from assay.probes.sentences import headline
+        from assay.probes.probe_page import headline
 
         return str(headline(self.answer))
 
@@ -134,15 +135,16 @@ def probed(plan: ProbePlan, folder: Path, texts: Texts | None = None, command: s
         raise nothing(left_out)
     name = located(plan.model)
     network, tokeniser = encoder(name, Opening(device=plan.device))
-    weights, kept = store.fingerprint(network.inner), Kept(folder)
-    kept.claim({"probe": {"limit": plan.limit, "seed": plan.seed, "format": FORMAT}, "model": weights})
+    weights, finished = store.fingerprint(network.inner), FinishedParts(folder)
+    identity = {"probe": {"limit": plan.limit, "seed": plan.seed, "format": FORMAT}, "model": weights}
+    finished.claim(identity, "a probe of another model, limit or seed, or something else")
     parts = [
-        kept.get(kind, members, partial(measured, network, tokeniser, members, plan.limit, plan.seed))
+        finished.answer(kind, members, partial(measured, network, tokeniser, members, plan.limit, plan.seed))
         for kind, members in wanted.items()
     ]
     if asked and texts is not None:
         try:
-            parts.append(_importance(plan, kept, classifier(name, plan.device), texts))
+            parts.append(_importance(plan, finished, classifier(name, plan.device), texts))
         except AssayError as fault:
             left_out[IMPORTANCE] = str(fault)
             if not parts:
@@ -187,7 +189,7 @@ def classifier(name: str, device: str) -> Opened:
     return model
 
 
-def _importance(plan: ProbePlan, kept: Kept, model: Opened, texts: Texts) -> dict[str, Any]:
+def _importance(plan: ProbePlan, finished: FinishedParts, model: Opened, texts: Texts) -> dict[str, Any]:
     """The part of head importance."""
     splits = texts(model)
     asked = [store.fingerprint(model.network), *(recipes.fingerprint(examples) for examples in splits)]
@@ -201,7 +203,7 @@ def _importance(plan: ProbePlan, kept: Kept, model: Opened, texts: Texts) -> dic
             found = pruned(network, dev, test, Pruning(seed=plan.seed), lambda share: shown.advance(task, 100 * share))
         return {"sections": {IMPORTANCE: {**found, "corpus": plan.corpus}}}
 
-    return kept.get(IMPORTANCE, asked, make)
+    return finished.answer(IMPORTANCE, asked, make)
 
 
 def _rows(plan: ProbePlan, model: Opened, examples: Sequence[Example]) -> list[Tokenised]:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import threading
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,25 +13,22 @@ from rich.text import Text
 from torch import Tensor
 
 from assay.audits.stack import stacked
+from assay.caching import LruCache
 from assay.data.batches import Tokenised, collate
 from assay.data.examples import Span
 from assay.errors import AssayError
 from assay.explainers import EXPLAINERS, USUAL
-from assay.explainers.hierarchies import TREES
 from assay.explainers.needs import no_weights, unfit
+from assay.explainers.phrase_trees import TREES
 from assay.intervene import EDITS
-from assay.intervene.acts import ACTS, EDIT, Act
+from assay.intervene.edits import ACTS, EDIT, Act
 from assay.models.hf_body import Body
 from assay.models.store import Opened
 from assay.plugins import member, offered
 from assay.report.trees import drawn
-from assay.run.attending import Scene
-from assay.run.explanation import explain
-from assay.run.listings import explainers
-from assay.run.pooled import PooledText
-from assay.run.stacks import StackText
-from assay.run.texts import one_text, read
-from assay.run.verbs import opened_model
+from assay.run.api import listing, one_text, opened_model, read
+from assay.run.attending import PooledText, Scene, StackText
+from assay.run.explaining import explain
 from assay.types import Edit, PooledModel, StackedModel
 
 TEXTS, BYTES = 32, 256 << 20
@@ -47,8 +42,7 @@ class Workbench:
 
     def __init__(self, model: Opened, name: str, options: Sequence[str] = ()) -> None:
         self.model, self.name, self.options = model, name, tuple(options)
-        self._texts: OrderedDict[tuple[str, str | None], PooledText | StackText] = OrderedDict()
-        self._lock = threading.Lock()
+        self._texts: LruCache[PooledText | StackText] = LruCache(BYTES, lambda text: max(text.size, BYTES // TEXTS))
 
     @cached_property
     def about(self) -> dict[str, Any]:
@@ -67,7 +61,7 @@ class Workbench:
             "acts": self.refusals,
             "explainers": [
                 {"name": name, "meaning": meaning, "why_not": _sentence(reasons[name])}
-                for name, (meaning, _) in explainers().items()
+                for name, (meaning, _) in listing("explainers").items()
             ],
             "usual": [name for name in ("rationale", *USUAL) if reasons[name] is None],
             "trees": [name for name, each in TREES.items() if each.unfit(network) is None],
@@ -121,24 +115,9 @@ class Workbench:
         """The decision under other attention, beside the one without."""
         if (refused := self.refusals["uniform" if act.kind == EDIT else act.kind]) is not None:
             raise AssayError(refused)
-        ready = self._ready(text, query)
+        ready = self._texts.get((text, query), lambda: self._read(text, query))
         found = ready(act).json(ready.scene, act)
         return found | {"command": self._command("attend", text, query, written(act))}
-
-    def _ready(self, text: str, query: str | None) -> PooledText | StackText:
-        """The text as it was read, now or before."""
-        with self._lock:
-            key = text, query
-            if key not in self._texts:
-                self._texts[key] = self._read(text, query)
-            self._texts.move_to_end(key)
-            while len(self._texts) > 1 and (len(self._texts) > TEXTS or self._room > BYTES):
-                self._texts.popitem(last=False)
-            return self._texts[key]
-
-    @property
-    def _room(self) -> int:
-        return sum(each.size for each in self._texts.values())
 
     def _read(self, text: str, query: str | None) -> PooledText | StackText:
         network = self.model.network

@@ -1,4 +1,4 @@
-"""Runs jobs: starts queued ones in turn, notices how they end, and stops those that exceed the time limit."""
+"""Runs jobs as processes that outlive the server: starts them in turn, and notices how they end."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 import secrets
 import shutil
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -16,10 +17,73 @@ from pathlib import Path
 from assay.errors import AssayError
 from assay.progress import PROGRESS_FILE
 from assay.records import SUMMARY
-from assay.serve import processes
-from assay.serve.job_store import LOG, OPEN, PROGRESS, RUN, Job, JobStore
-from assay.serve.orders import Order
-from assay.serve.settings import Limits
+from assay.serve.job_store import LOG, OPEN, PROGRESS, RUN, Job, JobStore, Order
+from assay.serve.safety import Limits
+
+# Processes that outlive the server, each in a session of its own, identified by process id and start time.
+
+
+PROC = Path("/proc")
+_children: set[int] = set()  # started by this server: it learns how they end
+
+
+def start(command: Sequence[str], log: Path, environment: Mapping[str, str]) -> int:
+    """Starts a process in a new session, appends its output to the log, and returns its id.
+
+    It is no `subprocess.Popen`: nobody waits for it when the server stops.
+    """
+    append = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+    actions = [
+        (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+        (os.POSIX_SPAWN_OPEN, 1, str(log), append, 0o644),
+        (os.POSIX_SPAWN_DUP2, 1, 2),
+    ]
+    process = os.posix_spawn(command[0], list(command), dict(environment), file_actions=actions, setsid=True)
+    _children.add(process)
+    return process
+
+
+def born(process: int) -> str | None:
+    """The start time of a process as the kernel counts it, or None where it no longer runs."""
+    if not PROC.is_dir():
+        told = subprocess.run(["ps", "-o", "stat=,lstart=", "-p", str(process)], capture_output=True, text=True)
+        state, _, moment = told.stdout.strip().partition(" ")
+        return moment.strip() if state and not state.startswith("Z") else None
+    try:
+        told_by_system = (PROC / str(process) / "stat").read_text(errors="replace")
+    except OSError:
+        return None
+    fields = told_by_system.rpartition(")")[2].split()  # the name before may hold anything
+    return None if fields[0] in ("Z", "X") else fields[19]
+
+
+def ended(process: int, birth: str | None) -> tuple[bool, int | None]:
+    """Whether it has ended, and its exit code (negative for a signal), or None where only its parent learned it."""
+    if process not in _children:  # a server before this one started it
+        return birth is None or born(process) != birth, None
+    number, status = os.waitpid(process, os.WNOHANG)
+    if number == 0:
+        return False, None
+    _children.discard(process)
+    return True, os.waitstatus_to_exitcode(status)
+
+
+def stop(process: int, birth: str | None, by: signal.Signals) -> None:
+    """Signals the process group, if the process is still the same one."""
+    if birth is not None and born(process) == birth:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(process, by)
+
+
+def sweep(process: int) -> None:
+    """Kills what is left of the group of a process that has just ended."""
+    if process > 1 and born(process) is None:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(process, signal.SIGKILL)
+
+
+# Runs jobs: starts queued ones in turn, notices how they end, and stops those that exceed the time limit.
+
 
 TICK = 0.2  # seconds between two looks
 GRACE = 5.0  # seconds from asking a process to end to making it
@@ -125,15 +189,15 @@ class JobRunner:
             (place / PROGRESS).unlink(missing_ok=True)
             command = [*self.program, *self.arguments(job)]
             environment = os.environ | ENVIRONMENT | {PROGRESS_FILE: str(place / PROGRESS)}
-            process = processes.start(command, place / LOG, environment)
+            process = start(command, place / LOG, environment)
         except (AssayError, OSError, ValueError) as fault:
             self._end(job, "failed", str(fault))
             return
-        birth = processes.born(process)
+        birth = born(process)
         try:
             self.job_store.change(job, process=process, birth=birth)
         except OSError:  # what cannot be written down would not be found again
-            processes.stop(process, birth, signal.SIGKILL)
+            stop(process, birth, signal.SIGKILL)
             raise
 
     def arguments(self, job: Job) -> list[str]:
@@ -144,7 +208,7 @@ class JobRunner:
         if job.process is None:
             self._end(job, "failed", "The server stopped while this job was being started.")
             return
-        over, code = processes.ended(job.process, job.birth)
+        over, code = ended(job.process, job.birth)
         if over:
             self._judge(job, code)
         elif job.stopping is not None:
@@ -156,13 +220,13 @@ class JobRunner:
         """Signals the whole process group to terminate, and kills it after a grace period."""
         first = self._asked.setdefault(job.id, time.monotonic())
         by = signal.SIGTERM if time.monotonic() - first < GRACE else signal.SIGKILL
-        processes.stop(process, job.birth, by)
+        stop(process, job.birth, by)
 
     def _judge(self, job: Job, code: int | None) -> None:
         """The outcome of a process by what it left, as only its parent learns the exit code."""
         self._asked.pop(job.id, None)
         if job.process is not None:
-            processes.sweep(job.process)
+            sweep(job.process)
         if code in (0, None) and (self.job_store.place(job) / RUN / SUMMARY).is_file():
             self._end(job, "finished", "")
         elif job.stopping == "cancelled":

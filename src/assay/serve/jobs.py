@@ -16,14 +16,12 @@ from assay.audits import AUDITS, COSTLY, USUAL_AUDITS
 from assay.audits.cases import question
 from assay.errors import AssayError
 from assay.explainers import EXPLAINERS, USUAL
-from assay.serve.inspection import KINDS
 from assay.serve.job_runner import JobRunner, duration
-from assay.serve.job_store import OPEN, RUN, Job
-from assay.serve.orders import TRAIN, Order, corpora
+from assay.serve.job_store import OPEN, RUN, TRAIN, Job, Order, corpora
 from assay.serve.pages import page
 from assay.serve.runs import library
-from assay.serve.size_limit import SizeLimitedRoute
-from assay.serve.uploads import Uploads
+from assay.serve.safety import SizeLimitedRoute
+from assay.serve.uploads import KINDS, Uploads
 
 router = APIRouter(route_class=SizeLimitedRoute)
 EPOCH = re.compile(r"epoch (\d+)/(\d+)")

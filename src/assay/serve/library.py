@@ -1,25 +1,107 @@
-"""Scans folders for finished audits; nothing in a request becomes a path."""
+"""Finished audits below some folders: scanned, read with distrust, filtered; no request becomes a path."""
 
 from __future__ import annotations
 
 import hashlib
 import itertools
+import json
 import math
 import os
+import re
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
-from assay.audits.conclusions import tell
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from assay.audits.findings import tell
 from assay.errors import AssayError
 from assay.grading.grade import Grade
 from assay.lookup import WORDS
-from assay.records import EXAMPLES, INSTANCES, SUMMARY, Record
+from assay.records import EXAMPLES, FIRST_LAYER, INSTANCES, NEEDED, SUMMARY, Record, from_zero
 from assay.report.figures import KINDS, VERDICT
 from assay.report.outcome import outcome
-from assay.serve.reading import LONGEST, judged, plain, summarised, within
 from assay.stories import Story
+
+# Reads untrusted records: only the columns that a page needs, with limits on sizes, and only inside the folder.
+
+
+LARGEST = 64 * 2**20  # bytes of a summary
+LONGEST = 160  # letters of a name
+ENOUGH = 2000  # letters of any text in a summary
+ENDLESS = re.compile(rb'[^"]{%d}' % ENOUGH)
+JUDGED = {
+    EXAMPLES: ("label", "predicted", "starts", "truth"),
+    INSTANCES: ("audit", "erased:", "fraction:", "never:", "right:"),
+}
+"""The columns that verdicts are made of, by how their names start: far fewer than a file holds."""
+
+
+def plain(text: object, longest: int = LONGEST) -> str:
+    """One line of text: control characters made visible, whitespace collapsed, cut to a length."""
+    whole = str(text)
+    shown = whole[:longest] + ("…" if len(whole) > longest else "")
+    return "".join(" " if letter.isspace() else "�" if _unprinted(letter) else letter for letter in shown)
+
+
+def _unprinted(letter: str) -> bool:
+    return letter < " " or "\x7f" <= letter < "\xa0" or "\ud800" <= letter <= "\udfff"
+
+
+def within(path: Path, root: Path) -> Path:
+    """The path of a file inside the folder; raises where a link leads out of it."""
+    if not path.resolve().is_relative_to(root):
+        raise AssayError(f"{path.name} is a link that leads out of the folder.")
+    if not path.is_file():
+        raise AssayError(f"{path.name} is missing.")
+    return path
+
+
+def judged(folder: Path, root: Path, every_row: bool = False) -> Record:
+    """A record with only the columns that verdicts need."""
+    summary = summarised(within(folder / SUMMARY, root))
+    instances = _columns(within(folder / INSTANCES, root), None if every_row else JUDGED[INSTANCES])
+    return tell(Record(summary, instances, _columns(within(folder / EXAMPLES, root), JUDGED[EXAMPLES])))
+
+
+def summarised(path: Path) -> dict[str, Any]:
+    """A summary checked for the required fields, with overlong texts cut."""
+    if path.stat().st_size > LARGEST:
+        raise AssayError(f"{SUMMARY} is larger than {LARGEST // 2**20} MB.")
+    text = path.read_bytes()
+    try:
+        summary: dict[str, Any] = json.loads(text)
+    except (ValueError, RecursionError) as fault:
+        raise AssayError(f"{SUMMARY} is not JSON.") from fault
+    if lacking := [key for key in NEEDED if key not in summary]:
+        raise AssayError(f"{SUMMARY} lacks {', '.join(lacking)}.")
+    summary = summary if FIRST_LAYER in summary else from_zero(summary)
+    return _cut(summary) if ENDLESS.search(text) else summary
+
+
+def _cut(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _cut(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_cut(inner) for inner in value]
+    return f"{value[:ENOUGH]}…" if isinstance(value, str) and len(value) > ENOUGH else value
+
+
+def _columns(path: Path, starts: tuple[str, ...] | None) -> pa.Table:
+    try:
+        with pq.ParquetFile(path.absolute()) as file:
+            names = file.schema_arrow.names
+            return file.read([each for each in names if starts is None or each.startswith(starts)])
+    except (OSError, pa.ArrowException) as fault:
+        raise AssayError(f"{path.name} is damaged.") from fault
+
+
+# Scans folders for finished audits; nothing in a request becomes a path.
+
 
 DEPTH = 4  # folders below the given ones
 FOLDERS = 20_000  # that one look goes through
@@ -216,3 +298,77 @@ def _named(entries: list[Run | Damaged]) -> list[Run | Damaged]:
         taken.add(name)
         different.append(replace(entry, name=name))
     return different
+
+
+# Search, filter, sort and page the list of runs, by the query string of the address.
+
+
+GRADES = ("pass", "warn", "fail", "not applicable")
+A_PAGE = 50
+SORTS: dict[str, tuple[str, Callable[[Run], Any], bool]] = {
+    "newest": ("newest first", lambda run: run.created, True),
+    "oldest": ("oldest first", lambda run: run.created, False),
+    "name": ("by name", lambda run: run.name.casefold(), False),
+    "corpus": ("by corpus", lambda run: (run.corpus.casefold(), run.name.casefold()), False),
+    "accuracy": ("most accurate model first", lambda run: -1.0 if run.accuracy is None else run.accuracy, True),
+    "grade": ("by verdict, passes first", lambda run: GRADES.index(run.grade), False),
+}
+"""What a page may be sorted by: its words, what is compared, and whether the largest comes first."""
+
+
+@dataclass(frozen=True)
+class RunFilter:
+    """Filter, order and page of the list of runs; an empty string filters nothing."""
+
+    search: str = ""
+    corpus: str = ""
+    model: str = ""
+    grade: str = ""
+    sort: str = "newest"
+    page: int = 1
+
+    def __post_init__(self) -> None:
+        if self.sort not in SORTS:
+            raise AssayError(f"Runs can be sorted by {', '.join(SORTS)}.")
+        if self.grade and self.grade not in GRADES:
+            raise AssayError(f"A verdict is one of {', '.join(GRADES)}.")
+
+    @property
+    def narrow(self) -> bool:
+        return bool(self.search or self.corpus or self.model or self.grade)
+
+    def matches(self, run: Run, but: str = "") -> bool:
+        """Whether a run passes the filter, ignoring the field `but`."""
+        wanted = {"corpus": self.corpus, "model": self.model, "grade": self.grade}
+        if any(value and name != but and getattr(run, name) != value for name, value in wanted.items()):
+            return False
+        words = f"{run.name} {run.corpus} {run.model} {run.headline} {' '.join(run.explainers)}".casefold()
+        return all(word in words for word in self.search.casefold().split())
+
+
+@dataclass(frozen=True)
+class RunPage:
+    """One page of the list: its runs, the total, and how many runs each choice of a filter would show."""
+
+    runs: tuple[Run, ...]
+    total: int
+    page: int
+    pages: int
+    choices: dict[str, list[tuple[str, int]]]
+
+
+def browse(runs: Sequence[Run], wanted: RunFilter) -> RunPage:
+    """The page of runs that the filter selects, or the last page where there are fewer."""
+    _, key, largest = SORTS[wanted.sort]
+    found = sorted((run for run in runs if wanted.matches(run)), key=key, reverse=largest)
+    pages = max(1, -(-len(found) // A_PAGE))
+    page = min(max(wanted.page, 1), pages)
+    choices = {field: _choices(runs, wanted, field) for field in ("corpus", "model", "grade")}
+    return RunPage(tuple(found[A_PAGE * (page - 1) : A_PAGE * page]), len(found), page, pages, choices)
+
+
+def _choices(runs: Sequence[Run], wanted: RunFilter, field: str) -> list[tuple[str, int]]:
+    counts = Counter(str(getattr(run, field)) for run in runs if wanted.matches(run, but=field))
+    chosen = getattr(wanted, field)
+    counts.update({chosen: 0} if chosen else {})  # what is chosen stays in sight even where nothing is left of it
+    return sorted(counts.items(), key=lambda choice: choice[0].casefold())

@@ -21,12 +21,9 @@ from assay.report.facts import facts, left_out, origins
 from assay.report.outcome import outcome
 from assay.report.sections import captions
 from assay.report.tables import MANY
-from assay.serve.browsing import SORTS, RunFilter, browse
-from assay.serve.library import FILES, Library, Run, figures_of
-from assay.serve.live_model import LiveModel
-from assay.serve.pages import page
-from assay.serve.reading import plain
-from assay.serve.render_cache import KINDS, RenderCache, policy_of
+from assay.serve.library import FILES, SORTS, Library, Run, RunFilter, browse, figures_of, plain
+from assay.serve.live import LiveModel
+from assay.serve.pages import KINDS, RenderCache, page, policy_of
 from assay.stories import story_of
 
 MOST = 12  # runs side by side

@@ -1,13 +1,89 @@
-"""Middleware: token, Host/Origin checks, Content-Security-Policy; applied to every request first."""
+"""Settings and limits of the app, and the middleware that every request passes first."""
 
 from __future__ import annotations
 
 import hmac
-from collections.abc import Awaitable, Callable
+import ipaddress
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass
 from http.cookies import SimpleCookie
+from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
-from assay.serve.settings import Settings, is_loopback
+from fastapi import Request
+from fastapi.responses import JSONResponse, Response
+from fastapi.routing import APIRoute
+
+# Settings of the app: folders, address, token and limits.
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Limits; whatever exceeds them is refused in one sentence."""
+
+    text: int = 20_000  # characters of a text that is typed in
+    waiting: int = 100  # requests that wait for the model
+    upload: int = 20 * 2**20  # bytes of a file
+    rows: int = 50_000  # texts in a file
+    seconds: int = 3600  # that a job may run
+    jobs: int = 50  # that wait
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Run folders, the first of which also takes new jobs and uploads; host, port and token."""
+
+    folders: tuple[Path, ...]
+    host: str = "127.0.0.1"
+    port: int = 8765
+    token: str | None = None  # asked for when other machines can reach the app
+    limits: Limits = Limits()
+
+    @property
+    def home(self) -> Path:
+        return self.folders[0]
+
+    @property
+    def loopback(self) -> bool:
+        return is_loopback(self.host)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host name or address is a loopback address."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+# Route class that limits the size of requests.
+
+
+LARGEST = 2**20  # bytes of a request: a text in any script, and a weight for each of its words
+
+Handler = Callable[[Request], Coroutine[Any, Any, Response]]
+
+
+class SizeLimitedRoute(APIRoute):
+    """Rejects POST requests without Content-Length, or with more than LARGEST bytes (413)."""
+
+    def get_route_handler(self) -> Handler:
+        handler = super().get_route_handler()
+
+        async def bounded(request: Request) -> Response:
+            length = request.headers.get("content-length", "")
+            if request.method == "POST" and not (length.isdecimal() and int(length) <= LARGEST):
+                return JSONResponse({"detail": "The request is too large; give a shorter text."}, 413)
+            return await handler(request)
+
+        return bounded
+
+
+# Middleware: token, Host/Origin checks, Content-Security-Policy; applied to every request first.
+
 
 Message = dict[str, object]
 Receive = Callable[[], Awaitable[Message]]

@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from assay.explainers.random import mixed, text_numbers
+from assay.explainers.baselines import mixed, text_numbers
 from assay.types import Batch
 
 BITS = 53  # of a float64 below 1

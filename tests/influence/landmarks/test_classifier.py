@@ -9,15 +9,23 @@ import pytest
 import torch
 
 from assay.data.corpora import corpus
-from assay.data.quotes import quoted
+from assay.data.text import quoted
 from assay.errors import AssayError
-from assay.influence.landmarks import LandmarkModel, LandmarkRecipe, Layers, because, faithfulness, influence, train
-from assay.influence.landmarks.kernels import Product, Spectrum, Subsequences, Sum, WordVectors
-from assay.influence.landmarks.network import TrainedVectors
-from assay.influence.landmarks.reasons import reasons
-from assay.influence.landmarks.relevance import contrast, relevance
-from assay.influence.landmarks.sentences import sentence
-from assay.influence.landmarks.storing import load, save
+from assay.influence import landmarks as faithfulness
+from assay.influence import landmarks as reasons
+from assay.influence import landmarks as relevance
+from assay.influence.landmark_classifier import TrainedVectors, load, save
+from assay.influence.landmark_kernels import Product, Spectrum, Subsequences, Sum, WordVectors
+from assay.influence.landmarks import (
+    LandmarkModel,
+    LandmarkRecipe,
+    Layers,
+    because,
+    contrast,
+    influence,
+    sentence,
+    train,
+)
 from assay.models.config import Training
 
 CORPUS = corpus("planted:keyword")

@@ -15,9 +15,16 @@ from assay.data.batches import tokenise
 from assay.data.corpora import corpus
 from assay.data.text import Tokeniser
 from assay.errors import AssayError
-from assay.influence.landmarks.kernels import Product, Represented, Spectrum, Subsequences, Sum, WordVectors
-from assay.influence.landmarks.kernels.passages import units
-from assay.influence.landmarks.kernels.subsequences import gap_weighted
+from assay.influence.landmark_kernels import (
+    Product,
+    Represented,
+    Spectrum,
+    Subsequences,
+    Sum,
+    WordVectors,
+    gap_weighted,
+    units,
+)
 from assay.models.config import Architecture
 from assay.models.recipes import Recipe, initialise
 from assay.models.textmodel import groups

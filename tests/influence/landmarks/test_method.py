@@ -9,10 +9,9 @@ import pytest
 import torch
 
 from assay.data.corpora import corpus
-from assay.influence.landmarks import LandmarkRecipe, Landmarks
-from assay.influence.landmarks.kernels import Represented, Spectrum
-from assay.influence.landmarks.method import logits
-from assay.influence.landmarks.relevance import contrast, relevance
+from assay.influence import landmarks as relevance
+from assay.influence.landmark_kernels import Represented, Spectrum
+from assay.influence.landmarks import LandmarkRecipe, Landmarks, contrast, logits
 from assay.influence.setting import Method, Setting
 from assay.models import recipes
 from assay.models.config import Architecture, Training

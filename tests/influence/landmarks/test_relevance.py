@@ -7,8 +7,9 @@ import pytest
 import torch
 
 from assay.errors import AssayError
-from assay.influence.landmarks.network import LandmarkNetwork, Layers
-from assay.influence.landmarks.relevance import contrast, relevance
+from assay.influence import landmarks as relevance
+from assay.influence.landmark_classifier import LandmarkNetwork, Layers
+from assay.influence.landmarks import contrast
 
 SIZES = (5, 4)  # landmarks of two sets
 

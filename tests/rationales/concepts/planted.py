@@ -6,7 +6,7 @@ from random import Random
 
 from assay.data.batches import Tokenised, tokenise
 from assay.data.examples import Example
-from assay.data.planted.writing import example
+from assay.data.planted_writing import example
 from assay.data.text import TextOptions, Tokeniser
 
 FOOD = (("stale", "bland", "burnt"), ("tasty", "crisp", "juicy"))

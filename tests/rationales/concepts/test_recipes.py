@@ -7,8 +7,7 @@ import pytest
 import torch
 
 from assay.errors import AssayError
-from assay.explainers.own import ExplainingModel, OwnRelevance
-from assay.explainers.rationales import Rationale
+from assay.explainers.baselines import ExplainingModel, OwnRelevance, Rationale
 from assay.models.config import Architecture, Training
 from assay.models.recipes import Recipe
 from assay.models.store import Opened

@@ -9,7 +9,7 @@ import torch
 
 from assay.data.batches import tokenise
 from assay.data.examples import Corpus, Example
-from assay.explainers.own import OwnRelevance
+from assay.explainers.baselines import OwnRelevance
 from assay.models.config import Architecture, Training
 from assay.models.recipes import Recipe, initialise
 from assay.models.store import Checkpoint

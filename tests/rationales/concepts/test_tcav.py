@@ -15,11 +15,19 @@ from assay.data.text import TextOptions, Tokeniser
 from assay.errors import AssayError
 from assay.models.config import Architecture
 from assay.models.networks import built
-from assay.models.steering import levels, steered
 from assay.models.store import Trained
-from assay.rationales.concepts.directions import direction, score, sensitivities, vectors
-from assay.rationales.concepts.explainer import ConceptSensitivity
-from assay.rationales.concepts.tcav import Tcav, tcav, unlike
+from assay.probes.concepts import (
+    ConceptSensitivity,
+    Tcav,
+    direction,
+    levels,
+    score,
+    sensitivities,
+    steered,
+    tcav,
+    unlike,
+    vectors,
+)
 from tests import builders, pretrained
 
 WORDS = [f"w{place}" for place in range(30)]

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from assay.data.explained import planted
+from assay.data.annotated import planted_explanations as planted
 from assay.errors import AssayError
 from assay.models.config import Training
 from assay.models.recipes import CHECKPOINT

@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from assay.data.annotated import Explained
+from assay.data.annotated import planted_explanations as planted
 from assay.data.examples import Example
-from assay.data.explained import Explained, planted
 from assay.errors import AssayError
 from assay.models.config import Training
 from assay.rationales.sequences import Sizes

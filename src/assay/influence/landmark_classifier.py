@@ -1,0 +1,552 @@
+"""Landmark classifiers: texts are classified by their similarity to some training texts (Croce et al., 2018, 2019)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
+from functools import cached_property
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int, Shaped
+from safetensors.torch import load_file
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from assay import progress
+from assay.errors import AssayError, library_errors, unknown
+from assay.files import write_text
+from assay.influence.landmark_kernels import (
+    Kernel,
+    Passage,
+    Product,
+    Spectrum,
+    Subsequences,
+    Sum,
+    WordVectors,
+    likeness,
+    mean_vectors,
+)
+from assay.models.config import Training
+from assay.models.store import save_tensors
+
+# Nyström method: which training texts are landmarks, and the space they span (Williams and Seeger, 2001).
+
+
+Column = Callable[[int], Float[np.ndarray, " N"]]
+"""How alike all texts are to one of them."""
+
+
+def uniform(labels: Int[np.ndarray, " N"], count: int, seed: int, column: Column) -> Int[np.ndarray, " M"]:
+    """Texts drawn uniformly."""
+    return np.random.default_rng(seed).permutation(len(labels))[:count]
+
+
+def balanced(labels: Int[np.ndarray, " N"], count: int, seed: int, column: Column) -> Int[np.ndarray, " M"]:
+    """As many texts of each class as possible."""
+    order = np.random.default_rng(seed).permutation(len(labels))
+    rank = np.empty(len(labels), dtype=np.int64)  # of a text among those of its class
+    for label in np.unique(labels):
+        own = order[labels[order] == label]
+        rank[own] = np.arange(len(own))
+    return order[np.argsort(rank[order], kind="stable")][:count]
+
+
+def spread(labels: Int[np.ndarray, " N"], count: int, seed: int, column: Column) -> Int[np.ndarray, " M"]:
+    """Texts far from one another: each drawn by its squared distance to the nearest before (k-means++).
+
+    For kernels that are 1 for a text and itself, the squared distance is 2 − 2 K (Arthur and Vassilvitskii, 2007).
+    """
+    random = np.random.default_rng(seed)
+    chosen = [int(random.integers(len(labels)))]
+    nearest = np.full(len(labels), np.inf)
+    while len(chosen) < count:
+        nearest = np.minimum(nearest, np.maximum(0.0, 2 - 2 * column(chosen[-1])))
+        nearest[chosen] = 0.0
+        if nearest.sum() < 1e-12:  # only copies are left
+            left = np.setdiff1d(np.arange(len(labels)), chosen)
+            chosen += random.permutation(left)[: count - len(chosen)].tolist()
+        else:
+            chosen.append(int(random.choice(len(labels), p=nearest / nearest.sum())))
+    return np.array(chosen)
+
+
+CHOICES: dict[str, Callable[[Int[np.ndarray, " N"], int, int, Column], Int[np.ndarray, " M"]]] = {
+    each.__name__: each for each in (uniform, balanced, spread)
+}
+
+
+def chosen(name: str, labels: Int[np.ndarray, " N"], count: int, seed: int, column: Column) -> Int[np.ndarray, " M"]:
+    """Indices of `count` landmarks, or of all texts where there are fewer, in ascending order."""
+    if name not in CHOICES:
+        raise unknown("choice of landmarks", name, CHOICES)
+    if count < 1 or not len(labels):
+        raise AssayError("At least one landmark is needed, and a text that it can be.")
+    return np.sort(CHOICES[name](labels, min(count, len(labels)), seed, column))
+
+
+def projection(gram: Float[np.ndarray, "M M"], cutoff: float = 1e-10) -> Float[np.ndarray, "M K"]:
+    """U S^-½ of K = U S Uᵀ: inner products of K(x, L) U S^-½ come nearest to the kernel.
+
+    Directions with less than `cutoff` times the largest eigenvalue are left out; strongest first. The weaker the
+    directions that are kept, the larger are the parts of landmarks that cancel each other.
+    """
+    values, vectors = np.linalg.eigh((gram + gram.T) / 2)
+    kept = np.flatnonzero(values > cutoff * max(values[-1], 0.0))[::-1]
+    if not len(kept):
+        raise AssayError(
+            "The landmarks have nothing in common with one another or with themselves; take another kernel."
+        )
+    found: Float[np.ndarray, "M K"] = vectors[:, kept] / np.sqrt(values[kept])
+    return found
+
+
+# Landmark network: Nyström projection of similarities, and a feed-forward network above (Croce et al., 2018).
+
+
+ACTIVATIONS = {"relu": torch.relu, "tanh": torch.tanh}
+
+
+@dataclass(frozen=True)
+class Layers:
+    """Options of the layers above the similarities; without biases, relevances of all landmarks sum to the logit."""
+
+    hidden: tuple[int, ...] = (64,)  # none: the logits are linear in the space of the landmarks
+    activation: str = "relu"
+    bias: bool = False
+    # differs from Croce et al. (2018), who take likenesses as they are: most of them is what all texts have in common.
+    centred: bool = True  # what counts is how much more alike a text is than a training text is on average
+    frozen: bool = False  # the way into the space of the landmarks is not trained
+    dropout: float = 0.2
+
+    def __post_init__(self) -> None:
+        if self.activation not in ACTIVATIONS:
+            raise unknown("activation", self.activation, ACTIVATIONS)
+        if any(size < 1 for size in self.hidden) or not 0 <= self.dropout < 1:
+            raise AssayError("Hidden layers have sizes from 1, and dropout is a share from 0 to below 1.")
+
+
+class LandmarkNetwork(nn.Module):
+    """Logits from similarities to one or several sets of landmarks, each with a Nyström layer of its own.
+
+    `seen` are likenesses that are usual; without any, likenesses are taken as they are.
+    """
+
+    usual: Tensor
+    scale: Tensor
+
+    def __init__(
+        self,
+        projections: Sequence[Float[Tensor, "_ _"]],
+        classes: int,
+        layers: Layers,
+        seen: Float[Tensor, "N M"] | None = None,
+    ) -> None:
+        super().__init__()
+        self.layers, self.sizes = layers, [len(each) for each in projections]
+        self.projections = nn.ParameterList(
+            [nn.Parameter(each, requires_grad=not layers.frozen) for each in projections]
+        )
+        sizes = [sum(each.shape[1] for each in projections), *layers.hidden, classes]
+        self.linear = nn.ModuleList([nn.Linear(a, b, bias=layers.bias) for a, b in pairwise(sizes)])
+        none = projections[0].new_zeros(sum(self.sizes))
+        self.register_buffer("usual", none if seen is None or not layers.centred else seen.mean(0))
+        self.register_buffer("scale", none.new_ones(()))
+        if seen is not None:  # layers start for numbers of about 1
+            with torch.no_grad():
+                self.scale = self.projected(seen).square().mean().clamp(min=1e-12).rsqrt()
+
+    @property
+    def weights(self) -> list[Float[Tensor, "_ _"]]:
+        """The matrices of the layers above the space of the landmarks."""
+        return [each.weight for each in self.linear if isinstance(each, nn.Linear)]
+
+    def projected(self, likeness: Float[Tensor, "B M"]) -> Float[Tensor, "B K"]:
+        """The texts in the Nyström space of the landmarks."""
+        parts = (likeness - self.usual).split(self.sizes, dim=1)  # type: ignore[no-untyped-call]
+        found = [part @ each for part, each in zip(parts, self.projections, strict=True)]
+        return torch.cat(found, dim=1) * self.scale
+
+    def forward(self, likeness: Float[Tensor, "B M"]) -> Float[Tensor, "B C"]:
+        x = self.projected(likeness)
+        for number, linear in enumerate(self.linear):
+            if number:
+                x = F.dropout(ACTIVATIONS[self.layers.activation](x), self.layers.dropout, self.training)
+            x = linear(x)
+        return x
+
+
+class TrainedVectors(nn.Module):
+    """Similarity of texts to landmarks by mean word vectors that are trained with the network above."""
+
+    ids: Tensor
+    mask: Tensor
+
+    def __init__(
+        self,
+        table: Float[Tensor, "V D"],
+        ids: Int[Tensor, "M T"],
+        mask: Bool[Tensor, "M T"],
+        shape: str = "cosine",
+        width: float = 1.0,
+    ) -> None:
+        super().__init__()
+        self.table, self.shape, self.width = nn.Parameter(table), shape, width
+        self.register_buffer("ids", ids, persistent=False)
+        self.register_buffer("mask", mask, persistent=False)
+
+    def forward(self, ids: Int[Tensor, "B T"], mask: Bool[Tensor, "B T"]) -> Float[Tensor, "B M"]:
+        texts, landmarks = mean_vectors(self.table, ids, mask), mean_vectors(self.table, self.ids, self.mask)
+        return likeness(texts, landmarks, self.shape, self.width)
+
+
+# Landmark classifier: its recipe, its landmarks and its network.
+
+
+@dataclass(frozen=True)
+class LandmarkRecipe:
+    """All options that decide which classifier is trained, besides the texts (Croce et al., 2018)."""
+
+    kernels: tuple[Kernel, ...] = (Spectrum(longest=2),)
+    landmarks: int = 200  # of each set
+    choice: str = "balanced"  # one of nystrom.CHOICES
+    sets: int = 1  # for each kernel; several make an ensemble
+    cutoff: float = 1e-3  # directions with a smaller share of the largest eigenvalue are left out; see nystrom.py
+    joint: bool = False  # the word vectors of kernels that have any are trained as well
+    layers: Layers = field(default_factory=Layers)
+    training: Training = field(default_factory=lambda: Training(epochs=60, patience=8))
+
+    def __post_init__(self) -> None:
+        if not self.kernels or self.sets < 1:
+            raise AssayError("At least one kernel and one set of landmarks are needed.")
+        if self.joint and not any(isinstance(kernel, WordVectors) for kernel in self.kernels):
+            raise AssayError("Only word vectors can be trained jointly; name a kernel that has them: WordVectors().")
+
+
+@dataclass(frozen=True)
+class LandmarkSet:
+    """Some training texts and the kernel that compares with them; `indices` are theirs among the training texts."""
+
+    kernel: Kernel
+    indices: Int[np.ndarray, " M"]
+    texts: tuple[Passage, ...]
+    labels: Int[np.ndarray, " M"]
+
+
+@dataclass(frozen=True)
+class LandmarkModel:
+    """Sets of landmarks, and the network over similarities to them; `learnt` is the number of training texts."""
+
+    sets: tuple[LandmarkSet, ...]
+    network: LandmarkNetwork
+    classes: tuple[str, ...]
+    learnt: int
+    history: dict[str, Any] = field(default_factory=dict)
+
+    @cached_property
+    def indices(self) -> Int[np.ndarray, " M"]:
+        """The index of each landmark among the training texts; one in several sets appears several times."""
+        return np.concatenate([each.indices for each in self.sets])
+
+    @cached_property
+    def labels(self) -> Int[np.ndarray, " M"]:
+        return np.concatenate([each.labels for each in self.sets])
+
+    @cached_property
+    def texts(self) -> tuple[Passage, ...]:
+        return tuple(text for each in self.sets for text in each.texts)
+
+    def likeness(self, texts: Sequence[Passage]) -> Float[Tensor, "N M"]:
+        """The similarity of each text to each landmark."""
+        parts = [torch.from_numpy(each.kernel(texts, each.texts)) for each in self.sets]
+        return torch.cat(parts, dim=1).to(self.network.projections[0])
+
+    @torch.no_grad()
+    def logits(self, texts: Sequence[Passage]) -> Float[Tensor, "N C"]:
+        found: Tensor = self.network(self.likeness(texts))
+        return found
+
+
+# Training over similarities to landmarks, with early stopping.
+
+
+Goals = Shaped[Tensor, "N ..."]
+"""The right class of each text, [N], or the logits that are to be learnt, [N, C]."""
+
+
+class LikenessLayer(nn.Module):
+    """Similarity of texts to the landmarks of all sets: precomputed, or from word vectors that are trained.
+
+    Texts are given by their indices.
+
+    Texts are named by their indices.
+    """
+
+    def __init__(self, parts: Sequence[Float[Tensor, "N _"] | tuple[TrainedVectors, Tensor, Tensor]]) -> None:
+        super().__init__()
+        self.known = [None if isinstance(part, tuple) else part for part in parts]
+        trained = [part for part in parts if isinstance(part, tuple)]
+        self.trained = nn.ModuleList([part[0] for part in trained])
+        self.texts = [(ids, mask) for _, ids, mask in trained]
+
+    def forward(self, indices: Int[Tensor, " B"]) -> Float[Tensor, "B M"]:
+        made = iter(
+            [each(ids[indices], mask[indices]) for each, (ids, mask) in zip(self.trained, self.texts, strict=True)]
+        )
+        return torch.cat([next(made) if each is None else each[indices] for each in self.known], dim=1)
+
+
+def fit(
+    network: LandmarkNetwork, front: LikenessLayer, goals: Goals, dev: Int[np.ndarray, " D"], training: Training
+) -> dict[str, object]:
+    """Trains network and word vectors in place on all indices but `dev`, and restores the weights of the best epoch."""
+    learner = nn.ModuleDict({"network": network, "front": front})
+    train = np.setdiff1d(np.arange(len(goals)), dev)
+    weights = _class_weights(goals[train], training)
+    parameters = [each for each in learner.parameters() if each.requires_grad]
+    optimiser = torch.optim.Adam(parameters, lr=training.learning_rate, weight_decay=training.decay)
+    best, best_epoch, best_score, losses = _copied(learner), 0, (-np.inf, -np.inf), []
+    with progress.bar("status") as shown, torch.random.fork_rng():
+        torch.manual_seed(training.seed)
+        task = shown.add_task("landmarks", total=training.epochs, status="")
+        for epoch in range(1, training.epochs + 1):
+            learner.train()
+            order = torch.from_numpy(np.random.default_rng((training.seed, epoch)).permutation(train)).to(goals.device)
+            loss = torch.zeros((), device=goals.device)
+            for indices in order.split(training.batch_size):  # type: ignore[no-untyped-call]
+                optimiser.zero_grad()
+                part = lost(network(front(indices)), goals[indices], weights)
+                part.backward()  # type: ignore[no-untyped-call]
+                if training.clip is not None:
+                    nn.utils.clip_grad_norm_(parameters, training.clip)
+                optimiser.step()
+                loss += part.detach() * len(indices) / len(train)
+            losses.append(float(loss))
+            score = _judged(learner, goals, dev)
+            if score > best_score:
+                best, best_epoch, best_score = _copied(learner), epoch, score
+            shown.update(task, advance=1, status=f"loss {losses[-1]:.3f}  dev {score[0]:.3f}")
+            if epoch - best_epoch >= training.patience:
+                break
+    learner.load_state_dict(best)
+    learner.eval()
+    return {"epochs": len(losses), "best_epoch": best_epoch, "dev_score": best_score[0], "losses": losses}
+
+
+def lost(logits: Float[Tensor, "B C"], goals: Goals, weights: Float[Tensor, " C"] | None = None) -> Float[Tensor, ""]:
+    """The loss: cross-entropy of classes, or the mean squared error of centred logits."""
+    if goals.dim() == 1:
+        return F.cross_entropy(logits, goals, weights)
+    return F.mse_loss(logits - logits.mean(-1, keepdim=True), goals - goals.mean(-1, keepdim=True))
+
+
+@torch.no_grad()
+def _judged(learner: nn.ModuleDict, goals: Goals, dev: Int[np.ndarray, " D"]) -> tuple[float, float]:
+    """Accuracy (or agreement with the logits to be learnt) on dev texts, and minus the loss."""
+    learner.eval()
+    indices = torch.from_numpy(dev).to(goals.device)
+    logits = learner["network"](learner["front"](indices))
+    loss = -float(lost(logits, goals[indices]))
+    if goals.dim() > 1:
+        return loss, loss
+    return float((logits.argmax(-1) == goals[indices]).double().mean()), loss
+
+
+def _class_weights(goals: Goals, training: Training) -> Float[Tensor, " C"] | None:
+    if goals.dim() > 1 or not training.balanced:
+        return None
+    counts = torch.bincount(goals).clamp(min=1).float()
+    return counts.sum() / (len(counts) * counts)
+
+
+def _copied(learner: nn.Module) -> dict[str, Tensor]:
+    return {name: each.clone() for name, each in learner.state_dict().items()}
+
+
+# Trains landmark classifiers from texts and their classes.
+
+
+def train(
+    recipe: LandmarkRecipe,
+    texts: Sequence[Passage],
+    labels: Int[np.ndarray, " N"],
+    classes: Sequence[str],
+    dev: tuple[Sequence[Passage], Int[np.ndarray, " D"]] | None = None,
+    logits: Float[np.ndarray, "N C"] | None = None,
+    device: str = "cpu",
+) -> LandmarkModel:
+    """Trains a classifier on labels or, where given, on the logits of a network for these texts.
+
+    Training stops by the `dev` texts; without any, by one tenth of the texts, of which none is a landmark.
+    """
+    if len(texts) < 4 or len(texts) != len(labels):
+        raise AssayError("At least four texts are needed to learn from, and a label for each.")
+    if dev is not None and logits is not None:
+        raise AssayError("A classifier that learns the logits of a network stops by some of the same texts.")
+    more, goals = ([], labels) if dev is None else (dev[0], np.concatenate([labels, dev[1]]))
+    held = (
+        np.arange(len(texts), len(texts) + len(more)) if dev is not None else _tenth(len(texts), recipe.training.seed)
+    )
+    own = np.setdiff1d(np.arange(len(texts)), held)
+    sets = _sets(recipe, texts, labels, own)
+    front = LikenessLayer([_part(each, [*texts, *more], recipe.joint, device) for each in sets]).to(device)
+    grams = [each.kernel(each.texts, each.texts) for each in sets]
+    spaces = [torch.from_numpy(projection(gram, recipe.cutoff)).float() for gram in grams]
+    with torch.random.fork_rng(), torch.no_grad():
+        torch.manual_seed(recipe.training.seed)
+        seen = front(torch.from_numpy(own).to(device)).cpu()
+        network = LandmarkNetwork(spaces, len(classes), recipe.layers, seen).to(device)
+    wanted = torch.from_numpy(goals) if logits is None else torch.from_numpy(logits).float()
+    history = fit(network, front, wanted.to(device), held, recipe.training)
+    unseen = held.tolist() if dev is None else []
+    return LandmarkModel(tuple(_learnt(sets, front)), network, tuple(classes), len(texts), history | {"held": unseen})
+
+
+def _tenth(count: int, seed: int) -> Int[np.ndarray, " D"]:
+    """Indices of a random tenth."""
+    return np.sort(np.random.default_rng(seed).permutation(count)[: max(1, count // 10)])
+
+
+def _sets(
+    recipe: LandmarkRecipe, texts: Sequence[Passage], labels: Int[np.ndarray, " N"], own: Int[np.ndarray, " n"]
+) -> list[LandmarkSet]:
+    """The landmark sets of all kernels, from the texts at the indices `own`."""
+    read, found = [texts[index] for index in own], []
+    for number, kernel in enumerate(recipe.kernels):
+        fitted = kernel.fit(read)
+        for again in range(recipe.sets):
+            seed = recipe.training.seed * 10_007 + number * recipe.sets + again
+            found.append(_drawn(fitted, recipe, read, labels[own], own, seed))
+    return found
+
+
+def _drawn(
+    kernel: Kernel,
+    recipe: LandmarkRecipe,
+    texts: Sequence[Passage],
+    labels: Int[np.ndarray, " n"],
+    own: Int[np.ndarray, " n"],
+    seed: int,
+) -> LandmarkSet:
+    """Chooses the landmarks of one set."""
+
+    def column(index: int) -> Float[np.ndarray, " n"]:
+        return kernel(texts, [texts[index]])[:, 0]
+
+    found = chosen(recipe.choice, labels, recipe.landmarks, seed, column)
+    return LandmarkSet(kernel, own[found], tuple(texts[index] for index in found), labels[found])
+
+
+def _part(
+    landmarks: LandmarkSet, texts: Sequence[Passage], joint: bool, device: str
+) -> Float[Tensor, "N M"] | tuple[TrainedVectors, Tensor, Tensor]:
+    """Similarities of all texts to one set, or what they are computed from where word vectors are trained."""
+    kernel = landmarks.kernel
+    if joint and isinstance(kernel, WordVectors):
+        table = torch.from_numpy(kernel.vectors).float()
+        trained = TrainedVectors(table, *kernel.read(landmarks.texts), kernel.shape, kernel.width)
+        ids, mask = kernel.read(texts)
+        return trained, ids.to(device), mask.to(device)
+    return torch.from_numpy(kernel(texts, landmarks.texts)).float().to(device)
+
+
+def _learnt(sets: Sequence[LandmarkSet], front: LikenessLayer) -> list[LandmarkSet]:
+    """The sets with trained word vectors."""
+    tables = iter([each.table.detach().double().cpu().numpy() for each in front.trained])  # type: ignore[operator]
+    return [
+        each
+        if known is not None or not isinstance(each.kernel, WordVectors)
+        else replace(each, kernel=replace(each.kernel, table=next(tables)))
+        for each, known in zip(sets, front.known, strict=True)
+    ]
+
+
+# Saves and loads landmark classifiers: tensors as safetensors, everything else as JSON.
+
+
+CARD, WEIGHTS = "landmarks.json", "landmarks.safetensors"
+STORED = {each.__name__: each for each in (Sum, Product, Spectrum, Subsequences, WordVectors)}
+
+
+def save(model: LandmarkModel, folder: Path) -> None:
+    """Writes the folder; the card is written last and marks it as complete."""
+    found = {f"network.{name}": each for name, each in model.network.state_dict().items()}
+    sets = []
+    for number, each in enumerate(model.sets):
+        if any(not isinstance(text, str) for text in each.texts):
+            raise AssayError(
+                "The landmarks are rows of word ids, not texts; train on the texts to store the classifier."
+            )
+        kernel = _written(each.kernel, f"kernel.{number}", found)
+        sets.append(
+            {"kernel": kernel, "places": each.indices.tolist(), "texts": each.texts, "labels": each.labels.tolist()}
+        )
+    save_tensors(found, folder / WEIGHTS)
+    card = {
+        "format": "assay-landmarks-1",
+        "classes": model.classes,
+        "learnt": model.learnt,
+        "layers": asdict(model.network.layers),
+        "sets": sets,
+        "history": model.history,
+    }
+    write_text(folder / CARD, json.dumps(card, indent=1, ensure_ascii=False) + "\n")
+
+
+def load(folder: Path, device: str = "cpu") -> LandmarkModel:
+    """Reads the folder."""
+    if not (folder / CARD).is_file():
+        raise AssayError(f"{folder} holds no landmark classifier: it has no {CARD}.")
+    with library_errors(lambda reason: f"The landmark classifier in {folder} is damaged ({reason}); train it again."):
+        card = json.loads((folder / CARD).read_text(encoding="utf-8"))
+        found = load_file(folder / WEIGHTS)
+        sets = tuple(
+            LandmarkSet(
+                _read(each["kernel"], found), np.array(each["places"]), tuple(each["texts"]), np.array(each["labels"])
+            )
+            for each in card["sets"]
+        )
+        layers = Layers(**card["layers"] | {"hidden": tuple(card["layers"]["hidden"])})
+        weights = {name.removeprefix("network."): each for name, each in found.items() if name.startswith("network.")}
+        spaces = [weights[f"projections.{number}"] for number in range(len(sets))]
+        network = LandmarkNetwork([torch.empty_like(each) for each in spaces], len(card["classes"]), layers)
+        network.load_state_dict(weights)
+        return LandmarkModel(sets, network.to(device).eval(), tuple(card["classes"]), card["learnt"], card["history"])
+
+
+def _written(kernel: Kernel, name: str, found: dict[str, Tensor]) -> dict[str, Any]:
+    """A kernel as JSON; its arrays are added to the tensors."""
+    kind = type(kernel).__name__
+    if STORED.get(kind) is not type(kernel):
+        raise AssayError(f"A classifier with the kernel {kind} cannot be stored; choose one of: {', '.join(STORED)}.")
+    written: dict[str, Any] = {"kind": kind}
+    for each in fields(kernel):
+        value = getattr(kernel, each.name)
+        if isinstance(value, np.ndarray):
+            found[f"{name}.{each.name}"] = torch.from_numpy(value).clone()
+            written[each.name] = {"tensor": f"{name}.{each.name}"}
+        elif each.name == "parts":
+            written[each.name] = [_written(part, f"{name}.{index}", found) for index, part in enumerate(value)]
+        else:
+            written[each.name] = value
+    return written
+
+
+def _read(written: Mapping[str, Any], found: Mapping[str, Tensor]) -> Kernel:
+    """The kernel from its JSON and tensors."""
+    given: dict[str, Any] = {}
+    for name, value in written.items():
+        if isinstance(value, dict):
+            given[name] = found[value["tensor"]].numpy()
+        elif name == "parts":
+            given[name] = tuple(_read(part, found) for part in value)
+        elif name == "stretches" and value is not None:
+            given[name] = tuple(map(tuple, value))
+        else:
+            given[name] = tuple(value) if isinstance(value, list) else value
+    kernel: Kernel = STORED[given.pop("kind")](**given)
+    return kernel
