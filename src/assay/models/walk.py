@@ -24,7 +24,7 @@ from assay.models.projections import Projection
 
 Numbers = Float[Tensor, "*N"]
 States = Float[Tensor, "*B H"]
-Slots = tuple[States, States, States, States]
+Slots = tuple[Tensor, Tensor, Tensor, Tensor]
 Sequences = Float[Tensor, "R T H"]
 FourSequences = tuple[Sequences, Sequences, Sequences, Sequences]
 
