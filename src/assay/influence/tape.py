@@ -58,7 +58,7 @@ class Tape(UnfusedOps):
     def __torch_function__(
         self, function: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        if getattr(function, "__name__", "") in self.rules:
+        if getattr(function, "__name__", "") in self.operations:
             return super().__torch_function__(function, types, args, kwargs)
         named = kwargs or {}
         origins = [origin for each in (*args, *named.values()) if (origin := self._origin(each)) is not None]
@@ -206,7 +206,7 @@ class Tape(UnfusedOps):
         self._record_linear(torch.cat([start, states[:, :-1]], dim=1), nothing, weights[1], weights[3])
         return states, *last
 
-    rules: ClassVar[Mapping[str, Callable[..., Any]]] = {
+    operations: ClassVar[Mapping[str, Callable[..., Any]]] = {
         "linear": linear,
         "addmm": affine,
         "conv1d": convolution,

@@ -55,7 +55,7 @@ class SafeNorms(UnfusedOps):
         sizes = (length(each, named["dim"]).clamp(min=1e-8) for each in (one, other))
         return (one * other).sum(named["dim"]) / math.prod(sizes)
 
-    rules: ClassVar = {**UnfusedOps.rules, "norm": norm, "normalize": normalize, "cosine_similarity": cosine}
+    operations: ClassVar = {**UnfusedOps.operations, "norm": norm, "normalize": normalize, "cosine_similarity": cosine}
 
 
 def length(vectors: Tensor, dim: int) -> Tensor:

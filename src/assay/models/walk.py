@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.overrides import TorchFunctionMode
@@ -22,7 +22,6 @@ from torch.overrides import TorchFunctionMode
 from assay.errors import AssayError
 from assay.models.projections import Projection
 
-Numbers = Float[Tensor, "*N"]
 States = Float[Tensor, "*B H"]
 Slots = tuple[Tensor, Tensor, Tensor, Tensor]
 Sequences = Float[Tensor, "R T H"]
@@ -44,12 +43,12 @@ class Walk(TorchFunctionMode):
     A rule is called with the walk, the function, and the function's arguments; what it calls is not walked over.
     """
 
-    rules: ClassVar[Mapping[str, Callable[..., Any]]] = {}
+    operations: ClassVar[Mapping[str, Callable[..., Any]]] = {}
 
     def __torch_function__(
         self, function: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        rule = self.rules.get(getattr(function, "__name__", ""))
+        rule = self.operations.get(getattr(function, "__name__", ""))
         named = kwargs or {}
         return function(*args, **named) if rule is None else rule(self, function, *args, **named)
 
@@ -124,27 +123,16 @@ def times(*factors: Multiplier) -> Multiplier:
     return math.prod(tensors[1:], start=tensors[0]) if tensors else 1.0
 
 
-def whole(total: Numbers) -> float:
-    return 1.0
-
-
-def crosswise(left: Numbers, right: Numbers) -> tuple[Numbers, Numbers]:
-    return right, left
-
-
-def projected(project: Projection, scores: Numbers, mask: Bool[Tensor, "*N"]) -> Numbers:
-    return project(scores, mask)
-
-
 GRADIENT = Rules(
-    whole,
-    lambda function, x, value: function.derivative(x),
-    lambda x, value: value * (1 - value),
-    crosswise,
-    torch.matmul,
-    projected,
-    lambda x, floor: F.layer_norm(x, x.shape[-1:], eps=floor),
+    total=lambda z: 1.0,
+    unary=lambda function, x, value: function.derivative(x),
+    gate=lambda x, value: value * (1 - value),
+    product=lambda left, right: (right, left),
+    bilinear=torch.matmul,
+    weights=lambda project, scores, mask: project(scores, mask),
+    standard=lambda x, floor: F.layer_norm(x, x.shape[-1:], eps=floor),
 )
+"""Nothing changed."""
 
 
 # LSTM and GRU
@@ -415,7 +403,7 @@ class UnfusedOps(Walk):
         rows: Tensor = function(ids, weight, *options, **named)
         return rows
 
-    rules: ClassVar[Mapping[str, Callable[..., Any]]] = {
+    operations: ClassVar[Mapping[str, Callable[..., Any]]] = {
         "lstm": recurrence,
         "gru": recurrence,
         "scaled_dot_product_attention": attention,
