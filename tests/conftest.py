@@ -52,7 +52,8 @@ def _modules_with_arrays() -> list[str]:
     spec = find_spec("assay")
     assert spec is not None and spec.origin is not None
     root = Path(spec.origin).parent
-    paths = [path for path in root.rglob("*.py") if "jaxtyping" in path.read_text(encoding="utf-8")]
+    shaped = ("jaxtyping", "from assay.metrics import")
+    paths = [path for path in root.rglob("*.py") if any(name in path.read_text(encoding="utf-8") for name in shaped)]
     names = (".".join(path.relative_to(root.parent).with_suffix("").parts) for path in paths)
     return [name.removesuffix(".__init__") for name in names]
 

@@ -9,8 +9,7 @@ import shlex
 import pytest
 from rich.console import Console
 
-from assay.cli.attending import chosen_act, reading_options
-from assay.cli.options import ActOptions, TransformerOptions
+from assay.cli.options import ActOptions, Reading
 from assay.errors import AssayError
 from assay.intervene.edits import Act
 from assay.models import store
@@ -128,18 +127,18 @@ def test_a_mistake_is_told_in_one_sentence(assay, folder, sentence) -> None:
 
 
 def test_options_become_the_act_that_they_say() -> None:
-    assert chosen_act(ActOptions("set", " 3=0.5, 7=.25,")) == Act("set", {3: 0.5, 7: 0.25})
-    assert chosen_act(ActOptions("erase", items="1, 2")) == Act("erase", items=(1, 2))
+    assert ActOptions("set", " 3=0.5, 7=.25,").chosen() == Act("set", {3: 0.5, 7: 0.25})
+    assert ActOptions("erase", items="1, 2").chosen() == Act("erase", items=(1, 2))
     placed = ActOptions("uniform", layer=1, head=2, position=3)
-    assert chosen_act(placed) == Act("uniform", layer=1, head=2, place=3)
+    assert placed.chosen() == Act("uniform", layer=1, head=2, place=3)
     with pytest.raises(AssayError, match="is no number"):
-        chosen_act(ActOptions("erase", items="1.5"))
+        ActOptions("erase", items="1.5").chosen()
 
 
 def test_how_a_model_is_read_is_part_of_a_command() -> None:
-    assert reading_options("cpu", TransformerOptions()) == ()
-    reading = TransformerOptions(subwords=True, dtype="bfloat16")
-    assert reading_options("cuda", reading) == ("--device", "cuda", "--subwords", "--dtype", "bfloat16")
+    assert Reading().words() == ()
+    reading = Reading("cuda", subwords=True, dtype="bfloat16")
+    assert reading.words() == ("--device", "cuda", "--subwords", "--dtype", "bfloat16")
 
 
 def test_a_terminal_shows_the_text_twice_and_what_is_no_word() -> None:

@@ -98,6 +98,25 @@ def test_importance_is_found_with_a_corpus(assay, model, tmp_path):
     assert "Which heads does the classifier need?" in Path("run/probe.html").read_text(encoding="utf-8")
 
 
+def test_concepts_are_given_by_files_and_the_highest_level_moves(assay, model, tmp_path):
+    (tmp_path / "praise.txt").write_text("a good film\n\nit is fun\ngood fun\n")
+    mine = texts(tmp_path / "mine.csv", 90)
+    words = ("probe", "--model", model, "--corpus", mine, "--sections", "concepts", "--concept", "praise.txt")
+    code, _, told = assay(*words, "--out", "run")
+    assert code == 0, told
+    section = read(Path("run/probe.json"))["sections"]["concepts"]
+    assert section["level"] == "layer 1" and len(section["rows"]) == 2
+    assert {(row["concept"], row["examples"]) for row in section["rows"]} == {("praise", 3)}
+    assert "Does a class depend on a concept?" in Path("run/probe.html").read_text(encoding="utf-8")
+    for more, fault in (
+        (("--level", "layer 7"), "Unknown level 'layer 7'"),
+        (("--concept", "nowhere.txt"), "nowhere.txt does not exist; check the path."),
+        (("--concept", "praise.txt"), "Two concepts are called 'praise'; give one of the files another name."),
+    ):
+        code, _, told = assay(*words, *more, "--out", "other")
+        assert code == 2 and fault in " ".join(told.split()), told
+
+
 def test_an_interrupted_probe_goes_on_where_it_stopped(assay, model, treebank, tmp_path, monkeypatch):
     mine = texts(tmp_path / "mine.csv")
 

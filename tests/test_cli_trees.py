@@ -57,7 +57,8 @@ def test_without_colours_a_tree_is_an_outline(explain):
     assert code == 0
     after = [line for line in out.splitlines()[out.splitlines().index("acd") + 1 :] if "rust" not in line and line]
     assert after[0].endswith(f"  {TEXT}")
-    assert len(after) == 11
+    assert len(after) == 12
+    assert after[-1].startswith("Cohesion: with the words of its strongest phrase, “")
 
 
 @pytest.mark.parametrize(

@@ -17,8 +17,7 @@ from urllib.parse import urlencode
 
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from assay.cli.choices import given_model
-from assay.cli.options import TransformerOptions
+from assay.cli.options import Reading
 from assay.run.workbench import Workbench
 from assay.serve.library import Library
 from tests.serving import served
@@ -58,7 +57,7 @@ def main(folder: Path) -> None:
         {"model": MODEL, "text": TEXT, "explainers": "attention,gradient,integrated_gradients,lrp,leave_one_out"}
     )
     compared = "/compare?" + urlencode([("run", runs[name]) for name in ("lstm-0", "lstm-1", "lstm-2", "average-0")])
-    live_model = Workbench(given_model(MODEL, "cpu", TransformerOptions()), MODEL)
+    live_model = Workbench(Reading().opened(MODEL), MODEL)
     with served({MODEL: live_model}, RUNS) as address, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=ARGUMENTS)
         taken(opened(browser, address + report, 1200, 900), folder / "report.png")

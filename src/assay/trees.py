@@ -24,11 +24,13 @@ class Phrase:
 class Tree:
     """A tree of phrases as levels, from the whole text, or its largest phrases, down to words.
 
-    Each level is a partition of the words in their order, and each refines the one above it.
+    Each level is a partition of the words in their order, and each refines the one above it. `cohesion` is how much of
+    p(class) its strongest phrase owes to its words standing together, where that was measured.
     """
 
     method: str
     levels: tuple[tuple[Phrase, ...], ...]
+    cohesion: float | None = None
 
     def __post_init__(self) -> None:
         if not self.levels:
@@ -52,6 +54,13 @@ class Tree:
         """One score per word: that of its phrase on the lowest level."""
         return [phrase.score for phrase in self.levels[-1] for _ in range(phrase.start, phrase.stop)]
 
+    @property
+    def strongest(self) -> Phrase | None:
+        """The phrase of the highest score with several words that is not the whole text."""
+        phrases = {each for level in self.levels for each in level}
+        several = [each for each in phrases if 1 < each.stop - each.start < self.words]
+        return max(several, key=lambda each: (each.score, -each.start, each.stop), default=None)
+
     def within(self, phrase: Phrase) -> list[Phrase]:
         """The children of a phrase: its parts on the first level that splits it."""
         for level in self.levels:
@@ -62,12 +71,12 @@ class Tree:
 
     def json(self) -> dict[str, Any]:
         levels = [[[each.start, each.stop, each.score] for each in level] for level in self.levels]
-        return {"method": self.method, "levels": levels}
+        return {"method": self.method, "levels": levels, "cohesion": self.cohesion}
 
     @classmethod
     def of(cls, stored: Mapping[str, Any]) -> Tree:
         """The tree from its JSON form."""
-        return cls(stored["method"], levels_of(stored["levels"]))
+        return cls(stored["method"], levels_of(stored["levels"]), stored.get("cohesion"))
 
 
 def levels_of(stored: Sequence[Sequence[Sequence[int | float]]]) -> tuple[tuple[Phrase, ...], ...]:

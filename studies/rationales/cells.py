@@ -19,7 +19,7 @@ from assay.models.recipes import Recipe
 from assay.models.store import Opened
 from assay.rationales.measuring import selected
 from assay.rationales.rationaliser import Selecting
-from assay.rationales.trainers import Rationalising, rationaliser
+from assay.rationales.trainers import Rationalising, train_model
 from assay.run.rationalising import chosen, examined
 from studies.rationales.sentences import OVERLAPS, SHARE, iou_f1
 from studies.results import Result
@@ -90,7 +90,7 @@ class Cell:
         given, started = texts(self.corpus, self.limit), time.monotonic()
         folder = None if runs is None else runs / self.name / "model"
         try:
-            model = rationaliser(given, self.asked(device), folder, device)
+            model = train_model(given, self.asked(device), folder, device)
         except AssayError as fault:
             return {"failed": str(fault)}
         except torch.OutOfMemoryError:

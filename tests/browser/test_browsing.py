@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, Locator, Page, expect
 from assay.grading.leaderboard import leaderboard
 from assay.records import Record
 from assay.report.audit import write
-from assay.report.browsing import browse
+from assay.report.examples import browse
 from tests.browser.noticing import noticed
 from tests.report.hostile import WORDS, hostile
 from tests.report.synthetic import FAITHFUL, synthetic_record

@@ -12,7 +12,7 @@ from assay.audits.minimal_set import MinimalSet
 from assay.records import Record
 from assay.report.audit import write
 from assay.report.outcome import outcome
-from assay.report.squares import flip_tables
+from assay.report.tables import flip_tables
 from tests.browser.noticing import noticed
 from tests.report.synthetic import FAITHFUL, MANY, synthetic_record, worded
 

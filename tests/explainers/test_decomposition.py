@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from assay.data import planted as negation
 from assay.data.batches import collate, tokenise
+from assay.data.planted import PLANTED
 from assay.errors import AssayError
 from assay.explainers import decomposition
 from assay.explainers.baselines import Random
@@ -194,7 +194,7 @@ def test_a_shape_without_rules_is_refused(kind):
 
 @pytest.mark.slow
 def test_on_a_planted_corpus_the_words_that_decide_have_the_most():
-    corpus = negation(0)
+    corpus = PLANTED["planted:negation"](0)
     architecture = Architecture(encoder="lstm", embedding=64, hidden=64, alignment_size=32)
     training = Training(epochs=40, patience=15, learning_rate=3e-3)
     model = train(corpus, Recipe(architecture=architecture, training=training))

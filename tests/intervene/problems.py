@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 
 import numpy as np
 import torch
@@ -10,9 +11,24 @@ from scipy.special import rel_entr
 from torch import Tensor
 from torch.nn.functional import pad
 
+from assay.intervene import adversary, adversary_bracket, adversary_lines
 from assay.intervene.adversary import Adversaries, jsd
+from assay.intervene.adversary_problem import Problem
 
 Case = tuple[Tensor, Tensor, Tensor]
+
+
+def solving(solve: Callable[[Problem, int], Adversaries]) -> Callable[..., Adversaries]:
+    """A solver as a function of token logits, attention and mask, as `furthest` is."""
+
+    def solved(values: Tensor, weights: Tensor, mask: Tensor, epsilon: float = 0.01, k: int = 5) -> Adversaries:
+        return solve(Problem.of(values, weights, mask, epsilon), k)
+
+    return solved
+
+
+exact, bracket = solving(adversary_lines.exact), solving(adversary_bracket.bracket)
+bounded = solving(adversary.bounded)
 
 
 def case(lengths: list[int], classes: int, scale: float = 2.0, seed: int = 0) -> Case:

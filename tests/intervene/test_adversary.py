@@ -11,10 +11,8 @@ import torch
 from torch.nn.functional import pad
 
 from assay.errors import AssayError
-from assay.intervene.adversary import Adversaries, Search, bounded, furthest, jsd
-from assay.intervene.adversary_bracket import bracket
-from assay.intervene.adversary_lines import exact
-from tests.intervene.problems import case, check_answer, distance, grid_optimum, outputs
+from assay.intervene.adversary import Adversaries, Search, furthest, jsd
+from tests.intervene.problems import bounded, bracket, case, check_answer, distance, exact, grid_optimum, outputs
 
 SOLVERS = [
     pytest.param(exact, 2, id="exact"),

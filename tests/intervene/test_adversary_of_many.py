@@ -8,11 +8,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from assay.intervene.adversary import Search, bounded, furthest
-from assay.intervene.adversary_bracket import bracket
-from assay.intervene.adversary_lines import exact
+from assay.intervene.adversary import Search, furthest
 from assay.models.network import BARRED
-from tests.intervene.problems import Case, case, check_answer, distance, grid_optimum, moved
+from tests.intervene.problems import Case, bounded, bracket, case, check_answer, distance, exact, grid_optimum, moved
 
 
 def pairs_optimum(problem: Case, epsilon: float, parts: int = 1000) -> Tensor:

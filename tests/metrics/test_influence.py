@@ -56,13 +56,6 @@ def test_the_ceiling_is_the_mean_over_pairs_of_seeds() -> None:
     np.testing.assert_allclose(influence.ceiling(targets).mean, np.mean(pairs))
 
 
-def test_the_area_of_mislabelled_examples_is_a_chance_of_ranks() -> None:
-    wrong = np.array([True, False, True, False, False])
-    suspicion = np.array([3.0, 1.0, 2.0, 2.5, 0.0])
-    wins = np.mean([(a > b) + 0.5 * (a == b) for a in suspicion[wrong] for b in suspicion[~wrong]])
-    np.testing.assert_allclose(influence.mislabel_auc(suspicion, wrong), wins)
-
-
 def test_single_removals_and_slopes() -> None:
     scores = RANDOM.normal(size=(3, 8))
     np.testing.assert_allclose(influence.leave_one_out(scores, 2 * scores.T), 1)

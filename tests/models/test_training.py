@@ -134,29 +134,52 @@ def test_a_damaged_checkpoint_is_named(tmp_path):
         train(corpus(), SMALL, tmp_path)
 
 
+class Scripted(training.ClassifierTrainer):
+    """A trainer that learns nothing and is judged by a script."""
+
+    script: tuple[tuple[float, float], ...] = ()
+
+    def step(self, rows, shares=None):
+        self.network.decoder.bias.data += 1  # so that weights tell the epoch
+        return 1.0
+
+    def judge(self):
+        return self.script[self.state.epoch]
+
+
+def scripted(*script: tuple[float, float], **options):
+    rows, _ = recipes.tokenise(corpus().train[:8], recipes.Tokeniser.fit(["a"], SMALL.text), 99)
+    network = recipes.initialise(SMALL, recipes.Tokeniser.fit(["a"], SMALL.text), 2)
+    trainer = Scripted.of(network, rows, Training(batch_size=8, **options), Labels())
+    trainer.script, begun = script, network.decoder.bias.detach().clone()
+    state = trainer.run()
+    return state, round(float((network.decoder.bias.detach() - begun)[0]))
+
+
 def test_early_stopping_keeps_the_best_epoch():
-    state = training.State()
-    for score in (0.5, 0.8, 0.7, 0.8):
-        state = training._advanced(state, 1.0, score, dev_loss=1.0)
-    assert (state.best_epoch, state.best_score) == (2, 0.8)
-    assert not state.finished(Training(epochs=8, patience=3), Labels().begun)
-    assert state.finished(Training(epochs=8, patience=2), Labels().begun)
-    assert state.finished(Training(epochs=4, patience=3), Labels().begun)
+    scores = [(score, 1.0) for score in (0.5, 0.8, 0.7, 0.8, 0.7, 0.9)]
+    state, kept = scripted(*scores, epochs=6, patience=2)
+    assert (state.epoch, state.best_epoch, state.best_score, kept) == (4, 2, 0.8, 2)
+    assert scripted(*scores, epochs=6, patience=4)[0].best_epoch == 6
+    assert scripted(*scores, epochs=3, patience=4)[0].epoch == 3
 
 
 def test_of_equal_scores_the_surer_one_is_kept():
-    state = training.State()
-    for loss in (0.4, 0.2, 0.3):
-        state = training._advanced(state, 1.0, 1.0, loss)
-    assert (state.best_epoch, state.best_loss) == (2, 0.2)
+    state, kept = scripted((1.0, 0.4), (1.0, 0.2), (1.0, 0.3), epochs=3, patience=3)
+    assert (state.best_epoch, state.best_loss, kept) == (2, 0.2, 2)
 
 
 def test_a_model_still_at_chance_is_given_time():
-    state = training.State()
-    for score in (0.51, 0.5, 0.49, 0.5):
-        state = training._advanced(state, 1.0, score, dev_loss=1.0)
-    assert not state.finished(Training(epochs=8, patience=2), Labels().begun)
-    assert state.finished(Training(epochs=4, patience=2), Labels().begun)
+    scores = [(score, 1.0) for score in (0.51, 0.5, 0.49, 0.5)]
+    assert scripted(*scores, epochs=4, patience=2)[0].epoch == 4
+    assert scripted((0.7, 1.0), *scores, epochs=5, patience=2)[0].epoch == 3
+
+
+def test_an_epoch_whose_score_is_no_number_is_never_the_best():
+    nothing = float("nan")
+    state, kept = scripted((0.7, 1.0), (nothing, nothing), epochs=2)
+    assert (state.best_epoch, kept) == (1, 1)
+    assert scripted((nothing, nothing), (nothing, nothing), epochs=2)[1] == 0
 
 
 def test_long_texts_read_in_turn_give_the_same_step(monkeypatch):

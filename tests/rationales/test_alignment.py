@@ -19,7 +19,7 @@ from assay.models.textmodel import graded
 from assay.rationales.aligner import Aligner, Transport
 from assay.rationales.aligner import drawn_aligner as drawn
 from assay.rationales.rationale_store import load
-from assay.rationales.trainers import TransportRecipe, train_transport
+from assay.rationales.trainers import TransportRecipe, train_model
 from assay.types import SelectingModel
 from tests import builders
 
@@ -51,7 +51,7 @@ def planted() -> Corpus:
 @pytest.fixture(scope="module")
 def learnt(planted, tmp_path_factory):
     folder = tmp_path_factory.mktemp("aligner")
-    return train_transport(planted, WANTED, folder), folder
+    return train_model(planted, WANTED, folder), folder
 
 
 def test_the_deciding_words_are_aligned_and_decide(planted, learnt):
@@ -86,9 +86,9 @@ def test_a_stored_model_answers_the_same_and_other_options_are_refused(planted, 
     torch.testing.assert_close(
         *(each(each.embed(batch), batch).logits for each in (model.network, again.network)), atol=0, rtol=0
     )
-    assert train_transport(planted, WANTED, folder).history == again.history
+    assert train_model(planted, WANTED, folder).history == again.history
     with pytest.raises(AssayError, match="other options"):
-        train_transport(planted, replace(WANTED, transport=Transport()), folder)
+        train_model(planted, replace(WANTED, transport=Transport()), folder)
 
 
 @pytest.fixture
@@ -119,7 +119,7 @@ def test_a_text_without_a_query_is_refused(network):
     with pytest.raises(AssayError, match="pairs"):
         network(network.embed(batch), batch)
     with pytest.raises(AssayError, match="planted:keyword"):
-        train_transport(corpus("planted:keyword"))
+        train_model(corpus("planted:keyword"), TransportRecipe())
 
 
 @pytest.mark.slow
@@ -127,7 +127,7 @@ def test_a_taxonomy_is_aligned_word_by_word():
     texts = corpus("planted:entail")
     base = replace(SMALL, architecture=Architecture(encoder="average", embedding=32, hidden=16, alignment_size=32))
     training = Training(epochs=25, patience=25, batch_size=64, learning_rate=5e-3)
-    model = train_transport(
+    model = train_model(
         texts, TransportRecipe(Transport(most=3, price=0.2, steps=50), replace(base, training=training))
     )
     rows, _ = tokenise(texts.test, model.tokeniser, 100)

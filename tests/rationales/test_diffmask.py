@@ -13,13 +13,12 @@ from assay.models.config import Training
 from assay.models.fit import fit
 from assay.models.store import Checkpoint
 from assay.models.textmodel import groups
-from assay.rationales import recipes as diffmask
 from assay.rationales.game import Play
 from assay.rationales.learning import Options, Sparsest, learn
 from assay.rationales.losses import Constraint, FullTextDivergence
 from assay.rationales.players import Rules
 from assay.rationales.rationaliser import Rationaliser
-from assay.rationales.recipes import LIMIT, explained, gates
+from assay.rationales.recipes import LIMIT, diffmask, explained, gates
 from tests import builders
 from tests.rationales.small_players import players, rows
 

@@ -12,13 +12,12 @@ import torch
 from assay.errors import AssayError
 from assay.explainers import EXPLAINERS
 from assay.models.config import Training
-from assay.rationales import recipes as fresh
 from assay.rationales.game import Play, saliency
 from assay.rationales.learning import Options, learn
 from assay.rationales.losses import Imitation
 from assay.rationales.players import Rules
 from assay.rationales.rationaliser import Rationaliser
-from assay.rationales.recipes import fresh_tagged
+from assay.rationales.recipes import fresh, fresh_tagged
 from assay.rationales.relaxations import Saliency
 from assay.rationales.units import Decoding, Units
 from tests import builders

@@ -35,7 +35,6 @@ def test_sizes_are_shares_of_words(of: str, units: Units) -> None:
         expected = {
             "plain": shares,
             "text": [abs(share - rate) for share in shares],
-            "above": [max(0.0, share - rate) for share in shares],
             "batch": [abs(whole - rate)] * len(shares),
         }
         for kind, costs in expected.items():

@@ -10,9 +10,9 @@ import torch
 
 from assay.data.batches import Tokenised
 from assay.models.config import Training
-from assay.models.textmodel import groups, predict
+from assay.models.textmodel import graded, groups, predict
 from assay.rationales.game import Move, Play
-from assay.rationales.learning import Answers, CriticGap, Options, learn
+from assay.rationales.learning import CriticGap, Options, learn
 from assay.rationales.losses import AnswerCrossEntropy, CriticMargin
 from assay.rationales.rationaliser import Rationaliser
 from assay.rationales.recipes import RECIPES, introspective, three_player
@@ -91,7 +91,7 @@ def test_the_judge_counts_a_wrong_critic_like_a_blind_guess() -> None:
     rules = three_player(Options(rate=0.3)).rules
     cast = players(rules, THREE)
     model = Rationaliser(cast, rules).eval()
-    score, loss = Answers()(model, rows())
+    score, loss = graded(model, rows())
     costs = []
     for _, batch in groups(model, rows()):
         chance = softmax(model.play(batch).read("critic", "rest").logits)

@@ -18,10 +18,9 @@ from assay.models.store import Checkpoint, Opened, fingerprint
 from assay.models.textmodel import groups, predict
 from assay.rationales import rationale_store as storing
 from assay.rationales.rationaliser import VIEWS, Selecting
-from assay.rationales.trainers import UNPLAYED
-from assay.rationales.trainers import paired_corpus as pairs
+from assay.rationales.trainers import UNPLAYED, TransportRecipe, train_model
 from assay.run.api import load
-from assay.run.rationalising import TRAINERS, chosen
+from assay.run.rationalising import chosen
 from tests.rationales.folders import encoder, films, questions
 
 TINY = {"encoder": "average", "embedding": 6, "hidden": 4, "epochs": 2, "batch_size": 8, "learning_rate": 1e-2}
@@ -35,7 +34,7 @@ def texts(recipe: str) -> assay.Corpus:
 def trained(recipe: str, folder: Path | None = None, model: str | None = None, **options) -> Opened:
     own = {"epochs": 1, "batch_size": 8} if model else TINY
     wanted = chosen(recipe, model, **own | options)
-    return TRAINERS[type(wanted)](texts(recipe), wanted, folder, "cpu")
+    return train_model(texts(recipe), wanted, folder)
 
 
 def same(one: Opened, other: Opened, examples) -> None:
@@ -176,11 +175,13 @@ def test_a_corpus_without_questions_is_refused_and_one_of_two_lines_is_parted() 
         )
         for split in ("train", "dev", "test")
     }
-    parted = pairs(replace(questions(), **one))
+    parted = TransportRecipe().checked(replace(questions(), **one))
     assert parted.name == "questions+parted"
     assert [(each.text, each.query) for each in parted.test] == [(each.text, each.query) for each in questions().test]
     with pytest.raises(AssayError, match="classes of their own"):
-        pairs(replace(questions(), train=tuple(replace(each, candidates=(0,)) for each in questions().train)))
+        TransportRecipe().checked(
+            replace(questions(), train=tuple(replace(each, candidates=(0,)) for each in questions().train))
+        )
 
 
 @pytest.mark.parametrize(

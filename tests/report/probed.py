@@ -39,6 +39,7 @@ def synthetic_probe(
             "negation": _negation(random, layers, heads),
             "pairs": _pairs(),
             "importance": _importance(random, layers, heads),
+            "concepts": CONCEPTS,
         },
         "examples": [_example(random, words) for words in SENTENCES],
     }
@@ -48,6 +49,20 @@ SENTENCES = (
     (["The", "old", "man", "saw", HOSTILE, "in", "the", "park", "."], [2, 2, 3, -1, 3, 7, 7, 3, 3]),
     (["Nobody", "read", "Donaudampfschifffahrtsgesellschaft", "سلام", '"quoted"', "&amp;"], [1, -1, 1, 2, 2, 1]),
 )
+
+
+CONCEPTS = {
+    "level": "hidden",
+    "runs": 20,
+    "others": 200,
+    "corpus": "mine.csv",
+    "rows": [
+        {"concept": concept, "class": "positive", "examples": 30, "n": 250, "score": score, "low": score - 0.04,
+         "high": score + 0.02, "random": 0.51, "random_low": 0.1, "random_high": 0.93, "p": p, "significant": p < 0.01,
+         "accuracy": 0.9}
+        for concept, score, p in (("praise", 0.97, 0.0001), (HOSTILE, 0.55, 0.6))
+    ],
+}  # fmt: skip
 
 
 def _square(random: np.random.Generator, layers: int, heads: int, top: float = 0.5) -> list[list[float]]:

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from assay.records import Record
-from assay.report.browsing import CELLS, LEAST, STEPS, browse, thirds
-from assay.report.examples import choose
+from assay.report.examples import BROWSED_CELLS as CELLS
+from assay.report.examples import LEAST, STEPS, browse, choose, thirds
 from assay.report.html import data, policy
 from tests.report.hostile import WORDS, hostile
 

@@ -19,7 +19,7 @@ from assay.report.facts import facts, glossary
 from assay.report.figures import figure as figure_of
 from assay.report.heatmaps import line
 from assay.report.sections import captions, sections
-from assay.report.squares import flip_tables, matrices
+from assay.report.tables import flip_tables, matrices
 from assay.run.reporting import Result
 from assay.stories import Grid
 from assay.writing import interval, number

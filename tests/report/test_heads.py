@@ -228,13 +228,13 @@ def test_nothing_is_asked_of_the_network(page: str) -> None:
 
 
 def test_every_part_has_its_place_and_every_link_a_target(page: str) -> None:
-    for name in ("squares", "drawn", "speech", "coreference", "negation", "pairs", "importance", "limits"):
+    for name in ("squares", "drawn", "speech", "coreference", "negation", "pairs", "importance", "concepts", "limits"):
         assert f'<section id="{name}"' in page
     targets = set(re.findall(r'id="([^"]*)"', page))
     assert set(re.findall(r'href="#([^"]*)"', page)) <= targets
-    for author in ("Clark", "Htut", "Reif", "Hewitt", "Michel"):
+    for author in ("Clark", "Htut", "Reif", "Hewitt", "Michel", "Kim"):
         assert author in page
-    assert page.count("How to read this.") == 8
+    assert page.count("How to read this.") == 9
 
 
 def test_what_is_told_has_the_control_beside_it(page: str) -> None:

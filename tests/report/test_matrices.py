@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from assay.records import Finding, Record, finding_rows
-from assay.report.squares import Matrix, matrices, square
+from assay.report.tables import Matrix, matrices, square
 from assay.writing import number
 from tests.report.synthetic import SIGNED, remade
 

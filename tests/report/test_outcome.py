@@ -13,7 +13,7 @@ import pytest
 from rich.console import Console
 
 from assay.audits import FOUR_TESTS
-from assay.cli.reporting import tell
+from assay.cli.app import show_report
 from assay.records import Record
 from assay.report import audit, markdown, notebook
 from assay.report.outcome import outcome
@@ -98,7 +98,7 @@ def _plain(text: str) -> str:
 
 def _terminal(record: Record) -> str:
     console = Console(file=io.StringIO(), width=100)
-    tell(Report(Path("report.html"), record), console)
+    show_report(Report(Path("report.html"), record), console)
     return console.file.getvalue()  # type: ignore[attr-defined]
 
 

@@ -14,7 +14,7 @@ import pytest
 from rich.console import Console
 from scipy import stats
 
-from assay.cli.reporting import reported
+from assay.cli.app import show_report
 from assay.errors import AssayError
 from assay.grading.differences import (
     MOST,
@@ -34,6 +34,7 @@ from assay.report.compare_words import BULLETS, caveats, headline, lacking, plai
 from assay.report.compare_words import bullets as told
 from assay.report.markdown import render as markdown_of
 from assay.report.save import FORMS, as_json
+from assay.run.reporting import report as reported
 from assay.run.reporting import run_names
 from tests.report.parsed import Page, words
 from tests.report.synthetic import changed, remade, synthetic_record
@@ -490,7 +491,7 @@ def folders(runs: dict[str, Record], tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def show(folders: list[Path], form: str = "html", out: Path | None = None) -> str:
     console = Console(file=io.StringIO(), width=100)
-    reported(folders, form, out, console)
+    show_report(reported(*folders, format=form, out=out), console)
     return console.file.getvalue()  # type: ignore[attr-defined, no-any-return]
 
 

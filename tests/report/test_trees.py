@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from assay.report import notebook
-from assay.report.trees import MOST, drawn, lines, outline, shown, style, told
+from assay.report.trees import MOST, cohesion, drawn, lines, outline, shown, style, told
 from assay.trees import Tree, levels_of
 from tests.report.shown import HOSTILE, SENTENCE, made_up
 
@@ -180,3 +180,24 @@ def test_an_explanation_shows_its_trees_everywhere():
     assert lines(grown(len(SENTENCE)), SENTENCE).plain.splitlines()[1] in console.file.getvalue()
     assert ".tree" in notebook._style()[0]
     assert "<figure" not in made_up(SENTENCE)._repr_html_()
+
+
+def test_a_tree_says_how_much_its_strongest_phrase_owes_to_standing_together():
+    measured = replace(TREE, cohesion=0.31234)
+    sentence = (
+        "Cohesion: with the words of its strongest phrase, “a good”, scattered over the text, the probability of the "
+        "class falls by 0.312 on average."
+    )
+    assert [*outline(TREE, WORDS), sentence] == list(outline(measured, WORDS))
+    assert lines(measured, WORDS).plain == f"{lines(TREE, WORDS).plain}\n{sentence}"
+    assert Page(drawn(measured, WORDS)).said.endswith(f" {sentence}")
+    assert "rises by 0.312" in str(cohesion(replace(TREE, cohesion=-0.31234), WORDS))
+    assert "hardly changes." in str(cohesion(replace(TREE, cohesion=-1e-4), WORDS))
+    hostile = replace(grown(len(HOSTILE)), cohesion=0.5)
+    assert Page(drawn(hostile, HOSTILE)).tags == Page(drawn(grown(len(HOSTILE)), HOSTILE)).tags | {"bdi"}
+
+
+def test_a_stored_tree_without_cohesion_has_none():
+    assert Tree.of({"method": TREE.method, "levels": TREE.json()["levels"]}) == TREE
+    assert cohesion(TREE, WORDS) is None
+    assert Tree.of(replace(TREE, cohesion=0.25).json()).cohesion == 0.25

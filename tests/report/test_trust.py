@@ -17,8 +17,7 @@ from assay.models.store import Opened
 from assay.records import Record
 from assay.report import markdown, notebook
 from assay.report.audit import document
-from assay.report.browsing import browse
-from assay.report.examples import groups
+from assay.report.examples import browse, groups
 from assay.run.explaining import TRUSTED, UNTRUSTED, explain
 from tests.report.synthetic import thinned
 

@@ -5,71 +5,65 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import shlex
 import sys
 import tomllib
+from dataclasses import asdict
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from types import ModuleType
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import App, CycloptsError, Parameter, UnknownOptionError
 from cyclopts.config import Dict
 from rich.console import Console
+from rich.table import Table
 from rich.text import Text
 
 from assay import __version__
-from assay.cli.choices import (
-    GIVEN,
-    about_corpus,
-    check_device,
-    chosen_corpus,
-    chosen_examples,
-    chosen_plan,
-    columns,
-    given_model,
-    home_of,
-    keep_copy,
-    kind_of,
-    names,
-    title,
-    trained_model,
-)
 from assay.cli.options import (
     ASK,
     DATA,
-    ENGINE,
     FOLDER,
+    GIVEN,
     MODEL,
-    NAMES,
     OUTPUT,
     SEED,
     TRAINING,
     ActOptions,
     AuditOptions,
     DataOptions,
-    Device,
+    EncoderTraining,
     EngineOptions,
-    Flat,
-    Given,
+    ExplainOptions,
+    GivenModel,
     InfluenceOptions,
     Json,
     ModelOptions,
-    OneDevice,
-    Out,
-    Plan,
     PresetOptions,
+    ProbeOptions,
     Query,
+    Reading,
+    Results,
     SelectionOptions,
+    SelectionTraining,
     SuspectOptions,
+    TracedModel,
+    TracedResults,
+    TrainedModel,
     TrainedOn,
-    TransformerOptions,
-    TreeOptions,
+    check_device,
+    home_of,
+    kind_of,
+    names,
 )
 from assay.errors import AssayError
+from assay.progress import bar
 from assay.progress import console as aside
 
 if TYPE_CHECKING:
-    from assay.data.examples import Corpus
-    from assay.models.store import Opened
+    from assay.run.reporting import Report
 
 app = App(
     name="assay",
@@ -89,6 +83,13 @@ VERBS = (
 OLD = {"--pieces": "--subwords", "--place": "--position", "--attention-head": "--head"}
 """Options by their names of old, which still work."""
 
+TrainingSeed = Annotated[int, Parameter(help=SEED, group=TRAINING)]
+DataSeed = Annotated[int, Parameter(help=SEED, group=DATA)]
+LearntSeed = Annotated[
+    int | None, Parameter(help="Random seed of the training, where the model does not know it.", group=DATA)
+]
+Out = Annotated[Path | None, Parameter(help="Folder for the results; an interrupted run goes on there.", group=OUTPUT)]
+
 
 @app.command
 def audit(
@@ -101,40 +102,42 @@ def audit(
             group=MODEL,
         ),
     ] = None,
-    device: Device = "cpu",
-    reading: Annotated[TransformerOptions, Flat, Parameter(group=MODEL)] = TransformerOptions(),  # noqa: B008
-    data: Annotated[DataOptions, Flat, Parameter(group=DATA)] = DataOptions(),  # noqa: B008
-    options: Annotated[AuditOptions, Flat, Parameter(group=ASK)] = AuditOptions(),  # noqa: B008
-    phrases: Annotated[TreeOptions, Flat, Parameter(group=ASK)] = TreeOptions(),  # noqa: B008
-    preset: Annotated[PresetOptions, Flat, Parameter(group=TRAINING)] = PresetOptions(),  # noqa: B008
+    reading: Reading = Reading(),
+    data: DataOptions = DataOptions(),
+    options: AuditOptions = AuditOptions(),
+    preset: PresetOptions = PresetOptions(),
     seed: Annotated[int, Parameter(help="Random seed, of the training as well.", group=TRAINING)] = 0,
-    out: Out = None,
-    plan: Plan = None,
+    results: Results = Results(),
 ) -> None:
     """Explain every test text of a model, and test the explanations; without --model, a classifier is trained first.
 
     Leaves a folder with report.html, summary.json, instances.parquet, examples.parquet and the model.
     """
-    from assay.cli.reporting import shown
-    from assay.run import auditing
+    from assay.data.corpora import about
+    from assay.data.examples import examples_for
+    from assay.models import store
+    from assay.run import reporting
+    from assay.run.auditing import audited
 
-    training = ModelOptions(preset.preset, preset.epochs)
-    if kind_of(model) in GIVEN and preset != PresetOptions():
+    kind = kind_of(model)
+    if kind in GIVEN and preset != PresetOptions():
         raise AssayError(f"--preset and --epochs are of a training, and {model} is trained already; leave them out.")
-    wanted = chosen_plan(options, phrases, seed)
-    check_device(device, several=kind_of(model) != "preset")
-    opened = given_model(model, device, reading) if kind_of(model) in GIVEN else None
-    corpus = chosen_corpus(data, seed, whole=opened is not None and "corpus" not in opened.history)
-    folder = out or Path("runs") / title(corpus.name, training, reading, model, seed)
-    trained = opened or trained_model(model, corpus, training, reading, folder / "model", seed, device)
-    keep_copy(trained, folder / "model")
-    about = {
-        "command": shlex.join(["assay", *sys.argv[1:]]),
-        "corpus": about_corpus(corpus, data.corpus) | {"split": options.split},
-    }
-    examples = chosen_examples(corpus, options.split, trained)
-    home = home_of(model, folder / "model")
-    shown(auditing.audited(trained, examples, wanted, folder, about, corpus, home), folder, console)
+    plan = options.plan(seed)
+    check_device(reading.device, several=kind != "preset")
+    opened = reading.opened(model) if kind in GIVEN else None
+    corpus = data.read(seed, whole=opened is not None and "corpus" not in opened.history)
+    start = TrainedModel(model, ModelOptions(**asdict(preset)), reading, seed)
+    folder = results.out or Path("runs") / start.title(corpus.name)
+    trained = opened or start.trained(corpus, folder / "model")
+    if isinstance(trained, store.Trained) and not (folder / "model" / store.CARD).exists():
+        store.save(trained, folder / "model")  # transformers are large, and stay where they are
+    origin = {"command": _command(), "corpus": about(corpus, data.corpus) | {"split": options.split}}
+    examples = examples_for(corpus, options.split, trained.classes)
+    record = audited(trained, examples, plan, folder, origin, corpus, home_of(model, folder / "model"))
+    show_report(reporting.report(record, out=folder / "report.html"), console)
+    whole, part = record.summary.get("seconds"), record.summary["audits"].get("deciding", {}).get("seconds")
+    if whole and part:
+        _say(f"The verdict took {part:.1f} of {whole:.1f} s ({part / whole:.0%}).")
 
 
 @app.command
@@ -144,79 +147,59 @@ def train(
         str | None,
         Parameter(help="What to start from: a preset such as han-rnn, minilm, or a transformer.", group=MODEL),
     ] = None,
-    device: Device = "cpu",
-    reading: Annotated[TransformerOptions, Flat, Parameter(group=MODEL)] = TransformerOptions(),  # noqa: B008
-    data: Annotated[DataOptions, Flat, Parameter(group=DATA)] = DataOptions(),  # noqa: B008
-    training: Annotated[ModelOptions, Flat, Parameter(group=TRAINING)] = ModelOptions(),  # noqa: B008
-    seed: Annotated[int, Parameter(help=SEED, group=TRAINING)] = 0,
-    out: Out = None,
-    plan: Plan = None,
+    reading: Reading = Reading(),
+    data: DataOptions = DataOptions(),
+    training: ModelOptions = ModelOptions(),
+    seed: TrainingSeed = 0,
+    results: Results = Results(),
 ) -> None:
     """Train an attention classifier, or fine-tune a transformer, and store it."""
-    check_device(device, several=kind_of(model) != "preset")
-    corpus = chosen_corpus(data, seed)
-    folder = out or Path("runs") / title(corpus.name, training, reading, model, seed) / "model"
-    trained = trained_model(model, corpus, training, reading, folder, seed, device)
-    best = trained.history["best_dev"]
-    console.print(f"Model: {folder} (dev score {best:.3f} in epoch {trained.history['best_epoch']})", soft_wrap=True)
+    check_device(reading.device, several=kind_of(model) != "preset")
+    corpus = data.read(seed)
+    start = TrainedModel(model, training, reading, seed)
+    folder = results.out or Path("runs") / start.title(corpus.name) / "model"
+    history = start.trained(corpus, folder).history
+    _say(f"Model: {folder} (dev score {history['best_dev']:.3f} in epoch {history['best_epoch']})")
 
 
 @app.command
 def finetune(
     *,
     base: Annotated[str, Parameter(help="A pretrained encoder: minilm, a folder or hf:NAME.", group=MODEL)] = "minilm",
-    device: Device = "cpu",
-    reading: Annotated[TransformerOptions, Flat, Parameter(group=MODEL)] = TransformerOptions(),  # noqa: B008
-    data: Annotated[DataOptions, Flat, Parameter(group=DATA)] = DataOptions(),  # noqa: B008
-    head: Annotated[
-        str | None,
-        Parameter(
-            help="Classification head: own, or attention (a pooling head, needed for exact attention tests).",
-            group=TRAINING,
-        ),
-    ] = None,
-    frozen: Annotated[bool | None, Parameter(help="Do not train the pretrained encoder.", group=TRAINING)] = None,
-    epochs: Annotated[int | None, Parameter(help="Epochs of training.", group=TRAINING)] = None,
-    batch_size: Annotated[int | None, Parameter(help="Texts in one step of training.", group=TRAINING)] = None,
-    learning_rate: Annotated[float | None, Parameter(help="Learning rate.", group=TRAINING)] = None,
-    seed: Annotated[int, Parameter(help=SEED, group=TRAINING)] = 0,
-    out: Out = None,
-    plan: Plan = None,
+    reading: Reading = Reading(),
+    data: DataOptions = DataOptions(),
+    training: EncoderTraining = EncoderTraining(),
+    seed: TrainingSeed = 0,
+    results: Results = Results(),
 ) -> None:
     """Fine-tune a pretrained encoder to classify the texts of a corpus, and store it: 'assay train --model'."""
     if kind_of(base) not in ("encoder", "transformer"):
         raise AssayError(f"{base} is no pretrained encoder; name minilm, a folder of Hugging Face or hf:NAME.")
-    options = ModelOptions(epochs=epochs, frozen=frozen, head=head, batch_size=batch_size, learning_rate=learning_rate)
-    train(model=base, device=device, reading=reading, data=data, training=options, seed=seed, out=out)
+    options = ModelOptions(**asdict(training))
+    train(model=base, reading=reading, data=data, training=options, seed=seed, results=results)
 
 
 @app.command
 def explain(
     text: Annotated[str, Parameter(help="The text to classify and explain.")],
     *,
-    model: Given,
-    device: Device = "cpu",
-    reading: Annotated[TransformerOptions, Flat, Parameter(group=MODEL)] = TransformerOptions(),  # noqa: B008
+    given: GivenModel,
     query: Query = None,
-    data: Annotated[TrainedOn, Flat, Parameter(group=DATA)] = TrainedOn(),  # noqa: B008
-    explainers: Annotated[str, Parameter(help=NAMES, group=ASK)] = "usual",
-    target: Annotated[str | None, Parameter(help="Class to explain; without it the predicted one.", group=ASK)] = None,
-    phrases: Annotated[TreeOptions, Flat, Parameter(group=ASK)] = TreeOptions(),  # noqa: B008
+    data: TrainedOn = TrainedOn(),
+    options: ExplainOptions = ExplainOptions(),
     json_output: Json = False,
 ) -> None:
     """Show which words of a text each explainer holds responsible for the decision."""
     from assay.explainers import EXPLAINERS, USUAL
-    from assay.run import explaining as explanation
-    from assay.run.explaining import Home
+    from assay.run.explaining import Home, explain
 
-    chosen = names(explainers, {"all": tuple(EXPLAINERS), "usual": USUAL})
-    check_device(device, several=True)
-    opened = given_model(model, device, reading)
-    folder = home_of(model, Path("runs") / f"language-{Path(model).name}")
-    home = Home(folder, lambda: _learnt(opened, data, None), named=data.corpus is not None)
-    made = explanation.explain(opened, text, chosen, target, query, phrases.tree, phrases.scorer, home=home)
+    chosen = names(options.explainers, {"all": tuple(EXPLAINERS), "usual": USUAL})
+    model = given.opened()
+    folder = home_of(given.model, Path("runs") / f"language-{Path(given.model).name}")
+    home = Home(folder, partial(data.learnt, model), named=data.corpus is not None)
+    made = explain(model, text, chosen, options.target, query, **asdict(options.phrases), home=home)
     if json_output:
-        print(json.dumps(made.json(), ensure_ascii=False))
+        _print_json(made.json())
     else:
         _show(made)
 
@@ -225,21 +208,17 @@ def explain(
 def attend(
     text: Annotated[str, Parameter(help="The text to classify.")],
     *,
-    model: Given,
-    device: Device = "cpu",
-    reading: Annotated[TransformerOptions, Flat, Parameter(group=MODEL)] = TransformerOptions(),  # noqa: B008
+    given: GivenModel,
     query: Query = None,
-    act: Annotated[ActOptions, Flat, Parameter(group=ASK)] = ActOptions(),  # noqa: B008
+    act: ActOptions = ActOptions(),
     json_output: Json = False,
 ) -> None:
     """Classify a text under other attention, and show how far the answer moves."""
-    from assay.cli.attending import chosen_act
-    from assay.run import workbench
+    from assay.run.workbench import attend
 
-    check_device(device, several=True)
-    made = workbench.attend(given_model(model, device, reading), text, chosen_act(act), query)
+    made = attend(given.opened(), text, act.chosen(), query)
     if json_output:
-        print(json.dumps(made.answer | {"command": shlex.join(["assay", *sys.argv[1:]])}, ensure_ascii=False))
+        _print_json(made.answer | {"command": _command()})
     else:
         _show(made)
 
@@ -248,65 +227,52 @@ def attend(
 def influence(
     text: Annotated[str | None, Parameter(help="The text whose decision is traced back.")] = None,
     *,
-    model: Given,
-    device: OneDevice = "cpu",
-    reading: Annotated[TransformerOptions, Flat, Parameter(group=MODEL)] = TransformerOptions(),  # noqa: B008
+    given: TracedModel,
     query: Query = None,
-    data: Annotated[TrainedOn, Flat, Parameter(group=DATA)] = TrainedOn(),  # noqa: B008
-    seed: Annotated[
-        int | None, Parameter(help="Random seed of the training, where the model does not know it.", group=DATA)
-    ] = None,
-    options: Annotated[InfluenceOptions, Flat, Parameter(group=ASK)] = InfluenceOptions(),  # noqa: B008
-    json_output: Annotated[
-        bool, Parameter(name="--json", negative="", help="Print JSON, and write nothing.", group=OUTPUT)
-    ] = False,
-    out: Annotated[Path | None, Parameter(help="Folder for the page and the numbers.", group=OUTPUT)] = None,
+    data: TrainedOn = TrainedOn(),
+    seed: LearntSeed = None,
+    options: InfluenceOptions = InfluenceOptions(),
+    results: TracedResults = TracedResults(),
 ) -> None:
     """Show which training texts made the model decide so, and which speak against it.
 
     Leaves a folder with influence.html and influence.json.
     """
-    from assay.cli.influencing import checked, show, traced
+    from assay.run.influencing import influence
 
-    checked(text, options)
-    check_device(device)
-    opened = given_model(model, device, reading)
-    made = traced(opened, text, query, _learnt(opened, data, seed), options)
-    show(made, model, out, json_output, console)
+    if (text is None) != options.mislabelled:
+        raise AssayError(
+            "Give a text to ask which training texts decided it, or 'assay mislabelled' to look for wrong labels."
+        )
+    if text is None:
+        if options.check is not None:
+            raise AssayError("A check is about the decision on a text; leave --check out, or give a text.")
+        asked = SuspectOptions(options.method, options.top)
+        mislabelled(given=given, data=data, seed=seed, options=asked, results=results)
+        return
+    model = given.opened()
+    wanted = {name: value for name, value in asdict(options).items() if name != "mislabelled" and value is not None}
+    _show_traced(influence(model, text, data.learnt(model, seed), query, **wanted).answer, given.model, results)
 
 
 @app.command
 def mislabelled(
     *,
-    model: Given,
-    device: OneDevice = "cpu",
-    reading: Annotated[TransformerOptions, Flat, Parameter(group=MODEL)] = TransformerOptions(),  # noqa: B008
-    data: Annotated[TrainedOn, Flat, Parameter(group=DATA)] = TrainedOn(),  # noqa: B008
-    seed: Annotated[
-        int | None, Parameter(help="Random seed of the training, where the model does not know it.", group=DATA)
-    ] = None,
-    options: Annotated[SuspectOptions, Flat, Parameter(group=ASK)] = SuspectOptions(),  # noqa: B008
-    json_output: Annotated[
-        bool, Parameter(name="--json", negative="", help="Print JSON, and write nothing.", group=OUTPUT)
-    ] = False,
-    out: Annotated[Path | None, Parameter(help="Folder for the page and the numbers.", group=OUTPUT)] = None,
+    given: TracedModel,
+    data: TrainedOn = TrainedOn(),
+    seed: LearntSeed = None,
+    options: SuspectOptions = SuspectOptions(),
+    results: TracedResults = TracedResults(),
 ) -> None:
     """Show which training texts have a doubtful label.
 
     Leaves a folder with influence.html and influence.json.
     """
-    wanted = InfluenceOptions(options.method, options.top, mislabelled=True)
-    influence(
-        None,
-        model=model,
-        device=device,
-        reading=reading,
-        data=data,
-        seed=seed,
-        options=wanted,
-        json_output=json_output,
-        out=out,
-    )
+    from assay.run.influencing import mislabelled
+
+    model = given.opened()
+    wanted = {name: value for name, value in asdict(options).items() if value is not None}
+    _show_traced(mislabelled(model, data.learnt(model, seed), **wanted).answer, given.model, results)
 
 
 @app.command
@@ -316,8 +282,9 @@ def rationalise(
         str | None,
         Parameter(help="A pretrained encoder to start from: minilm, a folder or hf:NAME; else --encoder.", group=MODEL),
     ] = None,
-    data: Annotated[DataOptions, Flat, Parameter(group=DATA)] = DataOptions(),  # noqa: B008
-    options: Annotated[SelectionOptions, Flat, Parameter(group=TRAINING)] = SelectionOptions(),  # noqa: B008
+    data: DataOptions = DataOptions(),
+    options: SelectionOptions = SelectionOptions(),
+    training: SelectionTraining = SelectionTraining(),
     recipes: Annotated[bool, Parameter(negative="", help="List the recipes, and do nothing else.", group=ASK)] = False,
     out: Out = None,
 ) -> None:
@@ -326,14 +293,31 @@ def rationalise(
     Leaves a folder with rationales.html, rationales.json and the model, which all other verbs take as --model.
     """
     if recipes:
-        from assay.run.api import listing
-
-        _list(listing("recipes"))
+        _list("recipes")
         return
-    from assay.cli.rationalising import shown_rationales
+    from assay.rationales import selection_page
+    from assay.run import rationalising
 
-    check_device(options.device)
-    shown_rationales(data, options, model, out, console)
+    check_device(training.device)
+    wanted = asdict(options) | asdict(training) | {"model": model}
+    limit = wanted.pop("limit")
+    base = rationalising.chosen(**wanted).base  # what is wrong in it is said before a corpus is read
+    corpus = data.read(training.seed)
+    encoder = Path(base.base).name if hasattr(base, "base") else base.architecture.encoder
+    title = [corpus.name, options.recipe, encoder, *_marks(options), str(training.seed)]
+    folder = out or Path("runs") / _name("-".join(title))
+    made = rationalising.rationalise(corpus, limit=limit, out=folder, **wanted)
+    answer = made.answer | {"command": _command()}
+    rationalising.write(answer, folder)
+    _show_page(selection_page, answer, folder / rationalising.PAGE)
+
+
+def _marks(options: SelectionOptions) -> list[str]:
+    """What tells a selection from the usual one."""
+    told = ("rate", "width", "reading", "size", "continuity", "concepts", "pairs", "price")
+    units = [] if options.units == "token" else [options.units]
+    given = ((name, getattr(options, name)) for name in told)
+    return units + [f"{name}{value}" for name, value in given if value is not None]
 
 
 @app.command
@@ -348,9 +332,9 @@ def report(
     ] = None,
 ) -> None:
     """Write the report of a finished audit, or compare several, and show the verdict."""
-    from assay.cli.reporting import reported
+    from assay.run.reporting import report
 
-    reported(folders, form, out, console)
+    show_report(report(*folders, format=form, out=out), console)
 
 
 @app.command
@@ -365,29 +349,47 @@ def figures(
     ] = None,
 ) -> None:
     """Write every figure of a finished audit as a file, for papers and slides."""
-    from assay.cli.reporting import drawn
+    from assay.run.reporting import drawable, opened
 
-    drawn(folder, form, out, console)
+    record, place = opened(folder), out or folder / "figures"
+    if place.exists() and not place.is_dir():
+        raise AssayError(f"{place} is a file; name a folder for the figures.")
+
+    from assay.report.figures import figures, save
+    from assay.report.sections import captions
+
+    with drawable(folder):
+        found = figures(record)
+    if not found:
+        raise AssayError(f"{folder} has no figures: none of its audits gave a number that is drawn.")
+    place.mkdir(parents=True, exist_ok=True)
+    with bar() as progress:
+        for name, drawing in progress.track(found.items(), description="drawing"):
+            save(drawing, place / f"{name}.{form}")
+    told = captions(record)
+    table = _table(0)
+    for name in found:
+        table.add_row(Text(f"{name}.{form}"), Text(told.get(name, "The verdict on each explainer.")))
+    console.print(table)
+    _say(f"Figures: {place} ({len(found)})")
 
 
 @app.command
 def serve(
     *folders: Annotated[Path, Parameter(help="Folders with runs; without any, 'runs'.")],
     model: Annotated[list[str] | None, Parameter(help="Model folders or hf:NAME to explain live.", group=MODEL)] = None,
-    device: Device = "cpu",
-    reading: Annotated[TransformerOptions, Flat, Parameter(group=MODEL)] = TransformerOptions(),  # noqa: B008
+    reading: Reading = Reading(),
     host: Annotated[
         str, Parameter(help="Address to listen at; any but this machine's needs a token.", group=OUTPUT)
     ] = "127.0.0.1",
     port: Annotated[int, Parameter(help="Port to listen at; 0 takes a free one.", group=OUTPUT)] = 8765,
 ) -> None:
     """Explain texts live, edit attention by hand, browse runs and start audits, in a browser."""
-    from assay.cli.attending import reading_options
     from assay.serve import server
 
-    check_device(device, several=True)
-    opened = {name: given_model(name, device, reading) for name in model or ()}
-    server.serve(*folders, model=opened, host=host, port=port, options=reading_options(device, reading))
+    check_device(reading.device, several=True)
+    models = {name: reading.opened(name) for name in model or ()}
+    server.serve(*folders, model=models, host=host, port=port, options=reading.words())
 
 
 @app.command
@@ -396,11 +398,10 @@ def corpus(
     *,
     text_column: Annotated[str, Parameter(help="Column of a file that holds the text.", group=DATA)] = "text",
     label_column: Annotated[str, Parameter(help="Column of a file that holds the class.", group=DATA)] = "label",
-    seed: Annotated[int, Parameter(help=SEED, group=DATA)] = 0,
+    seed: DataSeed = 0,
 ) -> None:
     """Show what is in a corpus: its classes, the size of its splits, and how many texts were left out."""
-    data = DataOptions(name, text_column, label_column)
-    read = chosen_corpus(data, seed)
+    read = DataOptions(name, text_column, label_column).read(seed)
     sizes = ", ".join(f"{split} {len(getattr(read, split)):,}" for split in ("train", "dev", "test"))
     _say(f"{read.name}: {sizes} texts of {len(read.classes)} classes ({', '.join(read.classes[:20])}).")
     for reason, count in read.skipped.items():
@@ -408,15 +409,9 @@ def corpus(
 
 
 @app.command
-def load(
-    model: Annotated[str, Parameter(help=FOLDER)],
-    *,
-    device: Device = "cpu",
-    reading: Annotated[TransformerOptions, Flat, Parameter(group=MODEL)] = TransformerOptions(),  # noqa: B008
-) -> None:
+def load(model: Annotated[str, Parameter(help=FOLDER)], *, reading: Reading = Reading()) -> None:
     """Show what a model is: its network, its classes, and what it learnt from, where that is known."""
-    check_device(device, several=True)
-    opened = given_model(model, device, reading)
+    opened = GivenModel(model, reading).opened()
     network = opened.network
     _say(f"{network.facts['description']}; {network.parameter_count:,} parameters.")
     _say(f"Classes: {', '.join(opened.classes)}.")
@@ -427,68 +422,49 @@ def load(
 @app.command
 def corpora() -> None:
     """List the corpora: where each one is or comes from, its licence and its size."""
-    from assay.run.api import listing
-
-    _list(listing("corpora"))
+    _list("corpora")
 
 
 @app.command
 def explainers() -> None:
     """List the explainers: what a score is, and the options that can be changed."""
-    from assay.run.api import listing
-
-    _list(listing("explainers"))
+    _list("explainers")
 
 
 @app.command
 def audits() -> None:
     """List the audits: the question that each answers, and the paper."""
-    from assay.run.api import listing
-
-    _list(listing("audits"))
+    _list("audits")
 
 
 @app.command
 def methods() -> None:
     """List the methods of 'assay influence': what a score is, and the options that can be changed."""
-    from assay.run.api import listing
-
-    _list(listing("methods"))
+    _list("methods")
 
 
 @app.command
-def probe(
-    *,
-    model: Annotated[
-        str, Parameter(help="Transformer to probe: minilm, or one of Hugging Face (folder or hf:NAME).", group=MODEL)
-    ],
-    device: OneDevice = "cpu",
-    sections: Annotated[
-        str,
-        Parameter(
-            help="Sections of the probe, separated by commas: relations, speech, pairs, "
-            "coreference, negation, importance, or all.",
-            group=ASK,
-        ),
-    ] = "all",
-    limit: Annotated[
-        int | None, Parameter(help="Number of sentences of each set, drawn by the seed; without it all.", group=DATA)
-    ] = None,
-    corpus: Annotated[
-        str | None, Parameter(help="Corpus that the model classifies, for the section importance.", group=DATA)
-    ] = None,
-    seed: Annotated[int, Parameter(help=SEED, group=DATA)] = 0,
-    out: Out = None,
-) -> None:
-    """Test what every attention head attends to, against fixed offsets and random controls.
+def probe(*, options: ProbeOptions, out: Out = None) -> None:
+    """Test what every attention head attends to, and whether a class depends on a concept that is given by examples.
 
-    Layers and heads are counted from 0. Leaves a folder with probe.html and probe.json.
+    Heads stand beside fixed offsets and random controls, concepts beside random directions. Layers and heads are
+    counted from 0. Leaves a folder with probe.html and probe.json.
     """
-    from assay.cli.heads import chosen_probe, labelled, show
+    from assay.probes import probe_page
+    from assay.probes.drawings import PAGE
+    from assay.run.probing import labelled, probed
 
-    check_device(device)
-    wanted = chosen_probe(model, sections, limit, corpus, device, seed)
-    show(wanted, labelled(corpus, seed), out, shlex.join(["assay", *sys.argv[1:]]), console)
+    check_device(options.device)
+    concepts = options.concepts()
+    plan = options.plan(concepts)
+    place = Path(plan.model)
+    made = place.parent.name if place.name == "model" else place.name
+    about = f"{'concepts' if plan.headless else 'heads'}-{made}-{plan.seed}"
+    folder = out or Path("runs") / _name(f"{about}{'' if plan.limit is None else f'-{plan.limit}'}")
+    texts = None if plan.corpus is None else partial(labelled, DataOptions(plan.corpus).read(plan.seed))
+    answer = probed(plan, folder, texts, _command(), concepts)
+    console.print()
+    _show_page(probe_page, answer, folder / PAGE)
 
 
 @study.default
@@ -496,7 +472,7 @@ def run_study(
     plan: Annotated[Path, Parameter(help="A TOML file with corpora, models, seeds and audits, or a study's folder.")],
     /,
     *,
-    options: Annotated[EngineOptions, Flat, Parameter(group=ENGINE)] = EngineOptions(),  # noqa: B008
+    options: EngineOptions = EngineOptions(),
     out: Annotated[Path | None, Parameter(help="Folder for the results; without it runs/ and the plan's name.")] = None,
     dry_run: Annotated[bool, Parameter(negative="", help="Show what there is to do, and do nothing.")] = False,
 ) -> None:
@@ -506,10 +482,7 @@ def run_study(
     """
     from assay.cli import studying
 
-    if dry_run:
-        studying.planned(plan, out, options, console)
-    else:
-        studying.ran(plan, out, options, console)
+    (studying.planned if dry_run else studying.ran)(plan, out, options, console)
 
 
 @study.command
@@ -531,7 +504,7 @@ def retry_failed(
     folder: Annotated[Path, Parameter(help="The folder of a study, or its plan.")],
     /,
     *,
-    options: Annotated[EngineOptions, Flat, Parameter(group=ENGINE)] = EngineOptions(),  # noqa: B008
+    options: EngineOptions = EngineOptions(),
     out: Annotated[Path | None, Parameter(help="With a plan: its folder, where it is not runs/ and its name.")] = None,
 ) -> None:
     """Run what is missing of a study, and try again what failed."""
@@ -552,11 +525,49 @@ def compare(
     studying.held_together(first, second, console)
 
 
-def _learnt(model: Opened, data: TrainedOn, seed: int | None) -> Corpus:
-    """The corpus that a model learnt from: the one that is named, or the one that its card names."""
-    from assay.run.influencing import learnt_corpus
+def show_report(made: Report, console: Console) -> None:
+    """Prints the outcome of audits, and where the report lies."""
+    console.print()
+    for line in made.lines(console.width):
+        console.print(line, highlight=False, markup=False)
+    kind = "Report" if made.record is not None else "Comparison"
+    console.print(f"{kind}: {made.path}", soft_wrap=True, markup=False, highlight=False)
 
-    return learnt_corpus(model, data.corpus, seed, **columns(data))
+
+def _command() -> str:
+    """The command line as it was given."""
+    return shlex.join(["assay", *sys.argv[1:]])
+
+
+def _name(words: str) -> str:
+    """A name for a folder."""
+    return re.sub(r"[^\w.-]+", "-", words)
+
+
+def _show_traced(answer: dict[str, Any], model: str, results: TracedResults) -> None:
+    """Writes the page and the numbers of what was found among training texts, and prints the finding."""
+    from assay.files import write_text
+    from assay.influence import page
+    from assay.run.influencing import FILE, PAGE
+
+    answer = answer | {"command": _command()}
+    if results.json_output:
+        _print_json(answer)
+        return
+    folder = results.out or Path("runs") / _name(f"influence-{Path(model).parent.name or model}")
+    write_text(folder / FILE, json.dumps(answer, ensure_ascii=False, allow_nan=False) + "\n")
+    _show_page(page, answer, folder / PAGE)
+
+
+def _show_page(page: ModuleType, answer: dict[str, Any], path: Path) -> None:
+    """Writes the page of an answer, and prints its finding."""
+    from assay.report.console import shown
+    from assay.report.save import save
+
+    save(page.document(answer), path)
+    for block in shown(page.brief(answer)):
+        console.print(block, soft_wrap=isinstance(block, Text))
+    _say(f"Page: {path}")
 
 
 def _show(made: object) -> None:
@@ -567,17 +578,28 @@ def _show(made: object) -> None:
         print(made)
 
 
+def _print_json(answer: dict[str, Any]) -> None:
+    print(json.dumps(answer, ensure_ascii=False))
+
+
 def _say(sentence: str) -> None:
     console.print(sentence, soft_wrap=True, markup=False, highlight=False)
 
 
-def _list(rows: dict[str, tuple[str, str]]) -> None:
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 1, 0))
+def _table(below: int) -> Table:
+    """Names and what they are, with so many blank lines below each."""
+    table = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, below, 0))
     table.add_column(no_wrap=True, style="bold")
     table.add_column()
-    for name, (sentence, facts) in rows.items():
+    return table
+
+
+def _list(kind: str) -> None:
+    """Prints what there is to choose from."""
+    from assay.run.api import listing
+
+    table = _table(1)
+    for name, (sentence, facts) in listing(kind).items():
         table.add_row(name, Text.assemble(sentence, (f"\n{facts}" if facts else "", "dim")))
     console.print(table)
 

@@ -12,8 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from assay.cli.choices import check_device
-from assay.cli.options import EngineOptions
+from assay.cli.options import EngineOptions, check_device
 from assay.study import plans as plan_file
 from assay.study import studying as estimating
 from assay.study.engines import Engine, EngineSettings, Local, engine

@@ -16,8 +16,7 @@ from typing import Any, Literal, NamedTuple
 from assay.data.examples import is_cloze
 from assay.errors import AssayError, reason
 
-# Reads tables in the usual formats into columns of plain values.
-
+# Reads tables in the usual formats into columns of plain values
 
 Columns = dict[str, Sequence[Any]]
 SUFFIXES = (".csv", ".tsv", ".jsonl", ".json", ".parquet")
@@ -70,6 +69,18 @@ def read_text(path: Path) -> str:
         raise AssayError(f"{path} is damaged or not a gzip file ({fault}); make or fetch it again.") from fault
     except OSError as fault:
         raise AssayError(f"{path} cannot be read ({fault.strerror}); check its permissions.") from fault
+
+
+def read_texts(path: Path) -> list[str]:
+    """The texts in a file: the lines of a .txt file, or the column "text" of a table; blank ones are left out."""
+    if not path.is_file():
+        raise AssayError(f"{path} does not exist; check the path.")
+    plain = path.name.lower().removesuffix(".gz").endswith(".txt")
+    cells = read_text(path).splitlines() if plain else [cell for (cell,) in read_rows(path, "text")]
+    texts = [str(cell).strip() for cell in cells if cell is not None and str(cell).strip()]
+    if not texts:
+        raise AssayError(f"{path} holds no text; write one a line.")
+    return texts
 
 
 def separated_rows(text: str, delimiter: str, quoted: bool = True) -> list[list[str]]:
@@ -167,8 +178,7 @@ READERS: dict[str, Callable[[Path], Columns]] = {
 }
 
 
-# Parses labels and maps them to classes.
-
+# Parses labels and maps them to classes
 
 MOST_CLASSES = 100
 LONGEST = 200  # characters of the name of a class

@@ -12,10 +12,14 @@ from torch import Tensor
 
 from assay.errors import AssayError
 from assay.explainers.baselines import mixed
+from assay.explainers.needs import Target
 from assay.explainers.shapley import Surrogate, keys, uniform
 from assay.models.erasure import kept_probabilities
 from assay.stories import Measure, Story
 from assay.types import Attribution, Batch, Model
+
+Rates = Float[Tensor, "*N"]
+PerText = Float[Tensor, " B"]
 
 # KL confidence bounds of a Bernoulli rate (Kaufmann and Kalyanakrishnan, 2013).
 
@@ -23,12 +27,12 @@ from assay.types import Attribution, Batch, Model
 STEPS = 40  # of a bisection: to some 1e-12
 
 
-def lower(rate: Float[Tensor, "*N"], tries: Float[Tensor, "*N"], level: float) -> Float[Tensor, "*N"]:
+def lower(rate: Rates, tries: Rates, level: float) -> Rates:
     """The lower KL bound: the least q with tries · KL(rate, q) ≤ level."""
     return _furthest(rate, torch.zeros_like(rate), tries, level)
 
 
-def upper(rate: Float[Tensor, "*N"], tries: Float[Tensor, "*N"], level: float) -> Float[Tensor, "*N"]:
+def upper(rate: Rates, tries: Rates, level: float) -> Rates:
     """The upper KL bound."""
     return _furthest(rate, torch.ones_like(rate), tries, level)
 
@@ -38,9 +42,7 @@ def exploration(arms: int, round_number: int, confidence: float) -> float:
     return math.log(405.5 * arms * round_number**1.1 / (1 - confidence))
 
 
-def _furthest(
-    rate: Float[Tensor, "*N"], end: Float[Tensor, "*N"], tries: Float[Tensor, "*N"], level: float
-) -> Float[Tensor, "*N"]:
+def _furthest(rate: Rates, end: Rates, tries: Rates, level: float) -> Rates:
     # KL is cross-entropy less entropy, and only the former changes on the way.
     most = level / tries - torch.xlogy(rate, rate) - torch.xlogy(1 - rate, 1 - rate)
     inside, outside = rate, end
@@ -65,9 +67,9 @@ class Rules:
     """A rule per text, "while the `kept` tokens are present, the class stays", with its precision and coverage."""
 
     kept: Bool[Tensor, "B T"]
-    precision: Float[Tensor, " B"]
-    lower_bound: Float[Tensor, " B"]
-    coverage: Float[Tensor, " B"]
+    precision: PerText
+    lower_bound: PerText
+    coverage: PerText
 
 
 @dataclass(frozen=True)
@@ -107,13 +109,13 @@ class Anchors(Surrogate):
         if min(self.beam, self.longest, self.samples) < 1:
             raise AssayError("beam, longest and samples of anchors must be at least 1.")
 
-    def rules(self, model: Model, batch: Batch, target: Int[Tensor, " B"]) -> Rules:
+    def rules(self, model: Model, batch: Batch, target: Target) -> Rules:
         """The anchor of each text."""
         found = self.attribute(model, batch, target)
         numbers = found.numbers
         return Rules(found.scores > 0, numbers["precision"], numbers["lower_bound"], numbers["coverage"])
 
-    def explain(self, model: Model, batch: Batch, target: Int[Tensor, " B"]) -> Attribution:
+    def of_length(self, model: Model, batch: Batch, target: Target) -> Attribution:
         # differs from Ribeiro et al. (2018): a rule has at least one token, all tokens are removed alike (they draw
         # other words by a language model), and the accepted rule was tried with samples that did not choose it.
         gains = torch.zeros(batch.ids.shape, dtype=torch.float64, device=batch.ids.device)
@@ -141,10 +143,10 @@ class Trial:
     options: Anchors
     model: Model
     batch: Batch
-    target: Int[Tensor, " B"]
+    target: Target
     size: int
 
-    def grown(self, beam: Float[Tensor, "B W T"]) -> tuple[Float[Tensor, "B V T"], Float[Tensor, " B"]]:
+    def grown(self, beam: Float[Tensor, "B W T"]) -> tuple[Float[Tensor, "B V T"], PerText]:
         """The best rules with one more token, the best first, and their estimated precision."""
         rules, tokens = beam > 0, beam.shape[-1]
         every = torch.arange(len(beam), device=beam.device)

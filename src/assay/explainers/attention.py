@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from assay import costs
 from assay.errors import AssayError
-from assay.explainers.needs import demand, no_layer, no_layers, no_pooling, no_weights
+from assay.explainers.needs import Choosy, Scores, Target, demand, no_layer, no_layers, no_pooling, no_weights
 from assay.models.network import Paired
 from assay.models.stages import Stage, recorded, unstaged
 from assay.types import (
@@ -31,17 +31,20 @@ from assay.types import (
     token_logits,
 )
 
-# Maps scores between tokens and the positions (subwords, special tokens) of a self-attention layer.
+Candidates = Bool[Tensor, "B C"] | None
+Items = Float[Tensor, "B N"]
+Positions = Float[Tensor, "B S"]
+
+# Scores of tokens, and of the positions (subwords, special tokens) of a self-attention layer.
 
 
 def layered(model: Model, batch: Batch) -> Output:
     """The output with the attention weights of every layer, kept in the autograd graph."""
-    demand(no_layers(model))
     assert isinstance(model, StackedModel)
     return model.layered(model.embed(batch).detach().requires_grad_(), batch)
 
 
-def to_positions(pooled: Float[Tensor, "B N"], model: Model, batch: Batch) -> Float[Tensor, "B S"]:
+def to_positions(pooled: Items, model: Model, batch: Batch) -> Positions:
     """Scores of tokens spread evenly over the positions of their subwords; other positions get 0."""
     if not isinstance(model, PooledModel):
         return pooled  # these are positions already
@@ -51,22 +54,18 @@ def to_positions(pooled: Float[Tensor, "B N"], model: Model, batch: Batch) -> Fl
     return (pooled / counts).gather(1, owners.clamp(min=0)) * (owners >= 0)
 
 
-def to_tokens(values: Float[Tensor, "B S"], model: Model, batch: Batch) -> Float[Tensor, "B T"]:
+def to_tokens(values: Positions, model: Model, batch: Batch) -> Float[Tensor, "B T"]:
     """Scores of positions summed over the subwords of each token."""
     assert isinstance(model, StackedModel)
     return of_tokens(values, model.token_index(batch), batch.ids.shape[1]) * batch.mask
 
 
-def read_through(rows: Float[Tensor, "B S"], layer: Float[Tensor, "B S S"]) -> Float[Tensor, "B S"]:
+def read_through(rows: Positions, layer: Float[Tensor, "B S S"]) -> Positions:
     """The weights with which the positions of a layer are read, given those of its outputs: rows @ layer."""
     return (rows[:, None] @ layer).squeeze(1)
 
 
 # Self-attention at the position that the classifier reads: weights, their gradients, weighted values.
-
-
-Scores = Float[Tensor, "B T"]
-Target = Int[Tensor, " B"]
 
 
 def weighted_values(stage: Stage) -> Float[Tensor, "B S S"]:
@@ -118,9 +117,7 @@ def read_values(model: Model, batch: Batch, layer: int | None) -> Scores:
     return to_tokens(read_through(above, weighted_values(stages[-1 if layer is None else layer])), model, batch)
 
 
-def chosen(
-    logits: Float[Tensor, "B C"], target: Target, candidates: Bool[Tensor, "B C"] | None = None
-) -> Float[Tensor, ""]:
+def chosen(logits: Float[Tensor, "B C"], target: Target, candidates: Candidates = None) -> Float[Tensor, ""]:
     """The summed probabilities of each text's class, among candidate classes."""
     values = at_least_float32(logits)
     if candidates is not None:
@@ -128,11 +125,8 @@ def chosen(
     return values.softmax(-1).gather(1, target[:, None]).sum()
 
 
-Candidates = Bool[Tensor, "B C"] | None
-
-
 @dataclass(frozen=True)
-class Attention:
+class Attention(Choosy):
     """The weights of the attention that the decoder or classifier reads, independent of the class.
 
     That is the attention that pools; the weight of a sentence is shared among its words by theirs. Of a stack of
@@ -160,8 +154,7 @@ class Attention:
         return no_layer(model, self.layer)
 
     @torch.no_grad()
-    def __call__(self, model: Model, batch: Batch, target: Target) -> Scores:
-        demand(self.unfit(model))
+    def explain(self, model: Model, batch: Batch, target: Target) -> Scores:
         if self.layer is not None or self.head is not None or _stack(model):
             return read_weights(model, batch, self.layer, self.head)
         x = model.embed(batch)
@@ -171,27 +164,29 @@ class Attention:
 
 
 @dataclass(frozen=True)
-class AttentionGradient:
+class AttentionGradient(Choosy):
     """∂p/∂α_t with the states held fixed, signed: positive speaks for the class (Serrano and Smith, 2019).
 
     Where sentences are attended, each word has the gradient of its sentence. Of a stack of self-attention the
     gradients at the weights of all layers, each free of the others, are summed for the position that is attended to.
     """
 
+    times: ClassVar[bool] = False  # the weight itself
+
     def unfit(self, model: Model) -> str | None:
         return no_weights(model)
 
-    def __call__(self, model: Model, batch: Batch, target: Target) -> Scores:
-        demand(self.unfit(model))
-        if _stack(model):
-            return column_gradients(model, batch, target, times=False)
-        model = _pooled(model)
-        _, gradient = _weight_gradient(model, batch, target)
+    def explain(self, model: Model, batch: Batch, target: Target) -> Scores:
+        if not isinstance(model, PooledModel):
+            return column_gradients(model, batch, target, self.times)
+        weights, gradient = _weight_gradient(model, batch, target)
+        if self.times:
+            return _shared(model, weights * gradient, model.embed(batch), batch)
         return over_tokens(model, at_least_float32(gradient), batch)
 
 
 @dataclass(frozen=True)
-class AttentionXGradient:
+class AttentionXGradient(AttentionGradient):
     """α_t · ∂p/∂α_t with the states held fixed, signed: positive speaks for the class (Serrano and Smith, 2019).
 
     Of a stack of self-attention it is the sum of α_ij · ∂p/∂α_ij over all layers, heads and positions i that attend,
@@ -201,20 +196,11 @@ class AttentionXGradient:
     # differs from Barkan et al. (2021), who let nothing speak against the class (Grad-SAM: the mean of A ⊙ relu(∂A)),
     # and from Hao et al. (2021), who integrate the gradient from no attention to all of it, in each layer
 
-    def unfit(self, model: Model) -> str | None:
-        return no_weights(model)
-
-    def __call__(self, model: Model, batch: Batch, target: Target) -> Scores:
-        demand(self.unfit(model))
-        if _stack(model):
-            return column_gradients(model, batch, target, times=True)
-        model = _pooled(model)
-        weights, gradient = _weight_gradient(model, batch, target)
-        return _shared(model, weights * gradient, model.embed(batch), batch)
+    times: ClassVar[bool] = True
 
 
 @dataclass(frozen=True)
-class AttentionXValue:
+class AttentionXValue(Choosy):
     """‖α_t · v_t‖₂, the norm of a token's weighted value, independent of the class (Kobayashi et al., 2020).
 
     The value v_t is what the linear decoder makes of the state alone, its logits without the bias, less their mean
@@ -238,11 +224,9 @@ class AttentionXValue:
         return no_weights(model) or no_layer(model, self.layer) or unstaged(model, merged=True)
 
     @torch.no_grad()
-    def __call__(self, model: Model, batch: Batch, target: Target) -> Scores:
-        demand(self.unfit(model))
-        if self.layer is not None or _stack(model):
+    def explain(self, model: Model, batch: Batch, target: Target) -> Scores:
+        if self.layer is not None or not isinstance(model, PooledModel):
             return read_values(model, batch, self.layer)
-        model = _pooled(model)
         states, weights = _read(model, batch)
         values = token_logits(model, states) - token_logits(model, torch.zeros_like(states[:1, :1]))
         values = _centred(at_least_float32(values), _candidates(model, batch))
@@ -251,14 +235,14 @@ class AttentionXValue:
 
 
 @dataclass(frozen=True)
-class StateGradient:
+class StateGradient(Choosy):
     """‖∂p/∂h_t‖₂ for the hidden state of each token, or of its sentence, input of both attention and decoder."""
 
     def unfit(self, model: Model) -> str | None:
         return no_pooling(model)
 
-    def __call__(self, model: Model, batch: Batch, target: Target) -> Scores:
-        model = _pooled(model)
+    def explain(self, model: Model, batch: Batch, target: Target) -> Scores:
+        assert isinstance(model, PooledModel)
         states, _ = _read(model, batch)
         with torch.enable_grad():
             states = states.requires_grad_()
@@ -274,20 +258,14 @@ def _stack(model: Model) -> bool:
     return not isinstance(model, PooledModel) and no_layers(model) is None
 
 
-def _pooled(model: Model) -> PooledModel:
-    demand(no_pooling(model))
-    assert isinstance(model, PooledModel)
-    return model
-
-
 @torch.no_grad()
-def _shared(model: PooledModel, values: Float[Tensor, "B N"], x: Float[Tensor, "B T D"], batch: Batch) -> Scores:
+def _shared(model: PooledModel, values: Items, x: Float[Tensor, "B T D"], batch: Batch) -> Scores:
     """Values of items, distributed over their tokens by the attention within each item."""
     return at_least_float32(over_tokens(model, values, batch) * model.within(x, batch))
 
 
 @torch.no_grad()
-def _read(model: PooledModel, batch: Batch) -> tuple[Float[Tensor, "B N M"], Float[Tensor, "B N"]]:
+def _read(model: PooledModel, batch: Batch) -> tuple[Float[Tensor, "B N M"], Items]:
     """The hidden states of a text without class barriers, and their attention weights."""
     batch = replace(batch, candidates=None)
     states = model.states(model.embed(batch), batch)
@@ -295,9 +273,7 @@ def _read(model: PooledModel, batch: Batch) -> tuple[Float[Tensor, "B N M"], Flo
     return states, model.attend(states, batch)
 
 
-def _weight_gradient(
-    model: PooledModel, batch: Batch, target: Target
-) -> tuple[Float[Tensor, "B N"], Float[Tensor, "B N"]]:
+def _weight_gradient(model: PooledModel, batch: Batch, target: Target) -> tuple[Items, Items]:
     """The attention weights and ∂p/∂α, each weight independent of the others; 0 on padding."""
     states, weights = _read(model, batch)
     with torch.enable_grad():

@@ -15,7 +15,7 @@ from torch.nn import functional as F
 
 from assay import costs
 from assay.explainers.attention import layered, read_through, to_positions, to_tokens
-from assay.explainers.needs import demand, no_layers
+from assay.explainers.needs import Choosy, Scores, Target, no_layers
 from assay.models import budget
 from assay.models.stages import Stage, changed, recorded, unstaged
 from assay.types import Batch, Model, StackedModel, at_least_float32
@@ -27,12 +27,20 @@ from assay.types import Batch, Model, StackedModel, at_least_float32
 
 RESOLUTION = 1 << 24  # of capacities: a flow is known to about this part of the whole, times the edges of a cut
 
-Scores = Float[Tensor, "B T"]
-Target = Int[Tensor, " B"]
+
+Top = Float[np.ndarray, " S"]
+Pipes = Float[np.ndarray, "L S S"]
+
+
+class Layered(Choosy):
+    """An explainer of a stack of self-attention."""
+
+    def unfit(self, model: Model) -> str | None:
+        return no_layers(model)
 
 
 @dataclass(frozen=True)
-class Rollout:
+class Rollout(Layered):
     """The share of what is read that comes from each word if a layer is (A + I)/2 (Abnar and Zuidema, 2020).
 
     The mean over heads stands for A; the class makes no difference. What comes from markers around a text is not shown.
@@ -40,10 +48,7 @@ class Rollout:
 
     class_free: ClassVar[bool] = True
 
-    def unfit(self, model: Model) -> str | None:
-        return no_layers(model)
-
-    def __call__(self, model: Model, batch: Batch, target: Target) -> Scores:
+    def explain(self, model: Model, batch: Batch, target: Target) -> Scores:
         layers, pooled = _mixing(model, batch)
         share = to_positions(pooled, model, batch)
         for layer in reversed(layers):
@@ -52,7 +57,7 @@ class Rollout:
 
 
 @dataclass(frozen=True)
-class Flow:
+class Flow(Layered):
     """The largest flow from the answer down to each word, layers being pipes (A + I)/2 (Abnar and Zuidema, 2020).
 
     What is read gives the capacities of the topmost pipes, the mean over heads those of a layer; the class makes no
@@ -62,10 +67,7 @@ class Flow:
 
     class_free: ClassVar[bool] = True
 
-    def unfit(self, model: Model) -> str | None:
-        return no_layers(model)
-
-    def __call__(self, model: Model, batch: Batch, target: Target) -> Scores:
+    def explain(self, model: Model, batch: Batch, target: Target) -> Scores:
         layers, pooled = _mixing(model, batch)
         assert isinstance(model, StackedModel)
         top = to_positions(pooled, model, batch).double().cpu().numpy()
@@ -80,7 +82,7 @@ class Flow:
 
 
 @dataclass(frozen=True)
-class Chefer:
+class Chefer(Layered):
     """Relevance of each word that every layer adds to by its mean over heads of relu(A ∂y/∂A) (Chefer et al., 2021).
 
     Starting from α ⊙ relu(∂y/∂α) for the attention that pools, or from the position that is read, a layer takes
@@ -88,10 +90,7 @@ class Chefer:
     paper, y is the class's logit: the gradients of a probability near 1 vanish, and with them what a layer adds to R.
     """
 
-    def unfit(self, model: Model) -> str | None:
-        return no_layers(model)
-
-    def __call__(self, model: Model, batch: Batch, target: Target) -> Scores:
+    def explain(self, model: Model, batch: Batch, target: Target) -> Scores:
         with torch.enable_grad():
             output = layered(model, batch)
             chosen = output.logits.gather(1, target[:, None]).sum()
@@ -116,7 +115,7 @@ def _mixing(model: Model, batch: Batch) -> tuple[list[Float[Tensor, "B S S"]], S
     return [layer / layer.sum(-1, keepdim=True) for layer in mixed], pooled
 
 
-def _reached(top: Float[np.ndarray, " S"], layers: Float[np.ndarray, "L S S"]) -> Bool[np.ndarray, " S"]:
+def _reached(top: Top, layers: Pipes) -> Bool[np.ndarray, " S"]:
     """The positions with any flow; padding has none."""
     reached = top > 0
     for layer in layers[::-1]:
@@ -125,7 +124,7 @@ def _reached(top: Float[np.ndarray, " S"], layers: Float[np.ndarray, "L S S"]) -
 
 
 def _flows(
-    top: Float[np.ndarray, " S"], layers: Float[np.ndarray, "L S S"], owners: Int[np.ndarray, " S"]
+    top: Top, layers: Pipes, owners: Int[np.ndarray, " S"]
 ) -> tuple[Int[np.ndarray, " W"], Float[np.ndarray, " W"]]:
     """The words that own positions at the bottom, and the maximum flow to each from the source."""
     count, positions = layers.shape[:2]
@@ -146,7 +145,7 @@ def _flows(
 
 
 @dataclass(frozen=True)
-class ValueZeroing:
+class ValueZeroing(Choosy):
     """The share of each word in what is read, if a layer mixes what its outputs lose without a value.
 
     Mohebbi et al. (2023): the value of position j is set to 0 in one layer alone, and the cosine distance between what
@@ -161,8 +160,7 @@ class ValueZeroing:
         return no_layers(model) or unstaged(model)
 
     @torch.no_grad()
-    def __call__(self, model: Model, batch: Batch, target: Target) -> Scores:
-        demand(self.unfit(model))
+    def explain(self, model: Model, batch: Batch, target: Target) -> Scores:
         assert isinstance(model, StackedModel)
         output, stages = recorded(model, batch)
         share = to_positions(at_least_float32(output.attention[-1]), model, batch)

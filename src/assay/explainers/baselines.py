@@ -14,7 +14,7 @@ from torch import Tensor
 
 from assay.data.batches import Tokenised
 from assay.errors import AssayError
-from assay.explainers.needs import demand
+from assay.explainers.needs import Choosy, Scores, Target
 from assay.types import Batch, Explainer, Model, SelectingModel, at_least_float32
 
 # Random scores: the baseline for every explainer.
@@ -28,7 +28,7 @@ class Random:
 
     seed: int = 0
 
-    def __call__(self, model: Model, batch: Batch, target: Int[Tensor, " B"]) -> Float[Tensor, "B T"]:
+    def __call__(self, model: Model, batch: Batch, target: Target) -> Scores:
         positions = torch.arange(batch.ids.shape[1], device=batch.ids.device)
         text = mixed(text_numbers(batch)[:, None] + self.seed)
         bits = mixed(text + mixed(positions + 1)) & ((1 << 24) - 1)
@@ -82,7 +82,7 @@ class GivenScores:
             raise AssayError(f"Text {number:,} has {len(row.ids)} words, and scores of shape {scores.shape} are given.")
         return torch.from_numpy(scores)
 
-    def __call__(self, model: Model, batch: Batch, target: Int[Tensor, " B"]) -> Float[Tensor, "B T"]:
+    def __call__(self, model: Model, batch: Batch, target: Target) -> Scores:
         raise AssayError(LACKING)
 
 
@@ -92,7 +92,7 @@ class _Lookup:
 
     scores: Mapping[tuple[int, ...], Tensor]
 
-    def __call__(self, model: Model, batch: Batch, target: Int[Tensor, " B"]) -> Float[Tensor, "B T"]:
+    def __call__(self, model: Model, batch: Batch, target: Target) -> Scores:
         found = torch.zeros(batch.ids.shape)
         for row, (ids, mask) in enumerate(zip(batch.ids, batch.mask, strict=True)):
             scores = self.scores.get(_key(ids[mask]))
@@ -131,14 +131,13 @@ class ExplainingModel(Model, Protocol):
 
 
 @dataclass(frozen=True)
-class OwnRelevance:
+class OwnRelevance(Choosy):
     """Each word's contribution to the class's logit as computed by a self-explaining model."""
 
     def unfit(self, model: Model) -> str | None:
         return None if isinstance(model, ExplainingModel) else "the model does not explain itself"
 
-    def __call__(self, model: Model, batch: Batch, target: Int[Tensor, " B"]) -> Float[Tensor, "B T"]:
-        demand(self.unfit(model))
+    def explain(self, model: Model, batch: Batch, target: Target) -> Scores:
         assert isinstance(model, ExplainingModel)
         relevance = model.relevance(model.embed(batch), batch)
         chosen = target[:, None, None].expand(-1, relevance.shape[1], 1)
@@ -149,7 +148,7 @@ class OwnRelevance:
 
 
 @dataclass(frozen=True)
-class Rationale:
+class Rationale(Choosy):
     """The model's selected words, ranked by selection probability, above all others; for any class."""
 
     class_free: ClassVar[bool] = True
@@ -158,8 +157,7 @@ class Rationale:
         selecting = isinstance(model, SelectingModel)
         return None if selecting else "the model does not select the words that it reads"
 
-    def __call__(self, model: Model, batch: Batch, target: Int[Tensor, " B"]) -> Float[Tensor, "B T"]:
-        demand(self.unfit(model))
+    def explain(self, model: Model, batch: Batch, target: Target) -> Scores:
         assert isinstance(model, SelectingModel)
         selection = model.selection(model.embed(batch), batch)
         return (selection.kept + selection.chance.float()) / 2 * batch.mask

@@ -13,18 +13,17 @@ from torch import Tensor
 
 from assay.errors import AssayError
 from assay.explainers.baselines import mixed, text_numbers
-from assay.explainers.needs import demand, no_holding
+from assay.explainers.needs import Choosy, Scores, Target, no_holding
 from assay.models import budget
 from assay.models.erasure import at_most, capacity, extents, query_lengths
 from assay.models.hf_body import Body
 from assay.types import Batch, Edit, Model, at_least_float32
 
-Scores = Float[Tensor, "B T"]
-Target = Int[Tensor, " B"]
+Embeddings = Float[Tensor, "B T D"]
 
 
 @dataclass(frozen=True)
-class Gradient:
+class Gradient(Choosy):
     """|∂p/∂e_t · e_t| with attention held fixed (Jain and Wallace, 2019, algorithm 1: the one-hot derivative).
 
     It is the attention that pools: in a hierarchy that to sentences, while the attention to words is not held.
@@ -33,8 +32,7 @@ class Gradient:
     def unfit(self, model: Model) -> str | None:
         return no_holding(model)
 
-    def __call__(self, model: Model, batch: Batch, target: Target) -> Scores:
-        demand(self.unfit(model))
+    def explain(self, model: Model, batch: Batch, target: Target) -> Scores:
         x, gradient = _embeddings_and_gradient(model, batch, target, _detached)
         return (x * gradient).sum(-1).abs()
 
@@ -103,8 +101,8 @@ def room(model: Model, device: torch.device, longest: int = 0) -> int:
 
 
 def probability_gradient(
-    model: Model, x: Float[Tensor, "B T D"], batch: Batch, target: Target, edit: Edit | None = None
-) -> tuple[Float[Tensor, " B"], Float[Tensor, "B T D"]]:
+    model: Model, x: Embeddings, batch: Batch, target: Target, edit: Edit | None = None
+) -> tuple[Float[Tensor, " B"], Embeddings]:
     """The probability of each example's class, and its gradient with respect to the embeddings; 0 on padding."""
     # cuDNN's recurrent kernels refuse a backward pass outside training mode.
     with torch.enable_grad(), nullcontext() if isinstance(model, Body) else torch.backends.cudnn.flags(enabled=False):
@@ -120,14 +118,14 @@ def _detached(weights: Float[Tensor, "B *Q T"], mask: Bool[Tensor, "B T"]) -> Fl
 
 def _embeddings_and_gradient(
     model: Model, batch: Batch, target: Target, edit: Edit | None = None
-) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B T D"]]:
+) -> tuple[Embeddings, Embeddings]:
     """The embeddings and the gradient of the probability, 0 on padding."""
     x = model.embed(batch).detach()
     _, gradient = probability_gradient(model, x, batch, target, edit)
     return at_least_float32(x), at_least_float32(gradient)
 
 
-def _spread(x: Float[Tensor, "B T D"], mask: Bool[Tensor, "B T"]) -> Float[Tensor, " B"]:
+def _spread(x: Embeddings, mask: Bool[Tensor, "B T"]) -> Float[Tensor, " B"]:
     """The range of the embedding coordinates of each text."""
     lowest, highest = torch.where(mask[..., None], x, x[:, :1]).flatten(1).aminmax(dim=1)  # the first word stands in
     return highest - lowest

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from assay.errors import AssayError, unknown
 from assay.explainers.gradients import probability_gradient, room
-from assay.explainers.needs import demand, no_blank
+from assay.explainers.needs import Detailed, Target, no_blank
 from assay.models import budget
 from assay.models.erasure import at_most, baseline, extents, query_lengths
 from assay.stories import Measure, Story
@@ -26,7 +26,7 @@ AHEAD = 3  # times that all of a path is cut in two before it is known whether i
 
 
 @dataclass(frozen=True)
-class IntegratedGradients:
+class IntegratedGradients(Detailed):
     """(e_t − b_t) · ∫ ∂p/∂e_t along the straight path from a baseline b to the text (Sundararajan et al., 2017, eq. 1).
 
     The scores of a text add up to p(text) − p(baseline). Gauss–Lobatto nodes are laid over the whole path first; a
@@ -59,12 +59,8 @@ class IntegratedGradients:
     def unfit(self, model: Model) -> str | None:
         return no_blank(model)
 
-    def __call__(self, model: Model, batch: Batch, target: Int[Tensor, " B"]) -> Float[Tensor, "B T"]:
-        return self.attribute(model, batch, target).scores
-
-    def attribute(self, model: Model, batch: Batch, target: Int[Tensor, " B"]) -> Attribution:
+    def explain(self, model: Model, batch: Batch, target: Target) -> Attribution:
         """Scores, the relative completeness gap ("gap") and the number of gradients ("nodes") of each text."""
-        demand(self.unfit(model))
         path = Path.between(model, batch, target, self.baseline)
         segments, ahead = path.whole(self.nodes)
         scale = segments.change.abs().clamp(min=FLOOR)
@@ -136,12 +132,12 @@ class Path:
 
     model: Model
     batch: Batch
-    target: Int[Tensor, " B"]
+    target: Target
     start: Float[Tensor, "B T D"]
     step: Float[Tensor, "B T D"]
 
     @classmethod
-    def between(cls, model: Model, batch: Batch, target: Int[Tensor, " B"], name: str) -> Path:
+    def between(cls, model: Model, batch: Batch, target: Target, name: str) -> Path:
         """The path from the baseline of that name to the text."""
         start, x = baseline(model, batch, name).detach(), model.embed(batch).detach()
         return cls(model, batch, target, start, (x - start) * batch.mask[..., None])

@@ -9,39 +9,37 @@ from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor, nn
 
 from assay.errors import AssayError
-from assay.explainers.needs import class_free, demand, no_blank
+from assay.explainers.needs import Choosy, Removing, Scores, Target, class_free
 from assay.models.deletions import deletion_logits, shares_work
 from assay.models.erasure import filler, version_probabilities
 from assay.types import Batch, Model, at_least_float32
+
+Drops = Float[Tensor, "B T C"]
 
 ROUNDINGS = 64  # of a probability, that may pile up until a model answers
 
 
 @class_free
 @torch.no_grad()
-def leave_one_out(model: Model, batch: Batch, target: Int[Tensor, " B"]) -> Float[Tensor, "B T"]:
+def leave_one_out(model: Model, batch: Batch, target: Target) -> Scores:
     """The total variation distance between the answers with and without each token (Jain and Wallace, 2019)."""
     drops, rounding = _drops(model, batch, "delete")
     return _levelled(drops.abs().sum(-1) / 2, rounding, batch)
 
 
 @dataclass(frozen=True)
-class Occlusion:
+class Occlusion(Removing, Choosy):
     """p(class | text) − p(class | text without the token), signed (Zeiler and Fergus, 2014; Li et al., 2016)."""
 
     removal: str = "delete"
 
-    def unfit(self, model: Model) -> str | None:
-        return None if self.removal == "delete" else no_blank(model)
-
     @torch.no_grad()
-    def __call__(self, model: Model, batch: Batch, target: Int[Tensor, " B"]) -> Float[Tensor, "B T"]:
-        demand(self.unfit(model))
+    def explain(self, model: Model, batch: Batch, target: Target) -> Scores:
         drops, rounding = _drops(model, batch, self.removal)
         return _levelled(drops.gather(2, target[:, None, None].expand(*batch.ids.shape, 1)).squeeze(2), rounding, batch)
 
 
-def _drops(model: Model, batch: Batch, removal: str) -> tuple[Float[Tensor, "B T C"], Float[Tensor, " B"]]:
+def _drops(model: Model, batch: Batch, removal: str) -> tuple[Drops, Float[Tensor, " B"]]:
     """The drop of each class's probability without each token, and a bound on its rounding error per text.
 
     The drop of the most probable class is what the others gain: near 1 a probability has few digits left to differ in.
@@ -55,7 +53,7 @@ def _drops(model: Model, batch: Batch, removal: str) -> tuple[Float[Tensor, "B T
     return others.scatter(2, top, -others.sum(-1, keepdim=True)), rounding
 
 
-def _levelled(scores: Float[Tensor, "B T"], rounding: Float[Tensor, " B"], batch: Batch) -> Float[Tensor, "B T"]:
+def _levelled(scores: Scores, rounding: Float[Tensor, " B"], batch: Batch) -> Scores:
     """The scores, with float64 scores that differ by rounding only made equal; 0 on padding."""
     scores = scores * batch.mask
     if scores.dtype != torch.float64:  # in float32 true effects can be as small
@@ -67,14 +65,12 @@ def _levelled(scores: Float[Tensor, "B T"], rounding: Float[Tensor, " B"], batch
 
 
 @torch.no_grad()
-def removed_probabilities(model: Model, batch: Batch, removal: str = "delete") -> Float[Tensor, "B T C"]:
+def removed_probabilities(model: Model, batch: Batch, removal: str = "delete") -> Drops:
     """The probabilities of each text without its t-th token; undefined on padding."""
     return _answers(model, batch, removal, whole=False)[1]
 
 
-def _answers(
-    model: Model, batch: Batch, removal: str, whole: bool = True
-) -> tuple[Float[Tensor, "N C"], Float[Tensor, "B T C"]]:
+def _answers(model: Model, batch: Batch, removal: str, whole: bool = True) -> tuple[Float[Tensor, "N C"], Drops]:
     """The probabilities of each text, if wanted, and of each text without its t-th token.
 
     Of equal tokens side by side the first is removed for all: what is left is the same text, and has the same answer.
@@ -106,9 +102,7 @@ def _starts(begins: Bool[Tensor, "B T"]) -> Int[Tensor, "B T"]:
     return torch.where(begins, torch.arange(begins.shape[1], device=begins.device), 0).cummax(-1).values
 
 
-def _read(
-    model: Model, batch: Batch, removal: str, texts: Int[Tensor, " N"]
-) -> tuple[Float[Tensor, "N C"], Float[Tensor, "B T C"]]:
+def _read(model: Model, batch: Batch, removal: str, texts: Int[Tensor, " N"]) -> tuple[Float[Tensor, "N C"], Drops]:
     """The same, with the unmodified texts in the same batches, which is faster than alone."""
     example, removed = batch.mask.nonzero(as_tuple=True)
     kept = torch.arange(batch.ids.shape[1], device=removed.device) != removed[:, None]
@@ -122,7 +116,7 @@ def _read(
 
 
 @dataclass(frozen=True)
-class SpanOcclusion:
+class SpanOcclusion(Removing, Choosy):
     """The drop in p(class) without a span, per token of it, averaged over the spans that hold the token; signed.
 
     These are all spans of 1 to `longest` tokens: the patches of Zeiler and Fergus (2014), in text.
@@ -131,11 +125,7 @@ class SpanOcclusion:
     longest: int = 3
     removal: str = "delete"
 
-    def unfit(self, model: Model) -> str | None:
-        return _without_table(model, self.removal)
-
-    def __call__(self, model: Model, batch: Batch, target: Int[Tensor, " B"]) -> Float[Tensor, "B T"]:
-        demand(self.unfit(model))
+    def explain(self, model: Model, batch: Batch, target: Target) -> Scores:
         spans = every_span(batch, self.longest)
         example, start, stop = spans.unbind(-1)
         drops = span_drops(model, batch, target, spans, self.removal)
@@ -148,16 +138,12 @@ class SpanOcclusion:
 
 
 @dataclass(frozen=True)
-class SentenceOcclusion:
+class SentenceOcclusion(Removing, Choosy):
     """The drop in p(class) when the token's whole sentence is removed, signed, the same for all its tokens."""
 
     removal: str = "delete"
 
-    def unfit(self, model: Model) -> str | None:
-        return _without_table(model, self.removal)
-
-    def __call__(self, model: Model, batch: Batch, target: Int[Tensor, " B"]) -> Float[Tensor, "B T"]:
-        demand(self.unfit(model))
+    def explain(self, model: Model, batch: Batch, target: Target) -> Scores:
         numbers = torch.zeros_like(batch.ids) if batch.sentences is None else batch.sentences
         tokens = torch.stack([batch.mask.nonzero()[:, 0], numbers[batch.mask]])
         (example, number), owner = torch.unique(tokens, dim=1, return_inverse=True)
@@ -185,7 +171,7 @@ def _holding(table: Float[Tensor, "*N T L"]) -> Float[Tensor, "*N T"]:
 
 
 def span_drops(
-    model: Model, batch: Batch, target: Int[Tensor, " B"], spans: Int[Tensor, "N 3"], removal: str = "delete"
+    model: Model, batch: Batch, target: Target, spans: Int[Tensor, "N 3"], removal: str = "delete"
 ) -> Float[Tensor, " N"]:
     """p(class | text) − p(class | text without the span) for each span, given by example, start and stop."""
     example, start, stop = spans.unbind(-1)
@@ -198,7 +184,7 @@ def span_drops(
 def _version_drops(
     model: Model,
     batch: Batch,
-    target: Int[Tensor, " B"],
+    target: Target,
     versions: tuple[Int[Tensor, " N"], Bool[Tensor, "N T"]],
     removal: str,
 ) -> Float[Tensor, " N"]:
@@ -207,7 +193,3 @@ def _version_drops(
     whole = model(model.embed(batch), batch).probabilities.gather(1, target[:, None])[example]
     left = version_probabilities(model, batch, example, kept, removal).gather(1, target[example, None])
     return (whole - left).squeeze(1)
-
-
-def _without_table(model: Model, removal: str) -> str | None:
-    return None if removal == "delete" else no_blank(model)

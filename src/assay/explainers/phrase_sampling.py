@@ -16,16 +16,17 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from assay import progress
-from assay.data.batches import Tokenised, collate, shuffled
-from assay.errors import AssayError, library_errors, unknown
-from assay.explainers.decomposition import Decomposition, decomposed, margins, undivided
-from assay.explainers.needs import demand, no_blank, no_table
-from assay.explainers.phrases import steps
+from assay.data.batches import Tokenised, collate
+from assay.errors import AssayError, library_errors
+from assay.explainers.decomposition import ContextualDecomposition, Decomposition, decomposed, margins, undivided
+from assay.explainers.needs import Target, check_removal, demand, no_blank, no_table
+from assay.explainers.phrases import Sets, SetScores, steps
 from assay.files import write_text
 from assay.models import store as tensors
+from assay.models.config import Training
 from assay.models.encoders import mirrored, reordered
-from assay.models.erasure import REMOVALS, capacity, filler, gathered, left
+from assay.models.erasure import capacity, filler, gathered, left
+from assay.models.fit import Rows, Trainer
 from assay.models.store import Checkpoint
 from assay.types import Batch, Model, TokenModel, at_least_float32
 
@@ -85,38 +86,27 @@ class Language(nn.Module):
         if not rows:
             raise AssayError("A language model needs at least one training text.")
         chosen = options or LanguageOptions()
-        lengths = np.array([len(row.ids) for row in rows])
-        with torch.random.fork_rng(devices=[]), progress.bar("status") as shown:
+        with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             language = cls(words, chosen)
-            counts = torch.bincount(torch.cat([row.ids for row in rows]), minlength=words)
-            language.seen.copy_(counts > 0)
-            with torch.no_grad():
-                language.bias.copy_((counts + 0.1).log() - (counts + 0.1).sum().log())
-                language.embedding.weight.mul_(0.1)
-            optimiser = torch.optim.Adam(language.parameters(), lr=chosen.learning_rate, fused=True)
-            done_before = 0
-            if checkpoint is not None and checkpoint.path.exists():
-                done_before = int(checkpoint.restore(language, optimiser)[0]["epoch"])
-            for epoch in range(done_before, chosen.epochs):
-                torch.manual_seed(seed * 10_007 + epoch)  # the same whether or not it was interrupted before
-                groups = shuffled(lengths, chosen.batch_size, (seed, epoch))
-                task = shown.add_task(f"language {epoch + 1}/{chosen.epochs}", total=len(groups), status="")
-                total = 0.0
-                for done, group in enumerate(groups, start=1):
-                    batch = collate([rows[position] for position in group])
-                    loss = language._loss(batch.ids, batch.mask)
-                    optimiser.zero_grad()
-                    loss.backward()  # type: ignore[no-untyped-call]
-                    nn.utils.clip_grad_norm_(language.parameters(), 1.0)
-                    optimiser.step()
-                    total += float(loss.detach())
-                    shown.update(task, advance=1, status=f"loss {total / done:.3f}")
-                if checkpoint is not None:
-                    checkpoint.save(language, optimiser, {}, {"epoch": epoch + 1})
+        counts = torch.bincount(torch.cat([row.ids for row in rows]), minlength=words)
+        language.seen.copy_(counts > 0)
+        with torch.no_grad():
+            language.bias.copy_((counts + 0.1).log() - (counts + 0.1).sum().log())
+            language.embedding.weight.mul_(0.1)
+        LanguageTrainer(
+            learner=language,
+            optimiser=torch.optim.Adam(language.parameters(), lr=chosen.learning_rate, fused=True),
+            options=Training(
+                chosen.epochs, chosen.epochs, chosen.batch_size, chosen.learning_rate, clip=1.0, seed=seed
+            ),
+            lengths=np.array([len(row.ids) for row in rows]),
+            language=language,
+            train=rows,
+        ).run(checkpoint, "language")
         return language.requires_grad_(False).eval()
 
-    def _loss(self, ids: Ids, mask: Mask) -> Float[Tensor, ""]:
+    def loss(self, ids: Ids, mask: Mask) -> Float[Tensor, ""]:
         """The mean negative log-likelihood of sampled positions, with a random share of the right context hidden."""
         rate = torch.rand(len(ids), 1)
         hidden = torch.rand(ids.shape) < rate
@@ -185,6 +175,25 @@ class Language(nn.Module):
             language = cls(card["words"], LanguageOptions(**card["options"]))
             language.load_state_dict(load_file(folder / WEIGHTS))
         return language.requires_grad_(False).eval()
+
+
+@dataclass(kw_only=True, eq=False)
+class LanguageTrainer(Trainer):
+    """The training of a language model for a fixed number of epochs, of which the last is kept."""
+
+    language: Language
+    train: Sequence[Tokenised]
+
+    def step(self, rows: Rows) -> float:
+        batch = collate([self.train[index] for index in rows])
+        return float(self.update(self.language.loss(batch.ids, batch.mask)))
+
+    def judge(self) -> tuple[float, float]:
+        """No dev texts: each epoch is better than those before."""
+        return float(self.state.epoch), 0.0
+
+    def report(self) -> str:
+        return self.status(self.state.losses[-1])
 
 
 # Caches a fitted language model in a folder.
@@ -273,14 +282,14 @@ class Sampler:
         same = self.language.words == len(model.vectors)
         return None if same else "the language model has other words than the model"
 
-    def around(self, batch: Batch, chosen: Bool[Tensor, "B S T"]) -> Bool[Tensor, "B S T"]:
+    def around(self, batch: Batch, chosen: Sets) -> Sets:
         """The mask of words around each phrase to be resampled."""
         if self.window == 0:
             return torch.zeros_like(chosen)
         wide = F.max_pool1d(chosen.float(), 2 * self.window + 1, 1, self.window) > 0
         return wide & ~chosen & batch.mask[:, None]
 
-    def versions(self, batch: Batch, chosen: Bool[Tensor, "B S T"]) -> Int[Tensor, "B S K T"]:
+    def versions(self, batch: Batch, chosen: Sets) -> Int[Tensor, "B S K T"]:
         """The ids of each text with resampled contexts for each phrase; without a window, the text itself."""
         rows, sets, tokens = chosen.shape
         if self.window == 0:
@@ -310,8 +319,8 @@ class Sampler:
 class Estimate:
     """Scores and their standard errors from sampling."""
 
-    scores: Float[Tensor, "B S"]
-    errors: Float[Tensor, "B S"]
+    scores: SetScores
+    errors: SetScores
 
 
 @dataclass(frozen=True)
@@ -326,15 +335,12 @@ class SamplingOcclusion(Sampler):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.removal not in REMOVALS:
-            raise unknown("removal", self.removal, REMOVALS)
+        check_removal(self.removal)
 
     def unfit(self, model: Model) -> str | None:
-        return super().unfit(model) or (None if self.removal == "delete" else no_blank(model))
+        return super().unfit(model) or no_blank(model, self.removal)
 
-    def estimated(
-        self, model: Model, batch: Batch, target: Int[Tensor, " B"], chosen: Bool[Tensor, "B S T"]
-    ) -> Estimate:
+    def estimated(self, model: Model, batch: Batch, target: Target, chosen: Sets) -> Estimate:
         """Scores with standard errors, which are 0 where nothing is sampled."""
         demand(self.unfit(model))
         chosen = chosen & batch.mask[:, None]
@@ -350,14 +356,12 @@ class SamplingOcclusion(Sampler):
         scores[:, example, number] = torch.stack([drops.mean(-1), spread])
         return Estimate(scores[0], scores[1])
 
-    def __call__(
-        self, model: Model, batch: Batch, target: Int[Tensor, " B"], chosen: Bool[Tensor, "B S T"]
-    ) -> Float[Tensor, "B S"]:
+    def __call__(self, model: Model, batch: Batch, target: Target, chosen: Sets) -> SetScores:
         return self.estimated(model, batch, target, chosen).scores
 
 
 @dataclass(frozen=True)
-class SampledDecomposition(Sampler):
+class SampledDecomposition(Sampler, ContextualDecomposition):
     """Contextual decomposition whose activations are divided over sampled contexts (SCD; Jin et al., 2020, section 3).
 
     What a part adds to an activation is the mean of f(h) − f(h − β) over the values h that it has in texts with other
@@ -369,16 +373,11 @@ class SampledDecomposition(Sampler):
     def unfit(self, model: Model) -> str | None:
         return super().unfit(model) or undivided(model)
 
-    def divided(self, model: Model, batch: Batch, chosen: Bool[Tensor, "B S T"]) -> Decomposition:
+    def divided(self, model: Model, batch: Batch, chosen: Sets) -> Decomposition:
         """β and γ of all logits."""
         demand(self.unfit(model))
         chosen = chosen & batch.mask[:, None]
         return decomposed(model, batch, chosen, self.versions(batch, chosen))
-
-    def __call__(
-        self, model: Model, batch: Batch, target: Int[Tensor, " B"], chosen: Bool[Tensor, "B S T"]
-    ) -> Float[Tensor, "B S"]:
-        return margins(self.divided(model, batch, chosen).relevant, model, batch, target)
 
 
 @torch.no_grad()

@@ -16,7 +16,7 @@ from torch import Tensor
 from assay.errors import AssayError, unknown
 from assay.explainers.choice import bare, chosen, separated
 from assay.explainers.decomposition import ContextualDecomposition
-from assay.explainers.needs import demand, no_blank
+from assay.explainers.needs import Choosy, Scores, Target, check_removal, demand, no_blank
 from assay.explainers.phrase_sampling import SampledDecomposition, SamplingOcclusion
 from assay.explainers.phrases import (
     Alone,
@@ -35,9 +35,12 @@ from assay.explainers.phrases import (
 )
 from assay.explainers.shapley import keys, uniform
 from assay.metrics.erasure import cohesion
-from assay.models.erasure import REMOVALS, capacity, extents, gathered, query_lengths
+from assay.models.erasure import capacity, extents, gathered, query_lengths
 from assay.trees import Phrase, Tree
 from assay.types import Batch, Model
+
+Examples = Int[Tensor, " N"]
+Edges = Bool[Tensor, "B E"]
 
 # A cache of phrase scores while a tree grows, and the finished trees.
 
@@ -55,7 +58,7 @@ class PhraseTable:
         )
         self._known = torch.zeros_like(self.scores, dtype=torch.bool)
 
-    def ask(self, example: Int[Tensor, " N"], start: Int[Tensor, " N"], stop: Int[Tensor, " N"]) -> None:
+    def ask(self, example: Examples, start: Examples, stop: Examples) -> None:
         """Computes the scores of these phrases, in one batch."""
         wanted = torch.zeros_like(self._known)
         wanted[example, start, stop] = True
@@ -71,7 +74,7 @@ class PhraseTable:
         self._known |= wanted
 
 
-def edges(cuts: Bool[Tensor, "B E"], lengths: Int[Tensor, " B"], window: int) -> Int[Tensor, "B E K"]:
+def edges(cuts: Edges, lengths: Int[Tensor, " B"], window: int) -> Int[Tensor, "B E K"]:
     """For each boundary, the cuts before it, itself, and the cuts after it, `window` of each.
 
     Where a text begins or ends, its first or last cut is repeated.
@@ -182,16 +185,14 @@ class Hedge:
             raise AssayError(f"The window of hedge must be 0 to {WIDEST} phrases on each side, got {self.window}.")
         if self.players not in PLAYERS:
             raise unknown("number of players", self.players, PLAYERS)
-        if self.removal not in REMOVALS:
-            raise unknown("removal", self.removal, REMOVALS)
+        check_removal(self.removal)
         if self.scorer is not None and not isinstance(self.scorer, PhraseScorer):
             raise AssayError(f"{self.scorer!r} scores no phrases; give the scorer of a tree beside it, by its name.")
 
     def unfit(self, model: Model) -> str | None:
-        lacking = None if self.removal == "delete" else no_blank(model)
-        return lacking or (None if self.scorer is None else self.scorer.unfit(model))
+        return no_blank(model, self.removal) or (self.scorer.unfit(model) if self.scorer else None)
 
-    def __call__(self, model: Model, batch: Batch, target: Int[Tensor, " B"]) -> list[Tree]:
+    def __call__(self, model: Model, batch: Batch, target: Target) -> list[Tree]:
         demand(self.unfit(model))
         versions = Versions(model, batch, target, self.removal)
         table = PhraseTable(self._read(versions), batch)
@@ -251,7 +252,7 @@ class Agglomerative:
     def unfit(self, model: Model) -> str | None:
         return self.scorer.unfit(model)
 
-    def __call__(self, model: Model, batch: Batch, target: Int[Tensor, " B"]) -> list[Tree]:
+    def __call__(self, model: Model, batch: Batch, target: Target) -> list[Tree]:
         demand(self.unfit(model))
         table = PhraseTable(reading(self.scorer, model, batch, target), batch)
         lengths = batch.lengths
@@ -270,9 +271,7 @@ class Agglomerative:
             cuts[joined, position[joined]] = False
         return trees("acd", ranks, table, lengths)
 
-    def _strongest(
-        self, table: PhraseTable, around: Int[Tensor, "B E 3"], candidates: Bool[Tensor, "B E"]
-    ) -> Int[Tensor, " B"]:
+    def _strongest(self, table: PhraseTable, around: Int[Tensor, "B E 3"], candidates: Edges) -> Int[Tensor, " B"]:
         """The boundary of each text between the two phrases to merge."""
         example, position = candidates.nonzero(as_tuple=True)
         start, _, stop = around[example, position].unbind(-1)
@@ -287,7 +286,7 @@ class Agglomerative:
         return (size <= size.amin(1, keepdim=True) + tolerance).int().argmax(1)
 
 
-def _spread(values: Float[Tensor, " N"], positions: Bool[Tensor, "B E"], other: float) -> Float[Tensor, "B E"]:
+def _spread(values: Float[Tensor, " N"], positions: Edges, other: float) -> Float[Tensor, "B E"]:
     return torch.full_like(positions, other, dtype=values.dtype).masked_scatter(positions, values)
 
 
@@ -298,7 +297,7 @@ RULES = ("mean", "strongest", "words")
 
 
 @dataclass(frozen=True)
-class Projected:
+class Projected(Choosy):
     """The score of the phrases that hold the word, in a hierarchy of phrases (Chen et al., 2020).
 
     That is their "mean" over the levels, so that a phrase counts as long as it holds together; that of the "strongest"
@@ -315,8 +314,7 @@ class Projected:
     def unfit(self, model: Model) -> str | None:
         return self.tree.unfit(model)
 
-    def __call__(self, model: Model, batch: Batch, target: Int[Tensor, " B"]) -> Float[Tensor, "B T"]:
-        demand(self.unfit(model))
+    def explain(self, model: Model, batch: Batch, target: Target) -> Scores:
         scores = torch.zeros(batch.ids.shape, device=batch.ids.device)
         texts = batch.lengths.nonzero()[:, 0]
         if len(texts):
@@ -353,10 +351,8 @@ class Cohesion:
         if self.shuffles < 1:
             raise AssayError(f"shuffles must be at least 1, got {self.shuffles}.")
 
-    def __call__(
-        self, model: Model, batch: Batch, target: Int[Tensor, " B"], trees: Sequence[Tree]
-    ) -> Float[np.ndarray, " B"]:
-        chosen = [strongest(tree) for tree in trees]
+    def __call__(self, model: Model, batch: Batch, target: Target, trees: Sequence[Tree]) -> Float[np.ndarray, " B"]:
+        chosen = [tree.strongest or tree.levels[0][0] for tree in trees]
         start, stop = (
             batch.ids.new_tensor([getattr(each, end) for each in chosen])[:, None] for end in ("start", "stop")
         )
@@ -368,11 +364,14 @@ class Cohesion:
         return cohesion(found[:, 0], found[:, 1:])
 
 
-def strongest(tree: Tree) -> Phrase:
-    """The phrase of the highest score with several words that is not the whole text, if there is one."""
-    phrases = {each for level in tree.levels for each in level}
-    several = [each for each in phrases if 1 < each.stop - each.start < tree.words]
-    return max(several, key=lambda each: (each.score, -each.start, each.stop), default=tree.levels[0][0])
+def with_cohesion(builder: TreeBuilder, model: Model, batch: Batch, target: Target) -> list[Tree]:
+    """The trees of these texts with the cohesion of their strongest phrases, where there is one."""
+    trees = builder(model, batch, target)
+    numbers = Cohesion()(model, batch, target, trees).tolist()
+    return [
+        tree if tree.strongest is None else replace(tree, cohesion=number)
+        for tree, number in zip(trees, numbers, strict=True)
+    ]
 
 
 def scattered(batch: Batch, phrase: Bool[Tensor, "B T"], count: int, seed: int = 0) -> Int[Tensor, "B N T"]:

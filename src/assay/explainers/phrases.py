@@ -15,18 +15,20 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from assay import progress
-from assay.errors import AssayError, unknown
+from assay.errors import AssayError
 from assay.explainers.integrated import IntegratedGradients
-from assay.explainers.needs import demand, no_blank
+from assay.explainers.needs import Removing, Target, check_removal, demand
 from assay.explainers.shapley import every
-from assay.models.erasure import REMOVALS, version_probabilities
+from assay.models.erasure import version_probabilities
 from assay.trees import Tree
 from assay.types import Batch, Model
 
-# The protocols of phrase scorers and tree builders.
-
-
-Read = Callable[[Bool[Tensor, "B S T"]], Float[Tensor, "B S"]]
+Sets = Bool[Tensor, "B S T"]
+SetScores = Float[Tensor, "B S"]
+Examples = Int[Tensor, " N"]
+Kept = Bool[Tensor, "N T"]
+Worth = Float[Tensor, " N"]
+Read = Callable[[Sets], SetScores]
 """One score for each of S sets of tokens of texts that were given before."""
 
 
@@ -37,9 +39,7 @@ class PhraseScorer(Protocol):
     def unfit(self, model: Model) -> str | None:
         """Why the model does not fit, as the end of a sentence, or None."""
 
-    def __call__(
-        self, model: Model, batch: Batch, target: Int[Tensor, " B"], chosen: Bool[Tensor, "B S T"]
-    ) -> Float[Tensor, "B S"]:
+    def __call__(self, model: Model, batch: Batch, target: Target, chosen: Sets) -> SetScores:
         """One score for each of S sets of tokens; 0 for an empty one."""
 
 
@@ -47,11 +47,11 @@ class PhraseScorer(Protocol):
 class ReadyScorer(PhraseScorer, Protocol):
     """A scorer that can cache what it has computed for a batch, for repeated queries."""
 
-    def ready(self, model: Model, batch: Batch, target: Int[Tensor, " B"]) -> Read:
+    def ready(self, model: Model, batch: Batch, target: Target) -> Read:
         """The same scores as a function of word sets, with a cache."""
 
 
-def reading(scorer: PhraseScorer, model: Model, batch: Batch, target: Int[Tensor, " B"]) -> Read:
+def reading(scorer: PhraseScorer, model: Model, batch: Batch, target: Target) -> Read:
     """The scorer over these texts, with a cache where it has one."""
     if isinstance(scorer, ReadyScorer):
         return scorer.ready(model, batch, target)
@@ -65,7 +65,7 @@ class TreeBuilder(Protocol):
     def unfit(self, model: Model) -> str | None:
         """Why the model does not fit, as the end of a sentence, or None."""
 
-    def __call__(self, model: Model, batch: Batch, target: Int[Tensor, " B"]) -> list[Tree]:
+    def __call__(self, model: Model, batch: Batch, target: Target) -> list[Tree]:
         """A tree for each text, which has at least one word."""
 
 
@@ -75,7 +75,7 @@ class TreeBuilder(Protocol):
 class Versions:
     """The cached probabilities of versions of texts, each text with the class to explain."""
 
-    def __init__(self, model: Model, batch: Batch, target: Int[Tensor, " B"], removal: str = "delete") -> None:
+    def __init__(self, model: Model, batch: Batch, target: Target, removal: str = "delete") -> None:
         self.model, self.batch, self.target, self.removal = model, batch, target, removal
         self._numbers: dict[bytes, int] = {}
         self._answers: Float[Tensor, "K C"] | None = None
@@ -84,7 +84,7 @@ class Versions:
         """The number of versions computed."""
         return len(self._numbers)
 
-    def probabilities(self, example: Int[Tensor, " N"], kept: Bool[Tensor, "N T"]) -> Float[Tensor, "N C"]:
+    def probabilities(self, example: Examples, kept: Kept) -> Float[Tensor, "N C"]:
         """The probabilities, in float64, of versions of the texts `example` with only the `kept` words left."""
         kept = kept & self.batch.mask[example]
         before = len(self._numbers)
@@ -99,17 +99,17 @@ class Versions:
         assert self._answers is not None
         return self._answers[torch.as_tensor(numbers, device=kept.device)]
 
-    def worth(self, example: Int[Tensor, " N"], kept: Bool[Tensor, "N T"]) -> Float[Tensor, " N"]:
+    def worth(self, example: Examples, kept: Kept) -> Worth:
         """v(S) = p(class | only the words S are left)."""
         return self.probabilities(example, kept).gather(1, self.target[example, None])[:, 0]
 
-    def lead(self, example: Int[Tensor, " N"], kept: Bool[Tensor, "N T"]) -> Float[Tensor, " N"]:
+    def lead(self, example: Examples, kept: Kept) -> Worth:
         """p(class) minus the largest p of another class, with only these words left."""
         answers, column = self.probabilities(example, kept), self.target[example, None]
         return (answers.gather(1, column) - answers.scatter(1, column, 0.0).amax(1, keepdim=True))[:, 0]
 
 
-def _names(example: Int[Tensor, " N"], kept: Bool[Tensor, "N T"]) -> list[bytes]:
+def _names(example: Examples, kept: Kept) -> list[bytes]:
     """A byte string per version, as the cache key."""
     texts = example.cpu().numpy().astype(np.int32)[:, None].view(np.uint8)
     packed = np.concatenate([texts, np.packbits(kept.cpu().numpy(), axis=1)], axis=1)
@@ -120,8 +120,8 @@ def _names(example: Int[Tensor, " N"], kept: Bool[Tensor, "N T"]) -> list[bytes]
 
 
 def joint_gains(
-    versions: Versions, example: Int[Tensor, " N"], edges: Int[Tensor, "N E"]
-) -> tuple[Float[Tensor, "N K"], Int[Tensor, " N"]]:
+    versions: Versions, example: Examples, edges: Int[Tensor, "N E"]
+) -> tuple[Float[Tensor, "N K"], Examples]:
     """The summed joint gains of the two middle phrases, over the sets of k phrases around them, for each k.
 
     A gain is v(S+l+r) − v(S+l) − v(S+r) + v(S) (Chen et al., 2020). The `edges` are where phrases begin, and
@@ -136,9 +136,7 @@ def joint_gains(
     return torch.cat(gains), torch.cat(counts)
 
 
-def _gains(
-    versions: Versions, example: Int[Tensor, " N"], edges: Int[Tensor, "N E"]
-) -> tuple[Float[Tensor, "N K"], Int[Tensor, " N"]]:
+def _gains(versions: Versions, example: Examples, edges: Int[Tensor, "N E"]) -> tuple[Float[Tensor, "N K"], Examples]:
     middle = (edges.shape[1] - 1) // 2  # the number of the right one of the two
     there = edges.diff(dim=-1) > 0
     there = torch.cat([there[:, : middle - 1], there[:, middle + 1 :]], dim=-1)  # [N, 2w]
@@ -171,30 +169,30 @@ def shares(players: int, sizes: int) -> Float[Tensor, "N S"]:
 # Phrase scores by occlusion: the model's probabilities without a phrase, or with nothing else.
 
 
-class VersionScorer(ABC):
+class CachedScorer(ABC):
+    """A scorer that computes something of the texts once, for repeated queries."""
+
+    @abstractmethod
+    def ready(self, model: Model, batch: Batch, target: Target) -> Read:
+        """The scores as a function of word sets."""
+
+    def __call__(self, model: Model, batch: Batch, target: Target, chosen: Sets) -> SetScores:
+        return self.ready(model, batch, target)(chosen)
+
+
+class VersionScorer(Removing, CachedScorer):
     """A scorer based on texts with some words removed, in the way that `removal` says."""
 
-    removal: str
-
     def __post_init__(self) -> None:
-        if self.removal not in REMOVALS:
-            raise unknown("removal", self.removal, REMOVALS)
+        check_removal(self.removal)
 
-    def unfit(self, model: Model) -> str | None:
-        return None if self.removal == "delete" else no_blank(model)
-
-    def ready(self, model: Model, batch: Batch, target: Int[Tensor, " B"]) -> Read:
+    def ready(self, model: Model, batch: Batch, target: Target) -> Read:
         demand(self.unfit(model))
         versions = Versions(model, batch, target, self.removal)
         return lambda chosen: self.scored(versions, chosen & batch.mask[:, None])
 
-    def __call__(
-        self, model: Model, batch: Batch, target: Int[Tensor, " B"], chosen: Bool[Tensor, "B S T"]
-    ) -> Float[Tensor, "B S"]:
-        return self.ready(model, batch, target)(chosen)
-
     @abstractmethod
-    def scored(self, versions: Versions, chosen: Bool[Tensor, "B S T"]) -> Float[Tensor, "B S"]:
+    def scored(self, versions: Versions, chosen: Sets) -> SetScores:
         """The scores of sets of words, from versions of their texts."""
 
 
@@ -204,7 +202,7 @@ class Without(VersionScorer):
 
     removal: str = "delete"
 
-    def scored(self, versions: Versions, chosen: Bool[Tensor, "B S T"]) -> Float[Tensor, "B S"]:
+    def scored(self, versions: Versions, chosen: Sets) -> SetScores:
         mask = versions.batch.mask[:, None]
         answers = _worth(versions, torch.cat([mask, mask & ~chosen], dim=1))
         return answers[:, :1] - answers[:, 1:]
@@ -216,7 +214,7 @@ class Alone(VersionScorer):
 
     removal: str = "delete"
 
-    def scored(self, versions: Versions, chosen: Bool[Tensor, "B S T"]) -> Float[Tensor, "B S"]:
+    def scored(self, versions: Versions, chosen: Sets) -> SetScores:
         nothing = torch.zeros_like(versions.batch.mask)[:, None]
         answers = _worth(versions, torch.cat([nothing, chosen], dim=1))
         return answers[:, 1:] - answers[:, :1]
@@ -228,7 +226,7 @@ class Margin(VersionScorer):
 
     removal: str = "delete"
 
-    def scored(self, versions: Versions, chosen: Bool[Tensor, "B S T"]) -> Float[Tensor, "B S"]:
+    def scored(self, versions: Versions, chosen: Sets) -> SetScores:
         texts = torch.arange(len(chosen), device=chosen.device).repeat_interleave(chosen.shape[1])
         lead = versions.lead(texts, chosen.flatten(0, 1)).reshape(chosen.shape[:2])
         return lead * chosen.any(-1)
@@ -262,7 +260,7 @@ class PhraseShapley(VersionScorer):
         if not 0 <= self.window <= WIDEST:
             raise AssayError(f"The window must be 0 to {WIDEST} words on each side, got {self.window}.")
 
-    def scored(self, versions: Versions, chosen: Bool[Tensor, "B S T"]) -> Float[Tensor, "B S"]:
+    def scored(self, versions: Versions, chosen: Sets) -> SetScores:
         texts, number = chosen.any(-1).nonzero(as_tuple=True)
         scores = versions.target.new_zeros(chosen.shape[:2], dtype=torch.double)
         at_once = max(1, (1 << 24) // (chosen.shape[-1] << 2 * self.window + 1))
@@ -270,9 +268,7 @@ class PhraseShapley(VersionScorer):
             scores[example, position] = self._values(versions, example, chosen[example, position])
         return scores
 
-    def _values(
-        self, versions: Versions, example: Int[Tensor, " N"], phrase: Bool[Tensor, "N T"]
-    ) -> Float[Tensor, " N"]:
+    def _values(self, versions: Versions, example: Examples, phrase: Kept) -> Worth:
         positions, there = around(phrase, versions.batch.mask[example], self.window)
         sets = every(positions.shape[1], phrase.device)  # [P, K] of the neighbours
         possible = ~(sets & ~there[:, None]).any(-1)  # [N, P]
@@ -285,9 +281,7 @@ class PhraseShapley(VersionScorer):
         return gains.new_zeros(len(phrase)).index_add(0, case, gains)
 
 
-def around(
-    phrase: Bool[Tensor, "N T"], mask: Bool[Tensor, "N T"], window: int
-) -> tuple[Int[Tensor, "N K"], Bool[Tensor, "N K"]]:
+def around(phrase: Kept, mask: Kept, window: int) -> tuple[Int[Tensor, "N K"], Bool[Tensor, "N K"]]:
     """The positions of the words nearest to a phrase, up to two windows, and their mask."""
     positions = torch.arange(phrase.shape[1], device=phrase.device)
     apart = (positions[:, None] - positions).abs()
@@ -301,7 +295,7 @@ def around(
 
 
 @dataclass(frozen=True)
-class SummedGradients:
+class SummedGradients(CachedScorer):
     """Integrated gradients summed over a phrase's words: of the whole text p(text) − p(baseline).
 
     No phrase is more than its words, so words never work together here.
@@ -320,14 +314,9 @@ class SummedGradients:
     def unfit(self, model: Model) -> str | None:
         return self._words.unfit(model)
 
-    def ready(self, model: Model, batch: Batch, target: Int[Tensor, " B"]) -> Read:
+    def ready(self, model: Model, batch: Batch, target: Target) -> Read:
         words = self._words(model, batch, target).detach().double() * batch.mask
         return lambda chosen: (chosen.to(words) @ words[..., None])[..., 0]
-
-    def __call__(
-        self, model: Model, batch: Batch, target: Int[Tensor, " B"], chosen: Bool[Tensor, "B S T"]
-    ) -> Float[Tensor, "B S"]:
-        return self.ready(model, batch, target)(chosen)
 
 
 def steps(count: int, title: str) -> Iterator[int]:

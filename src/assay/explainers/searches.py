@@ -11,12 +11,15 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from assay.errors import AssayError
-from assay.explainers.needs import demand, no_table
+from assay.explainers.needs import Detailed, Target, demand, no_table
 from assay.explainers.occlusion import removed_probabilities
 from assay.models import budget
 from assay.models.erasure import gathered, kept_probabilities, left
 from assay.stories import Measure, Story
 from assay.types import Attribution, Batch, Model, TokenModel, at_least_float32
+
+Examples = Int[Tensor, " N"]
+Texts = Int[Tensor, "N T"]
 
 # Input reduction: how few tokens suffice for the decision.
 
@@ -38,7 +41,7 @@ class Reduced:
 
 
 @dataclass(frozen=True)
-class InputReduction:
+class InputReduction(Detailed):
     """The share of the shortest texts with the same decision that contain the token (Feng et al., 2018).
 
     Tokens are deleted one at a time while the class that the model finds most probable for the whole text stays the
@@ -60,10 +63,7 @@ class InputReduction:
     beam: int = 5
     long: int = 30
 
-    def __call__(self, model: Model, batch: Batch, target: Int[Tensor, " B"]) -> Float[Tensor, "B T"]:
-        return self.attribute(model, batch, target).scores
-
-    def attribute(self, model: Model, batch: Batch, target: Int[Tensor, " B"]) -> Attribution:
+    def explain(self, model: Model, batch: Batch, target: Target) -> Attribution:
         """The scores, with the share of tokens that remains and the number of shortest texts."""
         found = self.reduce(model, batch)
         scores = found.kept.sum(1) / found.count[:, None]
@@ -158,8 +158,6 @@ def _repeated(kept: Sets) -> Sets:
 
 GAINS = 1 << 24  # of a word at a position, held at once
 
-Target = Int[Tensor, " B"]
-
 
 @dataclass(frozen=True)
 class Flips:
@@ -181,7 +179,7 @@ class Flips:
 
 
 @dataclass(frozen=True)
-class Counterfactual:
+class Counterfactual(Detailed):
     """The share of the smallest word swaps that flip the decision and change the token (Ebrahimi et al., 2018).
 
     HotFlip: the gradient of the class's margin over the next one estimates the effect of each word at each position.
@@ -206,10 +204,7 @@ class Counterfactual:
     def unfit(self, model: Model) -> str | None:
         return no_table(model)
 
-    def __call__(self, model: Model, batch: Batch, target: Target) -> Float[Tensor, "B T"]:
-        return self.attribute(model, batch, target).scores
-
-    def attribute(self, model: Model, batch: Batch, target: Target) -> Attribution:
+    def explain(self, model: Model, batch: Batch, target: Target) -> Attribution:
         """The scores, with whether the decision was flipped, and the number of swaps."""
         found = self.find(model, batch, target)
         scores = found.swapped.sum(1) / found.count.clamp(min=1)[:, None]
@@ -239,7 +234,7 @@ class Counterfactual:
         return _together(batch, target, *(torch.cat(part) for part in zip(*flips, strict=True)))
 
     def _neighbours(
-        self, model: TokenModel, batch: Batch, target: Target, example: Int[Tensor, " N"], texts: Int[Tensor, "N T"]
+        self, model: TokenModel, batch: Batch, target: Target, example: Examples, texts: Texts
     ) -> tuple[Int[Tensor, " M"], Int[Tensor, "M T"]]:
         """The most promising texts with one more swap, without duplicates."""
         table = at_least_float32(model.vectors.detach())
@@ -285,7 +280,7 @@ def _lead_gradient(model: Model, batch: Batch, target: Target) -> tuple[Float[Te
     return at_least_float32(x.detach()), at_least_float32(gradient)
 
 
-def _lead(logits: Float[Tensor, "N C"], target: Int[Tensor, " N"]) -> Float[Tensor, " N"]:
+def _lead(logits: Float[Tensor, "N C"], target: Examples) -> Float[Tensor, " N"]:
     """The margin: the class's logit minus the highest other one."""
     chosen = target[:, None]
     return logits.gather(1, chosen).squeeze(1) - logits.scatter(1, chosen, -torch.inf).amax(-1)
@@ -298,16 +293,16 @@ def _read(model: Model, batch: Batch) -> Float[Tensor, "B C"]:
     return torch.cat([at_least_float32(model(model.embed(chunk), chunk).logits) for chunk in chunks])
 
 
-def _rows(texts: Int[Tensor, "N T"]) -> int:
+def _rows(texts: Texts) -> int:
     return budget.room(texts.device, "activations", texts.shape[1])
 
 
-def _with(batch: Batch, example: Int[Tensor, " N"], texts: Int[Tensor, "N T"]) -> Batch:
+def _with(batch: Batch, example: Examples, texts: Texts) -> Batch:
     """The examples with other words."""
     return replace(batch[example], ids=texts, truth=None)
 
 
-def _ranked(example: Int[Tensor, " N"], values: Float[Tensor, " N"]) -> tuple[Int[Tensor, " N"], Int[Tensor, " N"]]:
+def _ranked(example: Examples, values: Float[Tensor, " N"]) -> tuple[Examples, Examples]:
     """The order by example and value, and the rank of each among those of its example."""
     order = values.argsort(stable=True)
     order = order[example[order].argsort(stable=True)]
@@ -316,9 +311,7 @@ def _ranked(example: Int[Tensor, " N"], values: Float[Tensor, " N"]) -> tuple[In
     return order, positions - (counts.cumsum(0) - counts)[example[order]]
 
 
-def _together(
-    batch: Batch, target: Target, example: Int[Tensor, " N"], texts: Int[Tensor, "N T"], logits: Float[Tensor, "N C"]
-) -> Flips:
+def _together(batch: Batch, target: Target, example: Examples, texts: Texts, logits: Float[Tensor, "N C"]) -> Flips:
     """The flips of each example as rows, the smallest margin first."""
     count = example.bincount(minlength=len(batch))
     most = max(1, int(count.max()))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar
@@ -14,7 +14,7 @@ from torch import Tensor
 
 from assay.errors import AssayError
 from assay.explainers.baselines import mixed, text_numbers
-from assay.explainers.needs import demand, no_blank
+from assay.explainers.needs import Detailed, Removing, Scores, Target
 from assay.models.erasure import kept_probabilities
 from assay.stories import Measure, Story
 from assay.types import Attribution, Batch, Model, at_least_float32
@@ -28,28 +28,18 @@ BITS = 53  # of a random number: all that a double holds
 Explain = Callable[[Model, Batch, Int[Tensor, " B"]], Attribution]
 
 
-class Surrogate(ABC):
+class Surrogate(Removing, Detailed):
     """The base class of explainers that query subsets of tokens; `removal` says how the others are removed."""
 
-    removal: str
-
-    def unfit(self, model: Model) -> str | None:
-        return None if self.removal == "delete" else no_blank(model)
-
-    def __call__(self, model: Model, batch: Batch, target: Int[Tensor, " B"]) -> Float[Tensor, "B T"]:
-        return self.attribute(model, batch, target).scores
-
-    def attribute(self, model: Model, batch: Batch, target: Int[Tensor, " B"]) -> Attribution:
-        """The scores, with the diagnostics that the class names."""
-        demand(self.unfit(model))
-        return by_length(self.explain, model, batch, target)
+    def explain(self, model: Model, batch: Batch, target: Target) -> Attribution:
+        return by_length(self.of_length, model, batch, target)
 
     @abstractmethod
-    def explain(self, model: Model, batch: Batch, target: Int[Tensor, " B"]) -> Attribution:
-        """The same for texts of one length, without padding."""
+    def of_length(self, model: Model, batch: Batch, target: Target) -> Attribution:
+        """The scores and diagnostics of texts of one length, without padding."""
 
 
-def by_length(explain: Explain, model: Model, batch: Batch, target: Int[Tensor, " B"]) -> Attribution:
+def by_length(explain: Explain, model: Model, batch: Batch, target: Target) -> Attribution:
     """Applies `explain` to groups of texts of one length, without padding.
 
     So nothing below has to know of padding, no text is read more often because a longer one stands beside it, and
@@ -78,7 +68,7 @@ def _alike(batch: Batch) -> Iterator[tuple[Int[Tensor, " N"], int]]:
 
 
 def worth(
-    model: Model, batch: Batch, target: Int[Tensor, " B"], kept: Bool[Tensor, "B N T"], removal: str
+    model: Model, batch: Batch, target: Target, kept: Bool[Tensor, "B N T"], removal: str
 ) -> Float[Tensor, "B N"]:
     """v(S) = p(target | only the tokens S are left) for N coalitions of each text, in float64."""
     answers = kept_probabilities(model, batch, kept, removal)
@@ -140,23 +130,19 @@ class Shapley(Surrogate):
         if self.exact > 20:
             raise AssayError("Exact Shapley values are for at most 20 tokens: a text of 21 would be read 2^21 times.")
 
-    def explain(self, model: Model, batch: Batch, target: Int[Tensor, " B"]) -> Attribution:
+    def of_length(self, model: Model, batch: Batch, target: Target) -> Attribution:
         exact = batch.ids.shape[1] <= max(1, self.exact)  # one token has one order
         scores, errors = (self._enumerated if exact else self._sampled)(model, batch, target)
         numbers = {"standard_error": errors.mean(-1), "exact": torch.full_like(errors[:, 0], float(exact))}
         return Attribution(scores, numbers, errors)
 
-    def _enumerated(
-        self, model: Model, batch: Batch, target: Int[Tensor, " B"]
-    ) -> tuple[Float[Tensor, "B T"], Float[Tensor, "B T"]]:
+    def _enumerated(self, model: Model, batch: Batch, target: Target) -> tuple[Scores, Scores]:
         parts = every(batch.ids.shape[1], batch.ids.device)
         answers = worth(model, batch, target, parts.expand(len(batch), -1, -1), self.removal)
         values = answers @ weights(batch.ids.shape[1]).to(answers)
         return values, torch.zeros_like(values)
 
-    def _sampled(
-        self, model: Model, batch: Batch, target: Int[Tensor, " B"]
-    ) -> tuple[Float[Tensor, "B T"], Float[Tensor, "B T"]]:
+    def _sampled(self, model: Model, batch: Batch, target: Target) -> tuple[Scores, Scores]:
         rows, tokens = batch.ids.shape
         pairs = max(PAIRS, self.samples // (2 * (tokens - 1)))
         ahead = permutations(keys(batch, self.seed), pairs, tokens)
@@ -202,7 +188,7 @@ class Owen(Surrogate):
     reads: int = 1024
     removal: str = "delete"
 
-    def explain(self, model: Model, batch: Batch, target: Int[Tensor, " B"]) -> Attribution:
+    def of_length(self, model: Model, batch: Batch, target: Target) -> Attribution:
         ends = torch.stack([torch.zeros_like(batch.mask), batch.mask], dim=1)
         answers = worth(model, batch, target, ends, self.removal)
         level = Level(batch.mask[:, None], ends[:, None, :1], answers[:, None, :1], answers[:, None, 1:])
@@ -237,7 +223,7 @@ class Level:
     def values(self) -> Float[Tensor, "B M"]:
         return (self.joined - self.without).mean(-1)
 
-    def shares(self) -> Float[Tensor, "B T"]:
+    def shares(self) -> Scores:
         """The nodes' values, divided equally among their tokens."""
         share = self.values / self.nodes.sum(-1)
         return (share[..., None] * self.nodes).sum(1)

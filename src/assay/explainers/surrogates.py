@@ -13,6 +13,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from assay.errors import AssayError
+from assay.explainers.needs import Scores, Target
 from assay.explainers.shapley import Surrogate, every, keys, permutations, uniform, worth
 from assay.stories import Measure, Story
 from assay.types import Attribution, Batch, Model
@@ -50,7 +51,7 @@ class Lime(Surrogate):
         if self.width <= 0 or self.ridge <= 0:
             raise AssayError("width and ridge of LIME must be above 0.")
 
-    def explain(self, model: Model, batch: Batch, target: Int[Tensor, " B"]) -> Attribution:
+    def of_length(self, model: Model, batch: Batch, target: Target) -> Attribution:
         # differs from lime: a word that stands twice has two coefficients, and none is left out to shorten the list.
         versions = _versions(self.samples, batch.ids.shape[1])
         kept, counts = _lime_versions(keys(batch, self.seed), versions, batch.ids.shape[1])
@@ -80,7 +81,7 @@ def _lime_versions(
 
 def ridge(
     present: Float[Tensor, "B N T"], answers: Float[Tensor, "B N"], weights: Float[Tensor, "B N"], penalty: float
-) -> tuple[Float[Tensor, "B T"], Float[Tensor, " B"]]:
+) -> tuple[Scores, Float[Tensor, " B"]]:
     """The coefficients β of argmin Σ w (y − β·z − c)² + penalty ‖β‖², and the share of variance they explain."""
     share = (weights / weights.sum(-1, keepdim=True))[..., None]
     z = present - (share * present).sum(1, keepdim=True)
@@ -109,7 +110,7 @@ class KernelShap(Surrogate):
     removal: str = "delete"
     seed: int = 0
 
-    def explain(self, model: Model, batch: Batch, target: Int[Tensor, " B"]) -> Attribution:
+    def of_length(self, model: Model, batch: Batch, target: Target) -> Attribution:
         texts, tokens = keys(batch, self.seed), batch.ids.shape[1]
         plan = planned(_versions(self.samples, tokens), tokens)
         drawn = permutations(texts, len(plan.sizes), tokens) < plan.sizes.to(texts.device)[:, None]
@@ -171,7 +172,7 @@ def constrained(
     answers: Float[Tensor, "B N"],
     weights: Float[Tensor, " N"],
     ends: Float[Tensor, "B 2"],
-) -> Float[Tensor, "B T"]:
+) -> Scores:
     """Weighted least squares for φ under Σ φ = v(all) − v(none); `ends` are v(none), v(all)."""
     tokens = present.shape[-1]
     identity = torch.eye(tokens, dtype=present.dtype, device=present.device)

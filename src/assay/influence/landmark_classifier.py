@@ -17,7 +17,6 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from assay import progress
 from assay.errors import AssayError, library_errors, unknown
 from assay.files import write_text
 from assay.influence.landmark_kernels import (
@@ -32,6 +31,7 @@ from assay.influence.landmark_kernels import (
     mean_vectors,
 )
 from assay.models.config import Training
+from assay.models.fit import Rows, State, Trainer
 from assay.models.store import save_tensors
 
 # Nyström method: which training texts are landmarks, and the space they span (Williams and Seeger, 2001).
@@ -300,41 +300,69 @@ class LikenessLayer(nn.Module):
         return torch.cat([next(made) if each is None else each[indices] for each in self.known], dim=1)
 
 
+@dataclass(kw_only=True, eq=False)
+class LandmarkTrainer(Trainer):
+    """The training of a network and of word vectors on all indices but those of the `dev` texts."""
+
+    network: LandmarkNetwork
+    front: LikenessLayer
+    goals: Shaped[Tensor, "T ..."]  # of all texts, as `Goals`
+    train: Int[np.ndarray, " N"]
+    dev: Int[np.ndarray, " D"]
+    weights: Float[Tensor, " C"] | None
+
+    def groups(self) -> list[Rows]:
+        """As declared; the random state is set once, before the first epoch."""
+        if self.state.epoch == 0:
+            torch.manual_seed(self.options.seed)
+        order = np.random.default_rng((self.options.seed, self.state.epoch + 1)).permutation(self.train)
+        return np.split(order, range(self.options.batch_size, len(order), self.options.batch_size))
+
+    def step(self, rows: Rows) -> Tensor:
+        """As declared; the loss counts as much as the texts that it is of."""
+        indices = torch.from_numpy(rows).to(self.goals.device)
+        loss = self.update(lost(self.network(self.front(indices)), self.goals[indices], self.weights))
+        steps = -(-len(self.train) // self.options.batch_size)
+        return loss * (len(rows) * steps / len(self.train))
+
+    @torch.no_grad()
+    def judge(self) -> tuple[float, float]:
+        """Accuracy (or agreement with the logits to be learnt) on dev texts, and the loss."""
+        self.learner.eval()
+        indices = torch.from_numpy(self.dev).to(self.goals.device)
+        logits, goals = self.network(self.front(indices)), self.goals[indices]
+        loss = float(lost(logits, goals))
+        if goals.dim() > 1:
+            return -loss, loss
+        return float((logits.argmax(-1) == goals).double().mean()), loss
+
+
 def fit(
     network: LandmarkNetwork, front: LikenessLayer, goals: Goals, dev: Int[np.ndarray, " D"], training: Training
 ) -> dict[str, object]:
-    """Trains network and word vectors in place on all indices but `dev`, and restores the weights of the best epoch."""
+    """Trains network and word vectors in place, and restores the weights of the best epoch; returns the history."""
     learner = nn.ModuleDict({"network": network, "front": front})
     train = np.setdiff1d(np.arange(len(goals)), dev)
-    weights = _class_weights(goals[train], training)
     parameters = [each for each in learner.parameters() if each.requires_grad]
-    optimiser = torch.optim.Adam(parameters, lr=training.learning_rate, weight_decay=training.decay)
-    best, best_epoch, best_score, losses = _copied(learner), 0, (-np.inf, -np.inf), []
-    with progress.bar("status") as shown, torch.random.fork_rng():
-        torch.manual_seed(training.seed)
-        task = shown.add_task("landmarks", total=training.epochs, status="")
-        for epoch in range(1, training.epochs + 1):
-            learner.train()
-            order = torch.from_numpy(np.random.default_rng((training.seed, epoch)).permutation(train)).to(goals.device)
-            loss = torch.zeros((), device=goals.device)
-            for indices in order.split(training.batch_size):  # type: ignore[no-untyped-call]
-                optimiser.zero_grad()
-                part = lost(network(front(indices)), goals[indices], weights)
-                part.backward()  # type: ignore[no-untyped-call]
-                if training.clip is not None:
-                    nn.utils.clip_grad_norm_(parameters, training.clip)
-                optimiser.step()
-                loss += part.detach() * len(indices) / len(train)
-            losses.append(float(loss))
-            score = _judged(learner, goals, dev)
-            if score > best_score:
-                best, best_epoch, best_score = _copied(learner), epoch, score
-            shown.update(task, advance=1, status=f"loss {losses[-1]:.3f}  dev {score[0]:.3f}")
-            if epoch - best_epoch >= training.patience:
-                break
-    learner.load_state_dict(best)
-    learner.eval()
-    return {"epochs": len(losses), "best_epoch": best_epoch, "dev_score": best_score[0], "losses": losses}
+    state = LandmarkTrainer(
+        learner=learner,
+        optimiser=torch.optim.Adam(parameters, lr=training.learning_rate, weight_decay=training.decay),
+        options=training,
+        lengths=np.ones(len(train), dtype=int),
+        state=State(best_score=-float("inf")),
+        network=network,
+        front=front,
+        goals=goals,
+        train=train,
+        dev=dev,
+        weights=_class_weights(goals[train], training),
+    ).run(title="landmarks")
+    return {
+        "epochs": state.epoch,
+        "best_epoch": state.best_epoch,
+        "dev_score": state.best_score,
+        "losses": state.losses,
+    }
 
 
 def lost(logits: Float[Tensor, "B C"], goals: Goals, weights: Float[Tensor, " C"] | None = None) -> Float[Tensor, ""]:
@@ -344,27 +372,11 @@ def lost(logits: Float[Tensor, "B C"], goals: Goals, weights: Float[Tensor, " C"
     return F.mse_loss(logits - logits.mean(-1, keepdim=True), goals - goals.mean(-1, keepdim=True))
 
 
-@torch.no_grad()
-def _judged(learner: nn.ModuleDict, goals: Goals, dev: Int[np.ndarray, " D"]) -> tuple[float, float]:
-    """Accuracy (or agreement with the logits to be learnt) on dev texts, and minus the loss."""
-    learner.eval()
-    indices = torch.from_numpy(dev).to(goals.device)
-    logits = learner["network"](learner["front"](indices))
-    loss = -float(lost(logits, goals[indices]))
-    if goals.dim() > 1:
-        return loss, loss
-    return float((logits.argmax(-1) == goals[indices]).double().mean()), loss
-
-
 def _class_weights(goals: Goals, training: Training) -> Float[Tensor, " C"] | None:
     if goals.dim() > 1 or not training.balanced:
         return None
     counts = torch.bincount(goals).clamp(min=1).float()
     return counts.sum() / (len(counts) * counts)
-
-
-def _copied(learner: nn.Module) -> dict[str, Tensor]:
-    return {name: each.clone() for name, each in learner.state_dict().items()}
 
 
 # Trains landmark classifiers from texts and their classes.

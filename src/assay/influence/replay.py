@@ -17,8 +17,7 @@ from torch.func import functional_call, vmap
 from assay.data.batches import by_tokens, collate
 from assay.influence.training_run import TrainingRun
 from assay.models import budget
-from assay.models.fit import Step, class_weights, optimiser_of, stepper
-from assay.models.objectives import Learning, heads
+from assay.models.fit import ClassifierTrainer
 from assay.models.textmodel import TextModel
 from assay.models.walk import UnfusedOps
 from assay.types import Batch
@@ -157,33 +156,32 @@ class Learner:
     """A network in training: its parameters (auxiliary heads included), optimiser and step function."""
 
     training_run: TrainingRun
-    modules: nn.ModuleDict
-    learning: Learning
-    optimiser: torch.optim.Adam
-    weights: Tensor | None
-    step: Step
+    trainer: ClassifierTrainer
 
     @classmethod
     def of(cls, training_run: TrainingRun) -> Learner:
         """Before the first step."""
         network = deepcopy(training_run.network).train()
-        learning = Learning(training_run.training, heads(network, training_run.training))
-        modules = nn.ModuleDict({"network": network, "heads": learning.heads})
-        optimiser = optimiser_of(modules, training_run.training)
-        weights = class_weights(training_run.rows, network, training_run.training)
-        step = stepper(network, optimiser, weights, training_run.lesson, learning)
-        return cls(training_run, modules, learning, optimiser, weights, step)
+        run = training_run
+        return cls(run, ClassifierTrainer.of(network, run.rows, run.training, run.lesson))
 
     @property
     def network(self) -> TextModel:
-        network = self.modules["network"]
-        assert isinstance(network, TextModel)
-        return network
+        return self.trainer.network
+
+    @property
+    def optimiser(self) -> torch.optim.Optimizer:
+        return self.trainer.optimiser
+
+    @property
+    def weights(self) -> Tensor | None:
+        """The weights of the classes."""
+        return self.trainer.weights
 
     @property
     def parameters(self) -> dict[str, nn.Parameter]:
         """All trained parameters, by name."""
-        return {name: each for name, each in self.modules.named_parameters() if each.requires_grad}
+        return {name: each for name, each in self.trainer.learner.named_parameters() if each.requires_grad}
 
     @property
     def rules(self) -> dict[str, Rule]:
@@ -212,7 +210,7 @@ class Learner:
 
     def losses(self, micro_batch: MicroBatch) -> Float[Tensor, " n"]:
         """The loss of each row of a micro-batch, without its weight."""
-        return self.training_run.lesson.losses(self.network, micro_batch.batch, self.learning)
+        return self.training_run.lesson.losses(self.network, micro_batch.batch, self.trainer.learning)
 
 
 RandomState = tuple[Tensor, ...]
@@ -250,7 +248,7 @@ class Trace:
                 trace.states[number] = learner.state()
             trace.groups.append(group)
             trace.random_states.append(random_state(device))
-            learner.step([learner.training_run.rows[index] for index in group])
+            learner.trainer.step(group)
         return trace
 
     def stretches(self, learner: Learner) -> Iterator[tuple[int, list[State]]]:
@@ -260,7 +258,7 @@ class Trace:
             found = [self.states[start]]
             for number in range(start, min(start + self.every, len(self.groups))):
                 set_random_state(self.random_states[number], learner.training_run.network.device)
-                learner.step([learner.training_run.rows[index] for index in self.groups[number]])
+                learner.trainer.step(self.groups[number])
                 found.append(learner.state())
             yield start, found
 
@@ -276,7 +274,7 @@ class MicroBatchLosses(nn.Module):
 
     def __init__(self, learner: Learner) -> None:
         super().__init__()
-        self.learner, self.read = learner.modules, learner.losses
+        self.learner, self.read = learner.trainer.learner, learner.losses
 
     def forward(self, micro_batch: MicroBatch) -> Float[Tensor, " n"]:
         return self.read(micro_batch)

@@ -9,17 +9,16 @@ from dataclasses import dataclass, field
 import numpy as np
 import torch
 from jaxtyping import Float, Int
-from torch import nn
 
 from assay.data.batches import Tokenised
 from assay.data.examples import Corpus
 from assay.errors import AssayError
 from assay.models.config import Training
-from assay.models.fit import LABELS, begun, class_weights, optimiser_of, stepper
+from assay.models.fit import LABELS, ClassifierTrainer, class_weights, epoch_groups
 from assay.models.hf_finetuning import Answers, FineTuning
 from assay.models.hf_finetuning import begun as begun_body
 from assay.models.hf_loading import Opening
-from assay.models.objectives import Learning, Objective, heads
+from assay.models.objectives import Objective
 from assay.models.recipes import Recipe, initialise, label_objective, learnable
 from assay.models.store import Opened, Trained
 from assay.models.textmodel import TextModel
@@ -59,25 +58,21 @@ class TrainingRun:
         """Trains; `shares` are weights of the rows in the loss, 0 where a row is left out."""
         network = deepcopy(self.network)
         with torch.random.fork_rng():
-            learning = Learning(self.training, heads(network, self.training))
-            optimiser = optimiser_of(nn.ModuleDict({"network": network, "heads": learning.heads}), self.training)
-            weights = class_weights(self.rows, network, self.training)
-            step = stepper(network, optimiser, weights, self.lesson, learning)
+            trainer = ClassifierTrainer.of(network, self.rows, self.training, self.lesson)
             network.train()
             for number, group in enumerate(self.groups()):
                 if watch is not None:
-                    watch(number, network, optimiser)
-                part = None if shares is None else torch.from_numpy(shares[group])
-                step([self.rows[index] for index in group], part)
+                    watch(number, network, trainer.optimiser)
+                trainer.step(group, None if shares is None else torch.from_numpy(shares[group]))
             if watch is not None:
-                watch(number + 1, network, optimiser)
+                watch(number + 1, network, trainer.optimiser)
         return network.eval()
 
     def groups(self) -> Iterator[Int[np.ndarray, " n"]]:
         """The rows of each step in the order of the training; restores the random state, so dropout is repeated."""
         lengths = np.array([len(row.ids) for row in self.rows])
         for epoch in range(self.epochs):
-            yield from begun(epoch, lengths, self.training)
+            yield from epoch_groups(epoch, lengths, self.training)
 
     @property
     def steps(self) -> int:

@@ -10,22 +10,27 @@ from dataclasses import dataclass
 from functools import partial
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor
 
 from assay.intervene.adversary_bracket import bracket
 from assay.intervene.adversary_lines import Lines, exact, relaxed
 from assay.intervene.adversary_problem import (
     ENTRIES,
-    LOG2,
     ROUNDING,
     SHORTLIST,
     Adversaries,
+    Attention,
+    Attentions,
+    Bound,
     Candidates,
+    Mask,
     Problem,
+    Values,
     jsd,
+    mixture_jsd,
+    one_hot_jsd,
     one_token,
-    shared,
     top,
 )
 from assay.intervene.adversary_walks import Path, slide, thinned
@@ -33,13 +38,10 @@ from assay.intervene.adversary_walks import Path, slide, thinned
 __all__ = ["Adversaries", "Search", "bounded", "bracket", "exact", "furthest", "jsd", "mixtures"]
 
 
-# Adversarial attentions on one or two tokens, for any number of classes.
-
-
 ROWS = 16
 
 
-def mixtures(problem: Problem, number: int, above: Float[Tensor, " B"]) -> Candidates:
+def mixtures(problem: Problem, number: int, above: Bound) -> Candidates:
     """The best feasible attentions on one or two tokens; pairs that cannot exceed `above` are skipped.
 
     JSD is convex, so the best mixture of two tokens is at one end of those that are allowed. These are looked for
@@ -50,13 +52,13 @@ def mixtures(problem: Problem, number: int, above: Float[Tensor, " B"]) -> Candi
     largest = max(4 * tokens * step, SHORTLIST * problem.values.shape[-1])
     rows = max(1, ENTRIES // largest)
     parts = zip(problem.split(rows), torch.split(above[:, None], rows), strict=True)
-    return Candidates.stack([_sparse(part, least, number, step) for part, least in parts])
+    return Candidates.cat([_sparse(part, least, number, step) for part, least in parts])
 
 
 def _sparse(problem: Problem, above: Float[Tensor, "B 1"], number: int, step: int) -> Candidates:
     keys, order = problem.weights.where(problem.mask, 2.0).sort(dim=-1, stable=True)
     ordered = problem.on(order)
-    alone = (LOG2 + shared(torch.ones_like(keys), keys)).where(ordered.mask, -torch.inf)
+    alone = one_hot_jsd(keys).where(ordered.mask, -torch.inf)
     moved = 0.5 * (ordered.values.softmax(-1) - ordered.observed[:, None]).abs().sum(-1)
     singles = one_token(alone.where(moved <= problem.limit, -torch.inf))
     pairs = partial(_pairs, ordered, Lines.around(ordered), above)
@@ -68,7 +70,7 @@ def _pairs(
 ) -> Candidates:
     """Both ends of the feasible mixtures of a token in `rows` with a later one, for the most promising pairs."""
     interval = _interval(lines, rows)
-    bounds = _score(interval, problem.weights[:, rows, None, None], problem.weights[:, None, rows.start :, None])
+    bounds = mixture_jsd(interval, problem.weights[:, None, rows.start :, None], problem.weights[:, rows, None, None])
     hopeful = (bounds.amax(-1) > torch.maximum(least, above)[..., None]) & (interval[..., 0] <= interval[..., 1])
     hopeful &= problem.mask[:, rows, None] & problem.mask[:, None, rows.start :]
     hopeful &= torch.ones(hopeful.shape[1:], dtype=torch.bool, device=hopeful.device).triu(1)
@@ -82,14 +84,9 @@ def _pairs(
     )
     share = share.where((share > 0) & (share < 1), torch.nan)  # the others are one token alone
     here, there = (problem.weights.gather(1, token)[..., None] for token in pair.unbind(-1))
-    scores = _score(share, here, there).nan_to_num(-torch.inf)
+    scores = mixture_jsd(share, there, here).nan_to_num(-torch.inf)
     shares = torch.stack([1 - share, share], -1).nan_to_num(0.0)
     return Candidates(pair.repeat_interleave(2, 1), shares.flatten(1, 2), scores.flatten(1))
-
-
-def _score(share: Tensor, here: Tensor, there: Tensor) -> Tensor:
-    """The JSD of a two-token mixture with this share on the token of observed weight `there`."""
-    return LOG2 + shared(1 - share, here) + shared(share, there)
 
 
 def _interval(lines: Lines, rows: slice) -> Float[Tensor, "B R L 2"]:
@@ -101,9 +98,6 @@ def _interval(lines: Lines, rows: slice) -> Float[Tensor, "B R L 2"]:
     return torch.stack([torch.minimum(low, high).amax(1), torch.maximum(low, high).amin(1)], -1).clamp(0, 1)
 
 
-# Adversarial attention for any number of classes: a search as lower bound, a relaxation as upper bound.
-
-
 FEWEST, MOST, ALL = 4, 16, 160
 """Walks: all classes share them, because a walk takes the longer the more classes there are."""
 
@@ -113,24 +107,18 @@ SEEDS = 12
 
 
 @torch.no_grad()
-def bounded(
-    values: Float[Tensor, "B T C"],
-    weights: Float[Tensor, "B T"],
-    mask: Bool[Tensor, "B T"],
-    epsilon: float = 0.01,
-    k: int = 5,
-) -> Adversaries:
+def bounded(problem: Problem, k: int = 5) -> Adversaries:
     """The most different attention found within epsilon, k - 1 more diverse ones, and an upper bound.
 
     For Jain and Wallace (2019), equation 1 with k = 1. The lower bound is the best of three: one token or two mixed as
     far as is allowed, walks to attentions with at most as many tokens as classes, and an ascent along the border from
     the best of both. The upper bound is certified: it keeps one measure of the output at a time.
     """
-    problem = Problem.of(values, weights, mask, epsilon).of_alive()
-    walks = min(max(ALL // values.shape[-1], FEWEST), MOST)
+    walks = min(max(ALL // problem.values.shape[-1], FEWEST), MOST)
+    problem = problem.of_alive()
     walked = _candidates(problem, thinned(problem, walks))
     few = mixtures(problem, SPARSE, walked.scores.amax(-1))
-    whole = few.dense(mask.shape[1]).where(few.scores.isfinite()[..., None], problem.weights[:, None])
+    whole = few.dense(problem.mask.shape[1]).where(few.scores.isfinite()[..., None], problem.weights[:, None])
     found = _candidates(problem, torch.cat([walked.shares, whole], 1))
     further = slide(problem, found.diverse(problem.weights, SEEDS))
     found = _candidates(problem, torch.cat([found.shares, further], 1))
@@ -142,9 +130,6 @@ def _candidates(problem: Problem, attention: Float[Tensor, "B N T"]) -> Candidat
     apart = jsd(attention, problem.weights[:, None])
     scores = apart.where((problem.tvd(attention) <= problem.limit) & (apart > ROUNDING), -torch.inf)
     return Candidates(torch.arange(attention.shape[-1], device=scores.device).expand_as(attention), attention, scores)
-
-
-# Adversarial attention by gradient ascent, for any number of classes: a lower bound.
 
 
 @dataclass(frozen=True)
@@ -160,12 +145,7 @@ class Search:
     seed: int = 0
 
     def __call__(
-        self,
-        values: Float[Tensor, "B T C"],
-        weights: Float[Tensor, "B T"],
-        mask: Bool[Tensor, "B T"],
-        epsilon: float = 0.01,
-        k: int = 5,
+        self, values: Values, weights: Attention, mask: Mask, epsilon: float = 0.01, k: int = 5
     ) -> Adversaries:
         """The best k attentions of the ascent whose output moves by at most epsilon."""
         with torch.inference_mode(False), torch.enable_grad():
@@ -187,7 +167,7 @@ class Search:
                 optimiser.step()
         return problem.answer(best, "lower bound", problem.ceiling)
 
-    def _start(self, problem: Problem, k: int) -> Float[Tensor, "B K T"]:
+    def _start(self, problem: Problem, k: int) -> Attentions:
         """Initial logits log(1/L) + 3 N(0, 1), drawn per token, so that padding does not change them."""
         generator = torch.Generator().manual_seed(self.seed)
         tokens = problem.mask.shape[1]
@@ -196,20 +176,14 @@ class Search:
         return 3 * noise - problem.mask.sum(-1).clamp(min=1).log()[:, None, None]
 
 
-def _diversity(attention: Float[Tensor, "B K T"]) -> Float[Tensor, ""]:
+def _diversity(attention: Attentions) -> Float[Tensor, ""]:
     """The second term of equation 2, summed over the batch."""
     k = attention.shape[1]
     first, second = torch.triu_indices(k, k, 1, device=attention.device)
     return jsd(attention[:, first], attention[:, second]).sum() / max(k * (k - 1), 1)
 
 
-def furthest(
-    values: Float[Tensor, "B T C"],
-    weights: Float[Tensor, "B T"],
-    mask: Bool[Tensor, "B T"],
-    epsilon: float = 0.01,
-    k: int = 5,
-) -> Adversaries:
+def furthest(values: Values, weights: Attention, mask: Mask, epsilon: float = 0.01, k: int = 5) -> Adversaries:
     """The best algorithm for the number of classes: exact for two, a bracket for three, else a lower bound."""
     solve = {2: exact, 3: bracket}.get(values.shape[-1], bounded)
-    return solve(values, weights, mask, epsilon, k)
+    return solve(Problem.of(values, weights, mask, epsilon), k)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import torch
@@ -18,20 +18,24 @@ from assay.intervene.adversary_problem import (
     LOG2,
     SHORTLIST,
     Adversaries,
+    Attentions,
+    Bound,
     Candidates,
     Problem,
+    mixture_jsd,
+    one_hot_jsd,
+    one_token,
     pick,
     shared,
     top,
 )
 
-# The outputs within epsilon (total variation) of the observed one, for three classes, in logit differences.
-#
-# For three classes the total variation distance of y from ŷ is the largest |y_c - ŷ_c|. With the convex function
-# φ_c(z) = logsumexp(z_a, z_b) - z_c = log((1 - y_c) / y_c), the ball is {z : least_c ≤ φ_c(z) ≤ most_c for each c}:
-# a hexagon with curved sides. The sides φ_c = most_c bulge outwards, the sides φ_c = least_c bulge inwards, and the
-# corners are the outputs (ŷ_a - ε, ŷ_b + ε, ŷ_c). Sides that no probability can reach are infinitely far away.
-
+PerClass = Float[Tensor, "B 3"]
+Knots = Float[Tensor, "B 3 K"]
+Ends = Float[Tensor, "B P 3"]
+Points = Float[Tensor, "B P N 3"]
+Crossings = Float[Tensor, "B P N"]
+Levels = Float[Tensor, "B 3 L"]
 
 KNOTS = 4
 """Points on each side that bulges outwards, its two corners among them."""
@@ -42,14 +46,20 @@ ROUNDING = 1e-10
 
 @dataclass(frozen=True, eq=False)
 class Ball:
-    """The region itself."""
+    """The outputs within epsilon (total variation) of the observed one, for three classes, in logit differences.
 
-    least: Float[Tensor, "B 3"]
-    most: Float[Tensor, "B 3"]
-    knots: Float[Tensor, "B 3 K"]  # on the side of class a: the log-odds of class a + 1 against class a + 2
+    For three classes the total variation distance of y from ŷ is the largest |y_c - ŷ_c|. With the convex function
+    φ_c(z) = logsumexp(z_a, z_b) - z_c = log((1 - y_c) / y_c), the ball is {z : least_c ≤ φ_c(z) ≤ most_c for each c}:
+    a hexagon with curved sides. The sides φ_c = most_c bulge outwards, the sides φ_c = least_c bulge inwards, and the
+    corners are the outputs (ŷ_a - ε, ŷ_b + ε, ŷ_c). Sides that no probability can reach are infinitely far away.
+    """
+
+    least: PerClass
+    most: PerClass
+    knots: Knots  # on the side of class a: the log-odds of class a + 1 against class a + 2
 
     @classmethod
-    def around(cls, observed: Float[Tensor, "B 3"], epsilon: float) -> Ball:
+    def around(cls, observed: PerClass, epsilon: float) -> Ball:
         """The ball of radius epsilon around the observed output."""
         observed = observed.clamp(min=1e-300)
         second, third = observed.roll(-1, -1), observed.roll(-2, -1)
@@ -58,12 +68,12 @@ class Ball:
         low, high = second.log() - (third + epsilon).log(), (second + epsilon).log() - third.log()
         return cls(least, most, _spread(low, high))
 
-    def holds(self, logits: Float[Tensor, "B P N 3"]) -> Bool[Tensor, "B P N"]:
+    def holds(self, logits: Points) -> Bool[Tensor, "B P N"]:
         """Whether logits lie inside."""
         sides, least, most = _sides(logits), self.least[:, None, None], self.most[:, None, None]
         return ((sides >= least - ROUNDING) & (sides <= most + ROUNDING)).all(-1)
 
-    def crossings(self, start: Float[Tensor, "B P 3"], end: Float[Tensor, "B P 3"]) -> Float[Tensor, "B P N"]:
+    def crossings(self, start: Ends, end: Ends) -> Crossings:
         """Where the segment from start to end crosses a side, as a fraction; outside (0, 1) if it does not."""
         return _crossings(start, end, torch.stack([self.least, self.most], -1))
 
@@ -88,13 +98,13 @@ class Hull:
 
     ball: Ball
 
-    def holds(self, logits: Float[Tensor, "B P N 3"]) -> Bool[Tensor, "B P N"]:
+    def holds(self, logits: Points) -> Bool[Tensor, "B P N"]:
         """Whether logits lie inside."""
         above = (_sides(logits) >= self.ball.least[:, None, None] - ROUNDING).all(-1)
         below = self._tangents(logits) <= self.ball.most[:, None, None, :, None] + ROUNDING
         return above & below.flatten(-2).all(-1)
 
-    def crossings(self, start: Float[Tensor, "B P 3"], end: Float[Tensor, "B P 3"]) -> Float[Tensor, "B P N"]:
+    def crossings(self, start: Ends, end: Ends) -> Crossings:
         """Where the segment from start to end crosses a side, as a fraction; outside (0, 1) if it does not."""
         first, last = self._tangents(start[:, :, None])[:, :, 0], self._tangents(end[:, :, None])[:, :, 0]
         straight = (self.ball.most[:, None, :, None] - first) / (last - first)
@@ -112,19 +122,19 @@ class Hull:
         height = torch.cat([offset[..., :-1] + slope[..., :-1] * meet, _softplus(ends)], -1)
         return self.ball.lifted(torch.cat([meet, ends], -1), height)
 
-    def _slopes(self) -> tuple[Float[Tensor, "B 3 K"], Float[Tensor, "B 3 K"]]:
+    def _slopes(self) -> tuple[Knots, Knots]:
         """Slope and offset of the tangents to log(1 + exp(x)) at the knots."""
         slope = self.ball.knots.sigmoid()
         return slope, _softplus(self.ball.knots) - slope * self.ball.knots
 
-    def _tangents(self, logits: Float[Tensor, "B P N 3"]) -> Float[Tensor, "B P N 3 K"]:
+    def _tangents(self, logits: Points) -> Float[Tensor, "B P N 3 K"]:
         """The tangents to φ_a at the knots; each is nowhere above φ_a."""
         slope, offset = self._slopes()
         second, third = _others(logits)
         return third[..., None] + offset[:, None, None] + slope[:, None, None] * (second - third)[..., None]
 
 
-def _spread(low: Float[Tensor, "B 3"], high: Float[Tensor, "B 3"]) -> Float[Tensor, "B 3 K"]:
+def _spread(low: PerClass, high: PerClass) -> Knots:
     """Knots from low to high, denser where log(1 + exp(x)) is more curved: equal steps of ∫ √(second derivative)."""
     first, last = (0.5 * low).exp().atan(), (0.5 * high).exp().atan()
     position = torch.linspace(0, 1, KNOTS, dtype=low.dtype, device=low.device)[1:-1]
@@ -146,13 +156,13 @@ def _sides(logits: Tensor) -> Tensor:
     return torch.logaddexp(*_others(logits))
 
 
-def _crossings(start: Tensor, end: Tensor, levels: Float[Tensor, "B 3 L"]) -> Float[Tensor, "B P N"]:
+def _crossings(start: Tensor, end: Tensor, levels: Levels) -> Crossings:
     """Where φ_c equals level c on the segment from start to end; φ is convex, so once from each end."""
     both = [_descend(start, end, levels), 1 - _descend(end, start, levels)]
     return torch.cat([share.flatten(2) for share in both], -1)
 
 
-def _descend(start: Tensor, end: Tensor, levels: Float[Tensor, "B 3 L"]) -> Float[Tensor, "B P 3 L"]:
+def _descend(start: Tensor, end: Tensor, levels: Levels) -> Float[Tensor, "B P 3 L"]:
     """Where φ_c first falls to level c on the segment from start to end; NaN if it does not."""
     here, there = torch.stack(_others(start)), torch.stack(_others(end))
     (height, slope), (last, rise) = _climb(here, there - here), _climb(there, there - here)
@@ -192,13 +202,7 @@ HULL_ROUNDING = 1e-12
 
 
 @torch.no_grad()
-def bracket(
-    values: Float[Tensor, "B T C"],
-    weights: Float[Tensor, "B T"],
-    mask: Bool[Tensor, "B T"],
-    epsilon: float = 0.01,
-    k: int = 5,
-) -> Adversaries:
+def bracket(problem: Problem, k: int = 5) -> Adversaries:
     """The most different attention found within epsilon, k - 1 more diverse ones, and an upper bound.
 
     For Jain and Wallace (2019), equation 1 with k = 1. JSD is convex, so some optimum has at most three non-zero
@@ -209,17 +213,16 @@ def bracket(
     vertices: the best of them is the upper bound. In a text of more than 64 tokens only 64 are used, and the upper
     bound keeps one measure of the output at a time, as for more classes.
     """
-    if values.shape[-1] != 3:
+    if problem.values.shape[-1] != 3:
         raise AssayError("bracket() answers for three classes; use furthest(), which chooses by their number.")
-    problem = Problem.of(values, weights, mask, epsilon)
-    tokens = min(mask.shape[1], LONGEST)
+    tokens = min(problem.mask.shape[1], LONGEST)
     largest = max(3 * (KNOTS + 1) * math.comb(tokens, 3), 9 * KNOTS * (KNOTS + 2) * math.comb(tokens, 2), 1)
     parts = [_bracket(part, k) for part in problem.split(max(1, ENTRIES // largest))]
     chosen, upper = (torch.cat(column) for column in zip(*parts, strict=True))
     return problem.answer(chosen, "bracket", upper)
 
 
-def _bracket(problem: Problem, k: int) -> tuple[Float[Tensor, "B K T"], Float[Tensor, " B"]]:
+def _bracket(problem: Problem, k: int) -> tuple[Attentions, Bound]:
     """The attentions of the lower bound, and the upper bound."""
     short, tokens = _shorten(problem)
     # the ball a hair smaller, its hull a hair larger than asked for: rounding stays on the safe side
@@ -230,7 +233,7 @@ def _bracket(problem: Problem, k: int) -> tuple[Float[Tensor, "B K T"], Float[Te
         upper = upper.where(problem.mask.sum(-1) <= LONGEST, relaxed(problem))
     found = _vertices(short, inner, SHORTLIST)
     within = short.tvd(found.dense(tokens.shape[1])) <= problem.epsilon + HULL_ROUNDING
-    found = Candidates(found.positions, found.shares, found.scores.where(within, -torch.inf))
+    found = replace(found, scores=found.scores.where(within, -torch.inf))
     return found.relabel(tokens).diverse(problem.weights, k), upper
 
 
@@ -257,18 +260,15 @@ def _vertices(problem: Problem, region: Ball | Hull, number: int) -> Candidates:
     No triple beats its least attended token alone (convexity), so most of them need not be looked at.
     """
     found = _singles(problem, region).join(_pairs(problem, region)).best(number)
-    alone = (LOG2 + shared(torch.ones_like(problem.weights), problem.weights)).where(problem.mask, -torch.inf)
+    alone = one_hot_jsd(problem.weights).where(problem.mask, -torch.inf)
     worth = alone > (found.scores[:, -1:] if found.scores.shape[1] == number else -torch.inf)
     return found.join(_triples(problem, region, int(worth.sum(-1).max()))).best(number)
 
 
 def _singles(problem: Problem, region: Ball | Hull) -> Candidates:
     """One-hot attentions."""
-    positions = torch.arange(problem.mask.shape[1], device=problem.mask.device).expand_as(problem.mask)
     allowed = problem.mask & region.holds(problem.values[:, :, None])[..., 0]
-    one = torch.ones_like(problem.weights)
-    scores = (LOG2 + shared(one, problem.weights)).where(allowed, -torch.inf)
-    return Candidates(_three(positions, positions), _three(one, 1 - one), scores)
+    return one_token(one_hot_jsd(problem.weights).where(allowed, -torch.inf), 3)
 
 
 def _pairs(problem: Problem, region: Ball | Hull) -> Candidates:
@@ -279,7 +279,7 @@ def _pairs(problem: Problem, region: Ball | Hull) -> Candidates:
     allowed = (share > 0) & (share < 1) & (problem.mask[:, first] & problem.mask[:, second])[..., None]
     share = share.where(allowed, 0.0)
     allowed &= region.holds(start[:, :, None] + share[..., None] * (end - start)[:, :, None])
-    scores = LOG2 + shared(1 - share, problem.weights[:, first, None]) + shared(share, problem.weights[:, second, None])
+    scores = mixture_jsd(share, problem.weights[:, second, None], problem.weights[:, first, None])
     scores, chosen = top(scores.where(allowed, -torch.inf).flatten(1))
     pair, share = chosen // max(share.shape[2], 1), share.flatten(1).gather(1, chosen)
     return Candidates(_three(first[pair], second[pair]), _three(1 - share, share), scores)

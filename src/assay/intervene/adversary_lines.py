@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from assay.errors import AssayError
 from assay.intervene.adversary_problem import (
     ENTRIES,
-    LOG2,
     SHORTLIST,
     Adversaries,
+    Attention,
+    Bound,
     Candidates,
+    Mask,
     Problem,
+    in_chunks,
+    mixture_jsd,
+    one_hot_jsd,
     one_token,
-    shared,
     top,
 )
 
-# Adversarial attention under one linear constraint on the output, in closed form.
-
+Borders = Float[Tensor, "B 2"]
 
 ROWS = 32
 """Tokens that are paired with all later ones before the walk looks whether it may end."""
@@ -38,31 +40,25 @@ class Line:
     a border.
     """
 
-    weights: Float[Tensor, "B T"]  # the observed attention
-    mask: Bool[Tensor, "B T"]
-    odds: Float[Tensor, "B T"]
-    inside: Bool[Tensor, "B T"]
-    borders: Float[Tensor, "B 2"]
+    weights: Attention  # the observed one
+    mask: Mask
+    odds: Attention
+    inside: Mask
+    borders: Borders
 
     def vertices(self, number: int = SHORTLIST, rows: int = ROWS) -> Candidates:
         """The best vertices, best first."""
         tokens = self.mask.shape[1]
         step = max(1, min(rows, tokens, ENTRIES // (2 * max(tokens, 1))))
-        parts = self._split(max(1, ENTRIES // (2 * max(tokens, 1) * step)))
-        return Candidates.stack([part._vertices(number, step) for part in parts])
-
-    def _split(self, rows: int) -> Iterator[Line]:
-        for start in range(0, len(self.mask), rows):
-            chunk = slice(start, start + rows)
-            fields = (self.weights, self.mask, self.odds, self.inside, self.borders)
-            yield Line(*(field[chunk] for field in fields))
+        parts = in_chunks(self, len(self.mask), max(1, ENTRIES // (2 * max(tokens, 1) * step)))
+        return Candidates.cat([part._vertices(number, step) for part in parts])
 
     def _vertices(self, number: int, step: int) -> Candidates:
         # padding gets a key above every weight: it comes last, and is told from tokens by it
         keys, order = self.weights.where(self.mask, 2.0).sort(dim=-1, stable=True)
         mask, odds, inside = (field.gather(-1, order) for field in (self.mask, self.odds, self.inside))
         ordered = Line(keys, mask, odds, inside, self.borders)
-        alone = (LOG2 + shared(torch.ones_like(keys), keys)).where(ordered.mask, -torch.inf)
+        alone = one_hot_jsd(keys).where(ordered.mask, -torch.inf)
         singles = one_token(alone.where(ordered.inside, -torch.inf))
         return singles.and_pairs(partial(ordered._pairs, number), alone, number, step).relabel(order)
 
@@ -75,7 +71,7 @@ class Line:
         allowed &= self.mask[:, None, rows, None] & self.mask[:, None, None, rows.start :]
         share = share.where(allowed, 0.0)
         here, there = self.weights[:, None, rows, None], self.weights[:, None, None, rows.start :]
-        scores = LOG2 + shared(share, here) + shared(1 - share, there)
+        scores = mixture_jsd(share, here, there)
         allowed &= scores > least[..., None, None]
         scores, chosen = top(scores.where(allowed, -torch.inf).flatten(1), number)
         first, second = chosen // later.shape[1] % later.shape[0], chosen % later.shape[1]
@@ -83,35 +79,25 @@ class Line:
         return Candidates(torch.stack([first, second], -1) + rows.start, torch.stack([share, 1 - share], -1), scores)
 
 
-# Adversarial attention for two classes: the exact optimum in closed form.
-
-
 ROUNDING = 1e-13
 
 
 @torch.no_grad()
-def exact(
-    values: Float[Tensor, "B T C"],
-    weights: Float[Tensor, "B T"],
-    mask: Bool[Tensor, "B T"],
-    epsilon: float = 0.01,
-    k: int = 5,
-) -> Adversaries:
-    """The attention most different from `weights` whose output moves by at most epsilon, and k - 1 more.
+def exact(problem: Problem, k: int = 5) -> Adversaries:
+    """The attention most different from the observed one whose output moves by at most epsilon, and k - 1 more.
 
     The exact optimum of Jain and Wallace (2019), equation 1 with k = 1. With two classes the allowed attentions are
     {α : lo ≤ Σ α_t v_t ≤ hi}, v_t the log-odds of a token alone, and the best vertex of this polytope is the answer.
     """
-    if values.shape[-1] != 2:
+    if problem.values.shape[-1] != 2:
         raise AssayError("exact() answers for two classes; use furthest(), which chooses by the number of classes.")
-    problem = Problem.of(values, weights, mask, epsilon)
     odds = problem.values[..., 1] - problem.values[..., 0]
-    inside = (odds.sigmoid() - problem.observed[:, 1:]).abs() <= epsilon + ROUNDING
+    inside = (odds.sigmoid() - problem.observed[:, 1:]).abs() <= problem.epsilon + ROUNDING
     vertices = Line(problem.weights, problem.mask, odds, inside, _borders(problem)).vertices()
     return problem.answer(vertices.diverse(problem.weights, k), "exact")
 
 
-def _borders(problem: Problem) -> Float[Tensor, "B 2"]:
+def _borders(problem: Problem) -> Borders:
     """The log-odds of the observed probability minus and plus epsilon; infinite outside [0, 1]."""
     # a hair less than epsilon, so that rounding does not carry a mixture over the border
     epsilon = max(problem.epsilon * (1 - 1e-12), 0.1 * ROUNDING)
@@ -119,9 +105,6 @@ def _borders(problem: Problem) -> Float[Tensor, "B 2"]:
     low = (yes - epsilon).clamp(min=0).log() - (no + epsilon).log()
     high = (yes + epsilon).log() - (no - epsilon).clamp(min=0).log()
     return torch.stack([low, high], -1)
-
-
-# An upper bound for any number of classes: the minimum over several linear relaxations.
 
 
 CLASSES = 6
@@ -158,7 +141,7 @@ class Lines:
         return cls(odds, borders + slack)
 
 
-def relaxed(problem: Problem) -> Float[Tensor, " B"]:
+def relaxed(problem: Problem) -> Bound:
     """An upper bound on the JSD of attentions within epsilon.
 
     Keeping one line alone allows more attentions than the output does, and the furthest of them is known exactly: an

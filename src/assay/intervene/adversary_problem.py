@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -12,10 +13,22 @@ from torch import Tensor
 
 from assay.errors import AssayError
 
-# The Jensen-Shannon divergence of attentions, dense and sparse.
+Attention = Float[Tensor, "B T"]
+Attentions = Float[Tensor, "B K T"]
+Mask = Bool[Tensor, "B T"]
+Values = Float[Tensor, "B T C"]
+Bound = Float[Tensor, " B"]
+Row = TypeVar("Row")
 
+ENTRIES = 2**17
+"""Numbers in one temporary array: 1 MiB, with about a dozen alive at once; one long text may take a few times more."""
 
 LOG2 = math.log(2.0)
+ROUNDING = 5e-13
+LEAST = -700.0
+"""Log-odds below which a probability is 0 in double precision, or next to it."""
+
+SHORTLIST = 256
 
 
 def jsd(p: Float[Tensor, "*#B T"], q: Float[Tensor, "*#B T"]) -> Float[Tensor, "*B"]:
@@ -32,19 +45,30 @@ def shared(p: Float[Tensor, "*#B"], q: Float[Tensor, "*#B"]) -> Float[Tensor, "*
     return 0.5 * (_x_log_x(p) + _x_log_x(q) - _x_log_x(p + q))
 
 
+def one_hot_jsd(weights: Tensor) -> Tensor:
+    """The JSD of all weight on one token, for each token by its observed weight."""
+    return LOG2 + shared(torch.ones_like(weights), weights)
+
+
+def mixture_jsd(share: Tensor, of: Tensor, other: Tensor) -> Tensor:
+    """The JSD of a mixture of two tokens, given the share of one and the observed weights of both."""
+    return LOG2 + shared(share, of) + shared(1 - share, other)
+
+
 def _x_log_x(x: Tensor) -> Tensor:
     return x * x.clamp(min=torch.finfo(x.dtype).tiny).log()
 
 
-# The adversarial attention problem (Jain and Wallace 2019, equation 1), and its solution.
+def chosen_rows(record: Row, chosen: slice | Tensor) -> Row:
+    """A record of tensors, all with the examples as the first axis, for some of the examples."""
+    fields: dict[str, Any] = vars(record)
+    return replace(record, **{name: each[chosen] for name, each in fields.items() if isinstance(each, Tensor)})  # type: ignore[type-var]
 
 
-ENTRIES = 2**17
-"""Numbers in one temporary array: 1 MiB, with about a dozen alive at once; one long text may take a few times more."""
-
-ROUNDING = 5e-13
-LEAST = -700.0
-"""Log-odds below which a probability is 0 in double precision, or next to it."""
+def in_chunks(record: Row, examples: int, rows: int) -> Iterator[Row]:
+    """The record in batches of at most `rows` of its examples."""
+    for start in range(0, examples, rows):
+        yield chosen_rows(record, slice(start, start + rows))
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,10 +80,10 @@ class Adversaries:
     answer is the optimum too. All numbers are float64.
     """
 
-    weights: Float[Tensor, "B K T"]
+    weights: Attentions
     jsd: Float[Tensor, "B K"]  # from the observed attention, in nats
     tvd: Float[Tensor, "B K"]  # of the outputs
-    upper: Float[Tensor, " B"]
+    upper: Bound
     kind: str  # "exact", "bracket" or "lower bound"
 
 
@@ -67,20 +91,14 @@ class Adversaries:
 class Problem:
     """Logits per token, observed attention and epsilon, in float64, with zeros on padding."""
 
-    values: Float[Tensor, "B T C"]
-    weights: Float[Tensor, "B T"]
-    mask: Bool[Tensor, "B T"]
+    values: Values
+    weights: Attention
+    mask: Mask
     observed: Float[Tensor, "B C"]  # the output under the observed attention
     epsilon: float
 
     @classmethod
-    def of(
-        cls,
-        values: Float[Tensor, "B T C"],
-        weights: Float[Tensor, "B T"],
-        mask: Bool[Tensor, "B T"],
-        epsilon: float,
-    ) -> Problem:
+    def of(cls, values: Values, weights: Attention, mask: Mask, epsilon: float) -> Problem:
         """The problem in float64, with weights normalised in that precision."""
         if values.shape[-1] < 2:
             raise AssayError("An adversary needs token logits of at least two classes.")
@@ -92,10 +110,9 @@ class Problem:
         return cls(values, weights, mask.clone(), (weights[:, None] @ values)[:, 0].softmax(-1), epsilon)
 
     @property
-    def ceiling(self) -> Float[Tensor, " B"]:
+    def ceiling(self) -> Bound:
         """The maximum JSD of any attention: JSD is convex, so a one-hot attention attains it."""
-        single = (LOG2 + shared(torch.ones_like(self.weights), self.weights)).where(self.mask, 0.0)
-        return single.amax(-1).clamp(min=0)
+        return one_hot_jsd(self.weights).where(self.mask, 0.0).amax(-1).clamp(min=0)
 
     @property
     def limit(self) -> float:
@@ -107,12 +124,12 @@ class Problem:
         """Epsilon minus a rounding margin, at least a tiny positive number."""
         return max(self.epsilon * (1 - 1e-10), 0.5 * ROUNDING)
 
-    def tvd(self, weights: Float[Tensor, "B K T"]) -> Float[Tensor, "B K"]:
+    def tvd(self, weights: Attentions) -> Float[Tensor, "B K"]:
         """The total variation distance between the outputs under other attentions and the observed output."""
         return 0.5 * ((weights @ self.values).softmax(-1) - self.observed[:, None]).abs().sum(-1)
 
     @property
-    def odds(self) -> Float[Tensor, "B T C"]:
+    def odds(self) -> Values:
         """The log-odds of each class against the predicted one, for each token alone."""
         predicted = self.observed.argmax(-1)[:, None, None].expand(-1, self.mask.shape[1], 1)
         return self.values - self.values.gather(-1, predicted)
@@ -129,39 +146,22 @@ class Problem:
         classes = order[:, : max(int(alive.sum(-1).max()), 2)]
         values = self.odds.where(alive[:, None], 2 * LEAST)
         values = values.gather(-1, classes[:, None].expand(-1, self.mask.shape[1], -1)).where(self.mask[..., None], 0.0)
-        return Problem(values, self.weights, self.mask, self.observed.gather(-1, classes), self.epsilon)
+        return replace(self, values=values, observed=self.observed.gather(-1, classes))
 
     def on(self, tokens: Int[Tensor, "B S"]) -> Problem:
         """The problem restricted to these tokens, in this order."""
-        values = self.values.gather(1, tokens[..., None].expand(-1, -1, self.values.shape[-1]))
         weights, mask = self.weights.gather(1, tokens), self.mask.gather(1, tokens)
-        return Problem(values, weights, mask, self.observed, self.epsilon)
+        return replace(self, values=pick(self.values, tokens), weights=weights, mask=mask)
 
     def split(self, rows: int) -> Iterator[Problem]:
         """The problem in batches of at most `rows` examples."""
-        for start in range(0, len(self.mask), rows):
-            yield self.rows(slice(start, start + rows))
+        return in_chunks(self, len(self.mask), rows)
 
-    def rows(self, chosen: slice | Int[Tensor, " N"]) -> Problem:
-        """The problem of some examples."""
-        values, weights, mask, observed = (
-            field[chosen] for field in (self.values, self.weights, self.mask, self.observed)
-        )
-        return Problem(values, weights, mask, observed, self.epsilon)
-
-    def answer(
-        self, weights: Float[Tensor, "B K T"], kind: str, upper: Float[Tensor, " B"] | None = None
-    ) -> Adversaries:
+    def answer(self, weights: Attentions, kind: str, upper: Bound | None = None) -> Adversaries:
         """The solution from attentions, sorted; without `upper`, the best one is the optimum."""
         apart, order = jsd(weights, self.weights[:, None]).sort(dim=-1, descending=True, stable=True)
-        weights = weights.gather(1, order[..., None].expand_as(weights))
+        weights = pick(weights, order)
         return Adversaries(weights, apart, self.tvd(weights), apart[:, 0] if upper is None else upper, kind)
-
-
-# Sparse candidate attentions: JSD in constant time each, and a diverse selection.
-
-
-SHORTLIST = 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,18 +174,14 @@ class Candidates:
     scores: Float[Tensor, "B N"]
 
     @classmethod
-    def stack(cls, parts: Sequence[Candidates]) -> Candidates:
-        """The candidates of several batches, concatenated."""
+    def cat(cls, parts: Sequence[Candidates], axis: int = 0) -> Candidates:
+        """The candidates of several batches, or further ones of the same batch with axis 1."""
         columns = zip(*((part.positions, part.shares, part.scores) for part in parts), strict=True)
-        return cls(*(torch.cat(column) for column in columns))
+        return cls(*(torch.cat(column, axis) for column in columns))
 
     def join(self, other: Candidates) -> Candidates:
         """Both lists of candidates, concatenated."""
-        return Candidates(
-            torch.cat([self.positions, other.positions], 1),
-            torch.cat([self.shares, other.shares], 1),
-            torch.cat([self.scores, other.scores], 1),
-        )
+        return Candidates.cat([self, other], 1)
 
     def best(self, number: int = SHORTLIST) -> Candidates:
         """The few hundred best candidates, best first."""
@@ -193,7 +189,7 @@ class Candidates:
         return Candidates(pick(self.positions, chosen), pick(self.shares, chosen), scores)
 
     def and_pairs(
-        self, pairs: Callable[[slice, Tensor], Candidates], alone: Float[Tensor, "B T"], number: int, step: int
+        self, pairs: Callable[[slice, Tensor], Candidates], alone: Attention, number: int, step: int
     ) -> Candidates:
         """The best so many of these and of all pairs of tokens, which are sorted from the least to the most attended.
 
@@ -212,20 +208,22 @@ class Candidates:
 
     def relabel(self, tokens: Int[Tensor, "B T"]) -> Candidates:
         """The same attentions with position t renamed to tokens[:, t]."""
-        there = tokens[:, None].expand(-1, self.scores.shape[1], -1).gather(-1, self.positions)
-        return Candidates(there, self.shares, self.scores)
+        return replace(self, positions=self._at(tokens))
+
+    def _at(self, rows: Tensor) -> Tensor:
+        """The entry of a row per example at every position."""
+        return rows[:, None].expand(-1, self.scores.shape[1], -1).gather(-1, self.positions)
 
     def dense(self, tokens: int) -> Float[Tensor, "B N T"]:
         """The attentions as dense rows."""
         empty = self.shares.new_zeros(*self.scores.shape, tokens)
         return empty.scatter_add(-1, self.positions, self.shares)
 
-    def jsd(self, weights: Float[Tensor, "B T"]) -> Float[Tensor, "B N"]:
+    def jsd(self, weights: Attention) -> Float[Tensor, "B N"]:
         """The JSD of every candidate from one attention per example."""
-        there = weights[:, None].expand(-1, self.scores.shape[1], -1).gather(-1, self.positions)
-        return LOG2 + shared(self.shares, there).sum(-1)
+        return LOG2 + shared(self.shares, self._at(weights)).sum(-1)
 
-    def diverse(self, observed: Float[Tensor, "B T"], k: int) -> Float[Tensor, "B K T"]:
+    def diverse(self, observed: Attention, k: int) -> Attentions:
         """The best candidate and k - 1 more, selected greedily for diversity.
 
         Each maximises its JSD from the observed attention plus its mean JSD from those picked before it, the two
@@ -244,10 +242,12 @@ class Candidates:
         return torch.stack(picked, 1)
 
 
-def one_token(scores: Float[Tensor, "B T"]) -> Candidates:
-    """One-hot candidates with these scores."""
-    positions, one = torch.arange(scores.shape[1], device=scores.device).expand_as(scores), torch.ones_like(scores)
-    return Candidates(torch.stack([positions, positions], -1), torch.stack([one, 1 - one], -1), scores)
+def one_token(scores: Attention, size: int = 2) -> Candidates:
+    """One-hot candidates with these scores, in as many positions as other candidates have."""
+    positions = torch.arange(scores.shape[1], device=scores.device).expand_as(scores)
+    shares = torch.zeros(*scores.shape, size, dtype=scores.dtype, device=scores.device)
+    shares[..., 0] = 1
+    return Candidates(positions[..., None].expand(shares.shape), shares, scores)
 
 
 def top(scores: Float[Tensor, "B M"], number: int = SHORTLIST) -> tuple[Float[Tensor, "B N"], Int[Tensor, "B N"]]:

@@ -10,7 +10,13 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn.functional import one_hot
 
-from assay.intervene.adversary_problem import ENTRIES, Problem, jsd
+from assay.intervene.adversary_problem import ENTRIES, Attention, Attentions, Mask, Problem, chosen_rows, jsd
+
+Lengths = Float[Tensor, "B K 1"]
+Length = Float[Tensor, "N 1"]
+Interval = Float[Tensor, "N 2"]
+Logits = Float[Tensor, "*B C"]
+Tried = Float[Tensor, "B K N T"]
 
 # Line search: the total variation of the output along a straight line of logits.
 
@@ -24,20 +30,32 @@ HALVINGS = 28
 class Path:
     """Lines of logits, and the observed outputs."""
 
-    start: Float[Tensor, "*B C"]
-    change: Float[Tensor, "*B C"]
-    observed: Float[Tensor, "*B C"]
+    start: Logits
+    change: Logits
+    observed: Logits
+
+    @classmethod
+    def along(cls, problem: Problem, attention: Attentions, direction: Attentions) -> Path:
+        """The logits under attentions that are moved in a direction."""
+        start = attention @ problem.values
+        return cls(start, direction @ problem.values, problem.observed[:, None].expand_as(start))
 
     def some(self, chosen: Bool[Tensor, "*B"]) -> Path:
         """The chosen ones, in one row."""
-        return Path(self.start[chosen], self.change[chosen], self.observed[chosen])
+        return chosen_rows(self, chosen)
 
     def moved(self, lengths: Float[Tensor, "*B N"]) -> Float[Tensor, "*B N"]:
         """The total variation distance from the observed output at these lengths."""
         logits = self.start[..., None, :] + lengths[..., None] * self.change[..., None, :]
         return 0.5 * (logits.softmax(-1) - self.observed[..., None, :]).abs().sum(-1)
 
-    def before(self, high: Float[Tensor, "N 1"], level: Float[Tensor, "N 1"], least: float) -> Float[Tensor, "N 1"]:
+    def shortened(self, length: Lengths, level: Lengths, least: float) -> Lengths:
+        """The length, or approximately the largest before the output leaves the level where it does."""
+        beyond = (self.moved(length) > level)[..., 0]
+        allowed = self.some(beyond).before(length[beyond], level[beyond], least)
+        return length.masked_scatter(beyond[..., None], allowed)
+
+    def before(self, high: Length, level: Length, least: float) -> Length:
         """The largest length up to `high` at which the output has moved by at most the level, approximately.
 
         It is 0 if the level is exceeded at so small a part of `high` as `least`.
@@ -50,7 +68,7 @@ class Path:
             low, high = lengths.gather(-1, first), lengths.gather(-1, first + 1)
         return low
 
-    def ends(self, interval: Float[Tensor, "N 2"], limit: float) -> Float[Tensor, "N 2"]:
+    def ends(self, interval: Interval, limit: float) -> Interval:
         """The feasible interval of lengths around the one that moves the output least; NaN if there is none.
 
         A length is returned only if it was tried, so it is allowed whatever the shape of what is allowed.
@@ -61,7 +79,7 @@ class Path:
         ends[near] = self.some(near)._outwards(inner[near], interval[near], limit)
         return ends
 
-    def _nearest(self, interval: Float[Tensor, "N 2"]) -> Float[Tensor, "N 1"]:
+    def _nearest(self, interval: Interval) -> Length:
         """The length in the interval that moves the output least, by refined grids."""
         even = torch.linspace(0, 1, GRID + 1, dtype=interval.dtype, device=interval.device)
         low, high = interval[:, :1], interval[:, 1:]
@@ -73,7 +91,7 @@ class Path:
             low, high = torch.maximum(length - cell, low), torch.minimum(length + cell, high)
         return length
 
-    def _outwards(self, inner: Float[Tensor, "N 1"], outer: Float[Tensor, "N 2"], limit: float) -> Float[Tensor, "N 2"]:
+    def _outwards(self, inner: Length, outer: Interval, limit: float) -> Interval:
         """The feasible extent from a feasible length to each end of an interval, by bisection."""
         reached, middle = inner.expand_as(outer), outer
         for _ in range(HALVINGS):
@@ -89,14 +107,14 @@ class Path:
 RIDGE = 1e-13
 
 
-def jsd_gradient(problem: Problem, attention: Float[Tensor, "B K T"]) -> Float[Tensor, "B K T"]:
+def jsd_gradient(problem: Problem, attention: Attentions) -> Attentions:
     """The gradient of 2 · JSD from the observed attention; finite where a weight is 0."""
     both = attention + problem.weights[:, None]
     gradient = (2 * attention / both.where(both > 0, 1.0)).clamp(min=torch.finfo(both.dtype).tiny).log()
     return gradient.where(both > 0, math.log(2.0))
 
 
-def tvd_gradient(problem: Problem, attention: Float[Tensor, "B K T"], kink: float = 0.0) -> Float[Tensor, "B K T"]:
+def tvd_gradient(problem: Problem, attention: Attentions, kink: float = 0.0) -> Attentions:
     """The gradient of the total variation distance of the outputs.
 
     Its kinks are rounded: a class that has moved by less than `kink` is on neither side, but between them.
@@ -107,7 +125,7 @@ def tvd_gradient(problem: Problem, attention: Float[Tensor, "B K T"], kink: floa
     return (pull - output * pull.sum(-1, keepdim=True)) @ problem.values.mT
 
 
-def free(direction: Float[Tensor, "B K T"], held: Float[Tensor, "B K T N"]) -> Float[Tensor, "B K T"]:
+def free(direction: Attentions, held: Float[Tensor, "B K T N"]) -> Attentions:
     """The projection of a direction onto the null space of linear constraints Σ_t direction_t held_t.
 
     Only tokens in that sum have a part in it.
@@ -121,15 +139,13 @@ def free(direction: Float[Tensor, "B K T"], held: Float[Tensor, "B K T N"]) -> F
     return direction
 
 
-def scaled(direction: Float[Tensor, "B K T"]) -> tuple[Float[Tensor, "B K T"], Float[Tensor, "B K 1"]]:
+def scaled(direction: Attentions) -> tuple[Attentions, Lengths]:
     """The direction scaled to a largest entry of 1, and its original size."""
     size = direction.abs().amax(-1, keepdim=True)
     return direction / size.clamp(min=torch.finfo(size.dtype).tiny), size
 
 
-def until_zero(
-    attention: Float[Tensor, "B K T"], direction: Float[Tensor, "B K T"]
-) -> tuple[Float[Tensor, "B K 1"], Int[Tensor, "B K 1"]]:
+def until_zero(attention: Attentions, direction: Attentions) -> tuple[Lengths, Int[Tensor, "B K 1"]]:
     """The step length at which a weight becomes 0, and its index; 0 if no step is possible."""
     length, token = (-attention / direction).where(direction < -RIDGE, torch.inf).min(-1, keepdim=True)
     return length.where(length.isfinite(), 0.0), token
@@ -156,15 +172,15 @@ class Walk:
     """
 
     problem: Problem
-    attention: Float[Tensor, "B K T"]
+    attention: Attentions
     usable: Bool[Tensor, "B K T"]
     held: Float[Tensor, "B K T N"]  # each is linear in the attention; the first is its sum
     number: Int[Tensor, "B K 1"]  # of those beside the sum
-    moved: Float[Tensor, "B K 1"]  # how far the output was moved at the start
+    moved: Lengths  # how far the output was moved at the start
     live: Int[Tensor, "B 1 1"]  # classes
 
     @classmethod
-    def start(cls, problem: Problem, attention: Float[Tensor, "B K T"]) -> Walk:
+    def start(cls, problem: Problem, attention: Attentions) -> Walk:
         """A walk at its start."""
         usable, moved = problem.mask[:, None].expand_as(attention), problem.tvd(attention)[..., None]
         held, number = usable[..., None].to(attention), torch.zeros_like(moved, dtype=torch.long)
@@ -175,7 +191,7 @@ class Walk:
             number = number + live - 1
         return cls(problem, attention, usable, held, number, moved, live)
 
-    def end(self, first: Float[Tensor, "B K T"]) -> Float[Tensor, "B K T"]:
+    def end(self, first: Attentions) -> Attentions:
         """The attention at the end of the walk.
 
         From the observed attention, where JSD has no gradient, `first` is the direction until a weight falls to zero.
@@ -193,7 +209,7 @@ class Walk:
         total = walk.attention.sum(-1, keepdim=True)
         return walk.attention / total.where(total > 0, 1.0)
 
-    def _step(self, direction: Float[Tensor, "B K T"], going: Bool[Tensor, "B K 1"]) -> Walk:
+    def _step(self, direction: Attentions, going: Bool[Tensor, "B K 1"]) -> Walk:
         """One step until a weight becomes 0, which removes its token, or until the output reaches its level."""
         length, token = until_zero(self.attention, direction)
         length = length.where(going, 0.0)
@@ -207,15 +223,12 @@ class Walk:
         walk = replace(self, attention=attention, usable=self.usable & ~gone)
         return walk._hold(going & ~whole)
 
-    def _allowed(self, direction: Float[Tensor, "B K T"], length: Float[Tensor, "B K 1"]) -> Float[Tensor, "B K 1"]:
+    def _allowed(self, direction: Attentions, length: Lengths) -> Lengths:
         """A feasible step length: this one, or approximately the largest before the output leaves its level."""
-        start, change = self.attention @ self.problem.values, direction @ self.problem.values
-        path, level = Path(start, change, self.problem.observed[:, None].expand_as(start)), self._level()
-        beyond = (path.moved(length) > level)[..., 0]
-        allowed = path.some(beyond).before(length[beyond], level[beyond], 0.01 * self.problem.safe)
-        return length.masked_scatter(beyond[..., None], allowed)
+        path = Path.along(self.problem, self.attention, direction)
+        return path.shortened(length, self._level(), 0.01 * self.problem.safe)
 
-    def _level(self) -> Float[Tensor, "B K 1"]:
+    def _level(self) -> Lengths:
         """The output change at which one more constraint becomes active."""
         part = (self.number + 1) / (self.number + 2)
         # once the whole output is held, rounding alone still moves it
@@ -248,7 +261,7 @@ CLASSES = 16
 TILT_RIDGE = 1e-9
 
 
-def tilted(problem: Problem, aim: Float[Tensor, "B K T"]) -> Float[Tensor, "B K T"]:
+def tilted(problem: Problem, aim: Attentions) -> Attentions:
     """Attentions near the targets, on the same tokens, whose output is within epsilon / 2 of the observed one.
 
     Among all attentions with the observed logits, the one with the least Kullback-Leibler divergence from the aim is
@@ -265,7 +278,7 @@ def tilted(problem: Problem, aim: Float[Tensor, "B K T"]) -> Float[Tensor, "B K 
     return _mixed(problem, scores.softmax(-1).nan_to_num(0.0))
 
 
-def _newton(attention: Float[Tensor, "B K T"], values: Float[Tensor, "B T C"]) -> Float[Tensor, "B K C"]:
+def _newton(attention: Attentions, values: Float[Tensor, "B T C"]) -> Float[Tensor, "B K C"]:
     """A damped Newton step on log Σ aim_t exp(λ · z_t), whose gradient is the mean of z, 0 at the solution λ."""
     mean = attention @ values
     square = (attention[..., None] * values[:, None]).mT @ values[:, None]
@@ -276,18 +289,12 @@ def _newton(attention: Float[Tensor, "B K T"], values: Float[Tensor, "B T C"]) -
     return step / (1 + (mean * step).sum(-1, keepdim=True).clamp(min=0).sqrt())
 
 
-def _mixed(problem: Problem, attention: Float[Tensor, "B K T"]) -> Float[Tensor, "B K T"]:
+def _mixed(problem: Problem, attention: Attentions) -> Attentions:
     """Each attention mixed with the observed one so that the output moves by epsilon / 2."""
     observed, level = problem.weights[:, None], torch.full_like(attention[..., :1], 0.5 * problem.safe)
-    change = (attention - observed) @ problem.values
-    start = (observed @ problem.values).expand_as(change)
-    path = Path(start, change, problem.observed[:, None].expand_as(change))
-    share = torch.ones_like(level)
-    beyond = (path.moved(share) > level)[..., 0]
-    share = share.masked_scatter(
-        beyond[..., None], path.some(beyond).before(share[beyond], level[beyond], 0.01 * problem.safe)
-    )
-    return observed + share * (attention - observed)
+    direction = attention - observed
+    path = Path.along(problem, observed.expand_as(direction), direction)
+    return observed + path.shortened(torch.ones_like(level), level, 0.01 * problem.safe) * direction
 
 
 # Several walks to sparse attentions per text; in a long text, first over groups of tokens.
@@ -299,7 +306,7 @@ SINGLES, GROUPS = 32, 32
 ROUNDS = 8
 
 
-def thinned(problem: Problem, walks: int, seed: int = 0) -> Float[Tensor, "B K T"]:
+def thinned(problem: Problem, walks: int, seed: int = 0) -> Attentions:
     """The ends of several walks with random directions; independent of padding and of the rest of the batch."""
     generator = torch.Generator().manual_seed(seed)
     tokens, classes = problem.values.shape[1:]
@@ -308,7 +315,7 @@ def thinned(problem: Problem, walks: int, seed: int = 0) -> Float[Tensor, "B K T
     return torch.cat([_thinned(part, noise) for part in problem.split(max(1, 16 * ENTRIES // max(size, 1)))])
 
 
-def _thinned(problem: Problem, noise: Float[Tensor, "K N"]) -> Float[Tensor, "B K T"]:
+def _thinned(problem: Problem, noise: Float[Tensor, "K N"]) -> Attentions:
     """A walk over all tokens or groups and, while it ends in groups, another one over the tokens in them."""
     groups = Groups.of(problem, problem.weights, problem.mask)
     ends = _walks(groups.problem, noise[:, : groups.mass.shape[1]])
@@ -317,14 +324,14 @@ def _thinned(problem: Problem, noise: Float[Tensor, "K N"]) -> Float[Tensor, "B 
         rows = ((attention > 0).sum(-1) > number).nonzero()[:, 0]
         if len(rows) == 0:
             break
-        groups = Groups.of(problem.rows(rows // len(noise)), attention[rows], attention[rows] > 0)
+        groups = Groups.of(chosen_rows(problem, rows // len(noise)), attention[rows], attention[rows] > 0)
         start = groups.mass[:, None]
         ends = Walk.start(groups.problem, start).end(torch.zeros_like(start))
         attention[rows], number[rows] = (ends @ groups.member)[:, 0], (ends > 0).sum(-1)[:, 0]
     return attention.reshape(len(problem.mask), len(noise), -1)
 
 
-def _walks(problem: Problem, noise: Float[Tensor, "K T"]) -> Float[Tensor, "B K T"]:
+def _walks(problem: Problem, noise: Float[Tensor, "K T"]) -> Attentions:
     """The ends of walks; of every four, three start at random attentions with nearly the observed output.
 
     One of these leaves out most tokens that are attended more than others, and the fourth walk starts at the observed
@@ -353,7 +360,7 @@ class Groups:
     member: Float[Tensor, "B G T"]
 
     @classmethod
-    def of(cls, problem: Problem, attention: Float[Tensor, "B T"], used: Bool[Tensor, "B T"]) -> Groups:
+    def of(cls, problem: Problem, attention: Attention, used: Mask) -> Groups:
         """Groups of the used tokens, one token each if they are few, in the proportions of this attention."""
         rank = problem.weights.where(used, 2.0).argsort(dim=-1, stable=True).argsort(dim=-1)
         group = rank.where(rank < SINGLES, SINGLES + (rank - SINGLES) % GROUPS)
@@ -379,7 +386,7 @@ KINK = 0.2
 """The edges of the border are rounded by this part of epsilon, else an ascent jams in them."""
 
 
-def slide(problem: Problem, attention: Float[Tensor, "B K T"]) -> Float[Tensor, "B K T"]:
+def slide(problem: Problem, attention: Attentions) -> Attentions:
     """Feasible attentions with at least the JSD of the given ones, on the same tokens or fewer.
 
     A step goes up the gradient of JSD, at the border along its tangent. Several lengths are tried, brought back within
@@ -402,9 +409,7 @@ def slide(problem: Problem, attention: Float[Tensor, "B K T"]) -> Float[Tensor, 
     return attention
 
 
-def _directions(
-    problem: Problem, attention: Float[Tensor, "B K T"]
-) -> tuple[Float[Tensor, "B K T"], Float[Tensor, "B K T"]]:
+def _directions(problem: Problem, attention: Attentions) -> tuple[Attentions, Attentions]:
     """The JSD gradient tangential to the boundary, and the direction of fastest output change."""
     used = (attention > 0).to(attention)
     away, _ = scaled(tvd_gradient(problem, attention, KINK * problem.safe) * used)
@@ -413,9 +418,7 @@ def _directions(
     return direction, free(away, used[..., None])
 
 
-def _returned(
-    problem: Problem, tried: Float[Tensor, "B K N T"], away: Float[Tensor, "B K T"]
-) -> Float[Tensor, "B K N T"]:
+def _returned(problem: Problem, tried: Tried, away: Attentions) -> Tried:
     """Projects back to within epsilon by a few Newton steps, if they suffice."""
     shape = tried.shape
     away = away[:, :, None].expand(shape).flatten(1, 2)
@@ -429,7 +432,7 @@ def _returned(
     return tried.reshape(shape)
 
 
-def _scores(problem: Problem, tried: Float[Tensor, "B K N T"]) -> Float[Tensor, "B K N"]:
+def _scores(problem: Problem, tried: Tried) -> Float[Tensor, "B K N"]:
     """The JSD of each attention, minus infinity where infeasible."""
     within = problem.tvd(tried.flatten(1, 2)).reshape(tried.shape[:-1]) <= problem.limit
     return jsd(tried, problem.weights[:, None, None]).where(within, -torch.inf)

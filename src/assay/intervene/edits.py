@@ -12,8 +12,11 @@ from torch import Tensor
 from assay.errors import AssayError, unknown
 from assay.types import Edit, LayerwiseEdit, at_least_float32
 
+Weights = Float[Tensor, "B *Q T"]
+Mask = Bool[Tensor, "B T"]
 
-def uniform(weights: Float[Tensor, "B *Q T"], mask: Bool[Tensor, "B T"]) -> Float[Tensor, "B *Q T"]:
+
+def uniform(weights: Weights, mask: Mask) -> Weights:
     """Equal weights on all real tokens of a row (Wiegreffe and Pinter 2019)."""
     even = mask.to(weights.dtype) / mask.sum(-1, keepdim=True).clamp(min=1)
     return _beside(even, weights).expand_as(weights)
@@ -26,7 +29,7 @@ class Permute:
     seed: int = 0
     local: bool = False  # drawn where the weights are: much faster on a GPU, with other numbers than on a CPU
 
-    def __call__(self, weights: Float[Tensor, "B *Q T"], mask: Bool[Tensor, "B T"]) -> Float[Tensor, "B *Q T"]:
+    def __call__(self, weights: Weights, mask: Mask) -> Weights:
         real = _beside(mask, weights)
         order = self._keys(weights).masked_fill(~real, 2.0).argsort(-1)
         positions = _beside(mask.logical_not().to(torch.uint8).argsort(dim=-1, stable=True), weights)
@@ -49,7 +52,7 @@ class OneHot:
 
     position: Int[Tensor, " B"] | int
 
-    def __call__(self, weights: Float[Tensor, "B *Q T"], mask: Bool[Tensor, "B T"]) -> Float[Tensor, "B *Q T"]:
+    def __call__(self, weights: Weights, mask: Mask) -> Weights:
         chosen = torch.as_tensor(self.position, device=mask.device).reshape(-1, 1)
         if len(chosen) > 1:
             chosen = _of_queries(chosen, len(mask) // len(chosen))
@@ -65,7 +68,7 @@ class Replace:
 
     weights: Float[Tensor, "B *P T"]
 
-    def __call__(self, weights: Float[Tensor, "B *Q T"], mask: Bool[Tensor, "B T"]) -> Float[Tensor, "B *Q T"]:
+    def __call__(self, weights: Weights, mask: Mask) -> Weights:
         return _beside(self.weights.to(weights), weights).expand_as(weights)
 
 
@@ -76,9 +79,9 @@ class Without:
     Where nothing is left, all weights are 0: that position reads nothing.
     """
 
-    columns: Bool[Tensor, "B T"]
+    columns: Mask
 
-    def __call__(self, weights: Float[Tensor, "B *Q T"], mask: Bool[Tensor, "B T"]) -> Float[Tensor, "B *Q T"]:
+    def __call__(self, weights: Weights, mask: Mask) -> Weights:
         left = weights.masked_fill(_beside(self.columns.to(weights.device), weights), 0.0)
         total = left.sum(-1, keepdim=True, dtype=torch.float32 if left.dtype.itemsize < 4 else None)
         return (left / total.where(total > 0, 1.0)).to(weights.dtype)
@@ -106,7 +109,7 @@ class Within:
         inner = self.edit.at(layer) if isinstance(self.edit, LayerwiseEdit) else self.edit
         return inner if inner is None or self.heads is None else _InHeads(inner, tuple(self.heads))
 
-    def __call__(self, weights: Float[Tensor, "B *Q T"], mask: Bool[Tensor, "B T"]) -> Float[Tensor, "B *Q T"]:
+    def __call__(self, weights: Weights, mask: Mask) -> Weights:
         return _alone(self)(weights, mask)
 
 
@@ -131,7 +134,7 @@ class Prune:
         heads = tuple(head for at, head in self.heads if at == layer)
         return _InHeads(_silent, heads) if heads else None
 
-    def __call__(self, weights: Float[Tensor, "B *Q T"], mask: Bool[Tensor, "B T"]) -> Float[Tensor, "B *Q T"]:
+    def __call__(self, weights: Weights, mask: Mask) -> Weights:
         return _alone(self)(weights, mask)
 
 
@@ -142,7 +145,7 @@ class _InHeads:
     edit: Edit
     heads: tuple[int, ...]
 
-    def __call__(self, weights: Float[Tensor, "B *Q T"], mask: Bool[Tensor, "B T"]) -> Float[Tensor, "B *Q T"]:
+    def __call__(self, weights: Weights, mask: Mask) -> Weights:
         if weights.ndim < 3:
             raise AssayError("The edit is placed in heads, but this attention has none; leave the heads out.")
         count = weights.shape[1]
@@ -154,7 +157,7 @@ class _InHeads:
         return self.edit(weights, mask).where(chosen, weights)
 
 
-def _silent(weights: Float[Tensor, "B *Q T"], mask: Bool[Tensor, "B T"]) -> Float[Tensor, "B *Q T"]:
+def _silent(weights: Weights, mask: Mask) -> Weights:
     """All weights 0."""
     return torch.zeros_like(weights)
 
@@ -204,24 +207,24 @@ class Bend:
     owners: Int[Tensor, "B T"]  # the item that each position belongs to, -1 for none
     given: Mapping[int, float]
 
-    def __call__(self, weights: Float[Tensor, "B *Q T"], mask: Bool[Tensor, "B T"]) -> Float[Tensor, "B *Q T"]:
+    def __call__(self, weights: Weights, mask: Mask) -> Weights:
         before = at_least_float32(weights.reshape(len(mask), -1, weights.shape[-1]))
-        owned = (self._owners(mask)[..., None] == self._items(mask)) & mask[..., None]  # [B, T, G]
+        owned = (
+            self._owners(mask)[..., None] == torch.tensor(list(self.given), dtype=torch.long, device=mask.device)
+        ) & mask[..., None]  # [B, T, G]
         shares = owned.any(1) * before.new_tensor(list(self.given.values()))  # [B, G]
         free = mask & ~owned.any(-1)
         parts = torch.cat([owned, free[..., None]], -1).to(before)  # the last part is all that is not given
         shares = torch.cat([shares, (1 - shares.sum(-1, keepdim=True)).clamp(min=0) * free.any(-1, keepdim=True)], -1)
-        shares = shares / _positive(shares.sum(-1, keepdim=True))
+        total = shares.sum(-1, keepdim=True)
+        shares = shares / total.where(total > 0, 1.0)
         mass, count = before @ parts, parts.sum(1, keepdim=True)
         there = mass > torch.finfo(mass.dtype).tiny ** 0.5
         times = torch.where(there, shares[:, None] / mass.where(there, 1.0), 0.0) @ parts.mT
         evenly = torch.where(there, 0.0, shares[:, None] / count.clamp(min=1)) @ parts.mT
         return (before * times + evenly).to(weights.dtype).reshape(weights.shape)
 
-    def _items(self, mask: Bool[Tensor, "B T"]) -> Int[Tensor, " G"]:
-        return torch.tensor(list(self.given), dtype=torch.long, device=mask.device)
-
-    def _owners(self, mask: Bool[Tensor, "B T"]) -> Int[Tensor, "B T"]:
+    def _owners(self, mask: Mask) -> Int[Tensor, "B T"]:
         """The owners of each row of the mask: a text, or one query position of it."""
         return self.owners.to(mask.device).repeat_interleave(len(mask) // max(1, len(self.owners)), 0)
 
@@ -244,16 +247,11 @@ class Attending:
         inner = self.edit.at(layer)
         return None if inner is None else Attending(inner, self.positions)
 
-    def __call__(self, weights: Float[Tensor, "B *Q T"], mask: Bool[Tensor, "B T"]) -> Float[Tensor, "B *Q T"]:
+    def __call__(self, weights: Weights, mask: Mask) -> Weights:
         positions = self.positions.to(weights.device)
         together = weights.ndim == 4  # else each attending position is a row of its own
         chosen = positions[:, None, :, None] if together else positions.reshape(-1, *[1] * (weights.ndim - 1))
         return self.edit(weights, mask).where(chosen, weights)
-
-
-def _positive(total: Tensor) -> Tensor:
-    """A divisor: 1 where the total is 0."""
-    return total.where(total > 0, 1.0)
 
 
 # An intervention on the attention of one text, as plain values from a user interface.

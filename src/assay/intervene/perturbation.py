@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
@@ -81,12 +80,12 @@ def _sharing(model: Model, other: TextModel, taken: Callable[[Tensor], bool]) ->
     """
     theirs = dict(other.named_parameters())
     weights = {id(mine): theirs[name] if taken(mine) else mine for name, mine in model.named_parameters()}
-    return copy.deepcopy(model, weights)
+    return deepcopy(model, weights)
 
 
 def copied(model: Model) -> Model:
     """A deep copy whose recurrent weights are contiguous, as cuDNN wants them."""
-    other = copy.deepcopy(model)
+    other = deepcopy(model)
     for part in other.modules():
         if isinstance(part, nn.RNNBase):
             part.flatten_parameters()

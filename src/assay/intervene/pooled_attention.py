@@ -6,7 +6,7 @@ model. Sums run over what is kept and never take away what is erased, so that no
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -16,6 +16,16 @@ from jaxtyping import Bool, Float, Int
 from scipy.special import log_softmax, softmax
 from torch import Tensor
 
+Values = Float[Tensor, "B N C"]
+Weights = Float[Tensor, "B N"]
+Mask = Bool[Tensor, "B N"]
+Logits = Float[Tensor, "B C"]
+PerText = Int[Tensor, " B"]
+Order = Int[Tensor, "B R N"]
+Items = Bool[Tensor, " N"]
+Some = Float[np.ndarray, " M"]
+SomeValues = Float[np.ndarray, "M C"]
+
 ENTRIES = 1 << 17
 """Numbers in one temporary array: 1 MiB, with about a dozen alive at once; one long text may take more."""
 
@@ -24,19 +34,13 @@ ENTRIES = 1 << 17
 class Pooling:
     """The inputs of a linear decoder, in float64 with zeros on padding."""
 
-    values: Float[Tensor, "B N C"]  # the logits of each item alone
-    weights: Float[Tensor, "B N"]
-    mask: Bool[Tensor, "B N"]
-    empty: Float[Tensor, "B C"]  # the logits when everything is erased
+    values: Values  # the logits of each item alone
+    weights: Weights
+    mask: Mask
+    empty: Logits  # the logits when everything is erased
 
     @classmethod
-    def of(
-        cls,
-        values: Float[Tensor, "B N C"],
-        weights: Float[Tensor, "B N"],
-        mask: Bool[Tensor, "B N"],
-        empty: Float[Tensor, "B C"],
-    ) -> Pooling:
+    def of(cls, values: Values, weights: Weights, mask: Mask, empty: Logits) -> Pooling:
         return cls(
             values.detach().double().where(mask[..., None], 0.0),
             weights.detach().double().where(mask, 0.0),
@@ -45,21 +49,21 @@ class Pooling:
         )
 
     @cached_property
-    def logits(self) -> Float[Tensor, "B C"]:
+    def logits(self) -> Logits:
         """The logits without any erasure."""
         return self.under(self.weights)
 
     @cached_property
-    def predicted(self) -> Int[Tensor, " B"]:
+    def predicted(self) -> PerText:
         """The decision; of equal logits the first one."""
         return self.logits.argmax(-1)
 
-    def under(self, weights: Float[Tensor, "B N"]) -> Float[Tensor, "B C"]:
+    def under(self, weights: Weights) -> Logits:
         """The logits under other weights, renormalised."""
         return _means((weights[:, None] @ self.values)[:, 0], weights.sum(-1), self.empty)
 
     @property
-    def leads(self) -> Float[Tensor, "B N C"]:
+    def leads(self) -> Values:
         """The margin of the predicted class over each class, for each item alone."""
         chosen = self.predicted[:, None, None].expand(*self.mask.shape, 1)
         return self.values.gather(2, chosen) - self.values
@@ -69,12 +73,11 @@ class Pooling:
         """Each item's contribution to the sum of logits and, last, to the sum of weights."""
         return torch.cat([self.values * self.weights[..., None], self.weights[..., None]], -1)
 
-    def chunks(self, copies: int = 1) -> Iterator[tuple[slice, Pooling]]:
+    def chunks(self, copies: int = 1) -> list[Pooling]:
         """Some rows at a time, as many as keep `copies` of the values within bounds."""
         rows = max(1, ENTRIES // max(1, copies * self.values.shape[1] * self.values.shape[2]))
-        for start in range(0, len(self.values), rows):
-            chunk = slice(start, start + rows)
-            yield chunk, Pooling(self.values[chunk], self.weights[chunk], self.mask[chunk], self.empty[chunk])
+        fields = (self.values, self.weights, self.mask, self.empty)
+        return [Pooling(*parts) for parts in zip(*(torch.split(each, rows) for each in fields), strict=True)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,29 +94,29 @@ class Smallest:
     """A minimum set of items whose erasure changes the decision, and the new class."""
 
     flipped: Bool[Tensor, " B"]
-    count: Int[Tensor, " B"]  # all items where no set changes the decision
+    count: PerText  # all items where no set changes the decision
     mass: Float[Tensor, " B"]
-    erased: Bool[Tensor, "B N"]  # nothing where no set does
-    winner: Int[Tensor, " B"]
+    erased: Mask  # nothing where no set does
+    winner: PerText
 
 
-def ranked(scores: Float[Tensor, "B *R N"], mask: Bool[Tensor, "B N"]) -> Int[Tensor, "B *R N"]:
+def ranked(scores: Float[Tensor, "B *R N"], mask: Mask) -> Int[Tensor, "B *R N"]:
     """The items by descending score; ties in order of position, padding last."""
     real = mask.reshape(len(mask), *[1] * (scores.ndim - 2), -1)
     return scores.double().masked_fill(~real, -torch.inf).argsort(dim=-1, descending=True, stable=True)
 
 
-def gradient(pooling: Pooling) -> Float[Tensor, "B N"]:
+def gradient(pooling: Pooling) -> Weights:
     """The gradient of the probability of the decision with respect to the weights, each of them free; section 5.2."""
-    return torch.cat([_gradient(chunk) for _, chunk in pooling.chunks()])
+    return torch.cat([_gradient(chunk) for chunk in pooling.chunks()])
 
 
-def leave_one_out(pooling: Pooling) -> Float[Tensor, "B N"]:
+def leave_one_out(pooling: Pooling) -> Weights:
     """The drop of the decision's probability when each item alone is erased."""
-    return torch.cat([_drops(chunk) for _, chunk in pooling.chunks()])
+    return torch.cat([_drops(chunk) for chunk in pooling.chunks()])
 
 
-def single_logits(pooling: Pooling) -> Float[Tensor, "B N C"]:
+def single_logits(pooling: Pooling) -> Values:
     """The logits when each item alone is erased."""
     before, after = (_shifted(parts.cumsum(1)) for parts in (pooling.parts, pooling.parts.flip(1)))
     kept = before + after.flip(1)
@@ -121,16 +124,18 @@ def single_logits(pooling: Pooling) -> Float[Tensor, "B N C"]:
     return erased.where(pooling.weights[..., None] > 0, pooling.logits[:, None])  # exactly the same, without rounding
 
 
-def prefix_logits(pooling: Pooling, order: Int[Tensor, "B R N"]) -> Float[Tensor, "B R N C"]:
+def prefix_logits(pooling: Pooling, order: Order) -> Float[Tensor, "B R N C"]:
     """The logits after the first 1, 2, ..., N items of each ranking are erased."""
     rows = torch.arange(len(order), device=order.device)[:, None, None]
     kept = _shifted(pooling.parts[rows, order.flip(-1)].cumsum(2), 2).flip(2)
     return _means(kept[..., :-1], kept[..., -1], pooling.empty[:, None, None])
 
 
-def flips(pooling: Pooling, order: Int[Tensor, "B R N"]) -> Flips:
+def flips(pooling: Pooling, order: Order) -> Flips:
     """The prefix of each ranking whose erasure first changes the decision; section 5.1."""
-    parts = [_first(chunk, order[rows]) for rows, chunk in pooling.chunks(order.shape[1])]
+    chunks = pooling.chunks(order.shape[1])
+    orders = torch.split(order, [len(chunk.values) for chunk in chunks])
+    parts = [_first(*each) for each in zip(chunks, orders, strict=True)]
     return Flips(*(torch.cat(each) for each in zip(*parts, strict=True)))
 
 
@@ -140,11 +145,11 @@ def smallest(pooling: Pooling) -> Smallest:
     The predicted class leads a competitor by a sum over the kept items, so the best set of each size erases the
     largest terms; the smallest set over all competitors is the optimum, and to erase everything is the last resort.
     """
-    parts = [_smallest(chunk) for _, chunk in pooling.chunks()]
+    parts = [_smallest(chunk) for chunk in pooling.chunks()]
     return Smallest(*(torch.cat(each) for each in zip(*parts, strict=True)))
 
 
-def _gradient(pooling: Pooling) -> Float[Tensor, "B N"]:
+def _gradient(pooling: Pooling) -> Weights:
     """p_y Σ_c p_c (v_y − v_c) for the logits v that an item adds to the empty ones."""
     probabilities, chosen = pooling.logits.softmax(-1), pooling.predicted[:, None]
     ahead = pooling.leads - (pooling.empty.gather(1, chosen) - pooling.empty)[:, None]
@@ -152,14 +157,14 @@ def _gradient(pooling: Pooling) -> Float[Tensor, "B N"]:
     return gradients.where(pooling.mask, 0.0)
 
 
-def _drops(pooling: Pooling) -> Float[Tensor, "B N"]:
+def _drops(pooling: Pooling) -> Weights:
     """The summed gains of all other classes, which keep precision where p is near 1."""
     others = torch.ones_like(pooling.empty).scatter(1, pooling.predicted[:, None], 0.0)[..., None]
     gained = single_logits(pooling).softmax(-1) @ others - pooling.logits.softmax(-1)[:, None] @ others
     return gained[..., 0].where(pooling.mask, 0.0)
 
 
-def _first(pooling: Pooling, order: Int[Tensor, "B R N"]) -> tuple[Tensor, Tensor, Tensor]:
+def _first(pooling: Pooling, order: Order) -> tuple[Tensor, Tensor, Tensor]:
     changed = prefix_logits(pooling, order).argmax(-1) != pooling.predicted[:, None, None]
     flipped = changed.any(-1)
     count = (changed.byte().argmax(-1) + 1).where(flipped, pooling.mask.sum(-1)[:, None])
@@ -186,7 +191,7 @@ def _smallest(pooling: Pooling) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]
     return flipped, count, mass, erased, pooling.under(left).argmax(-1)
 
 
-def _needed(terms: Float[Tensor, "B C N"], support: Int[Tensor, " B"], chosen: Int[Tensor, " B"]) -> Int[Tensor, "B C"]:
+def _needed(terms: Float[Tensor, "B C N"], support: PerText, chosen: PerText) -> Int[Tensor, "B C"]:
     """The number of erasures before each class wins, all items with weight where it does not before."""
     ordered = terms.sort(-1).values
     left = _shifted(ordered.masked_fill(ordered == -torch.inf, 0.0).cumsum(-1), -1).flip(-1)
@@ -251,7 +256,7 @@ class FlipSearch:
         own = torch.arange(likely.shape[1]) == self.predicted
         return likely[:, self.predicted] - likely.masked_fill(own, -torch.inf).amax(-1) + MARGIN
 
-    def _down(self, order: Int[Tensor, " N"]) -> Bool[Tensor, " N"] | None:
+    def _down(self, order: Int[Tensor, " N"]) -> Items | None:
         """The shortest prefix of the ranking that changes the decision, among those tried."""
         count, tries = len(order), max(2, self.versions // 2)
         sizes = torch.linspace(1, count, min(count, tries)).round().long()
@@ -259,7 +264,7 @@ class FlipSearch:
         flips = self._lead(erased) < 0
         return erased[int(flips.byte().argmax())] if bool(flips.any()) else None
 
-    def _stepwise(self, order: Int[Tensor, " N"], found: Bool[Tensor, " N"]) -> Bool[Tensor, " N"]:
+    def _stepwise(self, order: Int[Tensor, " N"], found: Items) -> Items:
         """Greedy search: erases per step the item with the largest effect, if that takes fewer steps."""
         erased = torch.arange(len(order)) == order[0]
         for _ in range(int(found.sum()) - 2):
@@ -273,7 +278,7 @@ class FlipSearch:
                 return erased
         return found
 
-    def _given_back(self, erased: Bool[Tensor, " N"]) -> Bool[Tensor, " N"]:
+    def _given_back(self, erased: Items) -> Items:
         """Restores erased items that are not needed."""
         while int(erased.sum()) > 1 and self.read < 2 * self.versions:
             tried = erased & (torch.arange(len(erased)) != erased.nonzero())
@@ -333,7 +338,7 @@ def likeliest(values: Float[np.ndarray, "N C"], target: int) -> Likeliest:
     return Likeliest(weights, float(np.exp(height)), float(np.exp(min(height + max(gradient.max(), 0.0), 0.0))))
 
 
-def _on(items: list[int] | Int[np.ndarray, " M"], weights: Float[np.ndarray, " M"], count: int) -> np.ndarray:
+def _on(items: list[int] | Int[np.ndarray, " M"], weights: Some, count: int) -> np.ndarray:
     """The weights of some items, embedded among all."""
     whole = np.zeros(count)
     whole[items] = weights
@@ -341,7 +346,7 @@ def _on(items: list[int] | Int[np.ndarray, " M"], weights: Float[np.ndarray, " M
 
 
 def _measured(
-    values: Float[np.ndarray, "N C"], target: int, used: Int[np.ndarray, " M"], weights: Float[np.ndarray, " M"]
+    values: Float[np.ndarray, "N C"], target: int, used: Int[np.ndarray, " M"], weights: Some
 ) -> tuple[Float[np.ndarray, " N"], float, Float[np.ndarray, " N"]]:
     """The weights of all items, the log-probability, and its directional derivative towards each item."""
     whole = _on(used, weights, len(values))
@@ -350,7 +355,7 @@ def _measured(
     return whole, float(log_softmax(logits)[target]), rises - whole @ rises
 
 
-def _peak(values: Float[np.ndarray, "M C"], target: int) -> Float[np.ndarray, " M"]:
+def _peak(values: SomeValues, target: int) -> Some:
     """The weights that maximise the log-probability, by Newton's method with a decreasing log barrier."""
     weights = np.full(len(values), 1 / len(values))
     for barrier in BARRIERS:
@@ -362,9 +367,7 @@ def _peak(values: Float[np.ndarray, "M C"], target: int) -> Float[np.ndarray, " 
     return np.asarray(weights / weights.sum())
 
 
-def _newton(
-    values: Float[np.ndarray, "M C"], target: int, weights: Float[np.ndarray, " M"], barrier: float
-) -> tuple[Float[np.ndarray, " M"], float]:
+def _newton(values: SomeValues, target: int, weights: Some, barrier: float) -> tuple[Some, float]:
     """The Newton step as a fraction of each weight, with constant sum, and its predicted gain."""
     likely = softmax(weights @ values)
     gradient = weights * (values[:, target] - values @ likely) + barrier
@@ -377,15 +380,15 @@ def _newton(
 
 
 def _moved(
-    values: Float[np.ndarray, "M C"],
+    values: SomeValues,
     target: int,
-    weights: Float[np.ndarray, " M"],
-    step: Float[np.ndarray, " M"],
+    weights: Some,
+    step: Some,
     barrier: float,
-) -> Float[np.ndarray, " M"]:
+) -> Some:
     """The weights after a step, shortened until weights stay positive and the objective rises."""
 
-    def height(tried: Float[np.ndarray, " M"]) -> float:
+    def height(tried: Some) -> float:
         return float(log_softmax(tried @ values)[target] + barrier * np.log(tried).sum())
 
     size, start = min(1.0, 0.95 / max(float(-step.min()), 1e-300)), height(weights)

@@ -10,14 +10,17 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from assay.intervene.adversary_problem import LOG2, jsd, shared
-from assay.intervene.edits import Permute, Replace
+from assay.intervene.edits import Mask, Permute, Replace, Weights
 from assay.metrics.information import tvd
 from assay.types import Batch, Edit, StackedModel, at_least_float32, of_tokens
+
+PerText = Float[Tensor, " B"]
+Layer = Float[Tensor, "B H S S"]
 
 # The attention of every layer of a stack: observed, aggregated to tokens, and replaced.
 
 
-Layers = Sequence[Float[Tensor, "B H S S"]]
+Layers = Sequence[Layer]
 
 
 @dataclass(frozen=True)
@@ -50,13 +53,13 @@ class Stack:
         """The number of attention distributions of each text: layers × heads × counted positions."""
         return torch.stack([which.sum(-1) for which in self.counted]).sum(0) * self.weights[0].shape[1]
 
-    def mean(self, values: Sequence[Float[Tensor, "B H S"]]) -> Float[Tensor, " B"]:
+    def mean(self, values: Sequence[Float[Tensor, "B H S"]]) -> PerText:
         """The mean over layers, heads and counted positions."""
         kept = [layer * which[:, None] for layer, which in zip(values, self.counted, strict=True)]
         return torch.stack([layer.sum((1, 2)) for layer in kept]).sum(0) / self.rows
 
     @property
-    def peak(self) -> Float[Tensor, " B"]:
+    def peak(self) -> PerText:
         """The largest weight, averaged over layers, heads and positions."""
         return self.mean([at_least_float32(layer).amax(-1) for layer in self.weights])
 
@@ -73,7 +76,7 @@ class Seen:
 
     allowed: list[Bool[Tensor, "B S S"]] = field(default_factory=list)
 
-    def __call__(self, weights: Float[Tensor, "B *Q T"], mask: Bool[Tensor, "B T"]) -> Float[Tensor, "B *Q T"]:
+    def __call__(self, weights: Weights, mask: Mask) -> Weights:
         positions = weights.shape[-1]
         together = weights.ndim == 4  # else each attending position is a row of its own
         square = mask[:, None].expand(-1, positions, -1) if together else mask.reshape(-1, positions, positions)
@@ -90,7 +93,7 @@ class Given:
     def at(self, layer: int) -> Edit:
         return Replace(self.weights[layer])
 
-    def __call__(self, weights: Float[Tensor, "B *Q T"], mask: Bool[Tensor, "B T"]) -> Float[Tensor, "B *Q T"]:
+    def __call__(self, weights: Weights, mask: Mask) -> Weights:
         return self.at(0)(weights, mask)
 
 
@@ -103,7 +106,7 @@ class Shuffled:
     def at(self, layer: int) -> Edit:
         return Permute(1000 * self.seed + layer, local=True)
 
-    def __call__(self, weights: Float[Tensor, "B *Q T"], mask: Bool[Tensor, "B T"]) -> Float[Tensor, "B *Q T"]:
+    def __call__(self, weights: Weights, mask: Mask) -> Weights:
         return self.at(0)(weights, mask)
 
 
@@ -124,8 +127,8 @@ class Found:
     """Weights of every layer, their mean JSD from the observed ones, and the total variation of the output."""
 
     weights: Layers
-    jsd: Float[Tensor, " B"]
-    tvd: Float[Tensor, " B"]
+    jsd: PerText
+    tvd: PerText
 
     def or_better(self, other: Found, allowed: float) -> Found:
         """Per text, the other one if it is feasible and has a higher JSD."""
@@ -197,7 +200,7 @@ class StackSearch:
         return best
 
 
-def limit(stack: Stack) -> Float[Tensor, " B"]:
+def limit(stack: Stack) -> PerText:
     """An upper bound on the mean JSD, whatever the output: all weight on the smallest observed one.
 
     The divergence is convex in the other weights, so it is largest with all of them on one position.
@@ -229,13 +232,13 @@ class _Problem:
         pairs = zip(self.stack.allowed, self.stack.weights, strict=True)
         return [_even(allowed[:, None].to(layer)).expand_as(layer) for allowed, layer in pairs]
 
-    def normalised(self, logs: Sequence[Float[Tensor, "B H S S"]]) -> Layers:
+    def normalised(self, logs: Sequence[Layer]) -> Layers:
         """Distributions over the allowed keys, in the model's precision."""
         pairs = zip(logs, self.stack.allowed, strict=True)
         return [_softmax(log, allowed[:, None]).to(self.stack.weights[0].dtype) for log, allowed in pairs]
 
 
-def _softmax(logs: Float[Tensor, "B H S S"], allowed: Bool[Tensor, "B 1 S S"]) -> Float[Tensor, "B H S S"]:
+def _softmax(logs: Layer, allowed: Bool[Tensor, "B 1 S S"]) -> Layer:
     """A softmax over allowed keys; 0 where none is, as for left padding."""
     return logs.masked_fill(~allowed, torch.finfo(logs.dtype).min).softmax(-1).masked_fill(~allowed, 0)
 

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float
 from scipy.special import factorial, ndtr
+
+from assay.metrics import TextCounts, TextValues, TokenMask, TokenRanks, TokenScores
 
 EXACT_LENGTH = 33  # up to here the exact null distribution is used, as scipy does
 TIED = 1e-12  # of a score: scores no further apart differ by the rounding of float64 alone
@@ -17,36 +19,36 @@ TIED = 1e-12  # of a score: scores no further apart differ by the rounding of fl
 class KendallResult:
     """Kendall's tau-b and its two-sided p-value per row; both nan where a row is constant or has no pair."""
 
-    tau: Float[np.ndarray, " B"]
-    p: Float[np.ndarray, " B"]
+    tau: TextValues
+    p: TextValues
 
 
 @dataclass(frozen=True)
 class Ties:
     """Sums over tie groups of size c per row, as in the variance of tau."""
 
-    pairs: Int[np.ndarray, " B"]  # c (c - 1) / 2
-    triples: Int[np.ndarray, " B"]  # c (c - 1) (c - 2)
-    spread: Int[np.ndarray, " B"]  # c (c - 1) (2 c + 5)
+    pairs: TextCounts  # c (c - 1) / 2
+    triples: TextCounts  # c (c - 1) (c - 2)
+    spread: TextCounts  # c (c - 1) (2 c + 5)
 
 
 @dataclass(frozen=True)
 class Ranked:
     """Precomputed ranks and ties of one explanation, for repeated correlations."""
 
-    mask: Bool[np.ndarray, "B T"]
-    ranks: Int[np.ndarray, "B T"]
+    mask: TokenMask
+    ranks: TokenRanks
     ties: Ties
     missing: Bool[np.ndarray, " B"]  # some real token has no score
 
 
-def ranked(values: Float[np.ndarray, "B T"], mask: Bool[np.ndarray, "B T"]) -> Ranked:
+def ranked(values: TokenScores, mask: TokenMask) -> Ranked:
     """Precomputes ranks for `correlation`."""
     ranks = _ranks(values, mask)
     return Ranked(mask, ranks, _ties(ranks, mask), (np.isnan(values) & mask).any(-1))
 
 
-def levelled(values: Float[np.ndarray, "B T"], mask: Bool[np.ndarray, "B T"]) -> Float[np.ndarray, "B T"]:
+def levelled(values: TokenScores, mask: TokenMask) -> TokenScores:
     """Scores in which values that differ by rounding only are made equal."""
     order, starts = _runs(np.where(mask, values, np.nan))
     lowest = np.take_along_axis(np.take_along_axis(values, order, -1), starts, -1)
@@ -55,7 +57,7 @@ def levelled(values: Float[np.ndarray, "B T"], mask: Bool[np.ndarray, "B T"]) ->
     return found
 
 
-def kendall(x: Float[np.ndarray, "B T"], y: Float[np.ndarray, "B T"], mask: Bool[np.ndarray, "B T"]) -> KendallResult:
+def kendall(x: TokenScores, y: TokenScores, mask: TokenMask) -> KendallResult:
     """Kendall's tau-b of x and y over the real tokens of each row, with its two-sided p-value."""
     return correlation(ranked(x, mask), ranked(y, mask))
 
@@ -83,9 +85,7 @@ def correlation(x: Ranked, y: Ranked) -> KendallResult:
     return KendallResult(np.where(undefined, np.nan, tau.clip(-1, 1)), np.where(undefined, np.nan, p))
 
 
-def top_overlap(
-    x: Float[np.ndarray, "B T"], y: Float[np.ndarray, "B T"], mask: Bool[np.ndarray, "B T"], share: float = 0.2
-) -> Float[np.ndarray, " B"]:
+def top_overlap(x: TokenScores, y: TokenScores, mask: TokenMask, share: float = 0.2) -> TextValues:
     """The share of the highest k tokens that x and y have in common, k = round(share × tokens), at least one.
 
     Krishna et al. (2022), section 3.2, feature agreement; it is expected over the order of equal scores, and nan in a
@@ -97,9 +97,7 @@ def top_overlap(
     return np.where(undefined, np.nan, common)
 
 
-def sign_agreement(
-    x: Float[np.ndarray, "B T"], y: Float[np.ndarray, "B T"], mask: Bool[np.ndarray, "B T"]
-) -> Float[np.ndarray, " B"]:
+def sign_agreement(x: TokenScores, y: TokenScores, mask: TokenMask) -> TextValues:
     """The share of tokens with the same sign in x and y, of those where neither is 0; Krishna et al. (2022).
 
     It is nan in a row where x or y is nowhere negative, because scores without a sign say nothing about it, where no
@@ -113,9 +111,7 @@ def sign_agreement(
     return np.where(defined, same.sum(-1) / np.maximum(both.sum(-1), 1), np.nan)
 
 
-def _among(
-    values: Float[np.ndarray, "B T"], mask: Bool[np.ndarray, "B T"], size: Float[np.ndarray, " B"]
-) -> Float[np.ndarray, "B T"]:
+def _among(values: TokenScores, mask: TokenMask, size: TextValues) -> TokenScores:
     """The probability of each token to be among the highest `size`, with ties in random order."""
     falling = np.where(mask, -levelled(values, mask), np.nan)  # nan is sorted to the end
     ordered = np.sort(falling, -1)
@@ -125,7 +121,7 @@ def _among(
     return np.asarray(above + level * (positions / np.maximum(level.sum(-1), 1))[:, None])
 
 
-def _ranks(values: Float[np.ndarray, "B T"], mask: Bool[np.ndarray, "B T"]) -> Int[np.ndarray, "B T"]:
+def _ranks(values: TokenScores, mask: TokenMask) -> TokenRanks:
     """Dense ranks from 0; padding has rank T, above all real tokens."""
     order, starts = _runs(np.where(mask, values, np.nan))
     ranks = np.empty(values.shape, dtype=np.int64)
@@ -133,7 +129,7 @@ def _ranks(values: Float[np.ndarray, "B T"], mask: Bool[np.ndarray, "B T"]) -> I
     return np.where(mask, ranks, values.shape[1])
 
 
-def _runs(values: Float[np.ndarray, "B T"]) -> tuple[Int[np.ndarray, "B T"], Int[np.ndarray, "B T"]]:
+def _runs(values: TokenScores) -> tuple[TokenRanks, TokenRanks]:
     """The sort order of each row, nan last, and the start of each element's run of ties."""
     order = values.argsort(-1)
     ordered = np.take_along_axis(values, order, -1)
@@ -146,16 +142,14 @@ def _runs(values: Float[np.ndarray, "B T"]) -> tuple[Int[np.ndarray, "B T"], Int
     return order, np.maximum.accumulate(positions, axis=-1)
 
 
-def _dense(ordered: Int[np.ndarray, "B T"]) -> Int[np.ndarray, "B T"]:
+def _dense(ordered: TokenRanks) -> TokenRanks:
     """Dense ranks of sorted rows."""
     steps = np.zeros(ordered.shape, dtype=np.int64)
     steps[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
     return steps.cumsum(-1)
 
 
-def _order(
-    rank_x: Int[np.ndarray, "B T"], rank_y: Int[np.ndarray, "B T"]
-) -> tuple[Int[np.ndarray, "B T"], Int[np.ndarray, " B"]]:
+def _order(rank_x: TokenRanks, rank_y: TokenRanks) -> tuple[TokenRanks, TextCounts]:
     """The dense ranks of the pairs (x, y) in order, padding last, and the number of discordant pairs."""
     base = rank_x.shape[1] + 1
     joint = np.sort(rank_x * base + rank_y, axis=-1)
@@ -163,7 +157,7 @@ def _order(
     return _dense(joint), _inversions(joint % base)
 
 
-def _inversions(values: Int[np.ndarray, "B T"]) -> Int[np.ndarray, " B"]:
+def _inversions(values: TokenRanks) -> TextCounts:
     """The number of pairs i < j with values[i] > values[j], by a vectorised merge sort."""
     rows, size = values.shape
     width = 1 << max(size - 1, 0).bit_length()
@@ -183,7 +177,7 @@ def _inversions(values: Int[np.ndarray, "B T"]) -> Int[np.ndarray, " B"]:
     return total
 
 
-def _ties(ranks: Int[np.ndarray, "B T"], mask: Bool[np.ndarray, "B T"]) -> Ties:
+def _ties(ranks: TokenRanks, mask: TokenMask) -> Ties:
     """The tie statistics of each row, from its dense ranks."""
     rows, size = ranks.shape
     cells = (np.arange(rows)[:, None] * size + ranks)[mask]
@@ -193,12 +187,12 @@ def _ties(ranks: Int[np.ndarray, "B T"], mask: Bool[np.ndarray, "B T"]) -> Ties:
 
 
 def _p_values(
-    lengths: Int[np.ndarray, " B"],
-    difference: Int[np.ndarray, " B"],
-    discordant: Int[np.ndarray, " B"],
+    lengths: TextCounts,
+    difference: TextCounts,
+    discordant: TextCounts,
     x: Ties,
     y: Ties,
-) -> Float[np.ndarray, " B"]:
+) -> TextValues:
     """Two-sided p-values: exact without ties for short rows and extreme counts, else normal."""
     rare = np.minimum(discordant, lengths * (lengths - 1) // 2 - discordant)
     exact = (x.pairs == 0) & (y.pairs == 0) & ((lengths <= EXACT_LENGTH) | (rare <= 1))
@@ -207,7 +201,7 @@ def _p_values(
     return np.where(exact, _exact(lengths, rare), normal)
 
 
-def _variance(lengths: Int[np.ndarray, " B"], x: Ties, y: Ties) -> Float[np.ndarray, " B"]:
+def _variance(lengths: TextCounts, x: Ties, y: Ties) -> TextValues:
     """The variance of concordant minus discordant pairs under independence; Kendall (1970)."""
     n = lengths.astype(np.float64)
     m = n * (n - 1)
@@ -218,7 +212,7 @@ def _variance(lengths: Int[np.ndarray, " B"], x: Ties, y: Ties) -> Float[np.ndar
     return variance
 
 
-def _exact(lengths: Int[np.ndarray, " B"], rare: Int[np.ndarray, " B"]) -> Float[np.ndarray, " B"]:
+def _exact(lengths: TextCounts, rare: TextCounts) -> TextValues:
     """The exact two-sided p-value from the rarer kind of pair, for short rows and rare <= 1."""
     table = _null()
     short = table[lengths.clip(0, EXACT_LENGTH), rare.clip(0, table.shape[1] - 1)]

@@ -10,10 +10,8 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 from scipy.special import ndtri, stdtr, stdtrit
 
+from assay.metrics import Columns, PerColumn, Sample
 from assay.metrics.intervals import LEVEL, NOTHING, Moments, moments
-
-# Differences of means with confidence intervals, and corrections for multiple comparisons.
-
 
 SURE = 0.05
 """A difference holds when its p-value, adjusted for all that were tested together, is at most this."""
@@ -39,7 +37,7 @@ class Contrast:
     sizes: tuple[int, int]
 
 
-def student(values: Float[np.ndarray, " n"]) -> tuple[float, float, float]:
+def student(values: Sample) -> tuple[float, float, float]:
     """The mean and its 95 % t interval; Student (1908).
 
     The ends are nan where there are fewer than two values: one says nothing of how others would lie.
@@ -52,7 +50,7 @@ def student(values: Float[np.ndarray, " n"]) -> tuple[float, float, float]:
     return mean, mean - reach, mean + reach
 
 
-def paired(first: Float[np.ndarray, " n"], second: Float[np.ndarray, " n"]) -> Contrast | None:
+def paired(first: Sample, second: Sample) -> Contrast | None:
     """The paired t-test (Student, 1908); texts with a missing value (nan) are left out.
 
     None where fewer than two are left.
@@ -65,7 +63,7 @@ def paired(first: Float[np.ndarray, " n"], second: Float[np.ndarray, " n"]) -> C
     return _judged(float(gaps.mean()), float(gaps.std(ddof=1)) / math.sqrt(size), size - 1, (size, size))
 
 
-def by_example(examples: Int[np.ndarray, " n"], gaps: Float[np.ndarray, " n"]) -> Contrast | None:
+def by_example(examples: Int[np.ndarray, " n"], gaps: Sample) -> Contrast | None:
     """The one-sample t-test over differences, averaged per example first.
 
     Of an example that stands there several times, as where models of several seeds read it, the mean difference
@@ -77,7 +75,7 @@ def by_example(examples: Int[np.ndarray, " n"], gaps: Float[np.ndarray, " n"]) -
     return paired(means, np.zeros_like(means))
 
 
-def apart(first: Float[np.ndarray, " n"], second: Float[np.ndarray, " m"]) -> Contrast | None:
+def apart(first: Sample, second: Float[np.ndarray, " m"]) -> Contrast | None:
     """Welch's t-test (1947) of two independent samples; missing values (nan) are left out.
 
     None where a side has fewer than two.
@@ -94,7 +92,7 @@ def apart(first: Float[np.ndarray, " n"], second: Float[np.ndarray, " m"]) -> Co
     return _judged(float(first.mean() - second.mean()), error, freedom, sizes)
 
 
-def alone(single: float, many: Float[np.ndarray, " n"]) -> Contrast | None:
+def alone(single: float, many: Sample) -> Contrast | None:
     """The t-test of one value against a sample with the same variance; Crawford and Howell (1998).
 
     None where there are fewer than two of the many.
@@ -131,13 +129,13 @@ def _reach(freedom: float | int) -> float:
     return float(stdtrit(freedom, (1 + LEVEL) / 2))
 
 
-# Paired comparison of several columns over the same examples: which may equal the best.
-
+# Paired comparison of several columns over the same examples: which may equal the best
 
 DRAWS = 10_000
+Indices = Int[np.ndarray, " p"]  # of the columns of P pairs
 
 
-def tied(values: Float[np.ndarray, "n k"], best: int, seed: int = 0, level: float = LEVEL) -> Bool[np.ndarray, " k"]:
+def tied(values: Columns, best: int, seed: int = 0, level: float = LEVEL) -> Bool[np.ndarray, " k"]:
     """The columns not significantly worse than the column `best`, with a simultaneous test.
 
     A model confidence set, Hansen, Lunde and Nason (2011): a column leaves when it lies further behind the best, by
@@ -159,7 +157,7 @@ def tied(values: Float[np.ndarray, "n k"], best: int, seed: int = 0, level: floa
     return np.asarray(inside)
 
 
-def _behind(gaps: Moments) -> Float[np.ndarray, " k"]:
+def _behind(gaps: Moments) -> PerColumn:
     """Student's t of mean differences below 0, as far out as a normal number that is as rare; 0 for others."""
     freedom = np.maximum(gaps.n - 1, 1)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -167,9 +165,7 @@ def _behind(gaps: Moments) -> Float[np.ndarray, " k"]:
     return np.where(gaps.mean < -NOTHING, -ndtri(stdtr(freedom, t)), 0)
 
 
-def _chance(
-    values: Float[np.ndarray, "n k"], ones: Int[np.ndarray, " p"], others: Int[np.ndarray, " p"], seed: int
-) -> Float[np.ndarray, "draws p"]:
+def _chance(values: Columns, ones: Indices, others: Indices, seed: int) -> Float[np.ndarray, "draws p"]:
     """The null distribution of the pairwise t statistics, drawn jointly for all pairs.
 
     The draws are normal and depend on each other as the differences do, which are weighted at random (multipliers).
@@ -187,7 +183,7 @@ def _chance(
     return np.asarray(np.abs(drawn))
 
 
-def _short(values: Float[np.ndarray, "n k"]) -> tuple[Float[np.ndarray, "m 1+k"], Bool[np.ndarray, "m k"]]:
+def _short(values: Columns) -> tuple[Float[np.ndarray, "m 1+k"], Bool[np.ndarray, "m k"]]:
     """Fewer rows with the same column products, a column of ones included, and the columns that vary.
 
     Examples that lack the same numbers become as many rows as there are columns (the R of QR).

@@ -8,10 +8,13 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from assay.errors import unknown
+from assay.metrics import TextCounts, TextValues, TokenMask, TokenRanks, TokenScores
 from assay.metrics.agreement import levelled
 
-# Perturbation curves: a decision's probability as words are removed in the order of an explanation.
+Values = Float[np.ndarray, "*B"]
+Flags = Bool[np.ndarray, "*B"]
 
+# Perturbation curves: a decision's probability as words are removed in the order of an explanation
 
 THRESHOLDS = (0.01, 0.05, 0.1, 0.2, 0.5)
 """The shares of a text's tokens that ERASER removes or keeps; DeYoung et al. (2020), section 4.2."""
@@ -20,21 +23,19 @@ SMALLEST = 0.1  # a whole text must be this much surer than an empty one, or the
 RAREST = 1e-12  # of a probability whose logarithm is taken
 
 
-def ranks(scores: Float[np.ndarray, "B T"], mask: Bool[np.ndarray, "B T"]) -> Int[np.ndarray, "B T"]:
+def ranks(scores: TokenScores, mask: TokenMask) -> TokenRanks:
     """The rank of each token, 0 for the highest score; ties in order of position, padding last."""
     order = np.where(mask, -levelled(scores, mask), np.inf).argsort(-1, kind="stable")
     return np.asarray(order.argsort(-1))
 
 
-def sizes(lengths: Int[np.ndarray, " B"], thresholds: Sequence[float] = THRESHOLDS) -> Int[np.ndarray, "B K"]:
+def sizes(lengths: TextCounts, thresholds: Sequence[float] = THRESHOLDS) -> Int[np.ndarray, "B K"]:
     """The number of tokens at each threshold, ceil(threshold × tokens), at least one."""
     exact = lengths[:, None] * np.asarray(thresholds)
     return np.asarray(np.ceil(exact - 1e-9), dtype=np.int64)  # .07 × 100 is a little more than 7 to a computer
 
 
-def grid(
-    lengths: Int[np.ndarray, " B"], thresholds: Sequence[float] = THRESHOLDS, most: int = 32
-) -> Int[np.ndarray, "B G"]:
+def grid(lengths: TextCounts, thresholds: Sequence[float] = THRESHOLDS, most: int = 32) -> Int[np.ndarray, "B G"]:
     """The numbers of removed tokens, from 0 to all, at which a perturbation curve is evaluated.
 
     They are all of them in texts of up to `most` tokens, else `most` evenly spread ones and those of the thresholds.
@@ -49,7 +50,7 @@ def grid(
     return points[:, : int(new.sum(1).max(initial=1))]
 
 
-def aopc(drops: Float[np.ndarray, "*B K"], variant: str = "eraser") -> Float[np.ndarray, "*B"]:
+def aopc(drops: Float[np.ndarray, "*B K"], variant: str = "eraser") -> Values:
     """AOPC, the area over the perturbation curve, from the drops at K thresholds.
 
     "eraser" is the plain mean over the thresholds (DeYoung et al., 2020); "unirex" divides their sum by K + 1, as if
@@ -62,9 +63,7 @@ def aopc(drops: Float[np.ndarray, "*B K"], variant: str = "eraser") -> Float[np.
     return np.asarray(drops.sum(-1) / (drops.shape[-1] + extra[variant]))
 
 
-def normalised(
-    drops: Float[np.ndarray, "*B"], whole: Float[np.ndarray, "*B"], empty: Float[np.ndarray, "*B"]
-) -> Float[np.ndarray, "*B"]:
+def normalised(drops: Values, whole: Values, empty: Values) -> Values:
     """The drop divided by p(text) − p(empty text); Carton et al. (2020).
 
     It is nan where the whole text adds less than SMALLEST.
@@ -75,15 +74,13 @@ def normalised(
     return np.where(defined, drops / np.where(defined, added, 1), np.nan)
 
 
-def log_odds(chosen: Float[np.ndarray, "*B"], others: Float[np.ndarray, "*B"]) -> Float[np.ndarray, "*B"]:
+def log_odds(chosen: Values, others: Values) -> Values:
     """log(p / (1 - p)), from p and the sum of all other probabilities."""
     # the two are given apart, because 1 - p keeps no digits where p is near 1
     return np.asarray(np.log(np.maximum(chosen, RAREST)) - np.log(np.maximum(others, RAREST)))
 
 
-def first_flip(
-    changed: Bool[np.ndarray, "*B G"], share: Float[np.ndarray, "*#B G"]
-) -> tuple[Float[np.ndarray, "*B"], Bool[np.ndarray, "*B"]]:
+def first_flip(changed: Bool[np.ndarray, "*B G"], share: Float[np.ndarray, "*#B G"]) -> tuple[Values, Flags]:
     """The share of removed tokens at the first change of decision, 1 if it never changes, and whether it does.
 
     Only points with something removed and something left (0 < share < 1) count: what a model says of an empty text
@@ -96,14 +93,13 @@ def first_flip(
     return np.where(flipped, first, 1.0), flipped
 
 
-def area(values: Float[np.ndarray, "*B G"], share: Float[np.ndarray, "*#B G"]) -> Float[np.ndarray, "*B"]:
+def area(values: Float[np.ndarray, "*B G"], share: Float[np.ndarray, "*#B G"]) -> Values:
     """The area under a curve over the share of tokens, by the trapezoid rule."""
     steps = np.diff(share, axis=-1)
     return np.asarray((steps * (values[..., 1:] + values[..., :-1])).sum(-1) / 2)
 
 
-# Economy: the fewest words that a ranking needs, relative to known rankings.
-
+# Economy: the fewest words that a ranking needs, relative to known rankings
 
 REACHED = 0.75
 """The share of what the whole text adds to the probability of its decision that a set of words has to account for."""
@@ -127,10 +123,7 @@ def economy(needed: Int[np.ndarray, "B R"], known: Int[np.ndarray, "B S"]) -> Fl
     return np.asarray(fewest / needed)
 
 
-# Metrics of hierarchical explanations.
-
-
-def cohesion(whole: Float[np.ndarray, " B"], scattered: Float[np.ndarray, "B Q"]) -> Float[np.ndarray, " B"]:
+def cohesion(whole: TextValues, scattered: Float[np.ndarray, "B Q"]) -> TextValues:
     """The mean drop in p(class) when the words of a phrase are scattered over the text.
 
     The cohesion score of Chen et al. (2020); it is large where the phrase counts by its words being together.

@@ -10,8 +10,6 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 from scipy.special import entr, rel_entr
 
-# Normalised entropy of a distribution over tokens.
-
 
 def normalised_entropy(values: Float[np.ndarray, "*B T"], mask: Bool[np.ndarray, "*#B T"]) -> Float[np.ndarray, "*B"]:
     """Shannon entropy of the normalised scores, divided by log(number of real tokens): from 0 to 1.
@@ -28,8 +26,7 @@ def normalised_entropy(values: Float[np.ndarray, "*B T"], mask: Bool[np.ndarray,
     return np.where((count > 1) & np.isfinite(found), np.minimum(found, 1.0), np.nan)
 
 
-# Distances between distributions over the last axis.
-
+# Distances between distributions over the last axis
 
 MAX_JSD = math.log(2)
 """The divergence of distributions that share no outcome."""
@@ -59,8 +56,7 @@ def jsd(p: Float[np.ndarray, "*B C"], q: Float[np.ndarray, "*B C"]) -> Float[np.
     return np.asarray(np.maximum(terms.sum(-1) / 4, 0))
 
 
-# How much states tell of the words that they stand for: a lower bound on mutual information, in bits.
-
+# How much states tell of the words that they stand for: a lower bound on mutual information, in bits
 
 States = Float[np.ndarray, "n M"]
 Tokens = Int[np.ndarray, " n"]

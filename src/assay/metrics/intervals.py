@@ -6,11 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import astuple, dataclass
 
 import numpy as np
-from jaxtyping import Float, Int, Num
 from scipy.special import betainc, betaincc, betaincinv, ndtr, ndtri, stdtr, stdtrit
 
-# Confidence intervals of means, and the p-values that belong to them.
-
+from assay.metrics import ColumnCounts, ColumnNumbers, Columns, PerColumn, Sample
 
 LEVEL = 0.95
 NOTHING = 1e-7  # a smaller mean difference of probabilities is rounding
@@ -24,25 +22,25 @@ class Interval:
     where, 0 lies outside. It is nan where no test belongs to the interval.
     """
 
-    mean: Float[np.ndarray, " k"]
-    low: Float[np.ndarray, " k"]
-    high: Float[np.ndarray, " k"]
-    std: Float[np.ndarray, " k"]
-    n: Int[np.ndarray, " k"]
-    p: Float[np.ndarray, " k"]
+    mean: PerColumn
+    low: PerColumn
+    high: PerColumn
+    std: PerColumn
+    n: ColumnCounts
+    p: PerColumn
 
 
 @dataclass(frozen=True)
 class Moments:
     """The mean, the standard deviation (over n), the number and the skewness of what each column has."""
 
-    mean: Float[np.ndarray, " k"]
-    std: Float[np.ndarray, " k"]
-    n: Int[np.ndarray, " k"]
-    skewness: Float[np.ndarray, " k"]
+    mean: PerColumn
+    std: PerColumn
+    n: ColumnCounts
+    skewness: PerColumn
 
 
-def means(values: Float[np.ndarray, "n k"], level: float = LEVEL) -> Interval:
+def means(values: Columns, level: float = LEVEL) -> Interval:
     """Intervals of the mean of each column by Student's t with its skewness taken out by a cubic; Hall (1992).
 
     The cubic rises everywhere, so its inverse gives the ends, and what it makes of t at a mean of 0 gives the p-value.
@@ -63,7 +61,7 @@ def means(values: Float[np.ndarray, "n k"], level: float = LEVEL) -> Interval:
     return Interval(mean, low, high, found.std, n, np.where(n, p, np.nan))
 
 
-def moments(values: Float[np.ndarray, "n k"]) -> Moments:
+def moments(values: Columns) -> Moments:
     """Those of each column; missing values (nan) are left out."""
     present = ~np.isnan(values)
     n = present.sum(0)
@@ -77,31 +75,29 @@ def moments(values: Float[np.ndarray, "n k"]) -> Moments:
     return Moments(mean, std, n, _ratio(third, std**3))
 
 
-def _ratio(above: Float[np.ndarray, " k"], below: Float[np.ndarray, " k"]) -> Float[np.ndarray, " k"]:
+def _ratio(above: PerColumn, below: PerColumn) -> PerColumn:
     """One by the other, 0 where that is 0."""
     found: np.ndarray = np.divide(above, below, out=np.zeros_like(above), where=below > 0)
     return found
 
 
-def _bent(t: Float[np.ndarray, " k"], bend: Float[np.ndarray, " k"]) -> Float[np.ndarray, " k"]:
+def _bent(t: PerColumn, bend: PerColumn) -> PerColumn:
     """Hall's cubic of Student's t, c being the skewness over √n: t + c (t² / 3 + 1 / 6) + c² t³ / 27."""
     return np.asarray(t + bend * (t**2 / 3 + 1 / 6) + bend**2 * t**3 / 27)
 
 
-def _unbent(value: Float[np.ndarray, " k"], bend: Float[np.ndarray, " k"]) -> Float[np.ndarray, " k"]:
+def _unbent(value: PerColumn, bend: PerColumn) -> PerColumn:
     """The t of which Hall's cubic is this value, as (1 + c t / 3)³ = 1 + c (value - c / 6)."""
     some = np.where(np.abs(bend) > 1e-9, bend, 1)  # a smaller one bends nothing and loses all digits
     return np.where(some == bend, 3 / some * (np.cbrt(1 + some * (value - some / 6)) - 1), value)
 
 
-# Confidence intervals of proportions, and of paired differences of proportions.
-
+# Confidence intervals of proportions, and of paired differences of proportions
 
 HALVINGS = 60
-Ends = Float[np.ndarray, " k"]
 
 
-def shares(values: Float[np.ndarray, "n k"], level: float = LEVEL) -> Interval:
+def shares(values: Columns, level: float = LEVEL) -> Interval:
     """Exact confidence intervals of the proportion of ones per column; Blaker (2000).
 
     Each lies within that of Clopper and Pearson (1934), yet holds the true share at least as often as the level says,
@@ -115,24 +111,24 @@ def shares(values: Float[np.ndarray, "n k"], level: float = LEVEL) -> Interval:
     return Interval(mean, low, high, np.sqrt(mean * (1 - mean)), n, np.full_like(mean, np.nan))
 
 
-def share(ones: Num[np.ndarray, " k"], n: Int[np.ndarray, " k"], level: float = LEVEL) -> tuple[Ends, Ends]:
+def share(ones: ColumnNumbers, n: ColumnCounts, level: float = LEVEL) -> tuple[PerColumn, PerColumn]:
     """Blaker's interval of a number of ones among n."""
     some = np.maximum(n, 1)
     low, high = _lowest(ones, some, 1 - level), 1 - _lowest(some - ones, some, 1 - level)
     return np.where(n, low, np.nan), np.where(n, high, np.nan)
 
 
-def _lowest(ones: Num[np.ndarray, " k"], n: Int[np.ndarray, " k"], alpha: float) -> Ends:
+def _lowest(ones: ColumnNumbers, n: ColumnCounts, alpha: float) -> PerColumn:
     """The lower end: the lowest proportion whose acceptability exceeds alpha.
 
     It is sought from the end of Clopper and Pearson on, where so many ones or more have half of alpha. Fewer ones than
     that which are no likelier count too; once they are one more, the chance is beyond alpha for certain.
     """
 
-    def as_many(p: Ends) -> Ends:
+    def as_many(p: PerColumn) -> PerColumn:
         return np.where(ones > 0, betainc(np.maximum(ones, 1), n - ones + 1, p), 1)
 
-    def at_most(few: Ends, p: Ends) -> Ends:
+    def at_most(few: PerColumn, p: PerColumn) -> PerColumn:
         return np.where(few >= 0, betaincc(np.maximum(few, 0) + 1, n - np.maximum(few, 0), p), 0)
 
     from scipy.stats import binom  # slow to import, and only needed here
@@ -143,7 +139,7 @@ def _lowest(ones: Num[np.ndarray, " k"], n: Int[np.ndarray, " k"], alpha: float)
     return _before(lambda p: as_many(p) + at_most(few, p) > alpha, first, last)
 
 
-def share_differences(values: Float[np.ndarray, "n k"], level: float = LEVEL) -> Interval:
+def share_differences(values: Columns, level: float = LEVEL) -> Interval:
     """Score intervals of the difference of two paired proportions; Tango (1998).
 
     Columns hold 1 where an example counts in the first share alone, -1 where in the second alone, else 0. The p-value
@@ -163,7 +159,7 @@ def share_differences(values: Float[np.ndarray, "n k"], level: float = LEVEL) ->
     return Interval(mean, np.where(n, low, np.nan), np.where(n, high, np.nan), std, n, p)
 
 
-def _score(more: Int[np.ndarray, " k"], less: Int[np.ndarray, " k"], n: Int[np.ndarray, " k"], gap: Ends) -> Ends:
+def _score(more: ColumnCounts, less: ColumnCounts, n: ColumnCounts, gap: PerColumn) -> PerColumn:
     """The score statistic of the difference against `gap`; it decreases with `gap`."""
     across = more + less - (2 * n - more + less) * gap
     least = (np.sqrt(across**2 + 8 * n * less * gap * (1 - gap)) + across) / (4 * np.maximum(n, 1))
@@ -173,7 +169,7 @@ def _score(more: Int[np.ndarray, " k"], less: Int[np.ndarray, " k"], n: Int[np.n
     return np.where(error > 0, above / np.where(error > 0, error, 1), sure)
 
 
-def _before(reached: Callable[[Ends], Float[np.ndarray, " k"]], low: Ends, high: Ends) -> Ends:
+def _before(reached: Callable[[PerColumn], PerColumn], low: PerColumn, high: PerColumn) -> PerColumn:
     """Bisection per column: the last value between `low` and `high` at which `reached` is still false, else `high`."""
     for _ in range(HALVINGS):
         middle = (low + high) / 2
@@ -182,8 +178,7 @@ def _before(reached: Callable[[Ends], Float[np.ndarray, " k"]], low: Ends, high:
     return low
 
 
-# Which procedure gives the interval of which measure.
-
+# Which procedure gives the interval of which measure
 
 SHARES = (
     *("right", "same", "used", "reached", "accuracy", "complement_accuracy"),
@@ -197,7 +192,7 @@ DIFFERENCES = ("right_gain", "fall_gain")
 PROCEDURES = (means, shares, share_differences)
 
 
-def measured(names: Sequence[str], values: Float[np.ndarray, "n k"]) -> Interval:
+def measured(names: Sequence[str], values: Columns) -> Interval:
     """Intervals of columns that are named as in audits ("measure", "measure:subject", "measure@threshold:subject").
 
     Shares and differences of shares have the exact and the score interval, everything else that of a mean.
@@ -209,7 +204,7 @@ def measured(names: Sequence[str], values: Float[np.ndarray, "n k"]) -> Interval
     return Interval(*(np.concatenate(parts)[own] for parts in zip(*map(astuple, found), strict=True)))
 
 
-def _procedure(name: str, values: Float[np.ndarray, " n"]) -> int:
+def _procedure(name: str, values: Sample) -> int:
     """The index of its procedure."""
     measure, present = name.partition(":")[0].partition("@")[0], values[~np.isnan(values)]
     if measure in SHARES and np.isin(present, (0, 1)).all():

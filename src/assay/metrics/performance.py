@@ -7,15 +7,19 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-# Classifier performance; nan without examples.
+from assay.metrics import Sample
+
+Labels = Int[np.ndarray, " N"]
+
+# Performance of classifiers; nan without examples
 
 
-def accuracy(labels: Int[np.ndarray, " N"], predicted: Int[np.ndarray, " N"]) -> float:
+def accuracy(labels: Labels, predicted: Labels) -> float:
     """The share of correct predictions."""
     return float((labels == predicted).mean()) if len(labels) else np.nan
 
 
-def macro_f1(labels: Int[np.ndarray, " N"], predicted: Int[np.ndarray, " N"], classes: int) -> float:
+def macro_f1(labels: Labels, predicted: Labels, classes: int) -> float:
     """F1 averaged over the classes that are labelled or predicted at least once."""
     hits = np.bincount(labels[labels == predicted], minlength=classes)
     # 2 TP / (2 TP + FP + FN): the denominator counts a class in labels and in predictions
@@ -24,7 +28,7 @@ def macro_f1(labels: Int[np.ndarray, " N"], predicted: Int[np.ndarray, " N"], cl
     return float((2 * hits[occurs] / seen[occurs]).mean()) if occurs.any() else np.nan
 
 
-def auc(labels: Int[np.ndarray, " N"], probabilities: Float[np.ndarray, "N C"]) -> float:
+def auc(labels: Labels, probabilities: Float[np.ndarray, "N C"]) -> float:
     """The area under the ROC curve; with more than two classes, the one-vs-rest mean.
 
     It is the chance that an example of the class ranks above one of the rest, equal ones counted half; Mann
@@ -46,9 +50,13 @@ def auc(labels: Int[np.ndarray, " N"], probabilities: Float[np.ndarray, "N C"]) 
     return float((wins / (count * (examples - count))).mean())
 
 
-# Agreement between predicted effects of removing training examples and retraining.
+# Agreement between predicted effects of removing training examples and retraining
 
-
+Influences = Float[np.ndarray, "Q N"]
+Removed = Bool[np.ndarray, "S N"]  # which examples each subset lacks
+Targets = Float[np.ndarray, "S Q"]
+QueryTargets = Float[np.ndarray, "Q S"]
+PerQuery = Float[np.ndarray, " Q"]
 RESAMPLES, LEVEL = 500, 0.95
 
 
@@ -61,14 +69,14 @@ class Bounded:
     high: float
 
 
-def spearman(x: Float[np.ndarray, "Q S"], y: Float[np.ndarray, "Q S"]) -> Float[np.ndarray, " Q"]:
+def spearman(x: QueryTargets, y: QueryTargets) -> PerQuery:
     """Spearman's rank correlation of each row; nan where a row is constant."""
     from scipy.stats import rankdata  # slow to import, and only needed here
 
     return pearson(rankdata(x, axis=1), rankdata(y, axis=1))
 
 
-def pearson(x: Float[np.ndarray, "Q S"], y: Float[np.ndarray, "Q S"]) -> Float[np.ndarray, " Q"]:
+def pearson(x: QueryTargets, y: QueryTargets) -> PerQuery:
     """The linear correlation of each row; nan where a row is constant."""
     x, y = x - x.mean(1, keepdims=True), y - y.mean(1, keepdims=True)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -76,14 +84,12 @@ def pearson(x: Float[np.ndarray, "Q S"], y: Float[np.ndarray, "Q S"]) -> Float[n
     return np.asarray(found.clip(-1, 1))
 
 
-def predicted(scores: Float[np.ndarray, "Q N"], removed: Bool[np.ndarray, "S N"]) -> Float[np.ndarray, "S Q"]:
+def predicted(scores: Influences, removed: Removed) -> Targets:
     """The change of each target when some examples are removed together, as the sum of what each would do alone."""
     return np.asarray(removed.astype(np.float64) @ scores.T)
 
 
-def lds(
-    scores: Float[np.ndarray, "Q N"], removed: Bool[np.ndarray, "S N"], targets: Float[np.ndarray, "S Q"]
-) -> Float[np.ndarray, " Q"]:
+def lds(scores: Influences, removed: Removed, targets: Targets) -> PerQuery:
     """The linear datamodelling score of each query: the rank correlation over subsets of predicted and real targets.
 
     Park et al. (2023), TRAK, definition 2.3; there subsets are kept, here they are removed, which is the same.
@@ -91,9 +97,7 @@ def lds(
     return spearman(predicted(scores, removed).T, targets.T)
 
 
-def lds_interval(
-    scores: Float[np.ndarray, "Q N"], removed: Bool[np.ndarray, "S N"], targets: Float[np.ndarray, "S Q"], seed: int = 0
-) -> Bounded:
+def lds_interval(scores: Influences, removed: Removed, targets: Targets, seed: int = 0) -> Bounded:
     """The mean of that score over queries, with an interval for the choice of both queries and subsets."""
     return _bounded(predicted(scores, removed), targets, seed)
 
@@ -107,7 +111,7 @@ def ceiling(targets: Float[np.ndarray, "seeds S Q"], seed: int = 0) -> Bounded:
     return _bounded(np.concatenate(list(targets[first]), axis=1), np.concatenate(list(targets[second]), axis=1), seed)
 
 
-def _bounded(x: Float[np.ndarray, "S Q"], y: Float[np.ndarray, "S Q"], seed: int) -> Bounded:
+def _bounded(x: Targets, y: Targets, seed: int) -> Bounded:
     """The mean rank correlation of the columns; rows and columns are drawn again."""
     random, (subsets, queries) = np.random.default_rng(seed), x.shape
     found = [_mean(spearman(x.T, y.T))]
@@ -119,19 +123,14 @@ def _bounded(x: Float[np.ndarray, "S Q"], y: Float[np.ndarray, "S Q"], seed: int
     return Bounded(found[0], float(low), float(high))
 
 
-def _mean(values: Float[np.ndarray, " Q"]) -> float:
+def _mean(values: PerQuery) -> float:
     """The mean of those that are defined."""
     return float(np.nanmean(values)) if np.isfinite(values).any() else np.nan
 
 
-def leave_one_out(scores: Float[np.ndarray, "Q R"], changes: Float[np.ndarray, "R Q"]) -> Float[np.ndarray, " Q"]:
+def leave_one_out(scores: Float[np.ndarray, "Q R"], changes: Float[np.ndarray, "R Q"]) -> PerQuery:
     """The linear correlation, for each query, of predicted and real changes when single examples are removed."""
     return pearson(scores, changes.T)
-
-
-def mislabel_auc(suspicion: Float[np.ndarray, " N"], wrong: Bool[np.ndarray, " N"]) -> float:
-    """The chance that an example with a wrong label is more suspicious than one with the right label."""
-    return auc(wrong.astype(np.int64), np.stack([-suspicion, suspicion], axis=1))
 
 
 def removal_gain(real: Float[np.ndarray, "K Q"], chance: Float[np.ndarray, "D K Q"]) -> Float[np.ndarray, "K Q"]:
@@ -139,15 +138,15 @@ def removal_gain(real: Float[np.ndarray, "K Q"], chance: Float[np.ndarray, "D K 
     return np.asarray(real - chance.mean(0))
 
 
-def slope(expected: Float[np.ndarray, " n"], real: Float[np.ndarray, " n"]) -> float:
+def slope(expected: Sample, real: Sample) -> float:
     """What a predicted change of 1 really comes to, by least squares through 0; nan where nothing is predicted."""
     size = float(expected @ expected)
     return float(expected @ real) / size if size else np.nan
 
 
-# Leakage-adjusted simulatability of explanations.
+# Leakage-adjusted simulatability of explanations
 
-
+Answers = Bool[np.ndarray, " n"]
 STRATA = ("leaked", "nonleaked")
 
 
@@ -169,12 +168,7 @@ class Simulatability:
 
 
 def simulatability(
-    both: Bool[np.ndarray, " n"],
-    example: Bool[np.ndarray, " n"],
-    explanation: Bool[np.ndarray, " n"],
-    seed: int = 0,
-    resamples: int = 2000,
-    level: float = 0.95,
+    both: Answers, example: Answers, explanation: Answers, seed: int = 0, resamples: int = 2000, level: float = 0.95
 ) -> Simulatability:
     """Leakage-adjusted simulatability; Hase et al. (2020), equation 1.
 

@@ -5,17 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 
+from assay.metrics import TextValues, TokenMask, TokenRanks, TokenScores
 from assay.metrics.agreement import levelled
 from assay.metrics.erasure import ranks
 
-# Agreement of scores with a known set of relevant tokens.
 
-
-def average_precision(
-    scores: Float[np.ndarray, "B T"], truth: Bool[np.ndarray, "B T"], mask: Bool[np.ndarray, "B T"]
-) -> Float[np.ndarray, " B"]:
+def average_precision(scores: TokenScores, truth: TokenMask, mask: TokenMask) -> TextValues:
     """Average precision of each row: Σ (R_k - R_k-1) P_k.
 
     Equal scores form one threshold. It is nan in a row without a true token, or where a real token
@@ -29,9 +26,7 @@ def average_precision(
     return _share((at_threshold * hits).sum(-1), truth, scores, mask)
 
 
-def auprc(
-    scores: Float[np.ndarray, "B T"], truth: Bool[np.ndarray, "B T"], mask: Bool[np.ndarray, "B T"]
-) -> Float[np.ndarray, " B"]:
+def auprc(scores: TokenScores, truth: TokenMask, mask: TokenMask) -> TextValues:
     """The area under the precision-recall curve of each row by trapezoids, from precision 1 at recall 0.
 
     This is how DeYoung et al. (2020), section 4.1, measure soft scores; straight lines between the points make it
@@ -51,9 +46,7 @@ def auprc(
     return _share(doubled.sum(-1) / 2, truth, scores, mask)
 
 
-def precision_at_truth(
-    scores: Float[np.ndarray, "B T"], truth: Bool[np.ndarray, "B T"], mask: Bool[np.ndarray, "B T"]
-) -> Float[np.ndarray, " B"]:
+def precision_at_truth(scores: TokenScores, truth: TokenMask, mask: TokenMask) -> TextValues:
     """The precision of the |truth| highest tokens of each row, in expectation over the order of ties.
 
     It is nan in a row without a true token, or where a real token has no score (nan).
@@ -69,7 +62,7 @@ def precision_at_truth(
     return _share((above & truth).sum(-1) + positions * chance, truth, scores, mask)
 
 
-def _last_of_run(ordered: Float[np.ndarray, "B T"]) -> Int[np.ndarray, "B T"]:
+def _last_of_run(ordered: TokenScores) -> TokenRanks:
     """For each element of a sorted row, the index of the last one equal to it."""
     positions = np.broadcast_to(np.arange(ordered.shape[1]), ordered.shape)
     ends = np.ones(ordered.shape, dtype=bool)
@@ -79,20 +72,20 @@ def _last_of_run(ordered: Float[np.ndarray, "B T"]) -> Int[np.ndarray, "B T"]:
 
 
 def _share(
-    found: Float[np.ndarray, " B"],
-    truth: Bool[np.ndarray, "B T"],
-    scores: Float[np.ndarray, "B T"],
-    mask: Bool[np.ndarray, "B T"],
-) -> Float[np.ndarray, " B"]:
+    found: TextValues,
+    truth: TokenMask,
+    scores: TokenScores,
+    mask: TokenMask,
+) -> TextValues:
     """`found` divided by the number of relevant tokens; nan where there is none or a score is missing."""
     size = truth.sum(-1)
     undefined = (size == 0) | (np.isnan(scores) & mask).any(-1)
     return np.where(undefined, np.nan, found / np.maximum(size, 1))
 
 
-# Plausibility: agreement of tokens and spans with human rationales (DeYoung et al., 2020, section 4.1).
+# Agreement of tokens and spans with human rationales; DeYoung et al. (2020), section 4.1
 
-
+PerDocument = Int[np.ndarray, " N"]
 Spans = Int[np.ndarray, "_ 3"]
 """One span a row: the number of its document, its first token, and the token after its last."""
 
@@ -101,9 +94,9 @@ Spans = Int[np.ndarray, "_ 3"]
 class Counts:
     """The number of predictions, marked items and hits of each of N documents."""
 
-    hits: Int[np.ndarray, " N"]
-    predicted: Int[np.ndarray, " N"]
-    marked: Int[np.ndarray, " N"]
+    hits: PerDocument
+    predicted: PerDocument
+    marked: PerDocument
 
 
 @dataclass(frozen=True)
@@ -115,14 +108,14 @@ class Scores:
     f1: Float[np.ndarray, "*N"]
 
 
-def top(scores: Float[np.ndarray, "B T"], mask: Bool[np.ndarray, "B T"], share: float) -> Bool[np.ndarray, "B T"]:
+def top(scores: TokenScores, mask: TokenMask, share: float) -> TokenMask:
     """The highest round(share × tokens) tokens of each row, at least one; ties in order of position."""
     lengths = mask.sum(-1, keepdims=True)
     size = np.maximum(1, np.floor(share * lengths + 0.5))
     return np.asarray((ranks(scores, mask) < size) & mask)
 
 
-def spans(chosen: Bool[np.ndarray, "B T"]) -> Spans:
+def spans(chosen: TokenMask) -> Spans:
     """The maximal runs of chosen tokens."""
     edged = np.pad(chosen, ((0, 0), (1, 1))).astype(np.int8)
     change = np.diff(edged, axis=-1)
@@ -131,7 +124,7 @@ def spans(chosen: Bool[np.ndarray, "B T"]) -> Spans:
     return np.stack([row, start, end], axis=-1)
 
 
-def token_counts(chosen: Bool[np.ndarray, "B T"], truth: Bool[np.ndarray, "B T"]) -> Counts:
+def token_counts(chosen: TokenMask, truth: TokenMask) -> Counts:
     """Counts of tokens; a hit is a marked token."""
     return Counts((chosen & truth).sum(-1), chosen.sum(-1), truth.sum(-1))
 
@@ -161,21 +154,6 @@ def scores(counts: Counts, clipped: bool = True) -> Scores:
     found = np.minimum(counts.hits, counts.marked) if clipped else counts.hits
     precision, recall = counts.hits / np.maximum(counts.predicted, 1), found / np.maximum(counts.marked, 1)
     return Scores(precision, recall, _f1(precision, recall))
-
-
-def micro(counts: Counts, clipped: bool = True) -> Scores:
-    """Micro-averaged scores over all documents."""
-    found = np.minimum(counts.hits, counts.marked) if clipped else counts.hits
-    precision = np.asarray(counts.hits.sum() / max(1, counts.predicted.sum()))
-    recall = np.asarray(found.sum() / max(1, counts.marked.sum()))
-    return Scores(precision, recall, _f1(precision, recall))
-
-
-def macro_tokens(counts: Counts) -> Scores:
-    """Precision, recall and F1 averaged over documents with any prediction or mark."""
-    each = scores(counts)
-    some = (counts.predicted + counts.marked) > 0
-    return Scores(*(_mean(values[some]) for values in (each.precision, each.recall, each.f1)))
 
 
 def macro_spans(counts: Counts, clipped: bool = True) -> Scores:

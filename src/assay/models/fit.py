@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Protocol, runtime_checkable
+from dataclasses import asdict, dataclass, field, replace
 
 import numpy as np
 import torch
@@ -20,6 +20,8 @@ from assay.models.store import Checkpoint
 from assay.models.textmodel import TextModel
 
 LABELS = Labels()
+Rows = Int[np.ndarray, " n"]
+"""Indices of training rows."""
 
 
 @dataclass
@@ -33,10 +35,195 @@ class State:
     losses: list[float] = field(default_factory=list)
     scores: list[float] = field(default_factory=list)
 
-    def finished(self, options: Training, begun: float) -> bool:
-        """Whether training is over: the last epoch, or no improvement for `patience` epochs once above `begun`."""
-        tired = self.best_score > begun and self.epoch - self.best_epoch >= options.patience
-        return tired or self.epoch >= options.epochs
+
+@dataclass(kw_only=True, eq=False)
+class Trainer(ABC):
+    """A training: what learns, one step of it, and the score of an epoch; `run` is the loop.
+
+    An epoch whose score is not a number is never the best; where all are such, the initial weights stay.
+    """
+
+    learner: nn.Module  # all that learns; a checkpoint stores it
+    optimiser: torch.optim.Optimizer
+    options: Training
+    lengths: Int[np.ndarray, " N"]  # of the training rows
+    state: State = field(default_factory=State)
+
+    @abstractmethod
+    def step(self, rows: Rows) -> float | Tensor:
+        """One optimisation step on some rows; returns the loss before it."""
+
+    @abstractmethod
+    def judge(self) -> tuple[float, float]:
+        """The dev score of an epoch, higher is better, and the dev loss that decides between equal scores."""
+
+    @property
+    def kept(self) -> nn.Module:
+        """The part that is left with the weights of the best epoch."""
+        return self.learner
+
+    @property
+    def epochs(self) -> int:
+        """The number of epochs at most."""
+        return self.options.epochs
+
+    @property
+    def started(self) -> bool:
+        """Whether learning has begun, so that epochs without a better score count."""
+        return self.state.best_epoch > 0
+
+    @property
+    def finished(self) -> bool:
+        """Whether training is over: the last epoch, or no better score for `patience` epochs."""
+        tired = self.started and self.state.epoch - self.state.best_epoch >= self.options.patience
+        return tired or self.state.epoch >= self.epochs
+
+    def groups(self) -> list[Rows]:
+        """The rows of each step of the next epoch; seeds all its randomness."""
+        return epoch_groups(self.state.epoch, self.lengths, self.options)
+
+    def prepare(self) -> None:
+        """What is done before the steps of an epoch."""
+        self.kept.train()
+
+    def better(self, score: float, loss: float) -> bool:
+        """Whether an epoch is the best so far; a perfect ranking can still grow surer."""
+        return (score, -loss) > (self.state.best_score, -self.state.best_loss)
+
+    def advanced(self, loss: float, score: float, dev_loss: float) -> State:
+        """The state after an epoch."""
+        epoch, state = self.state.epoch + 1, self.state
+        history = replace(state, epoch=epoch, losses=[*state.losses, loss], scores=[*state.scores, score])
+        if not self.better(score, dev_loss):
+            return history
+        return replace(history, best_epoch=epoch, best_score=score, best_loss=dev_loss)
+
+    def status(self, loss: float | Tensor) -> str:
+        """The mean loss so far, in words; one on a GPU is not waited for."""
+        return f"loss {loss:.3f}" if isinstance(loss, float) else ""
+
+    def report(self) -> str:
+        """The last epoch, in words."""
+        return f"{self.status(self.state.losses[-1])}  dev {self.state.scores[-1]:.3f}"
+
+    def update(self, loss: Tensor) -> Tensor:
+        """Steps down the gradient of a loss, clipped; returns the loss without its graph."""
+        self.optimiser.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        self.clip()
+        self.optimiser.step()
+        return loss.detach()
+
+    def clip(self) -> None:
+        """Shrinks the gradient to the largest norm of the options."""
+        if self.options.clip is not None:
+            every = [parameter for group in self.optimiser.param_groups for parameter in group["params"]]
+            nn.utils.clip_grad_norm_(every, self.options.clip)
+
+    def run(self, checkpoint: Checkpoint | None = None, title: str = "epoch") -> State:
+        """Trains in place, leaves what is kept with the weights of the best epoch, and returns the history."""
+        best = copied(self.kept)
+        if checkpoint is not None and checkpoint.path.exists():
+            saved, best = checkpoint.restore(self.learner, self.optimiser)
+            self.state = replace(self.state, **saved)
+        with progress.bar("status") as shown, torch.random.fork_rng():
+            while not self.finished:
+                groups = self.groups()
+                task = shown.add_task(f"{title} {self.state.epoch + 1}/{self.epochs}", total=len(groups), status="")
+                self.prepare()
+                total: float | Tensor = 0.0
+                for done, group in enumerate(groups, start=1):
+                    total = total + self.step(group)
+                    shown.update(task, advance=1, status=self.status(total / done))
+                self.state = self.advanced(float(total) / len(groups), *self.judge())
+                if self.state.best_epoch == self.state.epoch:
+                    best = copied(self.kept)
+                if checkpoint is not None:
+                    checkpoint.save(self.learner, self.optimiser, best, asdict(self.state))
+                shown.update(task, status=self.report())
+        if best:  # the checkpoints of old of what is not judged hold none
+            self.kept.load_state_dict(best)
+        self.kept.eval()
+        return self.state
+
+
+def copied(module: nn.Module) -> dict[str, Tensor]:
+    """A copy of all weights."""
+    return {name: tensor.clone() for name, tensor in module.state_dict().items()}
+
+
+def epoch_groups(epoch: int, lengths: Int[np.ndarray, " N"], options: Training) -> list[Rows]:
+    """Shuffles an epoch: the rows of each step; seeds all randomness of the epoch."""
+    torch.manual_seed(options.seed * 10_007 + epoch)
+    return shuffled(lengths, options.batch_size, (options.seed, epoch))
+
+
+@dataclass(kw_only=True, eq=False)
+class ClassifierTrainer(Trainer):
+    """The training of a classifier by an objective, with the auxiliary heads that learn along."""
+
+    network: TextModel
+    train: Sequence[Tokenised]
+    dev: Sequence[Tokenised]
+    objective: Objective
+    learning: Learning
+    weights: Float[Tensor, " C"] | None  # of the classes
+
+    @classmethod
+    def of(
+        cls,
+        network: TextModel,
+        train: Sequence[Tokenised],
+        options: Training,
+        objective: Objective = LABELS,
+        dev: Sequence[Tokenised] = (),
+    ) -> ClassifierTrainer:
+        """Before the first step."""
+        learning = Learning(options, heads(network, options))
+        learner = nn.ModuleDict({"network": network, "heads": learning.heads})
+        return cls(
+            learner=learner,
+            optimiser=optimiser_of(learner, options),
+            options=options,
+            lengths=np.array([len(row.ids) for row in train]),
+            network=network,
+            train=train,
+            dev=dev,
+            objective=objective,
+            learning=learning,
+            weights=class_weights(train, network, options),
+        )
+
+    @property
+    def kept(self) -> nn.Module:
+        return self.network
+
+    @property
+    def started(self) -> bool:
+        return self.state.best_score > self.objective.begun
+
+    def judge(self) -> tuple[float, float]:
+        return self.objective.judged(self.network, self.dev)
+
+    def step(self, rows: Rows, shares: Float[Tensor, " n"] | None = None) -> float:
+        """As declared; `shares` say how much of each row's loss counts, though a batch is divided by whole rows."""
+        given, device = [self.train[index] for index in rows], self.network.device
+        labels = torch.tensor([row.label for row in given], device=device)
+        total = len(rows) if self.weights is None else self.weights[labels].sum()
+        self.optimiser.zero_grad()
+        loss = 0.0
+        for group in by_tokens(self.lengths[rows], budget.room(device, "training")):  # long texts in turn
+            indices = sorted(group)
+            batch = collate([given[index] for index in indices], self.network.classes).to(device)
+            losses = self.objective.losses(self.network, batch, self.learning)
+            if shares is not None:
+                losses = losses * shares[indices].to(losses)
+            part = (losses if self.weights is None else losses * self.weights[batch.labels]).sum() / total
+            part.backward()  # type: ignore[no-untyped-call]
+            loss += float(part.detach())
+        self.clip()
+        self.optimiser.step()
+        return loss
 
 
 def fit(
@@ -48,48 +235,7 @@ def fit(
     objective: Objective = LABELS,
 ) -> State:
     """Trains `network` in place, leaves it with the weights of the best epoch, and returns the training curve."""
-    learning = Learning(options, heads(network, options))
-    learner = nn.ModuleDict({"network": network, "heads": learning.heads})
-    optimiser = optimiser_of(learner, options)
-    state, best = State(), {name: tensor.clone() for name, tensor in network.state_dict().items()}
-    if checkpoint is not None and checkpoint.path.exists():
-        saved, best = checkpoint.restore(learner, optimiser)
-        state = State(**saved)
-    step = stepper(network, optimiser, class_weights(train, network, options), objective, learning)
-    lengths = np.array([len(row.ids) for row in train])
-    with progress.bar("status") as shown, torch.random.fork_rng():
-        while not state.finished(options, objective.begun):
-            groups = begun(state.epoch, lengths, options)
-            task = shown.add_task(f"epoch {state.epoch + 1}/{options.epochs}", total=len(groups), status="")
-            network.train()
-            loss = 0.0
-            for done, group in enumerate(groups, start=1):
-                loss += step([train[index] for index in group])
-                shown.update(task, advance=1, status=f"loss {loss / done:.3f}")
-            score, dev_loss = objective.judged(network, dev)
-            state = _advanced(state, loss / len(groups), score, dev_loss)
-            if state.best_epoch == state.epoch:
-                best = {name: tensor.clone() for name, tensor in network.state_dict().items()}
-            if checkpoint is not None:
-                checkpoint.save(learner, optimiser, best, asdict(state))
-            shown.update(task, status=f"loss {state.losses[-1]:.3f}  dev {score:.3f}")
-    network.load_state_dict(best)
-    network.eval()
-    return state
-
-
-def _advanced(state: State, loss: float, score: float, dev_loss: float) -> State:
-    epoch = state.epoch + 1
-    best = (state.best_epoch, state.best_score, state.best_loss)
-    if (score, -dev_loss) > (state.best_score, -state.best_loss):  # a perfect ranking can still grow surer
-        best = (epoch, score, dev_loss)
-    return State(epoch, *best, [*state.losses, loss], [*state.scores, score])
-
-
-def begun(epoch: int, lengths: Int[np.ndarray, " N"], options: Training) -> list[Int[np.ndarray, " n"]]:
-    """Shuffles an epoch: the rows of each step; seeds all randomness of the epoch."""
-    torch.manual_seed(options.seed * 10_007 + epoch)
-    return shuffled(lengths, options.batch_size, (options.seed, epoch))
+    return ClassifierTrainer.of(network, train, options, objective, dev).run(checkpoint)
 
 
 def optimiser_of(learner: nn.ModuleDict, options: Training) -> torch.optim.Adam:
@@ -101,46 +247,6 @@ def optimiser_of(learner: nn.ModuleDict, options: Training) -> torch.optim.Adam:
     own = options.decay if options.decay_embeddings else 0.0
     groups = [{"params": embedding, "weight_decay": own}, {"params": others, "weight_decay": options.decay}]
     return torch.optim.Adam(groups, lr=options.learning_rate, amsgrad=True, fused=True)
-
-
-@runtime_checkable
-class Step(Protocol):
-    """One optimisation step on some rows, in place; returns the loss before the step.
-
-    `shares` says how much of each row's loss counts; what a batch is divided by stays that of whole rows.
-    """
-
-    def __call__(self, rows: Sequence[Tokenised], shares: Float[Tensor, " n"] | None = None) -> float: ...
-
-
-def stepper(
-    network: TextModel, optimiser: torch.optim.Adam, weights: Tensor | None, objective: Objective, learning: Learning
-) -> Step:
-    """The training step of an objective; `weights` are those of the classes."""
-    device = network.device
-
-    def step(rows: Sequence[Tokenised], shares: Float[Tensor, " n"] | None = None) -> float:
-        labels = torch.tensor([row.label for row in rows], device=device)
-        total = len(rows) if weights is None else weights[labels].sum()
-        optimiser.zero_grad()
-        loss = 0.0
-        lengths = np.array([len(row.ids) for row in rows])
-        for group in by_tokens(lengths, budget.room(device, "training")):  # long texts in turn
-            indices = sorted(group)
-            batch = collate([rows[index] for index in indices], network.classes).to(device)
-            losses = objective.losses(network, batch, learning)
-            if shares is not None:
-                losses = losses * shares[indices].to(losses)
-            part = (losses if weights is None else losses * weights[batch.labels]).sum() / total
-            part.backward()  # type: ignore[no-untyped-call]
-            loss += float(part.detach())
-        if learning.options.clip is not None:
-            every = [parameter for group in optimiser.param_groups for parameter in group["params"]]
-            nn.utils.clip_grad_norm_(every, learning.options.clip)
-        optimiser.step()
-        return loss
-
-    return step
 
 
 def class_weights(train: Sequence[Tokenised], network: TextModel, options: Training) -> Float[Tensor, " C"] | None:

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
-from scipy import stats
 from torch import Tensor, nn
 
 from assay import progress
@@ -18,6 +17,7 @@ from assay.data.batches import Tokenised, tokenise
 from assay.data.examples import Example
 from assay.errors import AssayError, unknown
 from assay.explainers.needs import demand
+from assay.metrics.comparisons import apart
 from assay.models import logistic
 from assay.models.encoders import Transformer
 from assay.models.hf_body import Body
@@ -26,12 +26,18 @@ from assay.models.network import Network
 from assay.models.networks import Hierarchical
 from assay.models.store import Opened
 from assay.models.textmodel import TextModel, groups
+from assay.probes.observation import spread
 from assay.types import Batch, Model, attended, of_tokens, over_tokens
 
-# Activation steering: reads the hidden states at a level of a network, and the logits after a shift added there.
+Vectors = Float[np.ndarray, "N M"]
+Others = Float[np.ndarray, "O M"]
+ByText = Float[Tensor, "B M"]
+States = Float[Tensor, "B S M"]
+Owners = Int[Tensor, "B S"]
 
+# Activation steering: the hidden states at a level of a network, and the logits after a shift added there
 
-EMBEDDING, LAYER, STATES = "embedding", "layer {}", "states"
+EMBEDDING, LAYER, HIDDEN = "embedding", "layer {}", "hidden"
 
 
 @dataclass(frozen=True)
@@ -43,12 +49,12 @@ class Steered:
     """
 
     logits: Float[Tensor, "B C"]
-    vectors: Float[Tensor, "B S M"]
-    shift: Float[Tensor, "B S M"]
-    token_index: Int[Tensor, "B S"]
+    vectors: States
+    shift: States
+    token_index: Owners
 
     @property
-    def mean(self) -> Float[Tensor, "B M"]:
+    def mean(self) -> ByText:
         """The mean over the items of each text."""
         there = (self.token_index >= 0).to(self.vectors)
         return (there[:, None] @ self.vectors).squeeze(1) / there.sum(-1, keepdim=True).clamp(min=1)
@@ -57,14 +63,14 @@ class Steered:
 def levels(network: TextModel) -> tuple[str, ...]:
     """The names of all levels, lowest first.
 
-    The "embedding" of each word, each "layer" of self-attention counted from 0, and the "states" that the encoder makes
-    of words, or of sentences.
+    The "embedding" of each word, each "layer" of self-attention counted from 0, and the "hidden" states that the
+    encoder makes of words, or of sentences.
     """
     inner = tuple(LAYER.format(number) for number in range(getattr(network, "layers", 0)))
-    return (EMBEDDING, *inner, *((STATES,) if isinstance(network, Network | Attentive) else ()))
+    return (EMBEDDING, *inner, *((HIDDEN,) if isinstance(network, Network | Attentive) else ()))
 
 
-def steered(network: TextModel, batch: Batch, level: str, by: Float[Tensor, "B M"] | None = None) -> Steered:
+def steered(network: TextModel, batch: Batch, level: str, by: ByText | None = None) -> Steered:
     """A forward pass with `by` added to the hidden states at a level."""
     if level not in levels(network):
         raise unknown("level", level, levels(network))
@@ -80,7 +86,7 @@ def steered(network: TextModel, batch: Batch, level: str, by: Float[Tensor, "B M
     return Steered(logits, mover.vectors, mover.shift, token_index)
 
 
-def _embedded(network: TextModel, batch: Batch, by: Float[Tensor, "B M"] | None) -> Steered:
+def _embedded(network: TextModel, batch: Batch, by: ByText | None) -> Steered:
     x = network.embed(batch).detach()
     tokens = torch.arange(x.shape[1], device=x.device).where(batch.mask, -1)
     subwords = 1 if batch.subwords is None else batch.subwords.shape[2]
@@ -94,15 +100,15 @@ def _embedded(network: TextModel, batch: Batch, by: Float[Tensor, "B M"] | None)
     return Steered(logits, vectors, shift, token_index)
 
 
-def _place(network: TextModel, batch: Batch, level: str) -> tuple[Int[Tensor, "B S"], list[nn.Module], int]:
+def _place(network: TextModel, batch: Batch, level: str) -> tuple[Owners, list[nn.Module], int]:
     """The items of a level's positions, the modules whose calls are counted, and the number of the call."""
     if isinstance(network, Body):
-        if level == STATES:
+        if level == HIDDEN:
             return network.token_index(batch), [network.inner], 1
         unique = list(dict.fromkeys(network.blocks))
         return network.token_index(batch), unique, 1 + int(level.removeprefix("layer "))
     assert isinstance(network, Network)
-    if level != STATES:
+    if level != HIDDEN:
         assert isinstance(network.encoder, Transformer)
         return network.token_index(batch), list(network.encoder.blocks), 1 + int(level.removeprefix("layer "))
     if isinstance(network, Hierarchical):
@@ -114,7 +120,7 @@ def _place(network: TextModel, batch: Batch, level: str) -> tuple[Int[Tensor, "B
 class _Mover:
     """A forward hook that adds a shift to a module's output at one of its calls, and records that output."""
 
-    def __init__(self, there: Bool[Tensor, "B S"], by: Float[Tensor, "B M"] | None, turn: int) -> None:
+    def __init__(self, there: Bool[Tensor, "B S"], by: ByText | None, turn: int) -> None:
         self.there, self.by, self.turn = there, by, turn
         self.calls = 0
         self.vectors: Tensor | None = None
@@ -147,8 +153,7 @@ def _hooked(parts: Sequence[nn.Module], hook: Callable[..., Any]) -> Iterator[No
             handle.remove()
 
 
-# Concept activation vectors: concepts as directions in a layer, and gradients along them.
-
+# Concept activation vectors: concepts as directions in a layer, and gradients along them
 
 HELD_OUT = 1 / 3  # of the examples, to see how well a direction tells them apart
 
@@ -162,13 +167,7 @@ class Direction:
     accuracy: float
 
 
-def direction(
-    inside: Float[np.ndarray, "N M"],
-    outside: Float[np.ndarray, "O M"],
-    level: str,
-    strength: float,
-    chance: np.random.Generator,
-) -> Direction:
+def direction(inside: Vectors, outside: Others, level: str, strength: float, chance: np.random.Generator) -> Direction:
     """Logistic regression between vectors outside and inside the concept; a third is held out to test it."""
     features = np.concatenate([outside, inside])
     labels = np.repeat([0, 1], [len(outside), len(inside)])
@@ -182,12 +181,12 @@ def direction(
     return Direction(level, weight / weight.norm().clamp(min=1e-30), right)
 
 
-def vectors(network: TextModel, rows: Sequence[Tokenised], level: str) -> Float[np.ndarray, "N M"]:
+def vectors(network: TextModel, rows: Sequence[Tokenised], level: str) -> Vectors:
     """The mean hidden state of each text in a layer, in the order given."""
     return _read(network, rows, level, None)
 
 
-def sensitivities(network: TextModel, rows: Sequence[Tokenised], level: str, target: int) -> Float[np.ndarray, "N M"]:
+def sensitivities(network: TextModel, rows: Sequence[Tokenised], level: str, target: int) -> Vectors:
     """The gradient of the class's logit by a shift of the layer at all words of each text, in the order given.
 
     Its inner product with a vector is the directional derivative; Kim et al. (2018), equation 1.
@@ -195,12 +194,12 @@ def sensitivities(network: TextModel, rows: Sequence[Tokenised], level: str, tar
     return _read(network, rows, level, target)
 
 
-def score(gradients: Float[np.ndarray, "N M"], towards: Direction) -> float:
+def score(gradients: Vectors, towards: Direction) -> float:
     """TCAV score: the share of texts whose logit rises along the direction; Kim et al. (2018), equation 2."""
     return float((gradients @ towards.vector.numpy() > 0).mean())
 
 
-def _read(network: TextModel, rows: Sequence[Tokenised], level: str, target: int | None) -> Float[np.ndarray, "N M"]:
+def _read(network: TextModel, rows: Sequence[Tokenised], level: str, target: int | None) -> Vectors:
     was_training = network.training
     network.eval()
     found: dict[int, np.ndarray] = {}
@@ -218,10 +217,7 @@ def _read(network: TextModel, rows: Sequence[Tokenised], level: str, target: int
     return np.stack([found[index] for index in range(len(rows))])
 
 
-# TCAV: whether a class depends on a concept that is given by examples.
-
-
-Vectors = Float[np.ndarray, "N M"]
+# TCAV: whether a class depends on a concept that is given by examples
 
 
 @dataclass(frozen=True)
@@ -252,12 +248,12 @@ class Tcav:
 
     The direction of a concept is that of a logistic regression between its examples and as many random texts, which
     are drawn anew for each of the `runs`. A level stands for a text by the mean over its words, and moves by the same
-    vector at each word.
+    vector at each word; without a name it is the highest.
     """
 
     # differs from Kim et al. (2018): a level of a text has no fixed size, so its mean over words takes its index
 
-    level: str = STATES
+    level: str | None = None
     runs: int = 20
     strength: float = 1.0  # of the regression's L2 penalty
     significance: float = 0.05
@@ -266,6 +262,12 @@ class Tcav:
     def __post_init__(self) -> None:
         if self.runs < 2:
             raise AssayError(f"A test between directions needs at least two runs, got {self.runs}.")
+
+    def level_of(self, network: TextModel) -> str:
+        """The level that is moved."""
+        if self.level is not None and self.level not in levels(network):
+            raise unknown("level", self.level, levels(network))
+        return self.level or levels(network)[-1]
 
     def fit(
         self,
@@ -283,45 +285,34 @@ class Tcav:
             raise AssayError(
                 "TCAV needs two examples of each concept, four random texts, and one text of each class asked about."
             )
-        gradients = {target: sensitivities(network, rows, self.level, target) for target, rows in texts.items()}
-        drawn = vectors(network, others, self.level)
-        asked = len(concepts) * len(gradients)
+        level = self.level_of(network)
+        gradients = {target: sensitivities(network, rows, level, target) for target, rows in texts.items()}
+        drawn = vectors(network, others, level)
+        tests = len(concepts) * len(gradients)
         found = []
         for index, (concept, rows) in enumerate(concepts.items()):
-            shown = vectors(network, rows, self.level)
-            known = [self._told(shown, drawn, self._chance(2 * index, run)) for run in range(self.runs)]
-            size = min(len(shown), len(drawn) // 2)
-            random = [self._made_up(drawn, size, self._chance(2 * index + 1, run)) for run in range(self.runs)]
+            known, random = self._directions(vectors(network, rows, level), drawn, level, index)
+            accuracy = float(np.mean([each.accuracy for each in known]))
             for target, gradient in gradients.items():
-                found.append(self._compared(concept, target, gradient, known, random, asked))
+                scores, chance = (np.array([score(gradient, each) for each in some]) for some in (known, random))
+                test = apart(scores, chance)
+                assert test is not None
+                significant = test.p * tests < self.significance
+                found.append(TcavResult(concept, target, scores, chance, test.p, significant, accuracy))
         return tuple(found)
 
-    def _told(self, shown: Vectors, drawn: Float[np.ndarray, "O M"], chance: np.random.Generator) -> Direction:
-        """The direction between random texts and the examples of a concept."""
-        chosen = chance.choice(len(drawn), min(len(shown), len(drawn)), replace=False)
-        return direction(shown, drawn[chosen], self.level, self.strength, chance)
-
-    def _made_up(self, drawn: Vectors, size: int, chance: np.random.Generator) -> Direction:
-        """A random direction: between two disjoint sets of random texts."""
-        order = chance.permutation(len(drawn))
-        return direction(drawn[order[:size]], drawn[order[size : 2 * size]], self.level, self.strength, chance)
-
-    def _compared(
-        self,
-        concept: str,
-        target: int,
-        gradients: Vectors,
-        known: Sequence[Direction],
-        random: Sequence[Direction],
-        asked: int,
-    ) -> TcavResult:
-        scores, chance = (np.array([score(gradients, each) for each in some]) for some in (known, random))
-        p = unlike(scores, chance)
-        accuracy = float(np.mean([each.accuracy for each in known]))
-        return TcavResult(concept, target, scores, chance, p, p * asked < self.significance, accuracy)
-
-    def _chance(self, kind: int, run: int) -> np.random.Generator:
-        return np.random.default_rng((self.seed, kind, run))
+    def _directions(self, shown: Vectors, drawn: Others, level: str, index: int) -> tuple[list[Direction], ...]:
+        """Of each run, the direction from random texts to the examples, and one between two sets of random texts."""
+        known, random = [], []
+        size = min(len(shown), len(drawn) // 2)
+        for run in range(self.runs):
+            one, other = (np.random.default_rng((self.seed, 2 * index + kind, run)) for kind in range(2))
+            chosen = one.choice(len(drawn), min(len(shown), len(drawn)), replace=False)
+            known.append(direction(shown, drawn[chosen], level, self.strength, one))
+            order = other.permutation(len(drawn))
+            sets = drawn[order[:size]], drawn[order[size : 2 * size]]
+            random.append(direction(*sets, level, self.strength, other))
+        return known, random
 
 
 def tcav(
@@ -329,30 +320,63 @@ def tcav(
     concepts: Mapping[str, Sequence[Example]],
     others: Sequence[Example],
     texts: Sequence[Example],
-    options: Tcav | None = None,
+    options: Tcav = Tcav(),  # noqa: B008
 ) -> tuple[TcavResult, ...]:
     """TCAV of concepts given by examples, for the classes of some texts."""
-
-    def read(examples: Sequence[Example]) -> list[Tokenised]:
-        return tokenise(examples, model.tokeniser, model.tokeniser.options.longest)[0]
-
     labels = sorted({each.label for each in texts})
-    by_class = {label: read([each for each in texts if each.label == label]) for label in labels}
-    given = {name: read(examples) for name, examples in concepts.items()}
-    return (options or Tcav()).fit(model.network, given, read(others), by_class)
+    by_class = {label: _tokenised(model, [each for each in texts if each.label == label]) for label in labels}
+    given = {name: _tokenised(model, examples) for name, examples in concepts.items()}
+    return options.fit(model.network, given, _tokenised(model, others), by_class)
 
 
-def unlike(first: Float[np.ndarray, " R"], second: Float[np.ndarray, " Q"]) -> float:
-    """The p-value of Welch's two-sided t-test; 0 or 1 for samples without variance."""
-    spreads = np.array([each.var(ddof=1) / len(each) for each in (first, second)])
-    if not spreads.any():
-        return float(first[0] == second[0])
-    t = (first.mean() - second.mean()) / np.sqrt(spreads.sum())
-    freedom = spreads.sum() ** 2 / (spreads**2 / [len(first) - 1, len(second) - 1]).sum()
-    return float(2 * stats.t.sf(abs(t), freedom))
+def concept(
+    model: Opened,
+    examples: Sequence[Example],
+    others: Sequence[Example],
+    options: Tcav = Tcav(),  # noqa: B008
+) -> Direction:
+    """The direction of one concept, between its examples and other texts."""
+    level = options.level_of(model.network)
+    inside, outside = (vectors(model.network, _tokenised(model, some), level) for some in (examples, others))
+    return direction(inside, outside, level, options.strength, np.random.default_rng(options.seed))
 
 
-# Concept sensitivity as an explainer of words.
+def section(
+    model: Opened,
+    concepts: Mapping[str, Sequence[Example]],
+    others: Sequence[Example],
+    texts: Sequence[Example],
+    options: Tcav = Tcav(),  # noqa: B008
+) -> dict[str, Any]:
+    """The results as a section of a probe, with the range of 95 % of the runs."""
+    if any(example.query is not None for example in (*others, *texts)):
+        raise AssayError("Concepts are given by single texts, and this corpus holds pairs; name another one.")
+    labels = [example.label for example in texts]
+    rows = []
+    for found in tcav(model, concepts, others, texts, options):
+        own, random = spread(found.scores), spread(found.random)
+        rows.append(
+            {
+                "concept": found.concept,
+                "class": model.classes[found.target],
+                "examples": len(concepts[found.concept]),
+                "n": labels.count(found.target),
+                "score": own.share,
+                "low": own.low,
+                "high": own.high,
+                "random": random.share,
+                "random_low": random.low,
+                "random_high": random.high,
+                "p": found.p,
+                "significant": found.significant,
+                "accuracy": found.accuracy,
+            }
+        )
+    return {"level": options.level_of(model.network), "runs": options.runs, "others": len(others), "rows": rows}
+
+
+def _tokenised(model: Opened, examples: Sequence[Example]) -> list[Tokenised]:
+    return tokenise(examples, model.tokeniser, model.tokeniser.options.longest)[0]
 
 
 @dataclass(frozen=True)
@@ -374,6 +398,6 @@ class ConceptSensitivity:
         at = steered(model, batch, self.direction.level)
         (gradients,) = torch.autograd.grad(at.logits.gather(1, target[:, None]).sum(), at.shift)
         moved = gradients @ self.direction.vector.to(gradients)
-        if self.direction.level == STATES and isinstance(model, Hierarchical):
+        if self.direction.level == HIDDEN and isinstance(model, Hierarchical):
             return over_tokens(model, moved, batch)
         return of_tokens(moved, at.token_index, batch.ids.shape[1])

@@ -47,8 +47,7 @@ from assay.probes.drawings import (
 )
 from assay.writing import count, interval, listed, number, percent
 
-# What the page on attention heads says: the headline, what each section found, how to read it, limits, papers.
-
+# What the page on attention heads says: the headline, what each section found, how to read it, limits, papers
 
 Part = dict[str, Any]
 
@@ -59,6 +58,7 @@ NAMES = {
     "negation": "negation",
     "pairs": "pairs of words",
     "importance": "head importance",
+    "concepts": "concepts",
 }
 """What each section is about."""
 
@@ -68,6 +68,7 @@ TITLES = {
     "negation": "Do heads link words to the negation over them?",
     "pairs": "What do all heads together tell about two words?",
     "importance": "Which heads does the classifier need?",
+    "concepts": "Does a class depend on a concept?",
 }
 READINGS = {
     "relations": "A head is right for a word when, of all other words of the sentence, the word attends most to the "
@@ -102,6 +103,12 @@ READINGS = {
     "would change if the head were turned down a little. It was found on dev texts. In the curve, heads go one tenth "
     "at a time; where pruning by importance keeps more accuracy than a random order does, importance knows "
     "something. The band is the 95 % interval of the first line; the dotted line is the share of the commonest class.",
+    "concepts": "A concept is the direction in which a linear model finds its examples among random texts. The score "
+    "is the share of a class’s test texts whose logit rises when the hidden states move that way; all or none of them: "
+    "the class depends on it, one way or the other. Directions between two sets of random texts say what luck reaches: "
+    "both are found anew in each run, ranges hold 95 % of the runs, and a concept counts where the two differ by "
+    "Welch’s t-test at .05, shared out among all concepts and classes (Bonferroni). First look at how often the "
+    "direction tells examples apart that it has not seen: near 50 % it stands for nothing.",
 }
 LIMITS = (
     "Attention to a word is not use of it: a head may attend to the governor and pass on nothing of it. Probes say "
@@ -121,12 +128,16 @@ PAPERS = (
     "and Measuring the Geometry of BERT. NeurIPS.",
     "John Hewitt, Percy Liang (2019): Designing and Interpreting Probes with Control Tasks. EMNLP.",
     "Paul Michel, Omer Levy, Graham Neubig (2019): Are Sixteen Heads Really Better than One? NeurIPS.",
+    "Been Kim, Martin Wattenberg, Justin Gilmer, Carrie Cai, James Wexler, Fernanda Viégas, Rory Sayres (2018): "
+    "Interpretability Beyond Feature Attribution: Quantitative Testing with Concept Activation Vectors (TCAV). ICML.",
 )
 
 
 def headline(probe: Probe) -> str:
     """One sentence, with a colon between what was found and why."""
     found = single(relations(probe))
+    if set(probe["sections"]) == {"concepts"}:
+        return f"Which classes of {model(probe)} depend on which concepts: {_dependent(probe['sections']['concepts'])}"
     if not found:
         shown = listed([NAMES.get(name, name) for name in probe["sections"]])
         return f"What the heads of {model(probe)} attend to: {shown}, each beside its control."
@@ -275,6 +286,57 @@ def _importance(section: Part) -> str:
     )
 
 
+def _dependent(section: Part) -> str:
+    """How many of the tests found more than random directions do."""
+    rows = section["rows"]
+    passed = sum(row["significant"] for row in rows)
+    noun = "pair of a concept and a class is" if len(rows) == 1 else "pairs of a concept and a class are"
+    return f"{count(passed)} of {count(len(rows))} {noun} beyond random directions."
+
+
+def _concepts(section: Part) -> str:
+    best = max(section["rows"], key=lambda row: abs(real(row["score"]) - real(row["random"])))
+    return (
+        f"At level {section['level']}, over {count(section['runs'])} runs, {_dependent(section)} The furthest from "
+        f"random: towards {best['concept']}, the logit of {best['class']} rises in {percent(real(best['score']))} of "
+        f"{count(best['n'])} texts, and by random directions in {percent(real(best['random']))}."
+    )
+
+
+def _concept_table(section: Part) -> Table:
+    heads = ("concept", "class", "score", "95 % of runs", "random", "95 % of runs", "told apart", "beyond random")
+    rows = [
+        (
+            row["concept"],
+            row["class"],
+            percent(real(row["score"])),
+            _range(row),
+            percent(real(row["random"])),
+            f"{interval(100 * real(row['random_low']), 100 * real(row['random_high']), 1)} %",
+            percent(real(row["accuracy"])),
+            "✓" if row["significant"] else "–",
+        )
+        for row in section["rows"]
+    ]
+    return grid(heads, rows)
+
+
+def _concept_brief(section: Part) -> Table:
+    rows = tuple(
+        Row(
+            (
+                row["concept"],
+                row["class"],
+                *(number(100 * real(row[key]), 1) for key in ("score", "random", "accuracy")),
+                "✓" if row["significant"] else "",
+            ),
+            "" if row["significant"] else "beaten",
+        )
+        for row in section["rows"]
+    )
+    return Table(columns("concept", "class", "score %", "random %", "told apart %", "", numbers=2), rows)
+
+
 def _free(most: Part) -> str:
     """Up to where pruning costs next to nothing."""
     if not most["pruned"]:
@@ -366,6 +428,7 @@ ANSWERS: dict[str, Callable[[Part], str]] = {
     "negation": _negation,
     "pairs": _pairs,
     "importance": _importance,
+    "concepts": _concepts,
 }
 TABLES: dict[str, Callable[[Part], Table]] = {
     "speech": _speech_table,
@@ -373,6 +436,7 @@ TABLES: dict[str, Callable[[Part], Table]] = {
     "negation": lambda section: _single(section, "offset_accuracy", f"offset {section['offset']:+d}".replace("-", "−")),
     "pairs": _pair_table,
     "importance": _curve_table,
+    "concepts": _concept_table,
 }
 
 
@@ -391,8 +455,7 @@ def origins(probe: Probe) -> tuple[tuple[str, str], ...]:
     return tuple((name, str(text)) for name, text in pairs.items() if text)
 
 
-# The probes of attention heads as a document: what each head attends to, against position and against chance.
-
+# The probes of attention heads as a document: what each head attends to, against position and against chance
 
 FIRST = 12
 """So many relations are shown before the rest, which is folded away."""
@@ -402,8 +465,9 @@ ROOM = 24_000
 
 def document(probe: Probe) -> Document:
     """The whole page: relations with their best heads, squares of all heads, drawn heads, other sections, limits."""
-    title = f"Heads of {model(probe)}"
-    return page_of(probe, title, f"heads of {model(probe)}", _sections(probe), skip="Skip to the verdict")
+    about = "Heads of" if probe["heads"] else "Concepts in"
+    title = f"{about} {model(probe)}"
+    return page_of(probe, title, f"{about.lower()} {model(probe)}", _sections(probe), skip="Skip to the verdict")
 
 
 def brief(probe: Probe) -> tuple[Block, ...]:
@@ -415,7 +479,13 @@ def brief(probe: Probe) -> tuple[Block, ...]:
     notes = [Prose(f"Not probed: {listed(names)}. {reason}", "soft") for reason, names in reasons.items()]
     heads = ("relation", "to", "head", "right %", "95 %", "offset", "control", "n", "")
     rows = tuple(Row(_short(each), "" if each.beats_both else "beaten") for each in found)
-    return some(Headline(headline(probe)), Table(columns(*heads, numbers=3), rows) if rows else None, notes)
+    concepts = probe["sections"].get("concepts")
+    return some(
+        Headline(headline(probe)),
+        Table(columns(*heads, numbers=3), rows) if rows else None,
+        _concept_brief(concepts) if concepts else None,
+        notes,
+    )
 
 
 def _short(found: Relation) -> tuple[str, ...]:
@@ -458,7 +528,9 @@ def _verdict(probe: Probe, found: Sequence[Relation]) -> tuple[Block, ...]:
     surest = leading(found)
     top = some(
         Headline(
-            f"{lead}{colon.strip()}", because, f"{probe['layers']} layers of {probe['heads']} heads: {model(probe)}"
+            f"{lead}{colon.strip()}",
+            because,
+            f"{probe['layers']} layers of {probe['heads']} heads: {model(probe)}" if probe["heads"] else model(probe),
         ),
         Prose(surest, "tally") if surest else None,
         [Prose(each, "caveat") for each in caveats(probe)],

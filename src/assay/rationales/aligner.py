@@ -15,7 +15,7 @@ from assay.errors import AssayError
 from assay.models.config import Architecture
 from assay.models.encoders import encoder
 from assay.models.network import blank_of
-from assay.rationales.rationaliser import Selecting, without_others
+from assay.rationales.rationaliser import Selecting, Stored
 from assay.rationales.selection_stories import aligned
 from assay.rationales.units import Units
 from assay.types import Batch, Edit, Output, Selection, at_least_float32
@@ -158,6 +158,7 @@ class Aligner(Selecting):
     # differs from Swanson et al. (2020): they decide by the cost of the plan itself; here a pair says something for
     # each class, since words are aligned that contradict one another as well as those that are alike
 
+    kind = "transport"
     cascade: tuple[str, ...] = ("decoder", "encoder", "embedding")
 
     embedding: nn.Embedding
@@ -191,6 +192,19 @@ class Aligner(Selecting):
     def facts(self) -> dict[str, str]:
         described = f"alignment of words over: {self.architecture.encoder} encoder, sum over aligned pairs"
         return {"description": described, "shape": "alignment", "items": "words"}
+
+    @property
+    def base(self) -> Aligner:
+        return self
+
+    @property
+    def described(self) -> dict[str, Any]:
+        return {"transport": asdict(self.transport)}
+
+    @classmethod
+    def of(cls, stored: Stored) -> Aligner:
+        architecture, transport = Architecture(**stored.card["architecture"]), Transport(**stored.card["transport"])
+        return cls(architecture, stored.words, stored.classes, transport)
 
     @property
     def selecting(self) -> dict[str, Any]:
@@ -251,12 +265,6 @@ class Aligner(Selecting):
         """The words of the text that are aligned with any of the query."""
         plan = self.alignment(x, batch)
         return Selection((plan > 0.5).any(-1), plan.sum(-1).clamp(max=1))
-
-    @torch.no_grad()
-    def viewed(self, x: Float[Tensor, "B T D"], batch: Batch, view: str) -> Float[Tensor, "B C"]:
-        """The logits for the aligned words, for the rest, or for all; the view is aligned anew."""
-        answer: Output = self(*without_others(x, batch, self.selection(x, batch).kept, view))
-        return answer.logits
 
     @torch.no_grad()
     def accounts(self, x: Float[Tensor, "B T D"], batch: Batch) -> list[dict[str, Any]]:

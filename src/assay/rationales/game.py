@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float, Int
@@ -20,23 +19,16 @@ from assay.rationales.relaxations import Drawn
 from assay.rationales.units import Grouping
 from assay.types import Batch
 
-# Applies masks to embeddings: by interpolation towards a blank, or by deletion.
+Embedded = Float[Tensor, "B T D"]
+Weights = Float[Tensor, "B T"]  # how far each word is selected, or its score
+Costs = Float[Tensor, " B"]
+Left = tuple[Float[Tensor, "B W D"], Batch]  # what is left of texts, as embeddings and a batch
+
+OWN = -1  # as the number of a mask: that of the class which each text is conditioned on
+DECAY = 0.95  # of the mean cost so far, at each step
 
 
-def blended(
-    x: Float[Tensor, "B T D"], z: Float[Tensor, "B T"], blank: Float[Tensor, " D"] | Float[Tensor, "B T D"]
-) -> Float[Tensor, "B T D"]:
-    """Interpolates by the mask: z x + (1 − z) blank."""
-    share = z[..., None].to(x.dtype)
-    return share * x + (1 - share) * blank
-
-
-def blank_of(reader: Reader, batch: Batch, name: str) -> Float[Tensor, " D"]:
-    """The blank's embedding, in place of words of the batch."""
-    return baseline(reader, batch, name)[0, 0]
-
-
-def compacted(x: Float[Tensor, "B T D"], batch: Batch, z: Float[Tensor, "B T"]) -> tuple[Float[Tensor, "B W D"], Batch]:
+def compacted(x: Embedded, batch: Batch, z: Weights) -> Left:
     """Deletes unselected words and closes the gaps; a text without selected words is only padding."""
     kept = (z > 0) & batch.mask
     width = max(1, int(kept.sum(-1).max()))
@@ -45,11 +37,8 @@ def compacted(x: Float[Tensor, "B T D"], batch: Batch, z: Float[Tensor, "B T"]) 
     return x[rows[:, None], positions], gathered(batch, rows, positions, kept)
 
 
-# Saliency of words for a teacher, without gradient.
-
-
 @torch.no_grad()
-def saliency(name: str, players: Players, x: Float[Tensor, "B T D"], batch: Batch) -> Float[Tensor, "B T"]:
+def saliency(name: str, players: Players, x: Embedded, batch: Batch) -> Weights:
     """Scores of an explainer for the class that the teacher predicts from these embeddings; labels are not used."""
     numbered = replace(batch, labels=torch.arange(len(batch), device=x.device))  # explainers ask for some of the rows
     teacher = given(players.reader("teacher"), players.predictor, x.detach(), numbered)
@@ -57,7 +46,7 @@ def saliency(name: str, players: Players, x: Float[Tensor, "B T D"], batch: Batc
     return EXPLAINERS[name](teacher, numbered, guess).detach().to(x.dtype)
 
 
-def given(reader: Reader, owner: Reader, x: Float[Tensor, "B T D"], numbered: Batch) -> Reader:
+def given(reader: Reader, owner: Reader, x: Embedded, numbered: Batch) -> Reader:
     """The reader as a model whose embeddings are those given for the batch.
 
     The labels of the batch are the numbers of its rows.
@@ -74,12 +63,6 @@ def given(reader: Reader, owner: Reader, x: Float[Tensor, "B T D"], numbered: Ba
     return model
 
 
-# Forward pass of a game on one batch; every player's result is computed lazily and cached.
-
-
-OWN = -1  # as the number of a mask: that of the class which each text is conditioned on
-
-
 @dataclass(frozen=True)
 class Read:
     """Logits of a reader, and the mean hidden state that they are linear in."""
@@ -89,15 +72,10 @@ class Read:
 
 
 class Play:
-    """Masks for a batch, sampled or `decoded`, and what the readers compute from them."""
+    """Masks for a batch, sampled or `decoded`, and what the readers compute from them, lazily and once."""
 
     def __init__(
-        self,
-        players: Players,
-        batch: Batch,
-        rules: Rules,
-        decoded: bool = False,
-        x: Float[Tensor, "B T D"] | None = None,
+        self, players: Players, batch: Batch, rules: Rules, decoded: bool = False, x: Embedded | None = None
     ) -> None:
         self.players, self.batch, self.rules, self.decoded = players, batch, rules, decoded
         self.x: Tensor = players.predictor.embed(batch) if x is None else x
@@ -161,10 +139,10 @@ class Play:
         """
         key = player, view, 0 if view == "all" else mask, stopped or view == "all"
         if key not in self._read:
-            self._read[key] = self._answer(player, view, mask, stopped)
+            self._read[key] = self._reading(player, *self.shown(view, mask, stopped))
         return self._read[key]
 
-    def shown(self, view: str, mask: int, stopped: bool) -> tuple[Float[Tensor, "B W D"], Batch]:
+    def shown(self, view: str, mask: int, stopped: bool) -> Left:
         """The embeddings that a reader gets."""
         if view == "all":
             return self.x, self.batch
@@ -177,29 +155,28 @@ class Play:
         path: Tensor = self.players.extras["paths"](chosen)
         return x + path.repeat(1, x.shape[-1] // path.shape[-1])[:, None], batch
 
-    def left(
-        self, x: Float[Tensor, "B T D"], batch: Batch, z: Float[Tensor, "B T"]
-    ) -> tuple[Float[Tensor, "B W D"], Batch]:
-        """The masked embeddings."""
-        if self.rules.reading == "delete":
+    def left(self, x: Embedded, batch: Batch, z: Weights) -> Left:
+        """The masked embeddings: unselected words are deleted, or interpolated towards a blank, z x + (1 − z) blank."""
+        reading, extras = self.rules.reading, self.players.extras
+        if reading == "delete":
             return compacted(x, batch, z)
-        if "blank" in self.players.extras:
-            blank: Tensor = next(self.players.extras["blank"].parameters())
-            return blended(x, z, blank.repeat(x.shape[-1] // len(blank))), batch
-        return blended(x, z, blank_of(self.players.predictor, batch, self.rules.reading)), batch
+        if "blank" in extras:
+            learnt: Tensor = next(extras["blank"].parameters())
+            blank = learnt.repeat(x.shape[-1] // len(learnt))
+        else:
+            blank = baseline(self.players.predictor, batch, reading)[0, 0]
+        share = z[..., None].to(x.dtype)
+        return share * x + (1 - share) * blank, batch
 
     @cached_property
     def concepts(self) -> Inferred:
         """Concepts inferred from the words of each mask, all in one forward pass."""
         masks = self.z.shape[1]
         rows = torch.arange(len(self.batch), device=self.x.device).repeat_interleave(masks)
-        found = self._reading("predictor", *self.left(self.x[rows], self.batch[rows], self.z.flatten(0, 1)))
-        features, logits = (each.reshape(-1, masks, each.shape[-1]) for each in (found.features, found.logits))
+        read = self._reading("predictor", *self.left(self.x[rows], self.batch[rows], self.z.flatten(0, 1)))
+        features, logits = (each.reshape(-1, masks, each.shape[-1]) for each in (read.features, read.logits))
         inferred: Inferred = self.players.extras["concepts"](features, logits, self.decoded)
         return inferred
-
-    def _answer(self, player: str, view: str, mask: int, stopped: bool) -> Read:
-        return self._reading(player, *self.shown(view, mask, stopped))
 
     def _reading(self, player: str, x: Float[Tensor, "B W D"], batch: Batch) -> Read:
         reader = self.players.reader(player)
@@ -208,21 +185,11 @@ class Play:
         return Read(reader.decode(states, weights), (weights[:, None] @ states).squeeze(1))
 
 
-# Loss terms of the players: a cost for each text of a batch.
+Term = Callable[[Play], Costs]
+"""A loss term: the cost of each text; one of a whole batch is the same for all its texts."""
 
-
-@runtime_checkable
-class Term(Protocol):
-    """A loss term; a frozen dataclass with its options."""
-
-    def __call__(self, play: Play) -> Float[Tensor, " B"]:
-        """The cost of each text; one of a whole batch is the same for all its texts."""
-
-
-# Moves (which players minimise which loss) and stages of a training.
-
-
-KEPT = 0.95  # of the mean cost so far, at each step
+Terms = tuple[tuple[float, Term], ...]
+"""Loss terms with their weights."""
 
 
 @dataclass(frozen=True)
@@ -230,16 +197,16 @@ class Move:
     """One gradient update of some players on a weighted sum of loss terms."""
 
     players: tuple[str, ...]
-    terms: tuple[tuple[float, Term], ...]
+    terms: Terms
 
-    def costs(self, play: Play) -> Float[Tensor, " B"]:
+    def costs(self, play: Play) -> Costs:
         """The cost of each text."""
         total = play.x.new_zeros(len(play.batch))
         for weight, term in self.terms:
             total = total + weight * term(play)
         return total
 
-    def loss(self, play: Play, weights: Float[Tensor, " B"]) -> Float[Tensor, ""]:
+    def loss(self, play: Play, weights: Costs) -> Float[Tensor, ""]:
         """The differentiable loss: the mean cost, and the score function (REINFORCE) where masks have no gradient.
 
         Its baseline is a running mean of costs, which leaves its expectation as it is (Williams, 1992).
@@ -253,7 +220,7 @@ class Move:
             expected = sums[0] / sums[1].clamp(min=1e-9) if sums[1] > 0 else loss.detach()
             loss = loss + ((costs.detach() - expected) * likely * shares).sum()
             with torch.no_grad():
-                sums.mul_(KEPT).add_(torch.stack([(costs * shares).sum(), torch.ones_like(sums[1])]) * (1 - KEPT))
+                sums.mul_(DECAY).add_(torch.stack([(costs * shares).sum(), torch.ones_like(sums[1])]) * (1 - DECAY))
         return loss
 
 

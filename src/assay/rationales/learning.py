@@ -2,49 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from math import log
-from typing import Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 import torch
+from jaxtyping import Float
 from torch import Tensor, nn
 
-from assay import progress
 from assay.data.batches import Tokenised, collate
 from assay.errors import AssayError
 from assay.models.config import Training
-from assay.models.fit import State, begun, class_weights
+from assay.models.fit import Rows, State, Trainer, class_weights
 from assay.models.store import Checkpoint
 from assay.models.textmodel import graded, groups
 from assay.rationales.game import Play, Stage
-from assay.rationales.losses import AnswerCrossEntropy
-from assay.rationales.players import Players, Rules
+from assay.rationales.losses import AnswerCrossEntropy, FullTextDivergence
+from assay.rationales.players import Players, Rules, evaluating
 from assay.rationales.rationaliser import Rationaliser, answering
-from assay.rationales.units import Units
+from assay.rationales.relaxations import Relaxation
+from assay.rationales.units import Decoding, Units
 
-# Criteria that select the best epoch of a training.
+EpochScore = Callable[[Rationaliser, Sequence[Tokenised]], tuple[float, float]]
+"""Score (above −1) of the deterministic selections on dev texts, and a loss that breaks ties.
 
-
-@runtime_checkable
-class EpochScore(Protocol):
-    """Score (above −1) of the deterministic selections on dev texts, and a loss that breaks ties.
-
-    Of epochs equal in both, the latest is the best.
-
-    Of epochs that are equal in both, the latest is the best.
-    """
-
-    def __call__(self, model: Rationaliser, rows: Sequence[Tokenised]) -> tuple[float, float]: ...
-
-
-@dataclass(frozen=True)
-class Answers:
-    """Accuracy of the predictor on its selections."""
-
-    def __call__(self, model: Rationaliser, rows: Sequence[Tokenised]) -> tuple[float, float]:
-        return graded(model, rows)
+Of epochs that are equal in both, the latest is the best.
+"""
 
 
 @dataclass(frozen=True)
@@ -54,15 +40,10 @@ class CriticGap:
     A text on which it is surer than a blind guess, but wrong, counts like that guess.
     """
 
-    critic: str = "critic"
-
-    @torch.no_grad()
     def __call__(self, model: Rationaliser, rows: Sequence[Tokenised]) -> tuple[float, float]:
         score, loss = graded(model, rows)
-        was_training = model.training
-        model.eval()
-        costs = [AnswerCrossEntropy(self.critic, "rest")(model.play(batch)) for _, batch in groups(model, rows)]
-        model.train(was_training)
+        with evaluating(model):
+            costs = [AnswerCrossEntropy("critic", "rest")(model.play(batch)) for _, batch in groups(model, rows)]
         return score, loss - float(torch.cat(costs).clamp(max=log(model.classes)).mean())
 
 
@@ -86,22 +67,16 @@ class Sparsest:
 
     limit: float
 
-    @torch.no_grad()
     def __call__(self, model: Rationaliser, rows: Sequence[Tokenised]) -> tuple[float, float]:
-        was_training = model.training
-        model.eval()
-        sums = np.zeros(3)
-        for _, batch in groups(model, rows):
-            play = model.play(batch)
-            whole, seen = (play.read("predictor", view).logits.log_softmax(-1) for view in ("all", "selected"))
-            lost = (whole.exp() * (whole - seen)).sum()
-            sums += float(play.z[:, 0].sum()), float(batch.mask.sum()), float(lost)
-        model.train(was_training)
-        lost = sums[2] / len(rows)
-        return (1 - sums[0] / sums[1] if lost <= self.limit else float(np.exp(-lost)) - 1), lost
-
-
-# A recipe as data: rules, players and stages.
+        selected = words = divergence = 0.0
+        with evaluating(model):
+            for _, batch in groups(model, rows):
+                play = model.play(batch)
+                selected += float(play.z[:, 0].sum())
+                words += float(batch.mask.sum())
+                divergence += float(FullTextDivergence()(play).sum())
+        mean = divergence / len(rows)
+        return (1 - selected / words if mean <= self.limit else float(np.exp(-mean)) - 1), mean
 
 
 @dataclass(frozen=True)
@@ -122,26 +97,33 @@ class Options:
         if self.concepts is not None and self.concepts < 1:
             raise AssayError(f"A recipe with concepts needs at least one, got {self.concepts}.")
         for name in ("size", "continuity"):
-            strength = getattr(self, name)
-            if strength is not None and not 0 <= strength < float("inf"):
-                raise AssayError(f"The strength of {name!r} must be at least 0, got {strength:g}.")
+            if not 0 <= self.weight(name, 0.0) < float("inf"):
+                raise AssayError(f"The strength of {name!r} must be at least 0, got {self.weight(name, 0.0):g}.")
+
+    def weight(self, name: str, default: float) -> float:
+        """The weight of a penalty, "size" or "continuity"."""
+        weight: float | None = getattr(self, name)
+        return default if weight is None else weight
+
+    def rules(self, relaxation: Relaxation, decoding: str = "top", **others: Any) -> Rules:
+        """Rules with these units, this rate and this reading."""
+        shared: dict[str, Any] = {"units": self.units, "reading": self.reading} | others
+        return Rules(relaxation=relaxation, decoding=Decoding(decoding, self.rate), **shared)
 
 
 @dataclass(frozen=True)
 class Scheme:
     """A recipe without its networks; `extras` are further trained modules, by name.
 
-    The `epoch_score` says which epoch of the last stage was the best one.
+    The `epoch_score` says which epoch of the last stage was the best one, as a rule by the accuracy of the predictor
+    on its selections.
     """
 
     rules: Rules
     stages: tuple[Stage, ...]
     readers: tuple[str, ...] = ("predictor", "selector")
     extras: tuple[str, ...] = ()
-    epoch_score: EpochScore = field(default_factory=Answers)
-
-
-# Trains the players of a scheme; an interrupted training resumes to the same weights.
+    epoch_score: EpochScore = graded
 
 
 SLOWEST = 0.05  # pace of a predictor that reads next to nothing
@@ -152,6 +134,94 @@ class GameState(State):
     """Progress of a training: epoch, history and the shares of selected words."""
 
     shares: list[float] = field(default_factory=list)  # of words that are drawn, on average
+
+
+@dataclass(kw_only=True, eq=False)
+class GameTrainer(Trainer):
+    """The training of the players of a scheme, stage by stage; the best epoch is one of the last stage."""
+
+    players: Players
+    scheme: Scheme
+    train: Sequence[Tokenised]
+    dev: Sequence[Tokenised]
+    model: Rationaliser
+    weights: Float[Tensor, " C"] | None  # of the classes
+    state: GameState = field(default_factory=GameState)
+    shares: list[float] = field(default_factory=list)  # of selected words, in each step of this epoch
+
+    @cached_property
+    def ends(self) -> list[int]:
+        """The epoch before which each stage ends."""
+        total = sum(stage.share for stage in self.scheme.stages)
+        parts = [stage.share / total * self.options.epochs for stage in self.scheme.stages]
+        ends = np.cumsum(parts).round().astype(int).tolist()
+        return [max(index + 1, end) for index, end in enumerate(ends)]
+
+    @property
+    def epochs(self) -> int:
+        return self.ends[-1]
+
+    @property
+    def stage(self) -> Stage:
+        """The stage of the next epoch."""
+        return self.scheme.stages[next(index for index, end in enumerate(self.ends) if self.state.epoch < end)]
+
+    @property
+    def started(self) -> bool:
+        return self.state.best_epoch > (self.ends[-2] if len(self.ends) > 1 else 0)
+
+    def prepare(self) -> None:
+        """Training mode for the players that are trained; others are deterministic."""
+        self.shares.clear()
+        self.model.train()
+        moving = {"predictor" if name == "body" else name for name in self.stage.players}
+        for name, reader in self.players.readers.items():
+            if name not in moving:
+                for part in reader.modules():  # cuDNN has no backward pass through a recurrence in any other mode
+                    part.training = isinstance(part, nn.RNNBase)
+
+    def step(self, rows: Rows) -> float:
+        """Every move of a batch in turn; returns the last loss."""
+        predictor, stage = self.players.predictor, self.stage
+        batch = collate([self.train[index] for index in rows], predictor.classes).to(predictor.device)
+        whole = torch.ones_like(batch.labels, dtype=torch.float32)
+        counted = whole if self.weights is None else self.weights[batch.labels]
+        value = share = 0.0
+        for move in stage.moves:
+            play = Play(self.players, batch, self.scheme.rules, decoded=stage.decoded)
+            loss = move.loss(play, counted)
+            learning = [each for name in move.players for each in self.players.of(name)]
+            self.optimiser.zero_grad()
+            loss.backward(inputs=learning)  # type: ignore[no-untyped-call]
+            if self.options.clip is not None:
+                nn.utils.clip_grad_norm_(learning, self.options.clip)
+            value, share = float(loss.detach()), play.share
+            self._pace(stage, share)
+            self.optimiser.step()
+        self.shares.append(share)
+        return value
+
+    def _pace(self, stage: Stage, share: float) -> None:
+        """The learning rate of each player at its pace; a predictor that reads less learns slower."""
+        for group in self.optimiser.param_groups:
+            slowed = max(SLOWEST, share) if stage.measured and group["player"] == "predictor" else 1.0
+            group["lr"] = self.options.learning_rate * stage.pace.get(group["player"], 1.0) * slowed
+
+    def judge(self) -> tuple[float, float]:
+        return self.scheme.epoch_score(self.model, self.dev)
+
+    def better(self, score: float, loss: float) -> bool:
+        """As declared, in the last stage alone; of equal epochs the latest is the best."""
+        best = (self.state.best_score, -self.state.best_loss)
+        return self.stage is self.scheme.stages[-1] and (score, -loss) >= best
+
+    def advanced(self, loss: float, score: float, dev_loss: float) -> GameState:
+        state = super().advanced(loss, score, dev_loss)
+        assert isinstance(state, GameState)
+        return replace(state, shares=[*state.shares, sum(self.shares) / len(self.shares)])
+
+    def status(self, loss: float | Tensor) -> str:
+        return f"{super().status(loss)}  selected {sum(self.shares) / len(self.shares):.0%}"
 
 
 def learn(
@@ -167,70 +237,20 @@ def learn(
     The best epoch is, as a rule, the one in which what is selected without chance predicts the dev labels best.
     """
     model = answering(players, scheme.rules)
-    ends = _ends(scheme.stages, options.epochs)
-    optimiser = _optimiser(players, scheme, options)
-    course, best = GameState(), _weights(players)
-    if checkpoint is not None and checkpoint.path.exists():
-        saved, best = checkpoint.restore(players, optimiser)
-        course = GameState(**saved)
-    weights = class_weights(train, players.predictor, options)
-    lengths = np.array([len(row.ids) for row in train])
-    with progress.bar("status") as shown, torch.random.fork_rng():
-        while not _finished(course, ends, options):
-            stage = scheme.stages[next(index for index, end in enumerate(ends) if course.epoch < end)]
-            chosen = begun(course.epoch, lengths, options)
-            task = shown.add_task(f"epoch {course.epoch + 1}/{ends[-1]}", total=len(chosen), status="")
-            _prepare(model, stage)
-            loss = share = 0.0
-            for done, group in enumerate(chosen, start=1):
-                found = _step(players, scheme, stage, [train[index] for index in group], optimiser, weights, options)
-                loss, share = loss + found[0], share + found[1]
-                shown.update(task, advance=1, status=f"loss {loss / done:.3f}  selected {share / done:.0%}")
-            score, dev_loss = scheme.epoch_score(model, dev)
-            course = _advanced(course, loss / len(chosen), share / len(chosen), score, dev_loss, stage, scheme)
-            if course.best_epoch == course.epoch:
-                best = _weights(players)
-            if checkpoint is not None:
-                checkpoint.save(players, optimiser, best, asdict(course))
-            status = f"loss {course.losses[-1]:.3f}  selected {course.shares[-1]:.0%}  dev {score:.3f}"
-            shown.update(task, status=status)
-    players.load_state_dict(best)
-    return model.eval(), course
-
-
-def _prepare(model: Rationaliser, stage: Stage) -> None:
-    """Training mode for the players that are trained; others are deterministic."""
-    model.train()
-    moving = {"predictor" if name == "body" else name for name in stage.players}
-    for name, reader in model.players.readers.items():
-        if name not in moving:
-            for part in reader.modules():
-                part.training = isinstance(part, nn.RNNBase)  # cuDNN has no backward pass through it in any other mode
-
-
-def _ends(stages: Sequence[Stage], epochs: int) -> list[int]:
-    """The epoch before which each stage ends."""
-    total = sum(stage.share for stage in stages)
-    ends = np.cumsum([stage.share / total * epochs for stage in stages]).round().astype(int).tolist()
-    return [max(index + 1, end) for index, end in enumerate(ends)]
-
-
-def _finished(course: GameState, ends: Sequence[int], options: Training) -> bool:
-    """At the last epoch, or when the last stage stops improving (early stopping)."""
-    before = ends[-2] if len(ends) > 1 else 0
-    tired = course.best_epoch > before and course.epoch - course.best_epoch >= options.patience
-    return tired or course.epoch >= ends[-1]
-
-
-def _advanced(
-    course: GameState, loss: float, share: float, score: float, dev_loss: float, stage: Stage, scheme: Scheme
-) -> GameState:
-    epoch = course.epoch + 1
-    best = course.best_epoch, course.best_score, course.best_loss
-    last = stage is scheme.stages[-1]
-    if last and (score, -dev_loss) >= (course.best_score, -course.best_loss):
-        best = epoch, score, dev_loss
-    return GameState(epoch, *best, [*course.losses, loss], [*course.scores, score], [*course.shares, share])
+    trainer = GameTrainer(
+        learner=players,
+        optimiser=_optimiser(players, scheme, options),
+        options=options,
+        lengths=np.array([len(row.ids) for row in train]),
+        players=players,
+        scheme=scheme,
+        train=train,
+        dev=dev,
+        model=model,
+        weights=class_weights(train, players.predictor, options),
+    )
+    trainer.run(checkpoint)
+    return model.eval(), trainer.state
 
 
 def _optimiser(players: Players, scheme: Scheme, options: Training) -> torch.optim.Adam:
@@ -247,41 +267,3 @@ def _optimiser(players: Players, scheme: Scheme, options: Training) -> torch.opt
         for embedded in (False, True)
     ]
     return torch.optim.Adam([group for group in groups if group["params"]], lr=options.learning_rate)
-
-
-def _step(
-    players: Players,
-    scheme: Scheme,
-    stage: Stage,
-    rows: Sequence[Tokenised],
-    optimiser: torch.optim.Adam,
-    weights: Tensor | None,
-    options: Training,
-) -> tuple[float, float]:
-    """One batch: every move in turn; returns the last loss and the share of selected words."""
-    batch = collate(rows, players.predictor.classes).to(players.predictor.device)
-    counted = torch.ones_like(batch.labels, dtype=torch.float32) if weights is None else weights[batch.labels]
-    value = share = 0.0
-    for move in stage.moves:
-        play = Play(players, batch, scheme.rules, decoded=stage.decoded)
-        loss = move.loss(play, counted)
-        learning = [each for name in move.players for each in players.of(name)]
-        optimiser.zero_grad()
-        loss.backward(inputs=learning)  # type: ignore[no-untyped-call]
-        if options.clip is not None:
-            nn.utils.clip_grad_norm_(learning, options.clip)
-        value = float(loss.detach())
-        share = play.share
-        _paced(optimiser, stage, options.learning_rate, share)
-        optimiser.step()
-    return value, share
-
-
-def _paced(optimiser: torch.optim.Adam, stage: Stage, rate: float, share: float) -> None:
-    for group in optimiser.param_groups:
-        slowed = max(SLOWEST, share) if stage.measured and group["player"] == "predictor" else 1.0
-        group["lr"] = rate * stage.pace.get(group["player"], 1.0) * slowed
-
-
-def _weights(players: Players) -> dict[str, Tensor]:
-    return {name: tensor.clone() for name, tensor in players.state_dict().items()}

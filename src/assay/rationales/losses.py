@@ -10,12 +10,16 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from assay.errors import AssayError, unknown
-from assay.rationales.game import Play, Term
+from assay.rationales.game import Costs, Play, Term
 from assay.rationales.players import LagrangeMultiplier
 from assay.rationales.relaxations import Saliency
 from assay.rationales.units import Decoding
 
-# Cross-entropy of a reader's prediction.
+COUNTS = ("z", "chance")
+KINDS = ("text", "batch", "plain")
+LEAST = 1e-6  # added to a norm, so that nothing at all has a logarithm
+
+# What a reader answers
 
 
 @dataclass(frozen=True)
@@ -31,24 +35,19 @@ class AnswerCrossEntropy:
     stopped: bool = False
     guessed: bool = False
 
-    def __call__(self, play: Play) -> Float[Tensor, " B"]:
+    def __call__(self, play: Play) -> Costs:
         logits = play.read(self.player, self.view, self.mask, self.stopped).logits
         wanted = play.condition if self.guessed else play.batch.labels
         assert wanted is not None
         return F.cross_entropy(logits, wanted, reduction="none")
 
 
-# Losses of class-wise masks, each of which supports one class.
-
-
 @dataclass(frozen=True)
 class AllMasksCrossEntropy:
     """The mean cross-entropy over all masks: the true class is the target whatever the mask's class."""
 
-    player: str = "predictor"
-
-    def __call__(self, play: Play) -> Float[Tensor, " B"]:
-        costs = [AnswerCrossEntropy(self.player, mask=mask, stopped=True)(play) for mask in range(play.rules.masks)]
+    def __call__(self, play: Play) -> Costs:
+        costs = [AnswerCrossEntropy(mask=mask, stopped=True)(play) for mask in range(play.rules.masks)]
         return torch.stack(costs).mean(0)
 
 
@@ -56,26 +55,10 @@ class AllMasksCrossEntropy:
 class Convincing:
     """Minus the mean probability of class t given mask t, over all t (Chang et al., 2019)."""
 
-    player: str = "predictor"
-
-    def __call__(self, play: Play) -> Float[Tensor, " B"]:
+    def __call__(self, play: Play) -> Costs:
         masks = range(play.rules.masks)
-        believed = [play.read(self.player, "selected", mask).logits.softmax(-1)[:, mask] for mask in masks]
+        believed = [play.read("predictor", "selected", mask).logits.softmax(-1)[:, mask] for mask in masks]
         return -torch.stack(believed).mean(0)
-
-
-@dataclass(frozen=True)
-class Sizes:
-    """The mean of |share − rate| over masks, with the shares of a whole batch."""
-
-    rate: float = 0.2
-
-    def __call__(self, play: Play) -> Float[Tensor, " B"]:
-        shares = play.z.sum((0, 2)) / play.batch.lengths.sum()
-        return (shares - self.rate).abs().mean().expand(len(play.batch))
-
-
-# Loss of predictive words left in the complement.
 
 
 @dataclass(frozen=True)
@@ -86,15 +69,13 @@ class CriticMargin:
     """
 
     margin: float = 2.0
-    critic: str = "critic"
-    mask: int = 0
 
-    def __call__(self, play: Play) -> Float[Tensor, " B"]:
-        known, left = AnswerCrossEntropy(mask=self.mask)(play), AnswerCrossEntropy(self.critic, "rest", self.mask)(play)
+    def __call__(self, play: Play) -> Costs:
+        known, left = AnswerCrossEntropy()(play), AnswerCrossEntropy("critic", "rest")(play)
         return (known - left + self.margin).relu()
 
 
-# Distillation from a teacher's predictions.
+# Distances from what is read of all words
 
 
 @dataclass(frozen=True)
@@ -102,67 +83,32 @@ class Distillation:
     """The cross-entropy with the teacher's prediction on all words, softened by a temperature."""
 
     temperature: float = 2.0
-    teacher: str = "teacher"
-    player: str = "predictor"
-    view: str = "selected"
-    mask: int = 0
 
-    def __call__(self, play: Play) -> Float[Tensor, " B"]:
-        soft = (play.read(self.teacher, "all").logits.detach() / self.temperature).softmax(-1)
-        logits = play.read(self.player, self.view, self.mask).logits / self.temperature
+    def __call__(self, play: Play) -> Costs:
+        soft = (play.read("teacher", "all").logits.detach() / self.temperature).softmax(-1)
+        logits = play.read("predictor", "selected").logits / self.temperature
         return -(soft * logits.log_softmax(-1)).sum(-1)
-
-
-# Divergence of a reader's predictions on different views of a text.
 
 
 @dataclass(frozen=True)
 class FullTextDivergence:
-    """KL(P(all) ‖ P(view)) of a reader's predictions; no gradient through P(all).
+    """KL(P(all) ‖ P(view)) of the predictor; no gradient through P(all).
 
     Of the words that are selected it is the cost of MCD (Liu et al., 2023, equation 8); of the rest, with a weight
     below 0, it is what MRD (Liu et al., 2024) makes large.
     """
 
-    player: str = "predictor"
     view: str = "selected"
-    mask: int = 0
 
-    def __call__(self, play: Play) -> Float[Tensor, " B"]:
-        whole = play.read(self.player, "all").logits.detach().log_softmax(-1)
-        seen = play.read(self.player, self.view, self.mask).logits.log_softmax(-1)
+    def __call__(self, play: Play) -> Costs:
+        whole = play.read("predictor", "all").logits.detach().log_softmax(-1)
+        seen = play.read("predictor", self.view).logits.log_softmax(-1)
         return (whole.exp() * (whole - seen)).sum(-1)
-
-
-# Penalty on small hidden states.
-
-
-LEAST = 1e-6  # added to a norm, so that nothing at all has a logarithm
-
-
-@dataclass(frozen=True)
-class NegativeLogNorm:
-    """−log ‖f‖ of the reader's hidden state f on a view: words that it was trained to use make it large.
-
-    N2R (Liu et al., 2025).
-    """
-
-    player: str = "predictor"
-    view: str = "selected"
-    mask: int = 0
-
-    def __call__(self, play: Play) -> Float[Tensor, " B"]:
-        features = play.read(self.player, self.view, self.mask).features
-        length: Tensor = torch.linalg.vector_norm(features, dim=-1)
-        return -(length + LEAST).log()
-
-
-# Distance of hidden-state distributions from those of whole texts.
 
 
 @dataclass(frozen=True)
 class Moments:
-    """The central moment discrepancy between a reader's hidden states on a view and a teacher's on all words.
+    """The central moment discrepancy between hidden states on the selected words and a teacher's on all words.
 
     Of the whole batch, the same for each of its texts; Huang et al. (2021).
     """
@@ -171,18 +117,14 @@ class Moments:
     # and the gradient goes on to the selector
     highest: int = 5
     width: float = 2.0
-    teacher: str = "teacher"
-    player: str = "predictor"
-    view: str = "selected"
-    mask: int = 0
 
     def __post_init__(self) -> None:
         if self.highest < 1 or not self.width > 0:
             raise AssayError("Moments are compared from the first on, of features between bounds with some width.")
 
-    def __call__(self, play: Play) -> Float[Tensor, " B"]:
-        wanted = play.read(self.teacher, "all").features.detach()
-        seen = play.read(self.player, self.view, self.mask).features
+    def __call__(self, play: Play) -> Costs:
+        wanted = play.read("teacher", "all").features.detach()
+        seen = play.read("predictor", "selected").features
         return discrepancy(seen, wanted, self.highest, self.width).expand(len(play.batch))
 
 
@@ -202,7 +144,19 @@ def discrepancy(
     return total
 
 
-# Imitation of a teacher's saliency.
+@dataclass(frozen=True)
+class NegativeLogNorm:
+    """−log ‖f‖ of the predictor's hidden state f: words that it was trained to use make it large.
+
+    N2R (Liu et al., 2025).
+    """
+
+    def __call__(self, play: Play) -> Costs:
+        length: Tensor = torch.linalg.vector_norm(play.read("predictor", "selected").features, dim=-1)
+        return -(length + LEAST).log()
+
+
+# Masks themselves
 
 
 @dataclass(frozen=True)
@@ -212,14 +166,11 @@ class Imitation:
     saliency: str = "attention"
     decoding: Decoding = field(default_factory=Decoding)
 
-    def __call__(self, play: Play) -> Float[Tensor, " B"]:
+    def __call__(self, play: Play) -> Costs:
         mask = play.grouping.mask
         wanted = self.decoding(Saliency().chance(play.salient(self.saliency), mask), mask)
         costs = F.binary_cross_entropy(play.drawn.chance, wanted.expand_as(play.drawn.chance), reduction="none")
         return (costs * mask[:, None]).mean(1).sum(-1) / mask.sum(-1)
-
-
-# KL divergence of selection probabilities from a prior.
 
 
 @dataclass(frozen=True)
@@ -232,7 +183,7 @@ class Prior:
         if not 0 < self.rate < 1:
             raise AssayError(f"The rate of a prior must be between 0 and 1, got {self.rate:g}.")
 
-    def __call__(self, play: Play) -> Float[Tensor, " B"]:
+    def __call__(self, play: Play) -> Costs:
         mask = play.grouping.mask[:, None]
         costs = divergence(play.drawn.chance, self.rate) * mask
         return costs.mean(1).sum(-1) / mask.sum((1, 2))
@@ -245,19 +196,12 @@ def divergence(chance: Float[Tensor, "*N"], rate: float) -> Float[Tensor, "*N"]:
     return yes * (yes / rate).log() + (1 - yes) * ((1 - yes) / (1 - rate)).log()
 
 
-# Penalties on the number of selected words and on breaks between them.
-
-
-COUNTS = ("z", "chance")
-KINDS = ("text", "batch", "above", "plain")
-
-
 @dataclass(frozen=True)
 class Size:
     """Sparsity: the distance of the share of selected words from the `rate`, of each `text` or of the `batch`.
 
-    `above` costs only what is more than the rate, and `plain` is the share itself. What is counted is the mask `z`, or
-    the `chance` of each word to be read at all, of all masks together.
+    `plain` is the share itself. What is counted is the mask `z`, or the `chance` of each word to be read at all, of
+    all masks together.
     """
 
     rate: float = 0.2
@@ -270,16 +214,25 @@ class Size:
         if self.of not in COUNTS:
             raise unknown("count of words", self.of, COUNTS)
 
-    def __call__(self, play: Play) -> Float[Tensor, " B"]:
+    def __call__(self, play: Play) -> Costs:
         counted = play.z if self.of == "z" else play.grouping.expanded(play.drawn.chance)
         lengths = play.batch.lengths
         total = counted.mean(1).sum(-1)
         if self.kind == "batch":
             return ((total.sum() / lengths.sum()) - self.rate).abs().expand(len(lengths))
         share = total / lengths
-        if self.kind == "plain":
-            return share
-        return (share - self.rate).relu() if self.kind == "above" else (share - self.rate).abs()
+        return share if self.kind == "plain" else (share - self.rate).abs()
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """The mean of |share − rate| over masks, with the shares of a whole batch."""
+
+    rate: float = 0.2
+
+    def __call__(self, play: Play) -> Costs:
+        shares = play.z.sum((0, 2)) / play.batch.lengths.sum()
+        return (shares - self.rate).abs().mean().expand(len(play.batch))
 
 
 @dataclass(frozen=True)
@@ -295,7 +248,7 @@ class Continuity:
         if self.of not in COUNTS:
             raise unknown("count of words", self.of, COUNTS)
 
-    def __call__(self, play: Play) -> Float[Tensor, " B"]:
+    def __call__(self, play: Play) -> Costs:
         if self.of == "z":
             steps = (play.z[..., 1:] - play.z[..., :-1]).abs()
         else:
@@ -303,9 +256,6 @@ class Continuity:
             here, before = chance[..., 1:], chance[..., :-1]
             steps = (here + before - 2 * here * before) * (owner[:, None, 1:] != owner[:, None, :-1])
         return (steps * play.batch.mask[:, None, 1:]).mean(1).sum(-1) / play.batch.lengths
-
-
-# Constraints by a Lagrange multiplier.
 
 
 @dataclass(frozen=True)
@@ -318,7 +268,7 @@ class Constraint:
     term: Term
     limit: float
 
-    def __call__(self, play: Play) -> Float[Tensor, " B"]:
+    def __call__(self, play: Play) -> Costs:
         multiplier = play.players.extras["multiplier"]
         assert isinstance(multiplier, LagrangeMultiplier)
         with torch.no_grad():
@@ -327,17 +277,14 @@ class Constraint:
         return multiplier.value.detach() * excess - multiplier.value * excess.detach()
 
 
-# Loss terms.
-
-
-# Loss terms of concept models, one cost a text.
+# Concepts that masks stand for
 
 
 @dataclass(frozen=True)
 class ConceptCrossEntropy:
     """The cross-entropy of the concepts' decision."""
 
-    def __call__(self, play: Play) -> Float[Tensor, " B"]:
+    def __call__(self, play: Play) -> Costs:
         return F.cross_entropy(play.concepts.logits, play.batch.labels, reduction="none")
 
 
@@ -348,19 +295,19 @@ class Consistency:
     Bouchacourt and Denoyer (2019), equation 5. It is not lowered by concepts that go away.
     """
 
-    def __call__(self, play: Play) -> Float[Tensor, " B"]:
-        found = play.concepts
-        rows, concepts = found.presence.shape
-        own = torch.arange(concepts, device=found.named.device).repeat(rows)
-        costs = F.cross_entropy(found.named.flatten(0, 1), own, reduction="none").reshape(rows, concepts)
-        return (found.presence.detach() * costs).mean(1)
+    def __call__(self, play: Play) -> Costs:
+        inferred = play.concepts
+        rows, concepts = inferred.presence.shape
+        own = torch.arange(concepts, device=inferred.named.device).repeat(rows)
+        costs = F.cross_entropy(inferred.named.flatten(0, 1), own, reduction="none").reshape(rows, concepts)
+        return (inferred.presence.detach() * costs).mean(1)
 
 
 @dataclass(frozen=True)
 class Presence:
     """The expected share of present concepts: E‖s‖₀ / K."""
 
-    def __call__(self, play: Play) -> Float[Tensor, " B"]:
+    def __call__(self, play: Play) -> Costs:
         return play.concepts.chance.mean(1)
 
 
@@ -375,7 +322,7 @@ class Overlap:
 
     rate: float
 
-    def __call__(self, play: Play) -> Float[Tensor, " B"]:
+    def __call__(self, play: Play) -> Costs:
         return overlap(play.z, Decoding("top", self.rate).counts(play.batch.mask).to(play.z))
 
 
@@ -383,18 +330,18 @@ class Overlap:
 class ConceptSimilarity:
     """The mean cosine of the features of two concepts; Antognini and Faltings (2021), section 3.3."""
 
-    def __call__(self, play: Play) -> Float[Tensor, " B"]:
+    def __call__(self, play: Play) -> Costs:
         return likeness(play.concepts.features)
 
 
-def overlap(masks: Float[Tensor, "B K T"], words: Float[Tensor, " B"]) -> Float[Tensor, " B"]:
+def overlap(masks: Float[Tensor, "B K T"], words: Costs) -> Costs:
     concepts = masks.shape[1]
     identity = torch.eye(concepts, dtype=masks.dtype, device=masks.device)
     share = words.to(masks)[:, None, None]
     return ((masks @ masks.mT) / share - identity).square().sum((1, 2)) / concepts
 
 
-def likeness(vectors: Float[Tensor, "B K M"]) -> Float[Tensor, " B"]:
+def likeness(vectors: Float[Tensor, "B K M"]) -> Costs:
     concepts = vectors.shape[1]
     directions = F.normalize(vectors, dim=-1)
     alike = (directions @ directions.mT).sum((1, 2)) - directions.square().sum((1, 2))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -64,7 +65,7 @@ class Rules:
 
     def json(self) -> dict[str, Any]:
         names = {kind: name for name, kind in RELAXATIONS.items()}
-        return asdict(self) | {"relaxation": {"name": names[type(self.relaxation)]} | asdict(self.relaxation)}  # type: ignore[call-overload]
+        return asdict(self) | {"relaxation": {"name": names[type(self.relaxation)]} | asdict(self.relaxation)}
 
     @classmethod
     def of(cls, stored: dict[str, Any]) -> Rules:
@@ -151,6 +152,18 @@ def redrawn(reader: Reader, seed: int) -> Reader:
         fresh = reader.redrawn(seed)
     assert isinstance(fresh, WordNetwork | Attentive)
     return fresh
+
+
+@contextmanager
+def evaluating(network: nn.Module) -> Iterator[None]:
+    """Evaluation mode without gradients, for a while."""
+    was_training = network.training
+    network.eval()
+    try:
+        with torch.no_grad():
+            yield
+    finally:
+        network.train(was_training)
 
 
 class Head(nn.Module):

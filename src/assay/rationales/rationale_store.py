@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
-from assay.data.text import SPECIAL, TextOptions, Tokeniser
+from assay.data.text import TextOptions, Tokeniser
 from assay.errors import AssayError, library_errors
 from assay.files import write_text
 from assay.models.config import Architecture
@@ -25,102 +25,12 @@ from assay.models.network import WordNetwork
 from assay.models.networks import built
 from assay.models.recipes import CHECKPOINT, Recipe, begun_in, check_same
 from assay.models.store import TOKENISER, WEIGHTS, Checkpoint, Opened, digest, save_tensors
-from assay.models.textmodel import TextModel
-from assay.rationales.aligner import Aligner, Transport
-from assay.rationales.players import Reader, Rules, assemble_players
-from assay.rationales.rationaliser import Rationaliser, answering
+from assay.rationales.aligner import Aligner
+from assay.rationales.players import Reader
+from assay.rationales.rationaliser import Rationaliser, Selecting, Stored
 from assay.rationales.selfexplaining import SelfExplaining
 
-# Kinds of self-explaining models: how each is described in a folder and rebuilt from it.
-
-
-@dataclass(frozen=True)
-class Stored:
-    """Content of a model folder: card, tensors, vocabulary size and reader factory.
-
-    A `reader` is untrained and knows that many words; a pretrained encoder is the stored one, and knows its own.
-    """
-
-    card: dict[str, Any]
-    tensors: dict[str, Tensor]
-    words: int
-    reader: Callable[[int], Reader]
-
-    @property
-    def classes(self) -> int:
-        return len(self.card["classes"])
-
-
-@dataclass(frozen=True)
-class Kind:
-    """Storage of one kind of model: which tensors are stored, what its card describes, how it is rebuilt.
-
-    The `reader` is what reads texts with the folder's tokeniser. Where that is a pretrained encoder, the tensors whose
-    names begin with `inner` are its own, and lie in its own folder.
-    """
-
-    network: type[TextModel]
-    body: Callable[[Any], nn.Module]
-    reader: Callable[[Any], WordNetwork | Attentive | Aligner]
-    inner: str
-    described: Callable[[Any], dict[str, Any]]
-    built: Callable[[Stored], TextModel]
-
-
-def _game(network: Rationaliser) -> dict[str, Any]:
-    players = network.players
-    return {"rules": network.rules.json(), "readers": list(players.readers), "extras": list(players.extras)}
-
-
-def _played(stored: Stored) -> Rationaliser:
-    """All players but the predictor have a table of markers only."""
-    card, rules = stored.card, Rules.of(stored.card["rules"])
-    sizes = {name: stored.words if name == "predictor" else len(SPECIAL) for name in card["readers"]}
-    readers = {name: stored.reader(words) for name, words in sizes.items()}
-    return answering(assemble_players(rules, readers, tuple(card["extras"]), stored.classes), rules)
-
-
-def _aligner(stored: Stored) -> Aligner:
-    architecture, transport = Architecture(**stored.card["architecture"]), Transport(**stored.card["transport"])
-    return Aligner(architecture, stored.words, stored.classes, transport)
-
-
-def _self_explaining(stored: Stored) -> SelfExplaining:
-    return SelfExplaining.of(stored.card["explaining"], stored.reader(stored.words), stored.tensors)
-
-
-KINDS = {
-    "game": Kind(
-        Rationaliser,
-        body=lambda network: network.players,
-        reader=lambda network: network.players.predictor,
-        inner="readers.predictor.inner.",
-        described=_game,
-        built=_played,
-    ),
-    "transport": Kind(
-        Aligner,
-        body=lambda network: network,
-        reader=lambda network: network,
-        inner="",
-        described=lambda network: {"transport": asdict(network.transport)},
-        built=_aligner,
-    ),
-    "selfexplain": Kind(
-        SelfExplaining,
-        body=lambda network: network,
-        reader=lambda network: network.reader,
-        inner="reader.inner.",
-        described=lambda network: {"explaining": network.json},
-        built=_self_explaining,
-    ),
-}
-
-
-def kind_of(network: TextModel) -> str:
-    """The name of a model's kind."""
-    return next(name for name, kind in KINDS.items() if isinstance(network, kind.network))
-
+KINDS: dict[str, type[Selecting]] = {each.kind: each for each in (Rationaliser, Aligner, SelfExplaining)}
 
 CARD, ENCODER = "rationaliser.json", "encoder"
 FORMAT = "assay-rationaliser-1"
@@ -166,16 +76,16 @@ def _completed(history: dict[str, Any]) -> dict[str, Any]:
 
 def save(model: Opened, folder: Path) -> None:
     """Writes the folder; the card is written last and marks it as complete."""
-    name = kind_of(model.network)
-    kind = KINDS[name]
-    weights, reader = kind.body(model.network).state_dict(), kind.reader(model.network)
+    network = model.network
+    assert isinstance(network, Selecting)
+    weights, reader = network.body.state_dict(), network.base
     folder.mkdir(parents=True, exist_ok=True)
     if isinstance(reader, Attentive):
         assert isinstance(model.tokeniser, SubwordTokeniser)
         with silent():
             reader.inner.save_pretrained(folder / ENCODER)
             model.tokeniser.inner.save_pretrained(folder / ENCODER)
-        weights = {each: tensor for each, tensor in weights.items() if not each.startswith(kind.inner)}
+        weights = {each: tensor for each, tensor in weights.items() if not each.startswith(network.inner)}
         made: dict[str, Any] = {"encoder": {"words": model.tokeniser.options.words}}
     else:
         assert isinstance(model.tokeniser, Tokeniser)
@@ -184,8 +94,8 @@ def save(model: Opened, folder: Path) -> None:
     save_tensors(weights, folder / WEIGHTS)
     card = {
         "format": FORMAT,
-        "kind": name,
-        **kind.described(model.network),
+        "kind": network.kind,
+        **network.described,
         **made,
         "classes": list(model.classes),
         "sha256": digest(weights),
@@ -206,8 +116,8 @@ def load(folder: Path, device: torch.device | str = "cpu") -> Opened:
         if card.get("sha256") not in (None, digest(weights)):  # models of old have none
             raise ValueError(f"{WEIGHTS} is not what was stored")
         tokeniser, words, reader = _pretrained(folder, card) if "encoder" in card else _ours(folder, card)
-        network = kind.built(Stored(card, weights, words, reader))
-        _fill(kind.body(network), weights, kind.inner if "encoder" in card else None)
+        network = kind.of(Stored(card, weights, words, reader))
+        _fill(network.body, weights, kind.inner if "encoder" in card else None)
         classes, history = tuple(card["classes"]), dict(card["history"])
     return Opened(network.to(device).eval(), tokeniser, classes, history)
 

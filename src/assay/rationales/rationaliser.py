@@ -3,30 +3,56 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
+from assay.data.text import SPECIAL
 from assay.errors import AssayError
 from assay.models.textmodel import TextModel
-from assay.rationales.game import OWN, Play, blank_of, blended, compacted
-from assay.rationales.players import Players, Reader, Rules, redrawn
+from assay.rationales.game import OWN, Embedded, Left, Play, Weights, compacted
+from assay.rationales.players import Players, Reader, Rules, assemble_players, redrawn
 from assay.rationales.selection_stories import RULES
 from assay.types import Batch, Edit, Output, Selection
 
-# Protocol of classifiers that select the words they decide by.
-
-
 VIEWS = ("selected", "rest", "all")
+Logits = Float[Tensor, "B C"]
+
+
+@dataclass(frozen=True)
+class Stored:
+    """Content of a model folder: card, tensors, vocabulary size and reader factory.
+
+    A `reader` is untrained and knows that many words; a pretrained encoder is the stored one, and knows its own.
+    """
+
+    card: dict[str, Any]
+    tensors: dict[str, Tensor]
+    words: int
+    reader: Callable[[int], Reader]
+
+    @property
+    def classes(self) -> int:
+        return len(self.card["classes"])
 
 
 class Selecting(TextModel):
     """Classifier with a selection of words, and logits for these alone and for the others."""
 
+    kind: ClassVar[str]
+    """Its name in a folder."""
+
+    inner: ClassVar[str] = ""
+    """How the names of the tensors begin that a pretrained encoder stores by itself."""
+
     attends = False
+
+    critic = False
+    """Whether a critic was trained on the unselected words."""
 
     @property
     @abstractmethod
@@ -39,80 +65,126 @@ class Selecting(TextModel):
         """The words that the decision depends on: "selected", or "all" where the selection only explains."""
 
     @property
-    def critic(self) -> bool:
-        """Whether a critic was trained on the unselected words."""
-        return False
+    @abstractmethod
+    def base(self) -> Any:
+        """The network that reads texts as they are tokenised."""
+
+    @property
+    def body(self) -> nn.Module:
+        """The module whose weights are stored."""
+        return self
+
+    @property
+    @abstractmethod
+    def described(self) -> dict[str, Any]:
+        """Its options, besides those of the base, as JSON values."""
+
+    @classmethod
+    @abstractmethod
+    def of(cls, stored: Stored) -> Selecting:
+        """A model with stored options; its weights are still to be loaded."""
 
     @abstractmethod
-    def selection(self, x: Float[Tensor, "B T D"], batch: Batch) -> Selection:
+    def selection(self, x: Embedded, batch: Batch) -> Selection:
         """The deterministic selection, and each word's probability."""
 
-    @abstractmethod
-    def viewed(self, x: Float[Tensor, "B T D"], batch: Batch, view: str) -> Float[Tensor, "B C"]:
+    @torch.no_grad()
+    def viewed(self, x: Embedded, batch: Batch, view: str) -> Logits:
         """The logits for the selected words, for the rest, or for all of them: one of VIEWS."""
+        if view != "all":
+            kept = self.selection(x, batch).kept
+            x, batch = self.left(x, batch, (kept if view == "selected" else batch.mask & ~kept).to(x))
+        answer: Output = self(x, batch)
+        return answer.logits
 
-    def complement(self, x: Float[Tensor, "B T D"], batch: Batch) -> Float[Tensor, "B C"]:
+    def left(self, x: Embedded, batch: Batch, z: Weights) -> Left:
+        """The texts with only the words that the mask selects, gaps closed."""
+        return compacted(x, batch, z)
+
+    def complement(self, x: Embedded, batch: Batch) -> Logits:
         """Logits from the complement, by the critic if one was trained."""
         return self.viewed(x, batch, "rest")
 
-    def accounts(self, x: Float[Tensor, "B T D"], batch: Batch) -> list[dict[str, Any]]:
+    def accounts(self, x: Embedded, batch: Batch) -> list[dict[str, Any]]:
         """Further explanation of each decision as JSON values, where there is more than the selected words."""
         return [{} for _ in range(len(batch))]
 
 
-def without_others(
-    x: Float[Tensor, "B T D"], batch: Batch, kept: Bool[Tensor, "B T"], view: str
-) -> tuple[Float[Tensor, "B W D"], Batch]:
-    """A batch with only the words of the view, gaps closed."""
-    if view == "all":
-        return x, batch
-    shown = kept if view == "selected" else batch.mask & ~kept
-    return compacted(x, batch, shown.to(x))
+class OverReader(Selecting):
+    """A selecting classifier around a reader, whose embeddings and classes are its own."""
+
+    @property
+    @abstractmethod
+    def base(self) -> Reader:
+        """The reader."""
+
+    @property
+    def embedding(self) -> nn.Module:  # type: ignore[override]
+        return self.base.embedding
+
+    @property
+    def classes(self) -> int:
+        return self.base.classes
+
+    @property
+    def paired(self) -> bool:
+        return self.base.paired
+
+    @property
+    def ordinary(self) -> int:
+        return self.base.ordinary
+
+    def embed(self, batch: Batch) -> Embedded:
+        return self.base.embed(batch)
+
+    def blank(self, name: str) -> Float[Tensor, " D"]:
+        return self.base.blank(name)
 
 
-# Classifier that decides by the words it selects (a rationale).
-
-
-CRITIC = "critic"
-"""The reader of what was not selected, in games that have one."""
-
-
-class Rationaliser(Selecting):
+class Rationaliser(OverReader):
     """Selects words deterministically, and lets the predictor read nothing else; the selection is its explanation."""
+
+    kind = "game"
+    inner = "readers.predictor.inner."
 
     def __init__(self, players: Players, rules: Rules) -> None:
         super().__init__()
         self.players, self.rules = players, rules
+        self.critic = "critic" in players.readers
 
     @property
-    def embedding(self) -> nn.Module:  # type: ignore[override]
-        return self.players.predictor.embedding
+    def base(self) -> Reader:
+        return self.players.predictor
 
     @property
-    def classes(self) -> int:
-        return self.players.predictor.classes
+    def body(self) -> nn.Module:
+        return self.players
 
     @property
-    def paired(self) -> bool:
-        return self.players.predictor.paired
+    def described(self) -> dict[str, Any]:
+        players = self.players
+        return {"rules": self.rules.json(), "readers": list(players.readers), "extras": list(players.extras)}
 
-    @property
-    def ordinary(self) -> int:
-        return self.players.predictor.ordinary
+    @classmethod
+    def of(cls, stored: Stored) -> Rationaliser:
+        """As declared; all players but the predictor have a table of markers only."""
+        card, rules = stored.card, Rules.of(stored.card["rules"])
+        sizes = {name: stored.words if name == "predictor" else len(SPECIAL) for name in card["readers"]}
+        readers = {name: stored.reader(words) for name, words in sizes.items()}
+        return answering(assemble_players(rules, readers, tuple(card["extras"]), stored.classes), rules)
 
     @property
     def facts(self) -> dict[str, str]:
-        below = self.players.predictor.facts["description"]
-        description = f"selection of {self.rules.units.kind}s for: {below}"
+        description = f"selection of {self.rules.units.kind}s for: {self.base.facts['description']}"
         return {"description": description, "shape": "rationale", "items": "words"}
 
     @property
     def cascade(self) -> tuple[str, ...]:  # type: ignore[override]
-        return (*self.players.predictor.cascade, "selector")
+        return (*self.base.cascade, "selector")
 
     def part(self, name: str) -> nn.Module:
         if name != "selector":
-            return self.players.predictor.part(name)
+            return self.base.part(name)
         if self.rules.saliency:
             return self.players.readers["teacher"]
         reader = [self.players.readers["selector"]] if "selector" in self.players.readers else []
@@ -120,49 +192,32 @@ class Rationaliser(Selecting):
 
     def redrawn(self, seed: int) -> Rationaliser:
         """The same architecture with random weights."""
-        from assay.rationales.players import assemble_players
-
-        readers: dict[str, Reader] = {}
-        for index, name in enumerate(self.players.readers):
-            readers[name] = redrawn(self.players.reader(name), seed + index)
+        names = enumerate(self.players.readers)
+        readers = {name: redrawn(self.players.reader(name), seed + index) for index, name in names}
         players = assemble_players(self.rules, readers, tuple(self.players.extras), self.classes, seed)
         return type(self)(players, self.rules).to(self.device).eval()
 
-    def embed(self, batch: Batch) -> Float[Tensor, "B T D"]:
-        return self.players.predictor.embed(batch)
-
-    def blank(self, name: str) -> Float[Tensor, " D"]:
-        return self.players.predictor.blank(name)
-
-    def forward(self, x: Float[Tensor, "B T D"], batch: Batch, edit: Edit | None = None) -> Output:
+    def forward(self, x: Embedded, batch: Batch, edit: Edit | None = None) -> Output:
         """The prediction; an edit changes the attention to the selected words."""
-        predictor = self.players.predictor
-        if self.rules.reads == "all":
-            output: Output = predictor(x, batch, edit)
-        else:
-            output = predictor(*self.play(batch, x).shown("selected", self.mask, True), edit)
+        read = (x, batch) if self.rules.reads == "all" else self.play(batch, x).shown("selected", self.mask, True)
+        output: Output = self.base(*read, edit)
         return Output(output.logits, ())
 
     @torch.no_grad()
-    def selection(self, x: Float[Tensor, "B T D"], batch: Batch) -> Selection:
+    def selection(self, x: Embedded, batch: Batch) -> Selection:
         play = self.play(batch, x)
         chance = play.grouping.expanded(play.drawn.chance)
         return Selection(play.of_mask(play.z, self.mask) > 0, play.of_mask(chance, self.mask))
 
     @torch.no_grad()
-    def viewed(self, x: Float[Tensor, "B T D"], batch: Batch, view: str) -> Float[Tensor, "B C"]:
-        """The logits for the words that were selected, for the rest, or for all of them."""
+    def viewed(self, x: Embedded, batch: Batch, view: str) -> Logits:
+        """The logits of the predictor for the selected words, for the rest, or for all of them."""
         return self.play(batch, x).read("predictor", view, self.mask).logits
 
     @torch.no_grad()
-    def complement(self, x: Float[Tensor, "B T D"], batch: Batch) -> Float[Tensor, "B C"]:
-        if not self.critic:
-            return super().complement(x, batch)
-        return self.play(batch, x).read(CRITIC, "rest", self.mask).logits
-
-    @property
-    def critic(self) -> bool:
-        return CRITIC in self.players.readers
+    def complement(self, x: Embedded, batch: Batch) -> Logits:
+        """Logits from the complement, by the critic if one was trained."""
+        return self.play(batch, x).read("critic" if self.critic else "predictor", "rest", self.mask).logits
 
     @property
     def reads(self) -> str:
@@ -183,12 +238,9 @@ class Rationaliser(Selecting):
         """The mask that is read."""
         return OWN if self.rules.classwise else 0
 
-    def play(self, batch: Batch, x: Float[Tensor, "B T D"] | None = None) -> Play:
+    def play(self, batch: Batch, x: Embedded | None = None) -> Play:
         """Deterministic forward pass of the game."""
         return Play(self.players, batch, self.rules, decoded=True, x=x)
-
-
-# Classifier that decides by concepts, each shown by the words that were selected for it.
 
 
 @dataclass(frozen=True)
@@ -211,9 +263,8 @@ class ConceptModel(Rationaliser):
 
     @property
     def facts(self) -> dict[str, str]:
-        below = self.players.predictor.facts["description"]
-        description = f"{self.rules.masks} concepts, {self.rules.units.kind}s of each, for: {below}"
-        return {"description": description, "shape": "concepts", "items": "words"}
+        units = f"{self.rules.units.kind}s of each, for: {self.base.facts['description']}"
+        return {"description": f"{self.rules.masks} concepts, {units}", "shape": "concepts", "items": "words"}
 
     @property
     def cascade(self) -> tuple[str, ...]:  # type: ignore[override]
@@ -222,21 +273,21 @@ class ConceptModel(Rationaliser):
     def part(self, name: str) -> nn.Module:
         return self.players.extras["concepts"] if name == "concepts" else super().part(name)
 
-    def forward(self, x: Float[Tensor, "B T D"], batch: Batch, edit: Edit | None = None) -> Output:
+    def forward(self, x: Embedded, batch: Batch, edit: Edit | None = None) -> Output:
         """The prediction; there is no attention that an edit could change."""
         if edit is not None:
             raise AssayError(self.unedited)
         return self.counted(Output(self.play(batch, x).concepts.logits, ()))
 
     @torch.no_grad()
-    def concepts(self, x: Float[Tensor, "B T D"], batch: Batch) -> ConceptResult:
+    def concepts(self, x: Embedded, batch: Batch) -> ConceptResult:
         """Presence, words and contributions of each concept."""
         play = self.play(batch, x)
         inferred = play.concepts
         return ConceptResult(inferred.presence > 0, inferred.chance, play.z > 0, inferred.contributions)
 
     @torch.no_grad()
-    def selection(self, x: Float[Tensor, "B T D"], batch: Batch) -> Selection:
+    def selection(self, x: Embedded, batch: Batch) -> Selection:
         """The words of all present concepts; a word's probability is its highest over concepts."""
         play = self.play(batch, x)
         there = play.concepts.presence[..., None]
@@ -244,25 +295,22 @@ class ConceptModel(Rationaliser):
         return Selection((play.z * there > 0).any(1), chance.amax(1))
 
     @torch.no_grad()
-    def relevance(self, x: Float[Tensor, "B T D"], batch: Batch) -> Float[Tensor, "B T C"]:
+    def relevance(self, x: Embedded, batch: Batch) -> Float[Tensor, "B T C"]:
         """The contribution of each word to each logit: a concept's is split evenly among its words."""
-        found = self.concepts(x, batch)
-        masks = found.masks.to(found.contributions)
+        result = self.concepts(x, batch)
+        masks = result.masks.to(result.contributions)
         shares = masks / masks.sum(-1, keepdim=True).clamp(min=1)
-        return shares.mT @ found.contributions
+        return shares.mT @ result.contributions
 
-    @torch.no_grad()
-    def viewed(self, x: Float[Tensor, "B T D"], batch: Batch, view: str) -> Float[Tensor, "B C"]:
-        """The logits for the words that were selected, for the rest, or for all of them."""
-        if view != "all":
-            kept = self.selection(x, batch).kept
-            z = (kept if view == "selected" else batch.mask & ~kept).to(x)
-            if self.rules.reading == "delete":
-                x, batch = compacted(x, batch, z)
-            else:
-                x = blended(x, z, blank_of(self.players.predictor, batch, self.rules.reading))
-        answer: Output = self(x, batch)
-        return answer.logits
+    def viewed(self, x: Embedded, batch: Batch, view: str) -> Logits:
+        """The logits that the concepts decide, from the selected words, from the rest, or from all of them."""
+        return Selecting.viewed(self, x, batch, view)
+
+    def left(self, x: Embedded, batch: Batch, z: Weights) -> Left:
+        """The texts with only the words that the mask selects; others are read as the rules say."""
+        return self.play(batch, x).left(x, batch, z)
+
+    complement = Selecting.complement
 
 
 def answering(players: Players, rules: Rules) -> Rationaliser:

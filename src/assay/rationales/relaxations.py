@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from math import inf, log
-from typing import Protocol, runtime_checkable
+from math import log
+from typing import ClassVar
 
-import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
@@ -16,7 +16,13 @@ from assay.errors import AssayError
 from assay.rationales.units import Decoding
 from assay.types import at_least_float32
 
-# The relaxation protocol, and the sample it returns.
+Theta = Float[Tensor, "B K U P"]  # P scores for each of U units, under each of K masks
+Units = Float[Tensor, "B K U"]
+Real = Bool[Tensor, "B U"]  # units that are no padding
+
+EDGE = 1e-6  # uniform numbers and chances of saliency stay this far from 0 and 1
+SHAPES = 1e-2, 100.0  # of a Kumaraswamy distribution, at least and at most
+HALVINGS = 60  # of the interval in which a threshold lies
 
 
 @dataclass(frozen=True)
@@ -27,30 +33,24 @@ class Drawn:
     Where no gradient passes through `z`, `log_probability` is that of the whole draw.
     """
 
-    z: Float[Tensor, "B K U"]
-    chance: Float[Tensor, "B K U"]
+    z: Units
+    chance: Units
     log_probability: Float[Tensor, " B"] | None = None
 
 
-@runtime_checkable
-class Relaxation(Protocol):
-    """Protocol: a distribution of masks given scores; a frozen dataclass with its options."""
+@dataclass(frozen=True)
+class Relaxation(ABC):
+    """A distribution of masks given `parameters` scores for each unit; its fields are its options."""
 
-    @property
-    def parameters(self) -> int:
-        """Scores needed for each unit."""
+    parameters: ClassVar[int] = 1
 
-    def draw(self, theta: Float[Tensor, "B K U P"], mask: Bool[Tensor, "B U"]) -> Drawn:
+    @abstractmethod
+    def draw(self, theta: Theta, mask: Real) -> Drawn:
         """Samples a mask, or returns the one mask of a deterministic relaxation; uses torch's random state."""
 
-    def chance(self, theta: Float[Tensor, "B K U P"], mask: Bool[Tensor, "B U"]) -> Float[Tensor, "B K U"]:
+    def chance(self, theta: Theta, mask: Real) -> Units:
         """The probabilities by which units are ranked in decoding: as a rule P(z > 0); 0 on padding."""
-
-
-# Noise samples for relaxations.
-
-
-EDGE = 1e-6  # uniform numbers stay this far from 0 and 1
+        return theta[..., 0].sigmoid() * mask[:, None]
 
 
 def uniform(like: Float[Tensor, "*N"]) -> Float[Tensor, "*N"]:
@@ -59,37 +59,35 @@ def uniform(like: Float[Tensor, "*N"]) -> Float[Tensor, "*N"]:
     return torch.rand_like(like, dtype=precise).clamp(EDGE, 1 - EDGE)
 
 
-def logistic(like: Float[Tensor, "*N"]) -> Float[Tensor, "*N"]:
-    """Logistic noise: the difference of two Gumbel samples."""
-    return uniform(like).logit()
+def concrete(theta: Theta, temperature: float) -> Units:
+    """A binary concrete sample σ((θ + noise) / τ), with logistic noise (Maddison et al., 2017)."""
+    scores = theta[..., 0]
+    return ((scores + uniform(scores).logit()) / temperature).sigmoid()
 
 
-# Independent Bernoulli masks, trained by the score function.
+def straight_through(hard: Tensor, soft: Tensor) -> Tensor:
+    """The hard values with the gradient of the soft ones."""
+    return hard - soft.detach() + soft
+
+
+def check_temperature(temperature: float) -> None:
+    if not temperature > 0:
+        raise AssayError(f"A temperature must be above 0, got {temperature:g}.")
 
 
 @dataclass(frozen=True)
-class Bernoulli:
+class Bernoulli(Relaxation):
     """z ~ Bernoulli(σ(θ)); Lei et al. (2016), trained by REINFORCE (Williams, 1992)."""
 
-    @property
-    def parameters(self) -> int:
-        return 1
-
-    def draw(self, theta: Float[Tensor, "B K U P"], mask: Bool[Tensor, "B U"]) -> Drawn:
+    def draw(self, theta: Theta, mask: Real) -> Drawn:
         chance = self.chance(theta, mask)
         z = torch.bernoulli(chance.detach())
         unlikely = F.binary_cross_entropy_with_logits(theta[..., 0], z, reduction="none")
         return Drawn(z, chance, -(unlikely * mask[:, None]).sum((1, 2)))
 
-    def chance(self, theta: Float[Tensor, "B K U P"], mask: Bool[Tensor, "B U"]) -> Float[Tensor, "B K U"]:
-        return theta[..., 0].sigmoid() * mask[:, None]
-
-
-# Relaxed Bernoulli (binary concrete) masks: soft and differentiable.
-
 
 @dataclass(frozen=True)
-class RelaxedBernoulli:
+class RelaxedBernoulli(Relaxation):
     """z = σ((θ + noise) / τ) with logistic noise: the binary concrete distribution of Maddison et al. (2017).
 
     z is never 0, so its chance is that of z > 1/2, which is σ(θ) at any temperature.
@@ -98,26 +96,15 @@ class RelaxedBernoulli:
     temperature: float = 0.7
 
     def __post_init__(self) -> None:
-        if not self.temperature > 0:
-            raise AssayError(f"A temperature must be above 0, got {self.temperature:g}.")
+        check_temperature(self.temperature)
 
-    @property
-    def parameters(self) -> int:
-        return 1
-
-    def draw(self, theta: Float[Tensor, "B K U P"], mask: Bool[Tensor, "B U"]) -> Drawn:
-        soft = ((theta[..., 0] + logistic(theta[..., 0])) / self.temperature).sigmoid()
+    def draw(self, theta: Theta, mask: Real) -> Drawn:
+        soft = concrete(theta, self.temperature)
         return Drawn(soft.to(theta) * mask[:, None], self.chance(theta, mask))
-
-    def chance(self, theta: Float[Tensor, "B K U P"], mask: Bool[Tensor, "B U"]) -> Float[Tensor, "B K U"]:
-        return theta[..., 0].sigmoid() * mask[:, None]
-
-
-# Straight-through Gumbel–softmax masks: hard values with the gradient of soft ones.
 
 
 @dataclass(frozen=True)
-class GumbelStraightThrough:
+class GumbelStraightThrough(Relaxation):
     """z ~ Bernoulli(σ(θ)); its gradient is that of σ((θ + noise) / τ) with logistic noise.
 
     Jang et al. (2017): Gumbel noise on both of two logits, whose difference is logistic.
@@ -125,76 +112,42 @@ class GumbelStraightThrough:
 
     temperature: float = 1.0
 
-    @property
-    def parameters(self) -> int:
-        return 1
-
-    def draw(self, theta: Float[Tensor, "B K U P"], mask: Bool[Tensor, "B U"]) -> Drawn:
-        soft = ((theta[..., 0] + logistic(theta[..., 0])) / self.temperature).sigmoid()
-        hard = (soft > 0.5).to(soft)
-        return Drawn((hard - soft.detach() + soft).to(theta) * mask[:, None], self.chance(theta, mask))
-
-    def chance(self, theta: Float[Tensor, "B K U P"], mask: Bool[Tensor, "B U"]) -> Float[Tensor, "B K U"]:
-        return theta[..., 0].sigmoid() * mask[:, None]
-
-
-# Straight-through masks: deterministic hard values with the gradient of their probabilities.
+    def draw(self, theta: Theta, mask: Real) -> Drawn:
+        soft = concrete(theta, self.temperature)
+        z = straight_through((soft > 0.5).to(soft), soft)
+        return Drawn(z.to(theta) * mask[:, None], self.chance(theta, mask))
 
 
 @dataclass(frozen=True)
-class StraightThrough:
+class StraightThrough(Relaxation):
     """z is 1 where σ(θ) is above one half, and its gradient is that of σ(θ); Chang et al. (2019)."""
 
-    @property
-    def parameters(self) -> int:
-        return 1
-
-    def draw(self, theta: Float[Tensor, "B K U P"], mask: Bool[Tensor, "B U"]) -> Drawn:
+    def draw(self, theta: Theta, mask: Real) -> Drawn:
         chance = self.chance(theta, mask)
-        return Drawn((chance > 0.5).to(chance) - chance.detach() + chance, chance)
-
-    def chance(self, theta: Float[Tensor, "B K U P"], mask: Bool[Tensor, "B U"]) -> Float[Tensor, "B K U"]:
-        return theta[..., 0].sigmoid() * mask[:, None]
-
-
-# Straight-through top-k masks: the best units of each text, with the gradient of their probabilities.
+        return Drawn(straight_through((chance > 0.5).to(chance), chance), chance)
 
 
 @dataclass(frozen=True)
-class TopKStraightThrough:
+class TopKStraightThrough(Relaxation):
     """z is 1 for the best units, the `rate` of them rounded up, and its gradient is that of σ(θ)."""
 
     rate: float = 0.2
 
-    @property
-    def parameters(self) -> int:
-        return 1
-
-    def draw(self, theta: Float[Tensor, "B K U P"], mask: Bool[Tensor, "B U"]) -> Drawn:
+    def draw(self, theta: Theta, mask: Real) -> Drawn:
         chance = self.chance(theta, mask)
         hard = Decoding("top", self.rate)(theta[..., 0].detach(), mask)
-        return Drawn(hard - chance.detach() + chance, chance)
-
-    def chance(self, theta: Float[Tensor, "B K U P"], mask: Bool[Tensor, "B U"]) -> Float[Tensor, "B K U"]:
-        return theta[..., 0].sigmoid() * mask[:, None]
-
-
-# Masks from an explainer's scores.
+        return Drawn(straight_through(hard, chance), chance)
 
 
 @dataclass(frozen=True)
-class Saliency:
-    """Deterministic, without parameters: min–max scales the scores of each text."""
+class Saliency(Relaxation):
+    """Deterministic, without parameters: min–max scales the scores of each text, which an explainer gave."""
 
-    @property
-    def parameters(self) -> int:
-        return 1
-
-    def draw(self, theta: Float[Tensor, "B K U P"], mask: Bool[Tensor, "B U"]) -> Drawn:
+    def draw(self, theta: Theta, mask: Real) -> Drawn:
         chance = self.chance(theta, mask)
         return Drawn(chance, chance)
 
-    def chance(self, theta: Float[Tensor, "B K U P"], mask: Bool[Tensor, "B U"]) -> Float[Tensor, "B K U"]:
+    def chance(self, theta: Theta, mask: Real) -> Units:
         scores, real = theta[..., 0], mask[:, None]
         least = scores.masked_fill(~real, torch.inf).amin(-1, keepdim=True)
         most = scores.masked_fill(~real, -torch.inf).amax(-1, keepdim=True)
@@ -202,11 +155,8 @@ class Saliency:
         return (EDGE + (1 - 2 * EDGE) * (scores - least) / spread).where(real, 0.0)
 
 
-# Hard concrete masks: soft values, often exactly 0 or 1 by stretching and clipping.
-
-
 @dataclass(frozen=True)
-class HardConcrete:
+class HardConcrete(Relaxation):
     """z = clip(low + (high − low) σ((θ + noise) / τ), 0, 1) with logistic noise; Louizos et al. (2018)."""
 
     temperature: float = 2 / 3
@@ -214,48 +164,27 @@ class HardConcrete:
     high: float = 1.1
 
     def __post_init__(self) -> None:
-        if not self.temperature > 0:
-            raise AssayError(f"A temperature must be above 0, got {self.temperature:g}.")
+        check_temperature(self.temperature)
         if not (self.low < 0 and self.high >= 1):
             raise AssayError(f"A mask is stretched from below 0 to 1 or above, not {self.low:g} to {self.high:g}.")
 
-    @property
-    def parameters(self) -> int:
-        return 1
-
-    def draw(self, theta: Float[Tensor, "B K U P"], mask: Bool[Tensor, "B U"]) -> Drawn:
-        soft = ((theta[..., 0] + logistic(theta[..., 0])) / self.temperature).sigmoid()
-        stretched = self.low + (self.high - self.low) * soft
+    def draw(self, theta: Theta, mask: Real) -> Drawn:
+        stretched = self.low + (self.high - self.low) * concrete(theta, self.temperature)
         return Drawn(stretched.clamp(0, 1).to(theta) * mask[:, None], self.chance(theta, mask))
 
-    def chance(self, theta: Float[Tensor, "B K U P"], mask: Bool[Tensor, "B U"]) -> Float[Tensor, "B K U"]:
-        return self._above(theta, -self.low / self.high) * mask[:, None]
-
-    def ends(
-        self, theta: Float[Tensor, "B K U P"], mask: Bool[Tensor, "B U"]
-    ) -> tuple[Float[Tensor, "B K U"], Float[Tensor, "B K U"]]:
-        """P(z = 0) and P(z = 1)."""
-        whole = self._above(theta, (1 - self.low) / (self.high - 1) if self.high > 1 else inf)
-        return 1 - self.chance(theta, mask), whole * mask[:, None]
-
-    def _above(self, theta: Float[Tensor, "B K U P"], odds: float) -> Float[Tensor, "B K U"]:
-        """The probability that the unstretched value has higher odds."""
-        return (theta[..., 0] - self.temperature * log(odds)).sigmoid()
-
-
-# HardKuma masks: a stretched and clipped Kumaraswamy distribution with two shape parameters.
-
-
-SHAPES = 1e-2, 100.0  # of the distribution, at least and at most
-NODES = 32  # of the quadrature
+    def chance(self, theta: Theta, mask: Real) -> Units:
+        odds = -self.low / self.high  # of the value that is stretched to 0
+        return (theta[..., 0] - self.temperature * log(odds)).sigmoid() * mask[:, None]
 
 
 @dataclass(frozen=True)
-class HardKuma:
+class HardKuma(Relaxation):
     """z = clip(low + (high − low) k, 0, 1), where P(k > x) = (1 − x^a)^b; Bastings et al. (2019).
 
     k is Kumaraswamy's, whose shapes a and b are softplus(θ).
     """
+
+    parameters: ClassVar[int] = 2
 
     low: float = -0.1
     high: float = 1.1
@@ -264,52 +193,26 @@ class HardKuma:
         if not (self.low < 0 and self.high > 1):
             raise AssayError(f"A mask must be stretched from below 0 to above 1, got {self.low:g} to {self.high:g}.")
 
-    @property
-    def parameters(self) -> int:
-        return 2
-
-    def draw(self, theta: Float[Tensor, "B K U P"], mask: Bool[Tensor, "B U"]) -> Drawn:
+    def draw(self, theta: Theta, mask: Real) -> Drawn:
         a, b = self._shapes(theta)
         chosen = ((-torch.expm1(uniform(a).log() / b)).log() / a).exp()  # for which P(k > x) is uniform
         z = (self.low + (self.high - self.low) * chosen).clamp(0, 1)
         return Drawn(z.to(theta) * mask[:, None], self.chance(theta, mask))
 
-    def chance(self, theta: Float[Tensor, "B K U P"], mask: Bool[Tensor, "B U"]) -> Float[Tensor, "B K U"]:
-        return self._above(theta, 0.0).to(theta) * mask[:, None]
-
-    def ends(
-        self, theta: Float[Tensor, "B K U P"], mask: Bool[Tensor, "B U"]
-    ) -> tuple[Float[Tensor, "B K U"], Float[Tensor, "B K U"]]:
-        """P(z = 0) and P(z = 1)."""
-        return 1 - self.chance(theta, mask), self._above(theta, 1.0).to(theta) * mask[:, None]
-
-    def mean(self, theta: Float[Tensor, "B K U P"], mask: Bool[Tensor, "B U"]) -> Float[Tensor, "B K U"]:
-        """E[z], the integral of P(z > x) from 0 to 1, by Gauss–Legendre quadrature."""
-        # differs from the code of Bastings et al. (2019), where this is the mean of k, neither stretched nor clipped
-        nodes, weights = np.polynomial.legendre.leggauss(NODES)
-        parts = [weight / 2 * self._above(theta, (node + 1) / 2) for node, weight in zip(nodes, weights, strict=True)]
-        return torch.stack(parts).sum(0).to(theta) * mask[:, None]
-
-    def _above(self, theta: Float[Tensor, "B K U P"], x: float) -> Float[Tensor, "B K U"]:
-        """P(z > x), for x = 1 that of z = 1."""
+    def chance(self, theta: Theta, mask: Real) -> Units:
         a, b = self._shapes(theta)
-        unstretched = (x - self.low) / (self.high - self.low)
-        return (b * torch.log1p(-(unstretched**a))).exp()
+        unstretched = -self.low / (self.high - self.low)  # what is stretched to 0
+        above = (b * torch.log1p(-(unstretched**a))).exp()
+        return above.to(theta) * mask[:, None]
 
     @staticmethod
-    def _shapes(theta: Float[Tensor, "B K U P"]) -> tuple[Float[Tensor, "B K U"], Float[Tensor, "B K U"]]:
+    def _shapes(theta: Theta) -> tuple[Units, Units]:
         a, b = F.softplus(at_least_float32(theta)).clamp(*SHAPES).unbind(-1)
         return a, b
 
 
-# Masks by Euclidean projection onto a budget (a capped simplex), deterministic.
-
-
-HALVINGS = 60  # of the interval in which a threshold lies
-
-
 @dataclass(frozen=True)
-class CappedSimplex:
+class CappedSimplex(Relaxation):
     """z maximises θ·z / τ − ‖z‖² / 2 for 0 ≤ z ≤ 1 and Σz ≤ k, where k is the `rate` of units, rounded up.
 
     SPECTRA (Guerreiro and Martins, 2021) with a budget alone. As the temperature goes to 0, z picks the k best units
@@ -321,20 +224,12 @@ class CappedSimplex:
     temperature: float = 0.1
 
     def __post_init__(self) -> None:
-        if not self.temperature > 0:
-            raise AssayError(f"A temperature must be above 0, got {self.temperature:g}.")
+        check_temperature(self.temperature)
 
-    @property
-    def parameters(self) -> int:
-        return 1
-
-    def draw(self, theta: Float[Tensor, "B K U P"], mask: Bool[Tensor, "B U"]) -> Drawn:
+    def draw(self, theta: Theta, mask: Real) -> Drawn:
         budget = Decoding("top", self.rate).counts(mask)[:, None, None]
         real = mask[:, None].expand(theta.shape[:-1])
         return Drawn(capped(theta[..., 0] / self.temperature, real, budget.to(theta)), self.chance(theta, mask))
-
-    def chance(self, theta: Float[Tensor, "B K U P"], mask: Bool[Tensor, "B U"]) -> Float[Tensor, "B K U"]:
-        return theta[..., 0].sigmoid() * mask[:, None]
 
 
 def capped(
@@ -363,16 +258,43 @@ def capped(
     return torch.where(free, scores - level, full.to(scores)).clamp(0, 1)
 
 
-# Masks that select one contiguous window of words.
+Windows = Float[Tensor, "B K W"]  # of each of W windows
+
+
+class Contiguous(Relaxation):
+    """One contiguous window of units for each mask.
+
+    Windows are drawn with softmax probabilities and learnt by the score function; with a `temperature`, hard windows
+    have the gradient of soft ones instead (Jang et al., 2017).
+    """
+
+    temperature: float
+
+    def draw(self, theta: Theta, mask: Real) -> Drawn:
+        likely = self.windows(theta, mask)
+        chosen, log_probability = choice(likely, self.temperature)
+        return Drawn(self.covered(chosen, mask), self.covered(likely.exp(), mask), log_probability)
+
+    def chance(self, theta: Theta, mask: Real) -> Units:
+        return self.covered(self.windows(theta, mask).exp(), mask)
+
+    @abstractmethod
+    def windows(self, theta: Theta, mask: Real) -> Windows:
+        """Their log-probabilities, −∞ where one leaves the text."""
+
+    @abstractmethod
+    def covered(self, windows: Windows, mask: Real) -> Units:
+        """The total weight of the windows that cover each unit."""
 
 
 @dataclass(frozen=True)
-class Excerpt:
+class Excerpt(Contiguous):
     """A window of at most `longest` units, scored by its first unit as a start and its last as an end.
 
-    Bouchacourt and Denoyer (2019), section 3. Windows are drawn with softmax probabilities and learnt by the score
-    function; with a `temperature`, hard windows have the gradient of soft ones instead (Jang et al., 2017).
+    Bouchacourt and Denoyer (2019), section 3.
     """
+
+    parameters: ClassVar[int] = 2
 
     longest: int = 5
     temperature: float = 0.0
@@ -381,28 +303,24 @@ class Excerpt:
         if self.longest < 1:
             raise AssayError(f"An excerpt must have at least one unit, got {self.longest}.")
 
-    @property
-    def parameters(self) -> int:
-        return 2
-
-    def draw(self, theta: Float[Tensor, "B K U P"], mask: Bool[Tensor, "B U"]) -> Drawn:
-        likely = self._windows(theta, mask)
-        chosen, log_probability = choice(likely, self.temperature)
-        return Drawn(covered(chosen, self.longest), covered(likely.exp(), self.longest), log_probability)
-
-    def chance(self, theta: Float[Tensor, "B K U P"], mask: Bool[Tensor, "B U"]) -> Float[Tensor, "B K U"]:
-        return covered(self._windows(theta, mask).exp(), self.longest)
-
-    def _windows(self, theta: Float[Tensor, "B K U P"], mask: Bool[Tensor, "B U"]) -> Float[Tensor, "B K W"]:
-        """Log-probabilities of the windows: U starts times `longest` lengths, −∞ where one leaves the text."""
+    def windows(self, theta: Theta, mask: Real) -> Windows:
+        """Of U starts times `longest` lengths."""
         start, end = theta.masked_fill(~mask[:, None, :, None], -torch.inf).unbind(-1)
         ends = F.pad(end, (0, self.longest - 1), value=-torch.inf).unfold(-1, self.longest, 1)
         return (start[..., None] + ends).flatten(2).log_softmax(-1)
 
+    def covered(self, windows: Windows, mask: Real) -> Units:
+        starts = windows.reshape(*windows.shape[:2], -1, self.longest)  # by start and length
+        units = starts.shape[-2]
+        total = starts.sum(-1)
+        for back in range(1, min(self.longest, units)):  # those that begin so many units before, and are longer
+            total = total + F.pad(starts[..., back:].sum(-1), (back, 0))[..., :units]
+        return total
+
 
 @dataclass(frozen=True)
-class Window:
-    """A window as long as a share of the text, rounded up, scored by its first unit; sampled as an excerpt is."""
+class Window(Contiguous):
+    """A window as long as a share of the text, rounded up, scored by its first unit."""
 
     rate: float = 0.2
     temperature: float = 1.0
@@ -410,37 +328,23 @@ class Window:
     def __post_init__(self) -> None:
         Decoding("window", self.rate)
 
-    @property
-    def parameters(self) -> int:
-        return 1
-
-    def draw(self, theta: Float[Tensor, "B K U P"], mask: Bool[Tensor, "B U"]) -> Drawn:
-        likely = self._starts(theta, mask)
-        chosen, log_probability = choice(likely, self.temperature)
-        return Drawn(self._covered(chosen, mask), self._covered(likely.exp(), mask), log_probability)
-
-    def chance(self, theta: Float[Tensor, "B K U P"], mask: Bool[Tensor, "B U"]) -> Float[Tensor, "B K U"]:
-        return self._covered(self._starts(theta, mask).exp(), mask)
-
-    def _starts(self, theta: Float[Tensor, "B K U P"], mask: Bool[Tensor, "B U"]) -> Float[Tensor, "B K U"]:
-        """Log-probabilities of the starts, −∞ where the window would leave the text."""
+    def windows(self, theta: Theta, mask: Real) -> Windows:
+        """Of the starts."""
         last = mask.sum(-1) - self._lengths(mask)
         fits = torch.arange(mask.shape[1], device=mask.device) <= last[:, None]
         return theta[..., 0].masked_fill(~fits[:, None], -torch.inf).log_softmax(-1)
 
-    def _covered(self, starts: Float[Tensor, "B K U"], mask: Bool[Tensor, "B U"]) -> Float[Tensor, "B K U"]:
-        before = F.pad(starts.cumsum(-1), (1, 0))
-        positions = torch.arange(mask.shape[1], device=mask.device) + 1
-        gone = (positions - self._lengths(mask)[:, None]).clamp(min=0)[:, None].expand_as(starts)
+    def covered(self, windows: Windows, mask: Real) -> Units:
+        before = F.pad(windows.cumsum(-1), (1, 0))
+        ends = torch.arange(mask.shape[1], device=mask.device) + 1
+        gone = (ends - self._lengths(mask)[:, None]).clamp(min=0)[:, None].expand_as(windows)
         return (before[..., 1:] - before.gather(-1, gone)).clamp(min=0) * mask[:, None]
 
-    def _lengths(self, mask: Bool[Tensor, "B U"]) -> Int[Tensor, " B"]:
+    def _lengths(self, mask: Real) -> Int[Tensor, " B"]:
         return Decoding("window", self.rate).counts(mask)
 
 
-def choice(
-    likely: Float[Tensor, "B K W"], temperature: float
-) -> tuple[Float[Tensor, "B K W"], Float[Tensor, " B"] | None]:
+def choice(likely: Windows, temperature: float) -> tuple[Windows, Float[Tensor, " B"] | None]:
     """A one-hot sample for each mask; without a temperature, also its log-probability."""
     if temperature == 0:
         position = torch.multinomial(likely.detach().exp().flatten(0, 1), 1).reshape(*likely.shape[:2], 1)
@@ -449,17 +353,7 @@ def choice(
     noise = -torch.empty_like(likely).exponential_().clamp(min=torch.finfo(likely.dtype).tiny).log()
     soft = ((likely + noise) / temperature).softmax(-1)
     hard = F.one_hot(soft.argmax(-1), likely.shape[-1]).to(soft)
-    return hard - soft.detach() + soft, None
-
-
-def covered(windows: Float[Tensor, "B K W"], longest: int) -> Float[Tensor, "B K U"]:
-    """The total weight of the windows that cover each unit."""
-    starts = windows.reshape(*windows.shape[:2], -1, longest)  # by start and length
-    units = starts.shape[-2]
-    total = starts.sum(-1)
-    for back in range(1, min(longest, units)):  # those that begin so many units before, and are longer than that
-        total = total + F.pad(starts[..., back:].sum(-1), (back, 0))[..., :units]
-    return total
+    return straight_through(hard, soft), None
 
 
 RELAXATIONS: dict[str, type[Relaxation]] = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -15,14 +15,11 @@ from assay import progress
 from assay.data.batches import Tokenised, collate
 from assay.data.text import Reading
 from assay.errors import AssayError
-from assay.rationales.players import Reader, redrawn
-from assay.rationales.rationaliser import Selecting, without_others
+from assay.rationales.players import Reader, evaluating, redrawn
+from assay.rationales.rationaliser import OverReader, Stored
 from assay.rationales.selection_stories import TELLING
 from assay.rationales.units import Decoding, Grouping
 from assay.types import Batch, Edit, Output, Selection
-
-# Splits texts into phrases at punctuation marks, and where they are long.
-
 
 MARKS = '.,;:!?()[]"“”…–—'
 
@@ -46,9 +43,7 @@ class Phrases:
         begins = torch.cat([torch.ones_like(ends[:, :1]), ends[:, :-1]], dim=1)
         first = (positions * begins).cummax(-1).values  # of the stretch that each word stands in
         begins = (positions - first) % self.width == 0
-        owner = (begins.long().cumsum(-1) - 1).where(batch.mask, 0)
-        counts = owner.new_zeros(len(batch), int(owner.max()) + 1).scatter_add(1, owner, batch.mask.long())
-        return Grouping(owner, batch.mask, counts > 0)
+        return Grouping.of(begins.long().cumsum(-1) - 1, batch.mask)
 
     def stopped(self, batch: Batch) -> Bool[Tensor, "B T"]:
         """Which words are punctuation marks."""
@@ -60,9 +55,6 @@ def phrases(tokeniser: Reading, width: int = 5) -> Phrases:
     found = {words.ids[-1] for words in tokeniser([*MARKS, *(f"a{mark}" for mark in MARKS)]) if len(words.ids)}
     unknown = {words.ids[-1] for words in tokeniser(["a", "\u2603"]) if words.ids}
     return Phrases(width, tuple(sorted(found - unknown)))
-
-
-# Store of training phrases with their encodings.
 
 
 AT_ONCE = 512  # phrases encoded together
@@ -94,18 +86,14 @@ class Store(nn.Module):
         pieces = None if self.pieces is None else self.pieces[start:stop]
         return Batch(ids.clamp(min=0), ids >= 0, torch.zeros_like(ids[:, 0]), subwords=pieces)
 
-    @torch.no_grad()
     def refresh(self, reader: Reader) -> None:
         """Encodes all phrases with the present weights of the reader."""
-        was_training = reader.training
-        reader.eval()
-        with progress.bar() as shown:
+        with evaluating(reader), progress.bar() as shown:
             task = shown.add_task("phrases", total=len(self))
             for start in range(0, len(self), AT_ONCE):
                 part = pooled(reader, self.batch(start, start + AT_ONCE))
                 self.vectors[start : start + AT_ONCE] = part.to(self.vectors)
                 shown.advance(task, len(part))
-        reader.train(was_training)
 
     def nearest(self, vectors: Float[Tensor, "B M"], count: int) -> tuple[Float[Tensor, "B K"], Int[Tensor, "B K"]]:
         """Indices of the phrases with the largest inner products, largest first, and these products."""
@@ -150,9 +138,6 @@ def _key(row: Tokenised, positions: Int[Tensor, " n"]) -> Key:
     if row.subwords is None:
         return tuple((number,) for number in row.ids[positions].tolist())
     return tuple(tuple(piece for piece in word if piece >= 0) for word in row.subwords[positions].tolist())
-
-
-# Result of a self-explaining classifier: the terms whose sum is the logits.
 
 
 SHOWN = 5  # phrases of a text that an account has
@@ -233,7 +218,7 @@ class Shares:
             raise AssayError(f"The number of neighbours must be at least 1, got {self.neighbours}.")
 
 
-class SelfExplaining(Selecting):
+class SelfExplaining(OverReader):
     """SelfExplain (Rajagopal et al., 2021): a layer over the text's phrases, and one over similar stored phrases.
 
     A phrase says W (g(h_j) − g(u)) for its mean state h_j, the pooled state u of the text and g = ReLU; the mean over
@@ -246,6 +231,8 @@ class SelfExplaining(Selecting):
     # the mean of its states, not the sum; one attention over the stored phrases alone, so that each has a contribution;
     # the store is encoded by the network itself and anew while it learns
 
+    kind = "selfexplain"
+    inner = "reader.inner."
     attends = True
     steps: Tensor
 
@@ -268,20 +255,8 @@ class SelfExplaining(Selecting):
         self.to(reader.decoder.weight.device)
 
     @property
-    def embedding(self) -> nn.Module:  # type: ignore[override]
-        return self.reader.embedding
-
-    @property
-    def classes(self) -> int:
-        return self.reader.classes
-
-    @property
-    def paired(self) -> bool:
-        return self.reader.paired
-
-    @property
-    def ordinary(self) -> int:
-        return self.reader.ordinary
+    def base(self) -> Reader:
+        return self.reader
 
     @property
     def facts(self) -> dict[str, str]:
@@ -289,20 +264,19 @@ class SelfExplaining(Selecting):
         return {"description": description, "shape": "self-explaining", "items": "words"}
 
     @property
-    def json(self) -> dict[str, Any]:
-        """Its options, besides the reader and tensors, as JSON values."""
+    def described(self) -> dict[str, Any]:
         parts = {name: asdict(getattr(self, name)) for name in ("phrases", "shares", "decoding")}
-        return parts | {"texts": list(self.store.texts)}
+        return {"explaining": parts | {"texts": list(self.store.texts)}}
 
     @classmethod
-    def of(cls, stored: Mapping[str, Any], reader: Reader, tensors: Mapping[str, Tensor]) -> SelfExplaining:
-        """A model with stored options; tensors are still to be loaded."""
-        ids, pieces = tensors["store.ids"], tensors.get("store.pieces")
-        if len(ids) != len(stored["texts"]):
+    def of(cls, stored: Stored) -> SelfExplaining:
+        options, reader = stored.card["explaining"], stored.reader(stored.words)
+        ids, pieces = stored.tensors["store.ids"], stored.tensors.get("store.pieces")
+        if len(ids) != len(options["texts"]):
             raise ValueError("there are not as many stored phrases as their texts")
-        store = Store(stored["texts"], ids, pieces, reader.decoder.in_features)
-        cut = Phrases(stored["phrases"]["width"], tuple(stored["phrases"]["stops"]))
-        return cls(reader, store, cut, Shares(**stored["shares"]), Decoding(**stored["decoding"]))
+        store = Store(options["texts"], ids, pieces, reader.decoder.in_features)
+        cut = Phrases(options["phrases"]["width"], tuple(options["phrases"]["stops"]))
+        return cls(reader, store, cut, Shares(**options["shares"]), Decoding(**options["decoding"]))
 
     @property
     def selecting(self) -> dict[str, Any]:
@@ -332,17 +306,12 @@ class SelfExplaining(Selecting):
         """The same architecture with random weights and the same stored phrases."""
         with torch.random.fork_rng():
             torch.manual_seed(seed + 1)
-            tensors = {f"store.{name}": each for name, each in self.store.named_buffers()}
-            fresh = type(self).of(self.json, redrawn(self.reader, seed), tensors)
+            store, reader = self.store, redrawn(self.reader, seed)
+            phrases = Store(store.texts, store.ids, store.pieces, store.vectors.shape[1])
+            fresh = type(self)(reader, phrases, self.phrases, self.shares, self.decoding)
         fresh.to(self.local.weight)
         fresh.refresh()
         return fresh.eval()
-
-    def embed(self, batch: Batch) -> Float[Tensor, "B T D"]:
-        return self.reader.embed(batch)
-
-    def blank(self, name: str) -> Float[Tensor, " D"]:
-        return self.reader.blank(name)
 
     def forward(self, x: Float[Tensor, "B T D"], batch: Batch, edit: Edit | None = None) -> Output:
         explained = self.explained(x, batch, edit)
@@ -400,12 +369,6 @@ class SelfExplaining(Selecting):
             explained.grouping.expanded(each)[:, 0] for each in (self.decoding(said, explained.grouping.mask), said)
         )
         return Selection(kept > 0, chance)
-
-    @torch.no_grad()
-    def viewed(self, x: Float[Tensor, "B T D"], batch: Batch, view: str) -> Float[Tensor, "B C"]:
-        """The logits for the words of the selected phrases, for the rest, or for all."""
-        answer: Output = self(*without_others(x, batch, self.selection(x, batch).kept, view))
-        return answer.logits
 
     @torch.no_grad()
     def accounts(self, x: Float[Tensor, "B T D"], batch: Batch) -> list[dict[str, Any]]:

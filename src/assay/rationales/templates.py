@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from assay.data.examples import Span
-from assay.data.text import listed, quoted
+from assay.writing import listed, quoted
 
 
 def says(answer: str, text: str, spans: Sequence[Span], reminded: str = "") -> str:

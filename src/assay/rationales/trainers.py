@@ -1,8 +1,9 @@
-"""Trains self-explaining models on a corpus."""
+"""Trains self-explaining models on a corpus: games of players, alignments of pairs, and SelfExplain."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -19,19 +20,18 @@ from assay.data.text import SPECIAL, Tokeniser
 from assay.errors import AssayError
 from assay.models.config import Architecture, Training
 from assay.models.fit import fit
-from assay.models.hf_finetuning import FineTuning, begun
+from assay.models.hf_finetuning import Answers, FineTuning, begun
 from assay.models.hf_loading import Opening, configuration, located, tokenizer_of
 from assay.models.hf_models import Attentive
 from assay.models.hf_subwords import SubwordTokeniser
 from assay.models.network import Classifier, WordNetwork
 from assay.models.objectives import CHANCE, Learning
 from assay.models.recipes import Recipe, course, drawn, fingerprint, initialise, learnable, take_vectors
-from assay.models.recipes import course as plain_course
 from assay.models.store import Checkpoint, Opened
-from assay.models.textmodel import TextModel, graded
+from assay.models.textmodel import TextModel
 from assay.plugins import member
 from assay.rationales.aligner import Aligner, Transport, drawn_aligner
-from assay.rationales.learning import GameState, Options, Scheme, learn
+from assay.rationales.learning import Options, Scheme, learn
 from assay.rationales.players import Players, Reader, assemble_players
 from assay.rationales.rationale_store import load_or_train, plain
 from assay.rationales.recipes import RECIPES
@@ -41,8 +41,8 @@ from assay.rationales.units import Decoding, Units
 from assay.stories import with_story
 from assay.types import Batch
 
-# Base networks of self-explaining models: small networks trained here, or a pretrained encoder.
-
+Base = Recipe | FineTuning
+"""Networks of ours, or a pretrained encoder."""
 
 RATE, MOST = 0.2, 0.9  # of words to select where nobody marked any, and where people marked nearly all
 OURS = Recipe(
@@ -60,14 +60,6 @@ def pretrained(base: str, training: Training | None = None, device: str = "cpu",
     return replace(FineTuning(base, "attention", frozen, precision), training=training or PRETRAINED)
 
 
-def tokeniser_of(corpus: Corpus, base: Recipe | FineTuning) -> Tokeniser | SubwordTokeniser:
-    """The vocabulary of the training texts, or the tokeniser of the encoder."""
-    if isinstance(base, Recipe):
-        return Tokeniser.fit((example.text for example in corpus.train), base.text)
-    name = located(base.base)
-    return tokenizer_of(name, configuration(name)).with_options(words=True, truncate=True)
-
-
 def marked(rows: Sequence[Tokenised]) -> float:
     """The mean share of annotated words over texts with annotations; RATE where there are none.
 
@@ -77,20 +69,124 @@ def marked(rows: Sequence[Tokenised]) -> float:
     return min(MOST, float(np.mean(shares))) if shares else RATE
 
 
-def check(corpus: Corpus, base: Recipe | FineTuning) -> None:
-    """Raises for a corpus that the networks cannot read."""
-    pairs = any(example.query is not None for example in corpus.train)
-    if pairs and isinstance(base, Recipe):
-        raise AssayError(
-            f"{corpus.name!r} pairs each text with a question, and these networks read one text; add --joined to read "
-            "both as one, start from a pretrained encoder (--model minilm), or align the words of both "
-            "(--recipe transport)."
-        )
-    if any(example.candidates is not None for example in corpus.train):
+def tokeniser_of(corpus: Corpus, base: Base) -> Tokeniser | SubwordTokeniser:
+    """The vocabulary of the training texts, or the tokeniser of the encoder."""
+    if isinstance(base, Recipe):
+        return Tokeniser.fit((example.text for example in corpus.train), base.text)
+    name = located(base.base)
+    return tokenizer_of(name, configuration(name)).with_options(words=True, truncate=True)
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """A corpus as it is learnt from: tokenised, on a device."""
+
+    corpus: Corpus
+    tokeniser: Tokeniser | SubwordTokeniser
+    train: Sequence[Tokenised]
+    dev: Sequence[Tokenised]
+    device: str = "cpu"
+
+
+class TrainingPlan(ABC):
+    """All options that decide the weights of a self-explaining model, besides the corpus."""
+
+    base: Base
+
+    def checked(self, corpus: Corpus) -> Corpus:
+        """The corpus as the networks read it; raises for one that they cannot read."""
+        pairs = any(example.query is not None for example in corpus.train)
+        if pairs and isinstance(self.base, Recipe):
+            raise AssayError(
+                f"{corpus.name!r} pairs each text with a question, and these networks read one text; add --joined to "
+                "read both as one, start from a pretrained encoder (--model minilm), or align the words of both "
+                "(--recipe transport)."
+            )
+        return without_candidates(corpus)
+
+    def tokeniser(self, corpus: Corpus) -> Tokeniser | SubwordTokeniser:
+        return tokeniser_of(corpus, self.base)
+
+    @abstractmethod
+    def identity(self, lesson: Lesson) -> dict[str, Any]:
+        """The recipe's name and all options but the base, as JSON values."""
+
+    @abstractmethod
+    def learnt(self, lesson: Lesson, checkpoint: Checkpoint | None) -> tuple[TextModel, dict[str, Any]]:
+        """The trained model, and the history of its training."""
+
+
+def train_model(corpus: Corpus, plan: TrainingPlan, folder: Path | None = None, device: str = "cpu") -> Opened:
+    """Trains on the corpus; with a folder the model is stored there, and interrupted training resumes."""
+    corpus = plan.checked(corpus)
+    tokeniser = plan.tokeniser(corpus)
+    train, dev, skipped = learnable(corpus, tokeniser, tokeniser.options.longest)
+    lesson = Lesson(corpus, tokeniser, train, dev, device)
+    identity = {
+        "corpus": corpus.name,
+        "data": fingerprint((*corpus.train, *corpus.dev)),
+        "rationalising": plan.identity(lesson) | {"base": plain(plan.base)},
+    }
+
+    def learnt(checkpoint: Checkpoint | None) -> Opened:
+        network, history = plan.learnt(lesson, checkpoint)
+        return Opened(network, tokeniser, corpus.classes, identity | history | {"skipped": skipped})
+
+    return load_or_train(folder, identity, device, learnt)
+
+
+def without_candidates(corpus: Corpus) -> Corpus:
+    if any(example.candidates is not None for example in (*corpus.train, *corpus.dev, *corpus.test)):
         raise AssayError(f"The texts of {corpus.name!r} have classes of their own; no recipe selects words for that.")
+    return corpus
 
 
-# Builds the networks (players) of a scheme: small ones, or from pretrained encoders.
+# Games of players
+
+
+@dataclass(frozen=True)
+class Rationalising(TrainingPlan):
+    """Options of a game.
+
+    Without a `rate`, as large a share of words is selected as people marked, on average over the training texts with
+    marks, or RATE where there are none. Without a `reading`, what is not selected gives way to 0 where a network of
+    ours reads, and to the mask where a pretrained encoder does. `base` says what the players are made of.
+    """
+
+    recipe: str = "mcd"
+    base: Base = OURS
+    rate: float | None = None
+    units: Units = field(default_factory=Units)
+    reading: str | None = None
+    size: float | None = None
+    continuity: float | None = None
+    concepts: int | None = None
+
+    def __post_init__(self) -> None:
+        member(self.recipe, RECIPES, "recipe")
+
+    def options(self, lesson: Lesson) -> Options:
+        """The options of the recipe."""
+        rate = marked(lesson.train) if self.rate is None else self.rate
+        reading = self.reading or ("mask" if isinstance(self.base, FineTuning) else "zero")
+        classes = len(lesson.corpus.classes)
+        return Options(classes, rate, self.units, reading, self.size, self.continuity, self.concepts)
+
+    def identity(self, lesson: Lesson) -> dict[str, Any]:
+        options = asdict(self.options(lesson))
+        asked = {name: value for name, value in options.items() if name != "classes" and value is not None}
+        return {"recipe": self.recipe, **asked}
+
+    def learnt(self, lesson: Lesson, checkpoint: Checkpoint | None) -> tuple[TextModel, dict[str, Any]]:
+        scheme = member(self.recipe, RECIPES, "recipe")(self.options(lesson))
+        classes, base = lesson.corpus.classes, self.base
+        if isinstance(base, FineTuning):
+            players, _ = build_pretrained_players(scheme, base, classes, Opening(device=lesson.device))
+        else:
+            assert isinstance(lesson.tokeniser, Tokeniser)
+            players = build_players(scheme, base, lesson.tokeniser, len(classes)).to(lesson.device)
+        network, state = learn(players, scheme, lesson.train, lesson.dev, base.training, checkpoint)
+        return network, course(state) | {"shares": state.shares}
 
 
 SEED_STEP = 1000  # between the seeds of two readers
@@ -133,76 +229,7 @@ def build_pretrained_players(
     return assemble_players(scheme.rules, readers, scheme.extras, len(classes), recipe.training.seed), tokeniser
 
 
-@dataclass(frozen=True)
-class Rationalising:
-    """All options that decide the weights, besides the corpus.
-
-    Without a `rate`, as large a share of words is selected as people marked, on average over the training texts with
-    marks, or RATE where there are none. Without a `reading`, what is not selected gives way to 0 where a network of
-    ours reads, and to the mask where a pretrained encoder does. `base` says what the players are made of.
-    """
-
-    recipe: str = "mcd"
-    base: Recipe | FineTuning = field(default_factory=lambda: OURS)
-    rate: float | None = None
-    units: Units = field(default_factory=Units)
-    reading: str | None = None
-    size: float | None = None
-    continuity: float | None = None
-    concepts: int | None = None
-
-    def __post_init__(self) -> None:
-        member(self.recipe, RECIPES, "recipe")
-
-    def options(self, classes: int, train: Sequence[Tokenised]) -> Options:
-        """The options of the recipe."""
-        rate = marked(train) if self.rate is None else self.rate
-        reading = self.reading or ("mask" if isinstance(self.base, FineTuning) else "zero")
-        return Options(classes, rate, self.units, reading, self.size, self.continuity, self.concepts)
-
-
-def rationaliser(corpus: Corpus, wanted: Rationalising, folder: Path | None = None, device: str = "cpu") -> Opened:
-    """Trains on the corpus; with a folder the model is stored there, and interrupted training resumes."""
-    check(corpus, wanted.base)
-    tokeniser = tokeniser_of(corpus, wanted.base)
-    train, dev, skipped = learnable(corpus, tokeniser, tokeniser.options.longest)
-    options = wanted.options(len(corpus.classes), train)
-    asked = {name: value for name, value in asdict(options).items() if name != "classes" and value is not None}
-    identity = {
-        "corpus": corpus.name,
-        "data": fingerprint((*corpus.train, *corpus.dev)),
-        "rationalising": {"recipe": wanted.recipe, **asked, "base": plain(wanted.base)},
-    }
-
-    def learnt(checkpoint: Checkpoint | None) -> Opened:
-        scheme = member(wanted.recipe, RECIPES, "recipe")(options)
-        players = _players(scheme, wanted.base, tokeniser, corpus.classes, device)
-        network, course = learn(players, scheme, train, dev, wanted.base.training, checkpoint)
-        return Opened(network, tokeniser, corpus.classes, identity | _told(course) | {"skipped": skipped})
-
-    return load_or_train(folder, identity, device, learnt)
-
-
-def _players(
-    scheme: Scheme,
-    base: Recipe | FineTuning,
-    tokeniser: Tokeniser | SubwordTokeniser,
-    classes: Sequence[str],
-    device: str,
-) -> Players:
-    if isinstance(base, FineTuning):
-        return build_pretrained_players(scheme, base, classes, Opening(device=device))[0]
-    assert isinstance(tokeniser, Tokeniser)
-    return build_players(scheme, base, tokeniser, len(classes)).to(device)
-
-
-def _told(course: GameState) -> dict[str, Any]:
-    """The history of the training."""
-    return plain_course(course) | {"shares": course.shares}
-
-
-# Transport rationales for pairs (Swanson et al., 2020): a sparse alignment of two texts by optimal transport.
-
+# Alignments of pairs
 
 BASE = Recipe(
     Architecture(encoder="average", embedding=64, hidden=32, alignment_size=32),
@@ -211,21 +238,10 @@ BASE = Recipe(
 """A word is encoded by itself, so that an aligned pair stands for these two words and for nothing around them."""
 
 
-@dataclass(frozen=True)
-class CrossEntropyLesson:
-    """The cross-entropy of the labels."""
+class AlignmentObjective(Answers):
+    """The cross-entropy of the labels, by pairs that are aligned only after some epochs."""
 
     begun: ClassVar[float] = CHANCE
-
-    @property
-    def identity(self) -> dict[str, Any]:
-        return {}
-
-    def losses(self, network: TextModel, batch: Batch, learning: Learning) -> Float[Tensor, " B"]:
-        return F.cross_entropy(network(network.embed(batch), batch).logits, batch.labels, reduction="none")
-
-    def judged(self, network: TextModel, rows: Sequence[Tokenised]) -> tuple[float, float]:
-        return graded(network, rows)
 
 
 @with_story(
@@ -234,80 +250,57 @@ class CrossEntropyLesson:
     like=ALIGNMENT,
 )
 @dataclass(frozen=True)
-class TransportRecipe:
-    """For pairs: a sparse alignment of the words of text and query, at a price a pair, which alone decides.
-
-    All options that decide the weights, besides the corpus.
-
-    Together with the corpus, it decides which weights come out.
-    """
+class TransportRecipe(TrainingPlan):
+    """For pairs: a sparse alignment of the words of text and query, at a price a pair, which alone decides."""
 
     transport: Transport = field(default_factory=lambda: Transport(price=0.2, steps=50))
     base: Recipe = BASE
 
+    def checked(self, corpus: Corpus) -> Corpus:
+        """The corpus with a query for each text; where all texts have two lines, the second becomes the query."""
+        examples = (*corpus.train, *corpus.dev, *corpus.test)
+        if not any(example.query is not None for example in examples) and two_lines(corpus):
+            return parted(corpus)
+        if any(example.query is None for example in examples):
+            raise AssayError(
+                f"Only the words of a text and of its question or hypothesis can be aligned, and {corpus.name!r} has "
+                "texts without one; choose a corpus of pairs, such as snli, or another recipe."
+            )
+        return without_candidates(corpus)
 
-def train_transport(
-    corpus: Corpus, wanted: TransportRecipe | None = None, folder: Path | None = None, device: str = "cpu"
-) -> Opened:
-    """Trains on the corpus; with a folder the model is stored there, and interrupted training resumes."""
-    wanted, corpus = wanted or TransportRecipe(), paired_corpus(corpus)
-    identity = {
-        "corpus": corpus.name,
-        "data": fingerprint((*corpus.train, *corpus.dev)),
-        "rationalising": {"recipe": "transport", "transport": asdict(wanted.transport), "base": plain(wanted.base)},
-    }
+    def tokeniser(self, corpus: Corpus) -> Tokeniser:
+        texts = (text for example in corpus.train for text in (example.text, example.query or ""))
+        return Tokeniser.fit(texts, self.base.text)
 
-    def learnt(checkpoint: Checkpoint | None) -> Opened:
-        tokeniser = Tokeniser.fit(_texts(corpus), wanted.base.text)
-        train, dev, skipped = learnable(corpus, tokeniser, wanted.base.text.longest)
-        network = begun_aligner(wanted, tokeniser, len(corpus.classes)).to(device)
-        state = fit(network, train, dev, wanted.base.training, checkpoint, CrossEntropyLesson())
-        return Opened(network, tokeniser, corpus.classes, identity | course(state) | {"skipped": skipped})
+    def identity(self, lesson: Lesson) -> dict[str, Any]:
+        return {"recipe": "transport", "transport": asdict(self.transport)}
 
-    return load_or_train(folder, identity, device, learnt)
+    def begun(self, tokeniser: Tokeniser, classes: int) -> Aligner:
+        """The untrained model, with its word vectors."""
+        words, architecture = tokeniser.vocabulary, self.base.architecture
+        network = drawn_aligner(architecture, self.transport, len(words), classes, self.base.training.seed)
+        if architecture.vectors == "glove":
+            take_vectors(network.embedding, words)
+        network.embedding.weight.requires_grad_(not architecture.frozen)
+        return network
 
-
-def paired_corpus(corpus: Corpus) -> Corpus:
-    """The corpus with a query for each text; where all texts have two lines, the second becomes the query."""
-    examples = (*corpus.train, *corpus.dev, *corpus.test)
-    if not any(example.query is not None for example in examples) and two_lines(corpus):
-        return parted(corpus)
-    if any(example.query is None for example in examples):
-        raise AssayError(
-            f"Only the words of a text and of its question or hypothesis can be aligned, and {corpus.name!r} has texts "
-            "without one; choose a corpus of pairs, such as snli, or another recipe."
-        )
-    if any(example.candidates is not None for example in examples):
-        raise AssayError(f"The texts of {corpus.name!r} have classes of their own; no recipe selects words for that.")
-    return corpus
+    def learnt(self, lesson: Lesson, checkpoint: Checkpoint | None) -> tuple[TextModel, dict[str, Any]]:
+        assert isinstance(lesson.tokeniser, Tokeniser)
+        network = self.begun(lesson.tokeniser, len(lesson.corpus.classes)).to(lesson.device)
+        training, objective = self.base.training, AlignmentObjective()
+        return network, course(fit(network, lesson.train, lesson.dev, training, checkpoint, objective))
 
 
-def begun_aligner(wanted: TransportRecipe, tokeniser: Tokeniser, classes: int) -> Aligner:
-    """The untrained model, with its word vectors."""
-    words, architecture = tokeniser.vocabulary, wanted.base.architecture
-    network = drawn_aligner(architecture, wanted.transport, len(words), classes, wanted.base.training.seed)
-    if architecture.vectors == "glove":
-        take_vectors(network.embedding, words)
-    network.embedding.weight.requires_grad_(not architecture.frozen)
-    return network
-
-
-def _texts(corpus: Corpus) -> Iterator[str]:
-    for example in corpus.train:
-        yield from (example.text, example.query or "")
-
-
-# Trains SelfExplain models (Rajagopal et al., 2021).
+# SelfExplain (Rajagopal et al., 2021)
 
 
 @dataclass(frozen=True)
-class SelfExplainLesson:
+class SelfExplainLesson(Answers):
     """CE(logits) + α CE(global answer) + β CE(local answer) (Rajagopal et al., 2021, equation 8).
 
     The store is encoded anew every so many steps, and before each judgement, so what is kept of an epoch is fresh.
     """
 
-    begun: ClassVar[float] = 0.0
     shared: float = 0.1  # α
     local: float = 0.1  # β
     every: int = 50
@@ -316,7 +309,7 @@ class SelfExplainLesson:
     def identity(self) -> dict[str, Any]:
         return {"explaining": asdict(self)}
 
-    def losses(self, network: SelfExplaining, batch: Batch, learning: Learning) -> Float[Tensor, " B"]:
+    def losses(self, network: SelfExplaining, batch: Batch, learning: Learning) -> Float[Tensor, " B"]:  # type: ignore[override]
         if int(network.steps) % self.every == 0:
             network.refresh()
         network.steps += 1
@@ -332,28 +325,27 @@ class SelfExplainLesson:
             total = total + weight * F.cross_entropy(logits.float(), batch.labels, reduction="none")
         return total
 
-    def judged(self, network: SelfExplaining, rows: Sequence[Tokenised]) -> tuple[float, float]:
+    def judged(self, network: SelfExplaining, rows: Sequence[Tokenised]) -> tuple[float, float]:  # type: ignore[override]
         network.refresh()
-        return graded(network, rows)
+        return super().judged(network, rows)
 
 
 @with_story(
     "SelfExplain: phrases of a text and of training texts answer with it", "Rajagopal et al. (2021)", like=PHRASES
 )
 @dataclass(frozen=True)
-class SelfExplanation:
+class SelfExplanation(TrainingPlan):
     """Options of SelfExplain: text, phrases and similar training phrases each contribute to the logits.
 
-    All that decides what is learnt, besides the corpus: phrases have at most `width` words, and as many as `stored` of
-    the most frequent ones are kept. The `rate` is the share of phrases that is selected; without one it is the share of
-    words that people marked.
+    Phrases have at most `width` words, and as many as `stored` of the most frequent ones are kept. The `rate` is the
+    share of phrases that is selected; without one it is the share of words that people marked.
     """
 
     width: int = 5
     stored: int = 2000
     shares: Shares = field(default_factory=Shares)
     lesson: SelfExplainLesson = field(default_factory=SelfExplainLesson)
-    base: Recipe | FineTuning = field(default_factory=lambda: OURS)
+    base: Base = OURS
     rate: float | None = None
 
     def __post_init__(self) -> None:
@@ -361,19 +353,25 @@ class SelfExplanation:
             raise AssayError(f"The number of stored phrases must be at least 1, got {self.stored}.")
         Phrases(self.width), self.decoding(())  # which refuse what is out of range
 
-    def fit(
-        self,
-        reader: Reader,
-        tokeniser: Tokeniser | SubwordTokeniser,
-        corpus: Corpus,
-        checkpoint: Checkpoint | None = None,
-    ) -> Opened:
-        """Trains a model around a reader, which is trained with it."""
-        train, dev, skipped = learnable(corpus, tokeniser, tokeniser.options.longest)
-        network = self.begun(reader, tokeniser, train, [each.text for each in corpus.train])
-        state = fit(network, train, dev, self.base.training, checkpoint, self.lesson)
-        history = identity(corpus, self) | course(state) | {"skipped": skipped}
-        return Opened(network, tokeniser, corpus.classes, history)
+    def identity(self, lesson: Lesson) -> dict[str, Any]:
+        asked = {name: value for name, value in asdict(self).items() if name != "base" and value is not None}
+        return {"recipe": "selfexplain", **asked}
+
+    def learnt(self, lesson: Lesson, checkpoint: Checkpoint | None) -> tuple[TextModel, dict[str, Any]]:
+        texts = [each.text for each in lesson.corpus.train]
+        network = self.begun(self._reader(lesson), lesson.tokeniser, lesson.train, texts)
+        return network, course(fit(network, lesson.train, lesson.dev, self.base.training, checkpoint, self.lesson))
+
+    def _reader(self, lesson: Lesson) -> Reader:
+        """The untrained encoder."""
+        classes = lesson.corpus.classes
+        if isinstance(self.base, FineTuning):
+            reader: TextModel = begun(replace(self.base, head="attention"), classes, Opening(device=lesson.device))[0]
+        else:
+            assert isinstance(lesson.tokeniser, Tokeniser)
+            reader = initialise(self.base, lesson.tokeniser, len(classes)).to(lesson.device)
+        assert isinstance(reader, WordNetwork | Attentive)
+        return reader
 
     def decoding(self, train: Sequence[Tokenised]) -> Decoding:
         """How many phrases are selected."""
@@ -395,45 +393,6 @@ class SelfExplanation:
         network.to(reader.decoder.weight.dtype).to(reader.device)
         network.refresh()
         return network
-
-
-def train_self_explaining(
-    corpus: Corpus, wanted: SelfExplanation | None = None, folder: Path | None = None, device: str = "cpu"
-) -> Opened:
-    """Trains on the corpus; with a folder the model is stored there, and interrupted training resumes."""
-    wanted = wanted or SelfExplanation()
-    check(corpus, wanted.base)
-
-    def learnt(checkpoint: Checkpoint | None) -> Opened:
-        tokeniser = tokeniser_of(corpus, wanted.base)
-        return wanted.fit(_reader(wanted.base, tokeniser, corpus, device), tokeniser, corpus, checkpoint)
-
-    return load_or_train(folder, identity(corpus, wanted), device, learnt)
-
-
-def identity(corpus: Corpus, wanted: SelfExplanation) -> dict[str, Any]:
-    """All that decides the weights, as JSON values."""
-    asked = {name: value for name, value in asdict(wanted).items() if name != "base" and value is not None}
-    return {
-        "corpus": corpus.name,
-        "data": fingerprint((*corpus.train, *corpus.dev)),
-        "rationalising": {"recipe": "selfexplain", **asked, "base": plain(wanted.base)},
-    }
-
-
-def _reader(base: Recipe | FineTuning, tokeniser: Tokeniser | SubwordTokeniser, corpus: Corpus, device: str) -> Reader:
-    """The untrained encoder."""
-    if isinstance(base, FineTuning):
-        network, _ = begun(replace(base, head="attention"), corpus.classes, Opening(device=device))
-        assert isinstance(network, Attentive)
-        return network
-    assert isinstance(tokeniser, Tokeniser)
-    found = initialise(base, tokeniser, len(corpus.classes)).to(device)
-    assert isinstance(found, WordNetwork)
-    return found
-
-
-# Recipes.
 
 
 UNPLAYED = {"transport": TransportRecipe, "selfexplain": SelfExplanation}

@@ -26,6 +26,13 @@ class Grouping:
     tokens: Bool[Tensor, "B T"]  # that are no padding
     mask: Bool[Tensor, "B U"]
 
+    @classmethod
+    def of(cls, owner: Int[Tensor, "B T"], tokens: Bool[Tensor, "B T"]) -> Grouping:
+        """The units of tokens whose numbers are given, whatever they are on padding."""
+        owner = owner.where(tokens, 0)
+        counts = owner.new_zeros(len(owner), int(owner.max()) + 1).scatter_add(1, owner, tokens.long())
+        return cls(owner, tokens, counts > 0)
+
     @property
     def sizes(self) -> Int[Tensor, "B U"]:
         """Tokens in each unit."""
@@ -63,9 +70,7 @@ class Units:
             owner = torch.zeros_like(positions) if batch.sentences is None else batch.sentences
         else:
             owner = positions if self.kind == "token" else positions // self.width
-        owner = owner.where(batch.mask, 0)
-        counts = owner.new_zeros(len(batch), int(owner.max()) + 1).scatter_add(1, owner, batch.mask.long())
-        return Grouping(owner, batch.mask, counts > 0)
+        return Grouping.of(owner, batch.mask)
 
 
 # Decoding: which units are selected deterministically from their probabilities.

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from jaxtyping import Float, Int
 from safetensors.torch import load_file
-from torch import Tensor, nn
+from torch import Tensor
 
 from assay import progress
 from assay.data.batches import by_tokens
@@ -22,7 +22,7 @@ from assay.errors import AssayError, library_errors
 from assay.files import write_text
 from assay.models import budget
 from assay.models.config import Training
-from assay.models.fit import State, begun
+from assay.models.fit import Rows, State, Trainer
 from assay.models.recipes import CHECKPOINT, begun_in, course
 from assay.models.store import CARD, TOKENISER, WEIGHTS, Checkpoint, fingerprint, save_tensors
 from assay.rationales.sequences import (
@@ -42,6 +42,31 @@ from assay.rationales.sequences import (
 # Trains an encoder–decoder by teacher forcing; an interrupted training resumes to the same weights.
 
 
+@dataclass(kw_only=True, eq=False)
+class WriterTrainer(Trainer):
+    """Teacher forcing; the learning rate falls in a straight line to a tenth of what it was."""
+
+    network: EncoderDecoder
+    train: Sequence[Row]
+    dev: Sequence[Row]
+
+    def prepare(self) -> None:
+        super().prepare()
+        rate = self.options.learning_rate * (1 - 0.9 * self.state.epoch / self.options.epochs)
+        self.optimiser.param_groups[0]["lr"] = rate
+
+    def step(self, rows: Rows) -> Tensor:
+        """As declared; the loss is the mean of a word."""
+        batch = together([self.train[index] for index in rows]).to(self.network.device)
+        with precision(self.network.device):
+            likelihood = self.network.likelihood(batch)
+        return self.update(-likelihood.sum() / (batch.target != 0).sum())
+
+    def judge(self) -> tuple[float, float]:
+        loss = judged(self.network, self.dev)
+        return -loss, loss
+
+
 def fit(
     network: EncoderDecoder,
     train: Sequence[Row],
@@ -49,61 +74,17 @@ def fit(
     options: Training,
     checkpoint: Checkpoint | None = None,
 ) -> State:
-    """Trains in place and restores the weights of the epoch with the lowest dev loss; returns the history.
-
-    The learning rate falls in a straight line from that of the options to a tenth of it.
-    """
-    optimiser = torch.optim.AdamW(network.parameters(), lr=options.learning_rate, weight_decay=options.decay)
-    state, best = State(best_score=-float("inf")), _copied(network)
-    if checkpoint is not None and checkpoint.path.exists():
-        saved, best = checkpoint.restore(network, optimiser)
-        state = State(**saved)
-    lengths = np.array([len(row.source) + len(row.target) for row in train])
-    with progress.bar("status") as shown, torch.random.fork_rng():
-        while not state.finished(options, -float("inf")):
-            groups = begun(state.epoch, lengths, options)
-            task = shown.add_task(f"epoch {state.epoch + 1}/{options.epochs}", total=len(groups), status="")
-            optimiser.param_groups[0]["lr"] = options.learning_rate * (1 - 0.9 * state.epoch / options.epochs)
-            network.train()
-            total = torch.zeros((), device=network.device)
-            for group in groups:
-                total += _stepped(network, optimiser, [train[index] for index in group], options)
-                shown.advance(task)
-            loss = judged(network, dev)
-            state = _advanced(state, float(total) / len(groups), loss)
-            if state.best_epoch == state.epoch:
-                best = _copied(network)
-            if checkpoint is not None:
-                checkpoint.save(network, optimiser, best, asdict(state))
-            shown.update(task, status=f"loss {state.losses[-1]:.3f}  dev {loss:.3f}")
-    network.load_state_dict(best)
-    network.eval()
-    return state
-
-
-def _stepped(network: EncoderDecoder, optimiser: torch.optim.AdamW, rows: Sequence[Row], options: Training) -> Tensor:
-    """One gradient step; returns the mean loss of a word."""
-    batch = together(rows).to(network.device)
-    with precision(network.device):
-        likelihood = network.likelihood(batch)
-    loss = -likelihood.sum() / (batch.target != 0).sum()
-    optimiser.zero_grad()
-    loss.backward()  # type: ignore[no-untyped-call]
-    if options.clip is not None:
-        nn.utils.clip_grad_norm_(network.parameters(), options.clip)
-    optimiser.step()
-    return loss.detach()
-
-
-def _advanced(state: State, loss: float, dev_loss: float) -> State:
-    epoch, best = state.epoch + 1, (state.best_epoch, state.best_score, state.best_loss)
-    if dev_loss < state.best_loss:
-        best = (epoch, -dev_loss, dev_loss)
-    return State(epoch, *best, [*state.losses, loss], [*state.scores, -dev_loss])
-
-
-def _copied(network: nn.Module) -> dict[str, Tensor]:
-    return {name: tensor.clone() for name, tensor in network.state_dict().items()}
+    """Trains in place and restores the weights of the epoch with the lowest dev loss; returns the history."""
+    return WriterTrainer(
+        learner=network,
+        optimiser=torch.optim.AdamW(network.parameters(), lr=options.learning_rate, weight_decay=options.decay),
+        options=options,
+        lengths=np.array([len(row.source) + len(row.target) for row in train]),
+        state=State(best_score=-float("inf")),
+        network=network,
+        train=train,
+        dev=dev,
+    ).run(checkpoint)
 
 
 def precision(device: torch.device) -> torch.autocast:

@@ -41,17 +41,15 @@ from assay.grading.leaderboard import Row as Ranked
 from assay.lookup import NOT_APPLICABLE
 from assay.records import Record
 from assay.report import html
-from assay.report.browsing import browse
 from assay.report.console import NAME
-from assay.report.examples import groups, notes
+from assay.report.examples import browse, groups, notes
 from assay.report.facts import KINDS, facts, glossary, left_out, origins
 from assay.report.heatmaps import sampled
 from assay.report.outcome import Outcome, outcome, together
 from assay.report.save import save
 from assay.report.sections import Section as About
 from assay.report.sections import captions, sections
-from assay.report.squares import Flips, Matrix
-from assay.report.tables import MANY, TIE, own_rows
+from assay.report.tables import MANY, TIE, Flips, Matrix, own_rows
 from assay.stories import Grid
 from assay.trees import Tree
 from assay.writing import count, interval, number
@@ -80,7 +78,8 @@ SCALE: Words = (
 )
 DIVIDED = (
     "How a decision falls apart into phrases, from the whole text to its words. A bar stands over the words of a "
-    "phrase; a phrase that stays whole for long is one whose words work together."
+    "phrase; a phrase that stays whole for long is one whose words work together. Where it was measured, the cohesion "
+    "beneath says how much the strongest phrase counts by its words standing together (Chen et al., 2020)."
 )
 FILES: Words = (
     *("This command made the audit; all numbers lie beside this page in ", Span("summary.json", "code"), ", "),

@@ -226,7 +226,7 @@ def _explainers(comparison: Comparison) -> Section:
 
 
 def _panels(comparison: Comparison, quantity: Quantity) -> Iterable[Block]:
-    from assay.report.panels import run_panels
+    from assay.report.figures import run_panels
 
     figures = [Figure(drawing, title=Span(name, "name")) for name, drawing in run_panels(comparison)]
     if figures:

@@ -20,8 +20,7 @@ from assay.grading.grade import (
 )
 from assay.lookup import MEASURED, NOT_APPLICABLE, RANDOM, bounded, items, told
 from assay.records import Finding, Record
-from assay.report.squares import Flips, Matrix, flip_tables, matrices
-from assay.report.tables import agreement_rows, by_class, kind, measure_rows
+from assay.report.tables import Flips, Matrix, agreement_rows, by_class, flip_tables, kind, matrices, measure_rows
 from assay.stories import Drawing, Grid, Rule
 from assay.writing import number
 

@@ -18,6 +18,7 @@ from assay.writing import count, figures, number
 MOST = 16  # levels that are shown
 LONGEST = 40  # letters of a word that are shown
 NAMED = 200  # letters of a phrase that are named
+LEAST = 0.0005  # a change of probability that is told as a number
 
 
 def drawn(tree: Tree, words: Sequence[str]) -> str:
@@ -36,7 +37,7 @@ def drawn(tree: Tree, words: Sequence[str]) -> str:
     return (
         f'<figure class="tree"><div class="across" tabindex="0" role="group" aria-label="{html.escape(told(tree))}">'
         f"<table><tbody>{rows}</tbody><tfoot><tr><td></td>{below}</tr></tfoot></table></div>"
-        f"<figcaption>{html.escape(told(tree))}</figcaption></figure>"
+        f"<figcaption>{html.escape(told(tree))}{_together(tree, words)}</figcaption></figure>"
     )
 
 
@@ -54,6 +55,27 @@ def told(tree: Tree) -> str:
         f"{tree.method}: the phrases of {words}{some}, and on the left how many there are. "
         "Orange speaks for the class, blue against it."
     )
+
+
+def cohesion(tree: Tree, words: Sequence[str]) -> str | None:
+    """How much the strongest phrase owes to its words standing together, where that was measured."""
+    phrase = tree.strongest
+    if tree.cohesion is None or phrase is None:
+        return None
+    name = " ".join(words[phrase.start : phrase.stop])
+    shown = name if len(name) <= NAMED else f"{name[:NAMED]}…"
+    moves = f"{'falls' if tree.cohesion > 0 else 'rises'} by {number(abs(tree.cohesion), 3)} on average"
+    if abs(tree.cohesion) < LEAST:
+        moves = "hardly changes"
+    return (
+        f"Cohesion: with the words of its strongest phrase, “{shown}”, scattered over the text, the probability of the "
+        f"class {moves}."
+    )
+
+
+def _together(tree: Tree, words: Sequence[str]) -> str:
+    said = cohesion(tree, words)
+    return "" if said is None else f" <bdi>{html.escape(said)}</bdi>"
 
 
 def shown(tree: Tree) -> list[int]:
@@ -76,7 +98,9 @@ def lines(tree: Tree, words: Sequence[str]) -> Text:
             ends.append(len(text))
             scores.append(phrase.score)
             text += "\n" if phrase.stop == tree.words else "│"
-    return terminal(text.rstrip("\n"), starts, ends, scores)
+    found = terminal(text.rstrip("\n"), starts, ends, scores)
+    said = cohesion(tree, words)
+    return found if said is None else Text.assemble(found, (f"\n{said}", "dim"))
 
 
 def outline(tree: Tree, words: Sequence[str]) -> Iterator[str]:
@@ -87,6 +111,8 @@ def outline(tree: Tree, words: Sequence[str]) -> Iterator[str]:
             above.pop()
         yield f"{phrase.score:8.4f}  {'  ' * len(above)}{' '.join(words[phrase.start : phrase.stop])}"
         above.append(phrase)
+    if said := cohesion(tree, words):
+        yield said
 
 
 def _colours(tree: Tree) -> dict[Phrase, str]:

@@ -26,7 +26,7 @@ from assay.explainers import EXPLAINERS, USUAL
 from assay.explainers.baselines import looked_up
 from assay.explainers.choice import named
 from assay.explainers.phrase_sampling import CARD, Sampler, kept
-from assay.explainers.phrase_trees import tree_builders
+from assay.explainers.phrase_trees import tree_builders, with_cohesion
 from assay.explainers.phrases import TreeBuilder
 from assay.models.erasure import Pool
 from assay.models.recipes import fingerprint
@@ -89,7 +89,10 @@ def divided(
             batch = collate([row], len(model.classes)).to(model.device)
             with torch.no_grad():
                 target = model.network(model.network.embed(batch), batch).logits.argmax(-1)
-            trees = [{"name": name} | build(model.network, batch, target)[0].json() for name, build in builders.items()]
+            trees = [
+                {"name": name} | with_cohesion(build, model.network, batch, target)[0].json()
+                for name, build in builders.items()
+            ]
             words = [told["text"][start:end] for start, end in zip(told["starts"], told["ends"], strict=True)]
             found.append(
                 {
@@ -286,7 +289,7 @@ def explain(
         target=target or predicted,
         notes={name: trust.get(name, {}) | _numbers(each) for name, each in found.items()},
         left_out=left_out,
-        trees={name: builder(network, batch, wanted)[0] for name, builder in builders.items()},
+        trees={name: with_cohesion(builder, network, batch, wanted)[0] for name, builder in builders.items()},
     )
 
 

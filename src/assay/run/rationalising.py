@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -34,13 +34,11 @@ from assay.rationales.trainers import (
     UNPLAYED,
     Rationalising,
     SelfExplanation,
+    TrainingPlan,
     TransportRecipe,
     pretrained,
-    rationaliser,
-    train_self_explaining,
-    train_transport,
+    train_model,
 )
-from assay.rationales.trainers import paired_corpus as pairs
 from assay.rationales.units import Units
 from assay.records import versions
 from assay.run.auditing import device_of
@@ -48,8 +46,6 @@ from assay.stories import story_of
 
 # From what a person asks for to what is to be trained.
 
-
-Wanted = Rationalising | TransportRecipe | SelfExplanation
 
 GAME = ("rate", "units", "width", "reading", "size", "continuity", "concepts")
 FITTING = {"transport": ("pairs", "price"), "selfexplain": ("rate", "width", "concepts")}
@@ -68,7 +64,7 @@ def chosen(
     seed: int = 0,
     device: str = "cpu",
     **options: Any,
-) -> Wanted:
+) -> TrainingPlan:
     """What is to be trained; options that are None are as usual."""
     member(recipe, {**RECIPES, **UNPLAYED}, "recipe")
     asked = {"rate": rate, "units": None if units == "token" else units} | options
@@ -92,7 +88,7 @@ def chosen(
     return _wanted(recipe, _encoder(model, own, training, device), selecting)
 
 
-def _wanted(recipe: str, base: Recipe | FineTuning, asked: dict[str, Any]) -> Wanted:
+def _wanted(recipe: str, base: Recipe | FineTuning, asked: dict[str, Any]) -> TrainingPlan:
     """The recipe with what was asked of the selection, where that is not as usual."""
     if recipe == "transport":
         assert isinstance(base, Recipe)
@@ -311,11 +307,6 @@ class Texts:
 
 
 FILE, PAGE, MODEL = "rationales.json", "rationales.html", "model"
-TRAINERS: dict[type, Callable[[Corpus, Any, Path | None, str], Opened]] = {
-    Rationalising: rationaliser,
-    TransportRecipe: train_transport,
-    SelfExplanation: train_self_explaining,
-}
 
 
 @dataclass(frozen=True)
@@ -365,10 +356,10 @@ def rationalise(
     the selection. With a folder `out`, model and results are stored there, and an interrupted training goes on.
     """
     wanted = chosen(recipe, model, rate, units, seed, device, **options)
-    corpus = pairs(corpus) if isinstance(wanted, TransportRecipe) else corpus
+    corpus = wanted.checked(corpus)
     place = None if out is None else Path(out)
     started = time.monotonic()
-    made = TRAINERS[type(wanted)](corpus, wanted, None if place is None else place / MODEL, device)
+    made = train_model(corpus, wanted, None if place is None else place / MODEL, device)
     answer = examined(made, corpus, seed, limit) | {"seconds": round(time.monotonic() - started, 1)}
     if place is not None:
         write(answer, place)

@@ -33,7 +33,7 @@ from assay.document import (
 )
 from assay.report import canvas, markdown
 from assay.report.canvas import CLASS_COLOURS, Rows, drawn, ends, known, sheet, told_apart
-from assay.report.panels import labels
+from assay.report.figures import labels
 from assay.report.sections import MOST
 from assay.study import results
 from assay.study import results as words

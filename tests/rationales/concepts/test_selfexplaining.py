@@ -15,7 +15,7 @@ from assay.models.recipes import Recipe, initialise
 from assay.models.store import Checkpoint
 from assay.models.textmodel import groups
 from assay.rationales.selfexplaining import Phrases, SelfExplaining, phrases
-from assay.rationales.trainers import SelfExplainLesson, SelfExplanation
+from assay.rationales.trainers import Lesson, SelfExplainLesson, SelfExplanation
 from assay.types import Batch
 from tests import pretrained
 from tests.rationales.concepts.planted import CLASSES, reviews, tokeniser
@@ -140,17 +140,18 @@ def test_phrases_end_with_marks_and_after_their_width():
 
 def test_learning_keeps_the_store_fresh_and_goes_on_after_an_interruption(tmp_path):
     corpus = Corpus("reviews", CLASSES, tuple(reviews(160, 0)), tuple(reviews(40, 1)), ())
-    made = OPTIONS.fit(initialise(RECIPE, WORDS, 4), WORDS, corpus)
-    model = made.network
+    rows, dev = (tokenise(examples, WORDS, 100)[0] for examples in (corpus.train, corpus.dev))
+    lesson = Lesson(corpus, WORDS, rows, dev)
+    model, history = OPTIONS.learnt(lesson, None)
     assert isinstance(model, SelfExplaining) and model.steps == 20
     kept = model.store.vectors.clone()
     model.refresh()
     torch.testing.assert_close(model.store.vectors, kept)
-    assert made.history["losses"][1] < made.history["losses"][0]
+    assert history["losses"][1] < history["losses"][0]
 
     file = tmp_path / "checkpoint.safetensors"
     first = replace(OPTIONS, base=replace(OPTIONS.base, training=replace(OPTIONS.base.training, epochs=1)))
-    first.fit(initialise(RECIPE, WORDS, 4), WORDS, corpus, Checkpoint(file, {}))
-    again = OPTIONS.fit(initialise(RECIPE, WORDS, 4), WORDS, corpus, Checkpoint(file, {})).network
+    first.learnt(lesson, Checkpoint(file, {}))
+    again, _ = OPTIONS.learnt(lesson, Checkpoint(file, {}))
     for name, tensor in model.state_dict().items():
         torch.testing.assert_close(again.state_dict()[name], tensor)

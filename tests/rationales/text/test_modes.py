@@ -49,7 +49,9 @@ def school(tmp_path_factory: pytest.TempPathFactory) -> School:
     return School.of(CORPUS, TextRecipe(recipe(15), recipe(5)), tmp_path_factory.mktemp("school"))
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(
+    "mode", [mode if mode == "predict_then_explain" else pytest.param(mode, marks=pytest.mark.slow) for mode in MODES]
+)
 def test_every_mode_learns_to_answer_and_to_explain_and_explanations_of_others_mislead(
     mode: str, school: School
 ) -> None:

@@ -18,7 +18,7 @@ def test_neighbours_are_quoted_as_one_and_quotation_marks_inside_are_single() ->
 
 def test_three_stretches_are_listed() -> None:
     spans = where("dull", "badly", "long")
-    assert says("negative", TEXT, spans) == "I answer negative because it says “dull”, “badly” and “long”."
+    assert says("negative", TEXT, spans) == "I answer negative because it says “dull”, “badly”, and “long”."
 
 
 def test_what_it_reminds_of_follows() -> None:

@@ -2,32 +2,35 @@
 
 from __future__ import annotations
 
+import json
 from random import Random
 
 import numpy as np
 import pytest
 import torch
-from scipy.stats import ttest_ind
 
-from assay.data.batches import tokenise
+import assay
+from assay.data.batches import collate, tokenise
 from assay.data.examples import Example
 from assay.data.text import TextOptions, Tokeniser
 from assay.errors import AssayError
+from assay.models import store
 from assay.models.config import Architecture
 from assay.models.networks import built
 from assay.models.store import Trained
 from assay.probes.concepts import (
     ConceptSensitivity,
     Tcav,
+    concept,
     direction,
     levels,
     score,
     sensitivities,
     steered,
     tcav,
-    unlike,
     vectors,
 )
+from assay.probes.heads import PROBES
 from tests import builders, pretrained
 
 WORDS = [f"w{place}" for place in range(30)]
@@ -74,7 +77,7 @@ def test_words_share_the_derivative_of_a_text(name):
         (gradient,) = torch.autograd.grad(at.logits[:, 1].sum(), at.shift)
         scores = ConceptSensitivity(found)(network, batch, target)
         assert scores.shape == batch.ids.shape and not scores[~batch.mask].any()
-        if not (name.startswith("hierarchical") and level == "states"):
+        if not (name.startswith("hierarchical") and level == "hidden"):
             torch.testing.assert_close(scores.sum(-1), gradient.sum(1) @ found.vector)
 
 
@@ -124,26 +127,44 @@ def rows(model: Trained, count: int):
 
 def test_the_gradients_of_a_linear_model_are_its_weights_and_its_direction_is_the_planted_one():
     model = linear()
-    gradients = sensitivities(model.network, rows(model, 5), "states", 1)
+    gradients = sensitivities(model.network, rows(model, 5), "hidden", 1)
     np.testing.assert_allclose(gradients, np.tile(np.eye(8)[0], (5, 1)), atol=1e-12)
     inside, _ = tokenise(written(60, 1, tuple(WORDS[:5])), model.tokeniser, 100)
     chance = np.random.default_rng(0)
     outside = rows(model, 60)
     found = direction(
-        vectors(model.network, inside, "states"), vectors(model.network, outside, "states"), "states", 1.0, chance
+        vectors(model.network, inside, "hidden"), vectors(model.network, outside, "hidden"), "hidden", 1.0, chance
     )
     assert found.vector[0] > 0.8 and float(found.vector.norm()) == pytest.approx(1)
     assert score(gradients, found) == 1.0
     by_hand = [model.network.embedding.weight[row.ids].mean(0).detach().numpy() for row in outside]
-    np.testing.assert_allclose(vectors(model.network, outside, "states"), np.stack(by_hand))
+    np.testing.assert_allclose(vectors(model.network, outside, "hidden"), np.stack(by_hand))
 
 
-def test_the_test_is_welch_s_and_samples_that_do_not_vary_are_alike_or_not():
-    assert unlike(np.ones(3), np.ones(3)) == 1 and unlike(np.ones(3), np.zeros(3)) == 0
-    random = np.random.default_rng(0)
-    for size in (2, 20):
-        first, second = random.random(size), 0.3 + random.random(size + 3)
-        assert unlike(first, second) == pytest.approx(ttest_ind(first, second, equal_var=False).pvalue, rel=1e-9)
+def test_the_sensitivity_of_each_word_of_a_linear_model_is_its_share_of_the_direction():
+    model = linear()
+    found = concept(model, written(30, 1, tuple(WORDS[:5])), written(60, 3))
+    batch = collate(rows(model, 4))
+    scores = ConceptSensitivity(found)(model.network, batch, torch.ones_like(batch.labels))
+    expected = found.vector[0] / batch.mask.sum(-1, keepdim=True) * batch.mask  # the logit is the mean of component 0
+    torch.testing.assert_close(scores, expected.to(scores))
+
+
+def test_a_probe_of_a_stored_model_finds_the_planted_concept(tmp_path):
+    store.save(linear(), tmp_path / "model")
+    texts = [
+        {"text": each.text, "label": ("no", "yes")[each.label]} for each in (*written(90, 3), *written(90, 4, (), 0))
+    ]
+    (tmp_path / "mine.jsonl").write_text("\n".join(map(json.dumps, texts)))
+    given = {"planted": [each.text for each in written(30, 1, tuple(WORDS[:5]))]}
+    found = assay.probe(tmp_path / "model", concepts=given, corpus=tmp_path / "mine.jsonl")
+    section = found.answer["sections"]["concepts"]
+    yes = next(row for row in section["rows"] if row["class"] == "yes")
+    assert (yes["score"], yes["significant"], section["level"]) == (1.0, True, "hidden")
+    assert set(found.answer["left_out"]) == {*PROBES, "importance"}
+    assert str(found).startswith("Which classes of ") and "Concepts in" in found.report(tmp_path / "p.html").read_text(
+        "utf-8"
+    )
 
 
 def test_what_tcav_cannot_do_it_says():

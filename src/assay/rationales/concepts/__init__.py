@@ -1,1 +1,0 @@
-"""Concept models: decisions explained by concepts, their words, and their weights."""
