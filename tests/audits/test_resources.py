@@ -29,18 +29,19 @@ def test_the_recipe_is_that_of_the_model():
 
 
 @pytest.mark.parametrize(
-    ("changes", "reason"),
+    ("changed", "reason"),
     [
-        ({"corpus": None}, "not at hand"),
-        ({"corpus": replace(small_resources.corpus(), train=small_resources.corpus().train[1:])}, "not at hand"),
-        ({"model": replace(small_resources.model(), history={})}, "not at hand"),
+        (lambda model, corpus: {"corpus": None}, "not at hand"),
+        (lambda model, corpus: {"corpus": replace(corpus, train=corpus.train[1:])}, "not at hand"),
+        (lambda model, corpus: {"model": replace(model, history={})}, "not at hand"),
         (
-            {"model": replace(small_resources.model(), history=small_resources.model().history | {"recipe": None})},
+            lambda model, corpus: {"model": replace(model, history=model.history | {"recipe": None})},
             "not known how",
         ),
     ],
 )
-def test_what_is_missing_is_said(changes, reason):
+def test_what_is_missing_is_said(changed, reason):
+    changes = changed(small_resources.model(), small_resources.corpus())
     assert reason in replace(small_resources.resources({}), **changes).lacks()
 
 

@@ -58,7 +58,9 @@ def test_the_seed_decides_the_direction():
     assert not torch.equal(one, other)
 
 
-@pytest.mark.parametrize("at_once", [0, 1, 2, 5])
+@pytest.mark.parametrize(
+    "at_once", [pytest.param(0, marks=pytest.mark.slow), 1, 2, pytest.param(5, marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize("queries", [None, ("a film", "good", "dull film", "a dull good film")])
 @pytest.mark.parametrize("kind", [*pretrained.ARCHITECTURES, "attentive"])
 def test_moved_in_several_ways_at_once_it_says_what_models_apart_say(kind, queries, at_once):

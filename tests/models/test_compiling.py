@@ -39,6 +39,7 @@ def test_a_compiled_model_answers_explains_and_is_edited_as_before(architecture,
         torch.testing.assert_close(one, other, atol=1e-10, rtol=1e-7)
 
 
+@pytest.mark.slow
 @torch.no_grad()
 def test_a_copy_of_a_compiled_model_answers_by_its_own_weights():
     model, batch = pretrained.pretrained("bert"), pretrained.batch()

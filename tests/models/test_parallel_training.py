@@ -47,6 +47,7 @@ def test_two_workers_train_the_same_models_as_none(monkeypatch):
     assert len({fingerprint(each.network) for each in found.values()}) == 2
 
 
+@pytest.mark.slow
 def test_an_interruption_stops_all_and_keeps_the_checkpoint(tmp_path):
     chosen = variant(epochs=100_000, patience=100_000)
     pool, folder = WorkerPool(1), tmp_path / "long"

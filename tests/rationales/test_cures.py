@@ -137,6 +137,7 @@ def test_a_skewed_scheme_begins_with_one_player_alone():
         skewed(mcd(Options()), share=0.0)
 
 
+@pytest.mark.slow
 def test_a_selector_that_tells_the_class_ruins_plain_games_and_not_those_that_compare_with_all_words():
     short = Training(epochs=30, patience=30, learning_rate=1e-2, batch_size=64)
     assert ended("rnp", 300, short)[1] < 0.4

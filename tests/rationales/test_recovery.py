@@ -40,7 +40,7 @@ def planted():
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.slow] if name == "mcd" else []) for name in RECOVERED]
+    "name", [pytest.param(name, marks=() if name == "lei" else pytest.mark.slow) for name in RECOVERED]
 )
 def test_the_planted_words_are_found_and_answers_stay_right(name: str, planted) -> None:
     tokeniser, train, dev, test = planted

@@ -188,7 +188,7 @@ def test_the_batch_that_a_text_is_read_in_changes_no_rank(learnt):
 
 
 @pytest.mark.data
-@pytest.mark.parametrize("kind", ["lstm", "average"])
+@pytest.mark.parametrize("kind", [pytest.param("lstm", marks=pytest.mark.slow), "average"])
 def test_tau_of_the_published_recipe_on_sst_is_that_of_a_plain_loop(kind):
     whole, recipe = corpus("sst"), preset("jain-wallace", "sst", kind)
     recipe = replace(

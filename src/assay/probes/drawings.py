@@ -13,8 +13,7 @@ from typing import Any
 from assay.errors import AssayError
 from assay.writing import percent
 
-# What a probe of attention heads left on disk, read back and put in order.
-
+# What a probe of attention heads left on disk, read back and put in order
 
 FORMAT, FILE, PAGE = "assay-probe-2", "probe.json", "probe.html"
 EARLIER = "assay-probe-1"
@@ -190,8 +189,7 @@ def hit(asked: Answers, weights: Cells, place: int) -> bool:
     return strongest(weights, place) in asked.get(place, ())
 
 
-# Small drawings as SVG, made here and escaped here: accuracies, squares of layers and heads, lines between words.
-
+# Small drawings as SVG, made here and escaped here: accuracies, squares of layers and heads, lines between words
 
 LEVELS = 8
 CELL = 14

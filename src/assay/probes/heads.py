@@ -42,8 +42,7 @@ from assay.probes.observation import (
 from assay.probes.relations import OFFSETS, pairs, relations, speech
 from assay.types import Batch, Edit
 
-# Coreference probe: whether a pronoun attends to its antecedent rather than to another name.
-
+# Coreference probe: whether a pronoun attends to its antecedent rather than to another name
 
 SMALLEST = 1e-9  # of the attention given to a name, so that its logarithm is finite
 
@@ -163,7 +162,7 @@ def _cut(given: Pronoun, tokeniser: SubwordTokeniser) -> Pronoun | None:
     return Pronoun(given.text[start:end], moved[0], (moved[1], moved[2]), given.right)
 
 
-# Negation probe: whether the words in the scope of a negation attend to its cue.
+# Negation probe: whether the words in the scope of a negation attend to its cue
 
 
 @dataclass(frozen=True)
@@ -264,8 +263,7 @@ def scopes(network: Body, tokeniser: SubwordTokeniser, sentences: Sequence[Negat
     )
 
 
-# Head importance and pruning: gradients by head gates, and accuracy as heads are removed.
-
+# Head importance and pruning: gradients by head gates, and accuracy as heads are removed
 
 Ticked = Callable[[float], None]
 Heads = Float[np.ndarray, "L H"]
@@ -418,8 +416,7 @@ def pruned(
     }
 
 
-# Probes: what every layer and head of a transformer attends to, beside chance and simple rules.
-
+# Probes: what every layer and head of a transformer attends to, beside chance and simple rules
 
 PROBES = {
     "speech": "How much of the attention of every head goes to words of each part of speech.",

@@ -21,7 +21,7 @@ from assay.models.hf_body import Body
 from assay.models.hf_subwords import SubwordTokeniser
 from assay.progress import bar
 
-# Aligns externally annotated words with the subwords that a transformer reads.
+# Aligns externally annotated words with the subwords that a transformer reads
 
 
 def aligned(
@@ -62,7 +62,7 @@ def read_words(row: Tokenised) -> list[bool]:
     return found
 
 
-# Attention statistics of every head over many sentences, reduced to what the probes need.
+# Attention statistics of every head over many sentences, reduced to what the probes need
 
 
 @dataclass(frozen=True)
@@ -149,8 +149,7 @@ def _between(
     return torch.cat([there, back], dim=1).cpu().numpy()
 
 
-# A treebank as a transformer reads it: all words concatenated, with statistics of the attention between them.
-
+# A treebank as a transformer reads it: all words concatenated, with statistics of the attention between them
 
 SPARE = 4  # pairs drawn for each that is needed
 NONE = ""  # the relation of a word that no question is asked about
@@ -237,8 +236,7 @@ def _pairs(
     return np.concatenate([true, random.permutation(false)[: len(true)]])
 
 
-# Example sentences with the attention of the heads that lead the table of relations.
-
+# Example sentences with the attention of the heads that lead the table of relations
 
 SENTENCES, HEADS = 4, 6
 WORDS = (6, 14)  # as many as can be read in a drawing
@@ -283,8 +281,7 @@ def _drawn(sentence: Sentence, weights: np.ndarray, shown: Sequence[dict[str, An
     }
 
 
-# Accuracies with confidence intervals, and the choice of a head on other data than it is scored on.
-
+# Accuracies with confidence intervals, and the choice of a head on other data than it is scored on
 
 QUANTILE = 1.959963984540054  # of the normal distribution, for 95 %
 DRAWS = 40  # random labellings of a control task

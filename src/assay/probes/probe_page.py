@@ -47,8 +47,7 @@ from assay.probes.drawings import (
 )
 from assay.writing import count, interval, listed, number, percent
 
-# What the page on attention heads says: the headline, what each section found, how to read it, limits, papers.
-
+# What the page on attention heads says: the headline, what each section found, how to read it, limits, papers
 
 Part = dict[str, Any]
 
@@ -456,8 +455,7 @@ def origins(probe: Probe) -> tuple[tuple[str, str], ...]:
     return tuple((name, str(text)) for name, text in pairs.items() if text)
 
 
-# The probes of attention heads as a document: what each head attends to, against position and against chance.
-
+# The probes of attention heads as a document: what each head attends to, against position and against chance
 
 FIRST = 12
 """So many relations are shown before the rest, which is folded away."""

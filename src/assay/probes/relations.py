@@ -12,8 +12,7 @@ from jaxtyping import Bool, Float, Int
 from assay.models.logistic import fit
 from assay.probes.observation import DRAWS, NONE, TreebankView, grid, named, spread, wilson
 
-# Part-of-speech probe: the share of every head's attention that goes to each part of speech.
-
+# Part-of-speech probe: the share of every head's attention that goes to each part of speech
 
 SHUFFLES = 20
 NEIGHBOURS = 16  # word types, alike in frequency, that exchange their tags
@@ -76,8 +75,7 @@ def _heads(shares: Float[np.ndarray, "G K"], layers: int) -> list[list[list[floa
     ]
 
 
-# Targets of the relation probe: the governor of each word, or its dependents, by dependency relation.
-
+# Targets of the relation probe: the governor of each word, or its dependents, by dependency relation
 
 ANY, MARKS = "any", "punct"
 
@@ -160,8 +158,7 @@ class RelationTargets:
         return replace(self, governor=self.data.first + position)
 
 
-# Dependency probe: which head attends from a word to its governor, or back, for each relation.
-
+# Dependency probe: which head attends from a word to its governor, or back, for each relation
 
 OFFSETS = (-3, -2, -1, 1, 2, 3)
 DIRECTIONS = ("to governor", "to dependent")
@@ -256,7 +253,7 @@ def offsets(data: TreebankView) -> Int[np.ndarray, "N O"]:
     return np.where((position >= 0) & (position < data.length[:, None]), position, -1)
 
 
-# Attention probe: predicts from all heads' attention between two words whether one governs the other, and how.
+# Attention probe: predicts from all heads' attention between two words whether one governs the other, and how
 
 
 def pairs(dev: TreebankView, test: TreebankView, seed: int = 0, minimum: int = MINIMUM) -> dict[str, Any]:
