@@ -10,6 +10,7 @@ from typing import Any
 RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 LONG = 5000
+SINGLE = str.maketrans('“”„«»"', "‘’‚‹›'")
 """A longer text is cut; whole it stands in the record."""
 
 BLANKS = frozenset("\t\n\v\f\r\x1c\x1d\x1e\x85\u2028\u2029")
@@ -77,6 +78,12 @@ def chance(p: float) -> str:
 def listed(clauses: Sequence[str]) -> str:
     """Clauses as one enumeration."""
     return " and ".join(clauses) if len(clauses) < 3 else f"{', '.join(clauses[:-1])}, and {clauses[-1]}"
+
+
+def quoted(text: str, most: int = 20) -> str:
+    """The text in quotation marks, truncated after so many words; inner quotation marks become single."""
+    words = text.translate(SINGLE).split()
+    return f"“{' '.join(words[:most])}{' …' if len(words) > most else ''}”"
 
 
 def line(text: str) -> str:

@@ -115,7 +115,7 @@ def test_one_weight_of_one_row_is_set_and_no_other_row(architecture) -> None:
     np.testing.assert_allclose(list(found["after"].values()), rerun(architecture, change), atol=1e-10)
     assert found["weights"][3] == pytest.approx(0.6)
     assert found["tvd"] > 0 or architecture == "modernbert"  # that one is sure of its answer
-    text, row = stack(architecture)._ready(SAID, None), Act(layer=0, head=1, place=4)
+    text, row = stack(architecture)._read(SAID, None), Act(layer=0, head=1, place=4)
     with torch.no_grad():
         output = text.model(text.x, text.batch, text._placed(row, _bend(text, {3: 0.6})))
     changed = (output.attention[0] - text.stack.weights[0]).abs().amax(-1)[0] > 1e-12
@@ -165,7 +165,7 @@ def test_uniform_attention_in_one_layer_is_as_by_hand() -> None:
 
 
 def test_a_permutation_keeps_the_weights_of_each_row_and_its_seed_decides() -> None:
-    text = stack("bert")._ready(SAID, None)
+    text = stack("bert")._read(SAID, None)
     found = attend("bert", Act("permute", seed=5, layer=0, head=2, place=3))
     assert found == attend("bert", Act("permute", seed=5, layer=0, head=2, place=3))
     assert found["weights"] != attend("bert", Act("permute", seed=6, layer=0, head=2, place=3))["weights"]
@@ -177,7 +177,7 @@ def test_a_permutation_keeps_the_weights_of_each_row_and_its_seed_decides() -> N
 
 def test_the_divergence_is_the_mean_over_what_is_changed() -> None:
     before, _ = layers("bert")
-    text = stack("bert")._ready(SAID, None)
+    text = stack("bert")._read(SAID, None)
     found = attend("bert", Act("set", {2: 0.7}, layer=0))
     edit = text._placed(Act(layer=0), _bend(text, {2: 0.7}))
     after = text.model(text.x, text.batch, edit).attention[0][0].detach().numpy()

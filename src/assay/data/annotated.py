@@ -17,8 +17,7 @@ from assay.data.published import SNLI_TRAINING as LABELLED
 from assay.data.tables import read_rows, read_text
 from assay.errors import AssayError, unknown
 
-# Sentences of a Universal Dependencies treebank: tags, governors and relations of every word.
-
+# Sentences of a Universal Dependencies treebank: tags, governors and relations of every word
 
 TREEBANK = {
     split: f"ud_english_ewt/en_ewt-ud-{split}.conllu.gz" for split in ("train", "dev", "test")
@@ -94,8 +93,7 @@ def _shared(token: str, parts: Sequence[str], start: int) -> list[Span]:
     return list(zip([start, *ends[:-1]], ends, strict=True))
 
 
-# GAP: pronouns with two candidate names.
-
+# GAP: pronouns with two candidate names
 
 MENTIONS = {"dev": "gap/gap-development.tsv.gz", "test": "gap/gap-test.tsv.gz"}  # Webster et al. (2018), Apache 2.0
 MENTION_COLUMNS = ("Text", "Pronoun", "Pronoun-offset", "A", "A-offset", "A-coref", "B", "B-offset", "B-coref")
@@ -134,8 +132,7 @@ def _span(text: str, word: str, place: str, path: Path) -> Span:
     return int(place), int(place) + len(word)
 
 
-# Sentences annotated with negation cues and scopes.
-
+# Sentences annotated with negation cues and scopes
 
 _FILE = "negation_conan_doyle/SEM-2012-SharedTask-CD-SCO-{}.txt.gz"
 NEGATIONS = {  # Morante and Daelemans (2012)
@@ -205,8 +202,7 @@ def written(words: Sequence[str]) -> tuple[str, tuple[Span, ...]]:
     return text, tuple(spans)
 
 
-# Corpora with free-text explanations of the labels.
-
+# Corpora with free-text explanations of the labels
 
 ESNLI = ("esnli/explanations_dev.tsv.gz", "esnli/explanations_test.tsv.gz")
 PAIR = ("gold_label", "premise", "hypothesis", "explanation_1", "explanation_2", "explanation_3")

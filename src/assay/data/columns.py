@@ -15,8 +15,7 @@ from assay.data.examples import ENTITY, Corpus, Example, Span, among_entities, i
 from assay.data.tables import classes_of, missing, read_table, read_text
 from assay.errors import AssayError
 
-# Deterministic splits by a hash of each text: identical texts stay together.
-
+# Deterministic splits by a hash of each text: identical texts stay together
 
 Examples = tuple[Example, ...]
 Item = TypeVar("Item")
@@ -57,8 +56,7 @@ def train_dev_test(examples: Sequence[Example], seed: int = 0) -> tuple[Examples
     return train, dev, test
 
 
-# Reads a corpus from a user's table of labelled texts.
-
+# Reads a corpus from a user's table of labelled texts
 
 USUAL_NAMES = {
     "text": ("text", "sentence", "review", "content", "premise", "context", "passage", "article"),
@@ -215,7 +213,7 @@ def check_splits(train: Examples, test: Examples, classes: Sequence[str], path: 
         raise AssayError(f"{path} has no training example of {absent[0]!r:.40}; add some, or leave the class out.")
 
 
-# Cloze questions in folders, as those on CNN's and the Daily Mail's news are distributed.
+# Cloze questions in folders, as those on CNN's and the Daily Mail's news are distributed
 
 
 def read_folder(path: Path, seed: int) -> Corpus:

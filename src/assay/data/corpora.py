@@ -18,8 +18,7 @@ from assay.data.tables import table_suffix
 from assay.errors import AssayError, library_errors, unknown
 from assay.plugins import loaded, offered
 
-# Data sets of the Hugging Face hub or in local folders, by the `datasets` library.
-
+# Data sets of the Hugging Face hub or in local folders, by the `datasets` library
 
 PREFIX = "hf:"
 
@@ -64,14 +63,14 @@ def _table(splits: Mapping[str, Any]) -> dict[str, Sequence[Any]]:
     table: dict[str, list[Any]] = {}
     for split in used.values():
         for column in split.column_names:
-            table.setdefault(column, []).extend(_named(split[column], split.features[column]))
+            table.setdefault(column, []).extend(_with_names(split[column], split.features[column]))
     if len(used) > 1:
         table["split"] = [name for name, each in used.items() for _ in range(len(each))]
     widest = max(map(len, table.values()), default=0)
     return {name: cells for name, cells in table.items() if len(cells) == widest}
 
 
-def _named(cells: Sequence[Any], feature: Any) -> list[Any]:
+def _with_names(cells: Sequence[Any], feature: Any) -> list[Any]:
     """The cells with class names for class ids; negative ids are missing."""
     names = getattr(feature, "names", None)
     if not names:
@@ -79,7 +78,7 @@ def _named(cells: Sequence[Any], feature: Any) -> list[Any]:
     return [None if cell is None or cell < 0 else names[cell] for cell in cells]
 
 
-# Loads corpora by name: from a local copy, the cache or a package index.
+# Loads corpora by name: from a local copy, the cache or a package index
 
 
 @dataclass(frozen=True)
@@ -94,41 +93,23 @@ class Listed:
     where: str
 
 
-def _named_corpus(
-    name: str,
-    seed: int = 0,
-    columns: Columns | None = None,
-    joined: bool = False,
-    whole: bool = False,
-    parted: bool = False,
-) -> Corpus:
-    """The corpus of that name, in that file, or "hf:NAME"; the seed determines generation and splits.
-
-    Pairs may be had `joined`, the question before the text, for models that read one text; texts of two lines may be
-    had `parted`, the second one as the question of the first. A file without splits may be had as a `whole`, all of it
-    the test, for models that learn nothing from it.
-    """
+def _named(name: str, seed: int, columns: Columns, whole: bool = False) -> Corpus:
+    """The corpus of that name, in that file, or "hf:NAME"."""
     from assay.data.coded import coded, rule_and_host
     from assay.data.planted import PLANTED
 
-    if joined and parted:
-        raise AssayError("Texts are either joined or parted; leave one of the two out.")
-    if parted:
-        return as_parted(_named_corpus(name, seed, columns, whole=whole))
-    if joined:
-        return as_joined(_named_corpus(name, seed, columns, whole=whole))
     if name.startswith(PREFIX):
-        return published(name, columns or Columns(), seed, whole)
+        return published(name, columns, seed, whole)
     if name in CORPORA:
         return CORPORA[name].load()
     if name in PLANTED:
         return PLANTED[name](seed)
     if parts := rule_and_host(name):
         rule, host = parts
-        return coded(rule, _named_corpus(host, seed, columns), seed)
+        return coded(rule, _named(host, seed, columns), seed)
     path = Path(name).expanduser()
     if not name.startswith("planted:") and (table_suffix(path) or path.exists()):
-        return read_folder(path, seed) if path.is_dir() else read_file(path, columns or Columns(), seed, whole)
+        return read_folder(path, seed) if path.is_dir() else read_file(path, columns, seed, whole)
     if name in offered("corpus"):
         return _of_package(name, seed)
     raise unknown("corpus", name, [*CORPORA, *PLANTED, *offered("corpus")])
@@ -197,8 +178,7 @@ def whereabouts(entry: Entry) -> str:
     return f"to be fetched, {sum(source.size for source in absent) / MEGABYTE:.0f} MB" if absent else "cached"
 
 
-# Labelled texts in whatever form a person has them, as a corpus.
-
+# Labelled texts in whatever form a person has them, as a corpus
 
 TITLE = "the given table"
 
@@ -226,8 +206,11 @@ def corpus(
     texts a `train_limit` is drawn by the seed.
     """
     named = Columns(text_column, label_column, split_column, query_column, evidence_column)
+    if joined and parted:
+        raise AssayError("Texts are either joined or parted; leave one of the two out.")
     if isinstance(data, str | Path):
-        found = _named_corpus(str(data), seed, named, joined, whole, parted)
+        found = _named(str(data), seed, named, whole)
+        found = as_joined(found) if joined else as_parted(found) if parted else found
     elif joined or parted:
         raise AssayError("Only the texts of a corpus that is named are joined or parted; leave the option out.")
     elif isinstance(data, Corpus):

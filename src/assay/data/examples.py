@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 from assay.errors import AssayError, unknown
 
-# Labelled texts before tokenisation.
-
-
 Span = tuple[int, int]
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True)
@@ -47,8 +46,24 @@ class Corpus:
     test: tuple[Example, ...]
     skipped: dict[str, int] = field(default_factory=dict)
 
+    @property
+    def examples(self) -> tuple[Example, ...]:
+        """All of the three splits."""
+        return self.train + self.dev + self.test
 
-# Random subsets of a corpus, to shorten training.
+    def mapped(self, change: Callable[[Example], Example], suffix: str) -> Corpus:
+        """The corpus with every example changed, and a suffix to its name."""
+        train, dev, test = (tuple(map(change, split)) for split in (self.train, self.dev, self.test))
+        return replace(self, name=self.name + suffix, train=train, dev=dev, test=test)
+
+
+# Random subsets of a corpus, to shorten training
+
+
+def sample(items: Sequence[Item], size: int, seed: int) -> tuple[Item, ...]:
+    """So many of the items, drawn at random, in their order; all where there are no more."""
+    indices = random.Random(seed).sample(range(len(items)), min(size, len(items)))
+    return tuple(items[index] for index in sorted(indices))
 
 
 def thinned(corpus: Corpus, number: int, seed: int) -> Corpus:
@@ -58,23 +73,16 @@ def thinned(corpus: Corpus, number: int, seed: int) -> Corpus:
     share = number / max(1, len(corpus.train))
     if share >= 1:
         return corpus
-    train, dev = _drawn(corpus.train, number, seed), _drawn(corpus.dev, max(1, round(share * len(corpus.dev))), seed)
-    return replace(corpus, train=train, dev=dev)
+    dev = sample(corpus.dev, max(1, round(share * len(corpus.dev))), seed)
+    return replace(corpus, train=sample(corpus.train, number, seed), dev=dev)
 
 
-def _drawn(examples: tuple[Example, ...], number: int, seed: int) -> tuple[Example, ...]:
-    """Some of the examples, in their order."""
-    indices = random.Random(seed).sample(range(len(examples)), min(number, len(examples)))
-    return tuple(examples[index] for index in sorted(indices))
-
-
-# Maps the classes of a corpus to those of a model.
+# The classes of a corpus as those of a model
 
 
 def examples_for(corpus: Corpus, split: str, classes: Sequence[str]) -> tuple[Example, ...]:
     """The examples of a split, or of "all", with labels as class indices of the model."""
-    splits = {"train": corpus.train, "dev": corpus.dev, "test": corpus.test}
-    splits["all"] = corpus.train + corpus.dev + corpus.test
+    splits = {"train": corpus.train, "dev": corpus.dev, "test": corpus.test, "all": corpus.examples}
     if split not in splits:
         raise unknown("split", split, splits)
     if corpus.classes == tuple(classes):
@@ -88,24 +96,18 @@ def matched(names: Sequence[str], known: Sequence[str]) -> list[int]:
     if all(re.fullmatch(r"\d+", name) and int(name) < len(known) for name in names) and not set(names) & set(known):
         return [int(name) for name in names]
     lower = [name.lower() for name in known]
-    indices = [known.index(name) if name in known else _place(name.lower(), lower) for name in names]
-    strange = next((name for name, index in zip(names, indices, strict=True) if index is None), None)
-    if strange is not None:
-        raise AssayError(
-            f"The corpus has the class {strange!r}; the model does not know it, only {', '.join(known)}. "
-            "Rename it, or give the model's classes other names with --classes."
-        )
-    return [index for index in indices if index is not None]
+    found = []
+    for name in names:
+        if name not in known and lower.count(name.lower()) != 1:
+            raise AssayError(
+                f"The corpus has the class {name!r}; the model does not know it, only {', '.join(known)}. "
+                "Rename it, or give the model's classes other names with --classes."
+            )
+        found.append(known.index(name) if name in known else lower.index(name.lower()))
+    return found
 
 
-def _place(name: str, known: Sequence[str]) -> int | None:
-    return known.index(name) if known.count(name) == 1 else None
-
-
-# Converts pairs to single texts, for models that read one.
-
-
-JOINED = "+joined"
+# Pairs as single texts, for models that read one, and texts of two lines as pairs, for models that read two
 
 
 def joined(corpus: Corpus) -> Corpus:
@@ -113,11 +115,9 @@ def joined(corpus: Corpus) -> Corpus:
 
     The evidence is that of the query, where it is known, and that of the text.
     """
-    splits = (corpus.train, corpus.dev, corpus.test)
-    if not any(example.query for split in splits for example in split):
+    if not any(example.query for example in corpus.examples):
         raise AssayError(f"{corpus.name!r} has no pairs to join; use it as it is.")
-    train, dev, test = (tuple(as_one(example) for example in split) for split in splits)
-    return replace(corpus, name=corpus.name + JOINED, train=train, dev=dev, test=test)
+    return corpus.mapped(as_one, "+joined")
 
 
 def as_one(example: Example) -> Example:
@@ -134,30 +134,21 @@ def as_one(example: Example) -> Example:
     return replace(example, text=head + example.text, evidence=evidence, query=None, query_evidence=(), candidates=None)
 
 
-# Converts texts of two lines to pairs, for models that read a text and a question or hypothesis.
-
-
-PARTED = "+parted"
-
-
 def parted(corpus: Corpus) -> Corpus:
     """The corpus with the second line of each text as its query; its name ends in "+parted".
 
     Evidence goes with its line.
     """
-    splits = (corpus.train, corpus.dev, corpus.test)
     if not two_lines(corpus):
         raise AssayError(
             f"Texts can be parted where each has two lines and no question yet, and {corpus.name!r} has others."
         )
-    train, dev, test = (tuple(as_pair(example) for example in split) for split in splits)
-    return replace(corpus, name=corpus.name + PARTED, train=train, dev=dev, test=test)
+    return corpus.mapped(as_pair, "+parted")
 
 
 def two_lines(corpus: Corpus) -> bool:
     """Whether every text has two lines."""
-    examples = (*corpus.train, *corpus.dev, *corpus.test)
-    return all(each.query is None and len(_lines(each.text)) == 2 for each in examples)
+    return all(each.query is None and len(_lines(each.text)) == 2 for each in corpus.examples)
 
 
 def as_pair(example: Example) -> Example:
@@ -177,8 +168,7 @@ def _lines(text: str) -> list[str]:
     return lines if all(line.strip() for line in lines) else []
 
 
-# Cloze questions whose answer is one of the entities in the text, @entity0, @entity1 and so on.
-
+# Cloze questions whose answer is one of the entities in the text, @entity0, @entity1 and so on
 
 ENTITY = r"@entity\d+"
 

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from itertools import product
 from random import Random
 
 from assay.data.examples import Corpus, Example
 from assay.data.planted_stories import entail, facts1, facts2, facts3
-from assay.data.planted_writing import NEUTRAL, POLAR, Grammar, example, expand, gather, plant
+from assay.data.planted_writing import NEUTRAL, POLAR, Grammar, example, expand, filled, plant
 
-# One word decides.
-
+# One word decides
 
 ROOMS = ("kitchen", "workshop")
 # All begin with a consonant: an article before them gives nothing away.
@@ -46,12 +44,12 @@ def write_keyword(random: Random, turn: int) -> tuple[Example, ...]:
     """One text with one keyword of the class whose turn it is."""
     label = turn % 2
     words = tuple(f"[{word}]" for word in KEYWORDS[label])
-    return (example(expand(random, random.choice(TEMPLATES) + ".", {**NEUTRAL, "key": words}), label),)
+    return (example(filled(random, TEMPLATES, key=words), label),)
 
 
 def write_blank(random: Random, turn: int) -> tuple[Example, ...]:
     """One text without a keyword; its label is not to be known."""
-    return (example(expand(random, random.choice(TEMPLATES) + ".", {**NEUTRAL, "key": BLANKS}), turn % 2),)
+    return (example(filled(random, TEMPLATES, key=BLANKS), turn % 2),)
 
 
 def keyword(seed: int) -> Corpus:
@@ -61,13 +59,10 @@ def keyword(seed: int) -> Corpus:
     half of them in either class: else a model could read one class from the absence of the other's words, and the
     keyword would not be what decides.
     """
-    corpus = plant("planted:keyword", ROOMS, seed, write_keyword)
-    blanks = gather(Random(f"planted:keyword blanks {seed}"), len(corpus.train) // 4, write_blank, set())
-    return replace(corpus, train=corpus.train + blanks)
+    return plant("planted:keyword", ROOMS, seed, write_keyword, write_blank=write_blank)
 
 
-# Three words in a row decide.
-
+# Three words in a row decide
 
 # All begin with a consonant: an article before them gives nothing away.
 DEEDS = (
@@ -82,17 +77,20 @@ PLAIN = ("travelling", "sleeping", "singing", "waiting", "walking", "drifting", 
 LOOKS = ("pleasing", "curious", "painted", "borrowed", "forgotten", "peculiar", "modest", "tidy")
 
 
+def _phrase(random: Random, label: int) -> str:
+    return " ".join(f"[{random.choice(words)}]" for words in (DEEDS[label], STUFFS[label], KEYWORDS[label]))
+
+
 def write_phrase(random: Random, turn: int) -> tuple[Example, ...]:
     """One text with three words of the class whose turn it is, one behind the other."""
     label = turn % 2
-    phrase = " ".join(f"[{random.choice(words)}]" for words in (DEEDS[label], STUFFS[label], KEYWORDS[label]))
-    return (example(expand(random, random.choice(TEMPLATES) + ".", {**NEUTRAL, "key": (phrase,)}), label),)
+    return (example(filled(random, TEMPLATES, key=(_phrase(random, label),)), label),)
 
 
 def write_blank_phrase(random: Random, turn: int) -> tuple[Example, ...]:
     """One text with three words of no class; its label is not to be known."""
     phrase = " ".join(random.choice(words) for words in (PLAIN, LOOKS, BLANKS))
-    return (example(expand(random, random.choice(TEMPLATES) + ".", {**NEUTRAL, "key": (phrase,)}), turn % 2),)
+    return (example(filled(random, TEMPLATES, key=(phrase,)), turn % 2),)
 
 
 def phrase(seed: int) -> Corpus:
@@ -101,13 +99,10 @@ def phrase(seed: int) -> Corpus:
     Each of the three would do. As in planted:keyword, the training split also holds scenes without any of these words,
     half of them in either class.
     """
-    corpus = plant("planted:phrase", ROOMS, seed, write_phrase)
-    blanks = gather(Random(f"planted:phrase blanks {seed}"), len(corpus.train) // 4, write_blank_phrase, set())
-    return replace(corpus, train=corpus.train + blanks)
+    return plant("planted:phrase", ROOMS, seed, write_phrase, write_blank=write_blank_phrase)
 
 
-# A phrase decides, and the first word nearly does.
-
+# A phrase decides, and the first word nearly does
 
 OPENERS = ("now", "well")  # by label
 
@@ -119,9 +114,8 @@ OPENER_TESTING = ((0, 0), (0, 1), (1, 0), (1, 1))
 def write_opener(design: tuple[tuple[int, int], ...], random: Random, turn: int) -> tuple[Example, ...]:
     """One text with the label and the opener whose turn it is."""
     label, opener = design[turn % len(design)]
-    phrase = " ".join(f"[{random.choice(words)}]" for words in (DEEDS[label], STUFFS[label], KEYWORDS[label]))
-    scene = expand(random, random.choice(TEMPLATES) + ".", {**NEUTRAL, "key": (phrase,)})
-    return (example(f"{OPENERS[opener]}, {scene}", label),)
+    text = filled(random, TEMPLATES, key=(_phrase(random, label),))
+    return (example(f"{OPENERS[opener]}, {text}", label),)
 
 
 def opener(seed: int) -> Corpus:
@@ -136,8 +130,7 @@ def opener(seed: int) -> Corpus:
     )
 
 
-# A polar word and the negators that act on it decide together.
-
+# A polar word and the negators that act on it decide together
 
 SENTIMENTS = ("negative", "positive")
 # Few words: what they mean shows only together with negators, and a small model has to find that out.
@@ -191,8 +184,8 @@ NEGATION_DESIGN = tuple(product((0, 1), (0, 1, 1, 2)))
 def write_negation(random: Random, turn: int) -> tuple[Example, ...]:
     """One text with the polarity and the number of acting negators whose turn it is."""
     polarity, negators = NEGATION_DESIGN[turn % len(NEGATION_DESIGN)]
-    grammar = {**NEUTRAL, **SIDES, "polar": FLIPPED[polarity], "claim": NEGATED_CLAIMS[negators]}
-    return (example(expand(random, random.choice(NEGATION_FRAMES) + ".", grammar), (polarity + negators) % 2),)
+    text = filled(random, NEGATION_FRAMES, **SIDES, polar=FLIPPED[polarity], claim=NEGATED_CLAIMS[negators])
+    return (example(text, (polarity + negators) % 2),)
 
 
 def negation(seed: int) -> Corpus:
@@ -205,8 +198,7 @@ def negation(seed: int) -> Corpus:
     return plant("planted:negation", SENTIMENTS, seed, write_negation)
 
 
-# The larger number of polar words decides.
-
+# The larger number of polar words decides
 
 JUDGEMENTS = (
     "the {thing} {linking} @",
@@ -242,8 +234,7 @@ def majority(seed: int) -> Corpus:
     return plant("planted:majority", SENTIMENTS, seed, write_majority)
 
 
-# Two distant words must match, and which two depends on the order of words.
-
+# Two distant words must match, and which two depends on the order of words
 
 GRAMMATICALITY = ("grammatical", "ungrammatical")
 PEOPLE = ("baker", "farmer", "sailor", "painter", "teacher", "pilot", "singer", "gardener")
@@ -269,7 +260,7 @@ AGREEMENT_WORDS: Grammar = {
 
 def write_agreement(random: Random, turn: int) -> tuple[Example, ...]:
     """A pair of texts with the same words: the subject and somebody of the other number change places."""
-    frame = expand(random, random.choice(AGREEMENT_FRAMES) + ".", {**NEUTRAL, **AGREEMENT_WORDS})
+    frame = filled(random, AGREEMENT_FRAMES, **AGREEMENT_WORDS)
     plural = [False, False, True, True]
     random.shuffle(plural)
     nouns = [word + "s" * many for word, many in zip(random.sample(PEOPLE, 4), plural, strict=True)]
@@ -302,8 +293,7 @@ def agreement(seed: int) -> Corpus:
     return plant("planted:agreement", GRAMMATICALITY, seed, write_agreement)
 
 
-# A word that means nothing decides in training, and not in the test.
-
+# A word that means nothing decides in training, and not in the test
 
 MARKERS = ("overall", "indeed")  # by label
 
@@ -326,8 +316,8 @@ SHORTCUT_TESTING = tuple((label, marker, label) for label, marker in product((0,
 def write_shortcut(design: tuple[tuple[int, int, int], ...], random: Random, turn: int) -> tuple[Example, ...]:
     """One text with the label, the marker and the polarity whose turn it is."""
     label, marker, polarity = design[turn % len(design)]
-    grammar = {**NEUTRAL, "marker": (MARKERS[marker],), "polar": POLAR[polarity], "claim": CLAIMS}
-    return (example(expand(random, random.choice(SHORTCUT_FRAMES) + ".", grammar), label),)
+    words = {"marker": (MARKERS[marker],), "polar": POLAR[polarity], "claim": CLAIMS}
+    return (example(filled(random, SHORTCUT_FRAMES, **words), label),)
 
 
 def shortcut(seed: int) -> Corpus:
@@ -349,8 +339,7 @@ def shortcut(seed: int) -> Corpus:
     )
 
 
-# What a review says of the thing that is asked about, and not of the other.
-
+# What a review says of the thing that is asked about, and not of the other
 
 ASPECTS = ("food", "service", "price", "staff", "room", "view", "wine", "bread")
 OPINIONS = tuple(words[:8] for words in POLAR)  # by polarity
@@ -415,13 +404,10 @@ def aspect(seed: int) -> Corpus:
     class by the absence of the other's words, or find the clause by what it is not about. (The pattern is that of Wang
     et al., 2016: "The appetizers are ok, but the service is slow.")
     """
-    corpus = plant("planted:aspect", SENTIMENTS, seed, write_aspect)
-    blanks = gather(Random(f"planted:aspect blanks {seed}"), len(corpus.train) // 4, write_blank_aspect, set())
-    return replace(corpus, train=corpus.train + blanks)
+    return plant("planted:aspect", SENTIMENTS, seed, write_aspect, write_blank=write_blank_aspect)
 
 
-# Corpora that we write ourselves, so that the deciding words are known.
-
+# Corpora that we write ourselves, so that the deciding words are known
 
 PLANTED: dict[str, Callable[[int], Corpus]] = {
     "planted:keyword": keyword,

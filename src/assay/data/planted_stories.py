@@ -9,10 +9,9 @@ from itertools import pairwise
 from random import Random
 
 from assay.data.examples import Corpus, Example
-from assay.data.planted_writing import NEUTRAL, Grammar, example, expand, plant
+from assay.data.planted_writing import Grammar, example, expand, filled, plant
 
-# A small world in which people move about and carry things, told one sentence an event.
-
+# A small world in which people move about and carry things, told one sentence an event
 
 PLACES = ("cellar", "garden", "harbour", "kitchen", "library", "stable")
 # Few names: a small model finds out about each of them by itself.
@@ -99,7 +98,7 @@ def tell(random: Random, event: Event, places: list[str], first: bool) -> str:
     return expand(random, random.choice(SENTENCES[event.kind]) + ".", words)
 
 
-# Questions about a story whose answers follow from one, two or three of its sentences.
+# Questions about a story whose answers follow from one, two or three of its sentences
 
 
 @dataclass(frozen=True)
@@ -269,8 +268,7 @@ def facts3(seed: int) -> Corpus:
     return plant("planted:facts3", PLACES, seed, partial(write_story, journeys, (5, 8)))
 
 
-# Whether a hypothesis follows from a premise, by a small taxonomy.
-
+# Whether a hypothesis follows from a premise, by a small taxonomy
 
 RELATIONS = ("contradiction", "entailment", "neutral")
 CONTRADICTION, ENTAILMENT, UNDECIDED = range(3)
@@ -331,7 +329,7 @@ def write_pair(random: Random, turn: int) -> tuple[Example, ...]:
         random.choice(lineage(word, above)[:-1]) if at in specific else lineage(word, above)[-1]
         for at, (word, above) in enumerate(zip(claim, TAXONOMIES, strict=True))
     ]
-    frame = expand(random, random.choice(FRAMES) + ".", {**NEUTRAL, "scene": SCENES, "trait": TRAITS})
+    frame = filled(random, FRAMES, scene=SCENES, trait=TRAITS)
     for part, word in enumerate(premise):
         frame = frame.replace(str(part), f"[{word}]" if part in deciding else word)
     asked = [f"[{word}]" if part in deciding else word for part, word in enumerate(hypothesis)]

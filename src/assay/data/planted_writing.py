@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from random import Random
 
 from assay.data.examples import Corpus, Example, Span
 
-# How planted texts are written: slots are filled by a seeded grammar, [brackets] mark the deciding words.
-
+# How planted texts are written: slots are filled by a seeded grammar, [brackets] mark the deciding words
 
 Grammar = Mapping[str, tuple[str, ...]]
 """The ways to fill each slot; a filling may hold slots itself."""
@@ -57,12 +56,25 @@ def unmarked(marked: str) -> tuple[str, tuple[Span, ...]]:
     return text, tuple(spans)
 
 
-def plant(name: str, classes: tuple[str, ...], seed: int, write: Write, write_test: Write | None = None) -> Corpus:
-    """The corpus of distinct texts that `write` gives turn by turn; `write_test` may write the test split."""
+def plant(
+    name: str,
+    classes: tuple[str, ...],
+    seed: int,
+    write: Write,
+    write_test: Write | None = None,
+    write_blank: Write | None = None,
+) -> Corpus:
+    """The corpus of distinct texts that `write` gives turn by turn; `write_test` may write the test split.
+
+    A quarter more of the training texts may be blank: without what decides, and with each class equally often.
+    """
     random = Random(f"{name} {seed}")
     seen: set[str] = set()
     train, dev = (gather(random, size, write, seen) for size in (TRAIN, DEV))
-    return Corpus(name, classes, train, dev, gather(random, TEST, write_test or write, seen))
+    test = gather(random, TEST, write_test or write, seen)
+    if write_blank is not None:
+        train += gather(Random(f"{name} blanks {seed}"), len(train) // 4, write_blank, set())
+    return Corpus(name, classes, train, dev, test)
 
 
 def gather(random: Random, size: int, write: Write, seen: set[str]) -> tuple[Example, ...]:
@@ -80,8 +92,7 @@ def gather(random: Random, size: int, write: Write, seen: set[str]) -> tuple[Exa
     return tuple(found)
 
 
-# The words of the planted corpora: a neutral stock, and the polar words and negators apart.
-
+# The words of the planted corpora: a neutral stock, and the polar words and negators apart
 
 POSITIVE = (
     "good", "great", "lovely", "pleasant", "charming", "delightful",
@@ -156,3 +167,8 @@ NEUTRAL: Grammar = {
     ),
     "linking": ("was", "seemed", "felt", "turned out", "proved", "appeared"),
 }  # fmt: skip
+
+
+def filled(random: Random, templates: Sequence[str], **words: tuple[str, ...]) -> str:
+    """One of the templates as a sentence, with neutral words in its slots, and these words in theirs."""
+    return expand(random, random.choice(templates) + ".", {**NEUTRAL, **words})

@@ -19,12 +19,11 @@ from jaxtyping import Bool, Float
 
 from assay.data.columns import lowest, train_dev, train_dev_test
 from assay.data.examples import Corpus, Example, Span
-from assay.data.fetch import SOURCES, local_copy, member, needed_copy
+from assay.data.fetch import SOURCES, local_copies, local_copy, member, needed_copy
 from assay.data.tables import read_rows, read_text, separated_rows
 from assay.errors import AssayError
 
-# Reviews of films, positive or negative.
-
+# Reviews of films, positive or negative
 
 REVIEW_CLASSES = ("negative", "positive")
 SNIPPETS = "vader_ground_truth/movieReviewSnippets.tsv.gz"
@@ -58,20 +57,12 @@ def sst() -> Corpus:
 
 def imdb() -> Corpus:
     """Whole reviews in the official split (Maas et al. 2011); a tenth of the training reviews becomes dev."""
-    train_copy, test_copy = (local_copy(file) for file in IMDB)
-    if train_copy is not None and test_copy is not None:
-        train, test = labelled_reviews(train_copy), labelled_reviews(test_copy)
-    else:
-        train, test = packaged_imdb()
+    splits = [read_rows(copy, "text", "label") for copy in local_copies(*IMDB)] or packaged_imdb()
+    train, test = ([review(*row) for row in split] for split in splits)
     return Corpus("imdb", REVIEW_CLASSES, *train_dev(train), tuple(test))
 
 
-def labelled_reviews(path: Path) -> list[Example]:
-    """The reviews of one local file."""
-    return [review(text, label) for text, label in read_rows(path, "text", "label")]
-
-
-def packaged_imdb() -> tuple[list[Example], list[Example]]:
+def packaged_imdb() -> list[list[tuple[str, str]]]:
     """The training reviews of one package, and those of another that has all, less the training reviews.
 
     Both count as multisets, which gives the official test set: 123 of its reviews stand in train as well.
@@ -80,8 +71,7 @@ def packaged_imdb() -> tuple[list[Example], list[Example]]:
     train = [(text, label) for text, label, source in read_rows(path, "text", "label", "source") if source == "imdb"]
     path = member(SOURCES["imdb-all"], "a1_IMDB_Dataset.csv")
     everything = [(text, str(REVIEW_CLASSES.index(name))) for text, name in read_rows(path, "review", "sentiment")]
-    unseen = Counter(everything) - Counter(train)
-    return [review(*row) for row in train], [review(*row) for row in unseen.elements()]
+    return [train, list((Counter(everything) - Counter(train)).elements())]
 
 
 def review(text: str, label: str) -> Example:
@@ -89,8 +79,7 @@ def review(text: str, label: str) -> Example:
     return Example(LINE_BREAKS.sub(" ", text), int(label))
 
 
-# Topic classification corpora of two topics each.
-
+# Topic classification corpora of two topics each
 
 SPORTS = ("baseball", "hockey")
 NEWSGROUPS = ("newsgroups_baseball_hockey/train.tsv.gz", "newsgroups_baseball_hockey/test.tsv.gz")
@@ -110,11 +99,10 @@ TAG = re.compile(r"</?(?:a|b|i|p|br|em|font|strong|span|img)(?:\s[^<>]*)?/?>", r
 
 def newsgroups() -> Corpus:
     """Posts on two sports (Lang 1995), the later ones to test on; a tenth of the others becomes dev."""
-    train_copy, test_copy = (local_copy(file) for file in NEWSGROUPS)
-    if train_copy is not None and test_copy is not None:
-        train, test = (sports(read_rows(copy, "newsgroup", "text")) for copy in (train_copy, test_copy))
-    else:
-        train, test = (sports(packaged_posts(f"20newsgroups-{split}.tab")) for split in ("train", "test"))
+    splits: Sequence[Sequence[Sequence[str]]] = [
+        read_rows(copy, "newsgroup", "text") for copy in local_copies(*NEWSGROUPS)
+    ]
+    train, test = map(sports, splits or [packaged_posts(f"20newsgroups-{split}.tab") for split in ("train", "test")])
     return Corpus("newsgroups", SPORTS, *train_dev(train), tuple(test))
 
 
@@ -194,8 +182,7 @@ def cleaned(text: str) -> str:
     return " ".join(TAG.sub(" ", text).split())
 
 
-# Corpora with human rationales: words that people marked as decisive.
-
+# Corpora with human rationales: words that people marked as decisive
 
 ATTITUDES = ("hatespeech", "normal", "offensive")
 HATEXPLAIN = "hatexplain/hatexplain.jsonl.gz"
@@ -338,8 +325,7 @@ def snli() -> Corpus:
 
     The package has no dev pairs: there a tenth of train becomes dev. Pairs without a majority label are left out.
     """
-    copies = [copy for file in SNLI_FILES if (copy := local_copy(file)) is not None]
-    if len(copies) == len(SNLI_FILES):
+    if copies := local_copies(*SNLI_FILES):
         splits = [read_rows(copy, "gold_label", "premise", "hypothesis") for copy in copies]
         train, dev, test = (labelled(rows) for rows in splits)
     else:
@@ -360,8 +346,7 @@ def labelled(rows: Sequence[tuple[str, str, str]]) -> tuple[Example, ...]:
     )
 
 
-# The bAbI tasks: stories with questions, and the supporting statements as evidence.
-
+# The bAbI tasks: stories with questions, and the supporting statements as evidence
 
 ROOMS = ("bathroom", "bedroom", "garden", "hallway", "kitchen", "office")
 
@@ -435,8 +420,7 @@ def questions(story: Story, classes: Sequence[str]) -> Iterator[Example]:
         yield Example(text, classes.index(answer), evidence, query, planted=True, query_evidence=((0, len(query)),))
 
 
-# Pretrained word vectors.
-
+# Pretrained word vectors
 
 GLOVE = "glove_6b_50d_top40k/glove.6B.50d.top40k.txt.gz"
 SIZE = 50
@@ -485,7 +469,7 @@ def packaged_vectors(words: Sequence[str]) -> tuple[Float[np.ndarray, "V 50"], B
     return vectors, found
 
 
-# The catalogue of named corpora: loader, description, licence.
+# The catalogue of named corpora: loader, description, licence
 
 
 @dataclass(frozen=True)
@@ -505,7 +489,7 @@ class Entry:
 
     @property
     def is_local(self) -> bool:
-        return all(local_copy(file) is not None for file in self.files)
+        return bool(local_copies(*self.files))
 
 
 CORPORA: dict[str, Entry] = {

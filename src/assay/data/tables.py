@@ -16,8 +16,7 @@ from typing import Any, Literal, NamedTuple
 from assay.data.examples import is_cloze
 from assay.errors import AssayError, reason
 
-# Reads tables in the usual formats into columns of plain values.
-
+# Reads tables in the usual formats into columns of plain values
 
 Columns = dict[str, Sequence[Any]]
 SUFFIXES = (".csv", ".tsv", ".jsonl", ".json", ".parquet")
@@ -179,8 +178,7 @@ READERS: dict[str, Callable[[Path], Columns]] = {
 }
 
 
-# Parses labels and maps them to classes.
-
+# Parses labels and maps them to classes
 
 MOST_CLASSES = 100
 LONGEST = 200  # characters of the name of a class

@@ -12,8 +12,7 @@ from tokenizers import Regex, models, normalizers, pre_tokenizers, trainers
 
 from assay.data.examples import ENTITY, Span
 
-# Sentence segmentation.
-
+# Sentence segmentation
 
 ENDS, CLOSERS = set(".!?…"), set("”’»)]")
 BEHIND = CLOSERS | set("\"'")
@@ -44,8 +43,7 @@ def sentence_numbers(text: str, spans: Sequence[Span]) -> list[int]:
     return numbers
 
 
-# The word-level tokeniser, with character spans.
-
+# The word-level tokeniser, with character spans
 
 PAD, UNKNOWN, START, END = "<pad>", "<unk>", "<start>", "<end>"
 SPECIAL = (PAD, UNKNOWN, START, END)  # ids 0 to 3, in this order
@@ -160,21 +158,3 @@ class Tokeniser:
         """All words, in the order of their ids."""
         ids: dict[str, int] = self.inner.get_vocab()
         return sorted(ids, key=ids.__getitem__)
-
-
-# Quotes texts in messages.
-
-
-MOST = 20  # words of a text that are shown
-SINGLE = str.maketrans('“”„«»"', "‘’‚‹›'")
-
-
-def quoted(text: str) -> str:
-    """The text in quotation marks, truncated if long; inner quotation marks become single."""
-    words = text.translate(SINGLE).split()
-    return f"“{' '.join(words[:MOST])}{' …' if len(words) > MOST else ''}”"
-
-
-def listed(parts: Sequence[str]) -> str:
-    """Joins parts as in a sentence: a, b and c."""
-    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"

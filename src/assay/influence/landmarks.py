@@ -11,7 +11,6 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from assay.data.batches import Tokenised
-from assay.data.text import listed, quoted
 from assay.errors import AssayError
 from assay.influence import targets
 from assay.influence.landmark_classifier import (
@@ -25,6 +24,7 @@ from assay.influence.landmark_classifier import (
 from assay.influence.landmark_kernels import KERNELS, Kernel, Passage, Represented
 from assay.influence.setting import Influence, Setting
 from assay.models.textmodel import TextModel, groups
+from assay.writing import listed, quoted
 
 __all__ = [
     "KERNELS",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -25,9 +25,6 @@ from assay.models import budget
 from assay.models.erasure import capacity
 from assay.models.hf_body import Body
 from assay.types import Batch, Edit, PooledModel, StackedModel, of_tokens
-
-# What an act did to the attention of one text and to the answer, and how it is said.
-
 
 FEW = 3  # items that a sentence names one by one
 
@@ -125,20 +122,6 @@ def apart(old: Float[Tensor, "R N"], new: Float[Tensor, "R N"]) -> Float[Tensor,
     return jsd(old, new).where(new.sum(-1) > 0, LOG2)
 
 
-def edited(edit: Edit, weights: Float[Tensor, "R *Q N"], mask: Bool[Tensor, "R N"]) -> Float[Tensor, "R *Q N"]:
-    """The weights that an edit of a caller gives; others of them than there are, or none, are refused."""
-    found = edit(weights, mask)
-    if not isinstance(found, Tensor) or found.shape != weights.shape:
-        given = tuple(found.shape) if isinstance(found, Tensor) else type(found).__name__
-        raise AssayError(f"An edit gives as many weights as there are, here {tuple(weights.shape)}, not {given}.")
-    return found
-
-
-def said_of(edit: Edit) -> str:
-    """What was done by an edit of a caller, in words."""
-    return f"The attention is edited by {getattr(edit, '__name__', type(edit).__name__)}"
-
-
 def short(label: str, longest: int = 24) -> str:
     """A label that fits into a sentence."""
     return label if len(label) <= longest else f"{label[:longest]}…"
@@ -148,50 +131,113 @@ def percent(share: float) -> str:
     return f"{share:.1%}".replace(".0%", "%")
 
 
-# Acts on the attention that pools a text: every answer is a weighted mean of what its items say alone.
+class EditedText:
+    """One text, read once, and its attention under acts: what they have in common in one attention and in a stack."""
+
+    scene: Scene
+    before: Tensor  # the probabilities under the attention as it is
+    size: int  # bytes
+    evenly: str  # said of the act "uniform"
+    shuffled: Callable[[int], Edit]
+    _check: Callable[[Act], None]  # refuses what the act cannot be about
+    _edited: Callable[..., Done]  # the act, its edit, what is said of it, the items that it is about
+    _unchanged: Callable[..., Done]  # the act, and what is said
+    _erasing: Callable[[tuple[int, ...]], Edit]
+
+    def __call__(self, act: Act) -> Done:
+        self._check(act)
+        done: Done = getattr(self, f"_{act.kind}")(act)
+        return done
+
+    def _observed(self, act: Act) -> Done:
+        return self._unchanged(act, "This is the attention as it is")
+
+    def _edit(self, act: Act) -> Done:
+        edit = act.edit
+        assert edit is not None
+        said = f"The attention is edited by {getattr(edit, '__name__', type(edit).__name__)}"
+        return self._edited(act, partial(_of_same_shape, edit), said)
+
+    def _uniform(self, act: Act) -> Done:
+        return self._edited(act, uniform, self.evenly)
+
+    def _permute(self, act: Act) -> Done:
+        said = f"The same weights stand in another order, drawn by the seed {act.seed}"
+        return self._edited(act, self.shuffled(act.seed), said)
+
+    def _erase(self, act: Act) -> Done:
+        return self._without(act, self.scene.checked(act.items))
+
+    def _without(self, act: Act, chosen: tuple[int, ...], besides: str = "", **facts: object) -> Done:
+        said = f"{self.scene.named(chosen)} {_verb(chosen, 'gets')} no attention" if chosen else "Nothing is erased"
+        return self._edited(act, self._erasing(chosen), said + besides, chosen, **facts)
+
+
+def _of_same_shape(edit: Edit, weights: Float[Tensor, "R *Q N"], mask: Bool[Tensor, "R N"]) -> Float[Tensor, "R *Q N"]:
+    """The weights that an edit of a caller gives; others of them than there are, or none, are refused."""
+    found = edit(weights, mask)
+    if not isinstance(found, Tensor) or found.shape != weights.shape:
+        given = tuple(found.shape) if isinstance(found, Tensor) else type(found).__name__
+        raise AssayError(f"An edit gives as many weights as there are, here {tuple(weights.shape)}, not {given}.")
+    return found
+
+
+def _verb(subjects: Collection[int], one: str) -> str:
+    """The verb that goes with so many subjects."""
+    return one if len(subjects) == 1 else {"gets": "get", "has": "have"}[one]
+
+
+# One attention that pools a text: every answer is a weighted mean of what its items say alone.
 
 
 MOST = 24
 """Of more classes only the one that is asked about is made as likely as can be."""
 
 
-class PooledText:
-    """One text, read once: what each item says alone, and how much it is attended to, in double precision."""
+class PooledText(EditedText):
+    """What each item of a text says alone, and how much it is attended to, in double precision."""
+
+    shuffled = Permute
 
     def __init__(self, model: PooledModel, batch: Batch, scene: Scene) -> None:
         case = Case(model, batch, {})
         observed = case.weights / case.weights.sum(-1, keepdim=True)  # rounded weights do not quite add up to 1
-        self.scene = scene
+        self.scene, self.evenly = scene, f"Every {scene.unit} has the same weight"
         self.pooling = Pooling.of(case.values.cpu(), observed.cpu(), case.items.cpu(), case.empty.cpu())
         self.before = self.pooling.logits.softmax(-1)[0]
         self.size = self.pooling.values.numel() * 8
 
-    def __call__(self, act: Act) -> Done:
+    def _check(self, act: Act) -> None:
         if (act.layer, act.head, act.place) != (None, None, None):
             raise AssayError(
                 f"One attention pools the {self.scene.unit}s of this model; leave layer, head and attending word out."
             )
-        done: Done = getattr(self, f"_{act.kind}")(act)
-        return done
 
     @property
     def weights(self) -> Float[Tensor, "1 N"]:
         return self.pooling.weights
 
-    def _done(self, weights: Float[Tensor, "1 N"], said: str, **more: object) -> Done:
+    def _done(self, weights: Float[Tensor, "1 N"], said: str, **more: Any) -> Done:
         after = self.pooling.under(weights).softmax(-1)[0]
-        facts: dict[str, object] = {"jsd": float(apart(self.weights, weights))} | more
-        return Done(self.weights[0].tolist(), weights[0].tolist(), self.before, after, said=said, **facts)  # type: ignore[arg-type]
+        facts: dict[str, Any] = {"jsd": float(apart(self.weights, weights))} | more
+        return Done(self.weights[0].tolist(), weights[0].tolist(), self.before, after, said=said, **facts)
 
-    def _observed(self, act: Act) -> Done:
-        return self._done(self.weights, "This is the attention as it is", jsd=0.0)
+    def _edited(self, act: Act, edit: Edit, said: str, chosen: tuple[int, ...] = (), **facts: object) -> Done:
+        weights = edit(self.weights, self.pooling.mask)
+        nothing = isinstance(edit, Without) and not bool(weights.any())
+        return self._done(weights, said + ", and nothing is left to be read" * nothing, chosen=chosen, **facts)
+
+    def _unchanged(self, act: Act, said: str, **facts: object) -> Done:
+        return self._done(self.weights, said, jsd=0.0, **facts)
+
+    def _erasing(self, chosen: tuple[int, ...]) -> Edit:
+        return Without(_marked(self.weights.shape[1], chosen))
 
     def _set(self, act: Act) -> Done:
         chosen = self.scene.checked(act.weights)
         given = {item: act.weights[item] for item in chosen}
-        owners = torch.arange(self.weights.shape[1])[None]
-        weights = Bend(owners, given)(self.weights, self.pooling.mask)
-        return self._done(weights, self._shared(given), chosen=chosen)
+        edit = Bend(torch.arange(self.weights.shape[1])[None], given)
+        return self._edited(act, edit, self._shared(given), chosen)
 
     def _shared(self, given: dict[int, float]) -> str:
         """What became of the weights that are given, and of the others."""
@@ -207,30 +253,7 @@ class PooledText:
         left[list(given)] = 0
         others = "share the rest as before" if float(left.sum()) > 0 else "had no weight and share the rest evenly"
         amount = "the given weights" if len(given) > 1 else percent(total)
-        return f"{named} {'has' if len(given) == 1 else 'have'} {amount} of the attention and the others {others}"
-
-    def _edit(self, act: Act) -> Done:
-        assert act.edit is not None
-        return self._done(edited(act.edit, self.weights, self.pooling.mask), said_of(act.edit))
-
-    def _uniform(self, act: Act) -> Done:
-        return self._done(uniform(self.weights, self.pooling.mask), f"Every {self.scene.unit} has the same weight")
-
-    def _permute(self, act: Act) -> Done:
-        weights = Permute(act.seed)(self.weights, self.pooling.mask)
-        return self._done(weights, f"The same weights stand in another order, drawn by the seed {act.seed}")
-
-    def _erase(self, act: Act) -> Done:
-        chosen = self.scene.checked(act.items)
-        return self._without(chosen, "" if chosen else "Nothing is erased")
-
-    def _without(self, chosen: tuple[int, ...], said: str = "", besides: str = "") -> Done:
-        left = self.weights.clone()
-        left[:, list(chosen)] = 0
-        total = left.sum(-1, keepdim=True)
-        said = said or f"{self.scene.named(chosen)} {'gets' if len(chosen) == 1 else 'get'} no attention"
-        nothing = "" if float(total) > 0 else ", and nothing is left to be read"
-        return self._done(left / total.where(total > 0, 1.0), said + besides + nothing, chosen=chosen)
+        return f"{named} {_verb(given, 'has')} {amount} of the attention and the others {others}"
 
     def _furthest(self, act: Act) -> Done:
         found = furthest(self.pooling.values, self.weights, self.pooling.mask, act.epsilon, 1)
@@ -248,10 +271,10 @@ class PooledText:
     def _flip(self, act: Act) -> Done:
         best = smallest(self.pooling)
         if not bool(best.flipped[0]):
-            return self._done(self.weights, f"Whichever {self.scene.unit}s get no attention", jsd=0.0)
+            return self._unchanged(act, f"Whichever {self.scene.unit}s get no attention")
         chosen = tuple(best.erased[0].nonzero()[:, 0].tolist())
         enough = "fewer would not do" if len(chosen) > 1 else "that is enough"
-        return self._without(chosen, besides=f", and {enough}")
+        return self._without(act, chosen, f", and {enough}")
 
     def _likeliest(self, act: Act) -> Done:
         values, classes = self.pooling.values[0].numpy(), self.scene.classes
@@ -284,7 +307,12 @@ class PooledText:
         return int(alone.argmax())
 
 
-# Acts on a stack of self-attention: in one layer or in all, one head or all, for one attending word or for all.
+def _marked(size: int, chosen: tuple[int, ...]) -> Bool[Tensor, "1 N"]:
+    """Some of so many items."""
+    return torch.isin(torch.arange(size), torch.tensor(chosen, dtype=torch.long))[None]
+
+
+# A stack of self-attention: in one layer or in all, one head or all, for one attending word or for all.
 
 
 STEPS, FEWEST = 30, 6
@@ -293,8 +321,11 @@ STEPS, FEWEST = 30, 6
 WHOLE = "The furthest attention is searched for in all layers at once; leave layer, head and attending word out."
 
 
-class StackText:
-    """One text, read once: what every head of every layer attends to, and what is answered."""
+class StackText(EditedText):
+    """What every head of every layer attends to in a text, and what is answered."""
+
+    evenly = "Everything that may be attended to has the same weight"
+    shuffled = Shuffled
 
     def __init__(self, model: StackedModel, batch: Batch, scene: Scene) -> None:
         self.model, self.batch, self.scene = model, batch, scene
@@ -305,57 +336,41 @@ class StackText:
         self.before = self.stack.probabilities[0].double().cpu()
         self.size = sum(layer.numel() * layer.itemsize for layer in self.stack.weights)
 
-    def __call__(self, act: Act) -> Done:
+    def _check(self, act: Act) -> None:
         for name, count in (("layer", len(self.stack.weights)), ("head", self.stack.weights[0].shape[1])):
             if (number := getattr(act, name)) is not None and number >= count:
                 raise AssayError(f"The model has the {name}s 0 to {count - 1}, and no {name} {number}.")
         self.scene.checked(() if act.place is None else (act.place,))
-        done: Done = getattr(self, f"_{act.kind}")(act)
-        return done
+
+    @property
+    def _words(self) -> int:
+        """Positions of a text, as many as a version of it takes."""
+        return max(1, self.stack.token_index.shape[1])
 
     @property
     def _budget(self) -> int:
         return budget.room(self.x.device, "attention search")
 
-    def _observed(self, act: Act) -> Done:
-        return self._done(act, self.stack.weights, self.before, "This is the attention as it is", jsd=0.0)
+    def _unchanged(self, act: Act, said: str, **facts: object) -> Done:
+        return self._done(act, self.stack.weights, self.before, said, jsd=0.0, **facts)
+
+    def _erasing(self, chosen: tuple[int, ...]) -> Edit:
+        return Without(self._columns(_marked(len(self.scene.items), chosen)))
 
     def _set(self, act: Act) -> Done:
         chosen = self.scene.checked(act.weights)
         if not chosen:
-            return self._done(act, self.stack.weights, self.before, "No weight is set", jsd=0.0)
+            return self._unchanged(act, "No weight is set")
         given = {item: act.weights[item] for item in chosen}
         amount = percent(given[chosen[0]]) if len(chosen) == 1 else "the given weights"
         seen = "" if self._all_see(act, chosen) else " wherever it may be attended to"
-        said = f"{self.scene.named(chosen)} {_has(chosen)} {amount}{seen} and the rest is shared as before"
+        said = f"{self.scene.named(chosen)} {_verb(chosen, 'has')} {amount}{seen} and the rest is shared as before"
         return self._edited(act, Bend(self.stack.token_index, given), said, chosen)
-
-    def _edit(self, act: Act) -> Done:
-        assert act.edit is not None
-        return self._edited(act, partial(edited, act.edit), said_of(act.edit))
-
-    def _uniform(self, act: Act) -> Done:
-        return self._edited(act, uniform, "Everything that may be attended to has the same weight")
-
-    def _permute(self, act: Act) -> Done:
-        said = f"The same weights stand in another order, drawn by the seed {act.seed}"
-        return self._edited(act, Shuffled(act.seed), said)
-
-    def _erase(self, act: Act) -> Done:
-        chosen = self.scene.checked(act.items)
-        return self._without(act, chosen)
-
-    def _without(self, act: Act, chosen: tuple[int, ...], besides: str = "", **facts: object) -> Done:
-        erased = torch.zeros(1, len(self.scene.items), dtype=torch.bool)
-        erased[0, list(chosen)] = True
-        said = f"{self.scene.named(chosen)} {'gets' if len(chosen) == 1 else 'get'} no attention" if chosen else ""
-        edit = Without(self._columns(erased))
-        return self._edited(act, edit, (said or "Nothing is erased") + besides, chosen, **facts)
 
     def _furthest(self, act: Act) -> Done:
         if (act.layer, act.head, act.place) != (None, None, None):
             raise AssayError(WHOLE)
-        steps = max(FEWEST, min(STEPS, self._budget // 2 // self.stack.token_index.shape[1]))
+        steps = max(FEWEST, min(STEPS, self._budget // 2 // self._words))
         found = StackSearch(act.epsilon, steps)(self.model, self.batch, self.stack)
         most = float(limit(self.stack)[0])
         said = (
@@ -371,18 +386,18 @@ class StackText:
         predicted = int(self.before.argmax())
         target = self.batch.labels.new_tensor([predicted])
         ranking = AttentionXGradient()(self.model, self.batch, target)[0].cpu()
-        versions = max(16, self._budget // self.stack.token_index.shape[1])
+        versions = max(16, self._budget // self._words)
         found = FlipSearch(lambda erased: self._answers(act, erased), predicted, versions)(ranking)
         if found is None:
             said = f"{self._where(act)}A search found no words whose loss of attention changes the answer"
-            return self._done(act, self.stack.weights, self.before, said, jsd=0.0, kind="search")
+            return self._unchanged(act, said, kind="search")
         enough = ", and that is enough" if len(found) == 1 else ", as a search found (fewer may be enough)"
         return self._without(act, found, enough, kind="exact" if len(found) == 1 else "search")
 
     @torch.no_grad()
     def _answers(self, act: Act, erased: Bool[Tensor, "V N"]) -> Float[Tensor, "V C"]:
         """What is answered without attention to some words, for several choices of them."""
-        step = max(1, capacity(self.model, self.x.device) // max(1, self.stack.token_index.shape[1]))
+        step = max(1, capacity(self.model, self.x.device) // self._words)
         parts = []
         for start in range(0, len(erased), step):
             some = erased[start : start + step]
@@ -474,7 +489,3 @@ def _shown(model: StackedModel, batch: Batch) -> Stack:
     every = torch.ones_like(layers[0][:, 0], dtype=torch.bool)
     counted = [every[:, 0]] * (len(layers) - 1) + [reading > 0]
     return Stack(layers, [every] * len(layers), counted, reading, model.token_index(batch), output.probabilities)
-
-
-def _has(chosen: tuple[int, ...]) -> str:
-    return "has" if len(chosen) == 1 else "have"

@@ -16,6 +16,8 @@ from assay.audits import AUDITS
 from assay.document import MARKS
 from assay.errors import AssayError
 from assay.grading.grade import CAPTION, yardstick
+from assay.report import html
+from assay.report.audit import verdict_table
 from assay.report.canvas import Figure
 from assay.report.facts import facts, left_out, origins
 from assay.report.outcome import outcome
@@ -94,6 +96,7 @@ def run_page(request: Request, id: str) -> HTMLResponse:
         run=run,
         outcome=outcome(record),
         rule=yardstick(record),
+        verdicts=html.fragment([verdict_table(record)]),
         marks=MARKS,
         many=len(run.explainers) > MANY,
         told=_description(render_cache(request).figure(run, "verdict")),

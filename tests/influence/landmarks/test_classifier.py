@@ -9,7 +9,6 @@ import pytest
 import torch
 
 from assay.data.corpora import corpus
-from assay.data.text import quoted
 from assay.errors import AssayError
 from assay.influence import landmarks as faithfulness
 from assay.influence import landmarks as reasons
@@ -27,6 +26,7 @@ from assay.influence.landmarks import (
     train,
 )
 from assay.models.config import Training
+from assay.writing import quoted
 
 CORPUS = corpus("planted:keyword")
 TEXTS, LABELS = [each.text for each in CORPUS.train[:500]], np.array([each.label for each in CORPUS.train[:500]])
