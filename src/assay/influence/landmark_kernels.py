@@ -11,7 +11,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from scipy import sparse
 from torch import Tensor, nn
 
@@ -95,50 +95,6 @@ def normalised(
     found = np.zeros_like(products)
     np.divide(products, norms, out=found, where=norms > 0)
     return found
-
-
-@dataclass(frozen=True)
-class Sum:
-    """The weighted mean of kernels, all alike where no weights are given."""
-
-    parts: tuple[Kernel, ...]
-    weights: tuple[float, ...] = ()
-
-    def __post_init__(self) -> None:
-        if not self.parts or (self.weights and len(self.weights) != len(self.parts)):
-            raise AssayError("A sum of kernels needs at least one kernel, and either no weights or one for each.")
-        if any(weight < 0 for weight in self.weights) or (self.weights and not sum(self.weights)):
-            raise AssayError("The weights of kernels are numbers from 0, and not all of them 0.")
-
-    def fit(self, texts: Sequence[Passage]) -> Sum:
-        return replace(self, parts=tuple(part.fit(texts) for part in self.parts))
-
-    def __call__(self, left: Sequence[Passage], right: Sequence[Passage]) -> Gram:
-        weights = self.weights or (1.0,) * len(self.parts)
-        found = np.zeros((len(left), len(right)))
-        for weight, part in zip(weights, self.parts, strict=True):
-            found += weight / sum(weights) * part(left, right)
-        return found
-
-
-@dataclass(frozen=True)
-class Product:
-    """The product of kernels: similar where all of them are."""
-
-    parts: tuple[Kernel, ...]
-
-    def __post_init__(self) -> None:
-        if not self.parts:
-            raise AssayError("A product of kernels needs at least one kernel.")
-
-    def fit(self, texts: Sequence[Passage]) -> Product:
-        return replace(self, parts=tuple(part.fit(texts) for part in self.parts))
-
-    def __call__(self, left: Sequence[Passage], right: Sequence[Passage]) -> Gram:
-        found = np.ones((len(left), len(right)))
-        for part in self.parts:
-            found *= part(left, right)
-        return found
 
 
 WEIGHTINGS = ("rarity", "counts", "presence")
@@ -329,7 +285,6 @@ class Subsequences:
 
 
 SHAPES = ("cosine", "rbf")
-SOURCES = ("glove", "random")
 LEAST = 1e-12  # a shorter vector has no direction
 
 
@@ -349,33 +304,24 @@ def likeness(
 
 @dataclass(frozen=True)
 class WordVectors:
-    """Similarity of mean word vectors: GloVe's, random ones to be trained, or a table over `words`."""
+    """Similarity of mean word vectors: GloVe's, or a table over `words`."""
 
     shape: str = "cosine"
     width: float = 1.0
-    source: str = "glove"
-    size: int = 50  # of random vectors
-    seed: int = 0
     words: tuple[Unit, ...] | None = field(default=None, repr=False)
     table: Float[np.ndarray, "V D"] | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.shape not in SHAPES:
             raise unknown("shape", self.shape, SHAPES)
-        if self.source not in SOURCES:
-            raise unknown("source of word vectors", self.source, SOURCES)
-        if self.width <= 0 or self.size < 1:
-            raise AssayError("The width of a kernel is a number above 0, and vectors have a size from 1.")
+        if self.width <= 0:
+            raise AssayError("The width of a kernel is a number above 0.")
 
     def fit(self, texts: Sequence[Passage]) -> WordVectors:
         """Loads a vector for every word of these texts that has one, where there is no table."""
         if self.table is not None:
             return self
-        words = sorted({each for text in texts for each in units(text)}, key=repr)
-        if self.source == "random":
-            drawn = np.random.default_rng(self.seed).normal(size=(len(words), self.size))
-            return replace(self, words=tuple(words), table=drawn)
-        written, vectors = looked_up(words)
+        written, vectors = looked_up({each for text in texts for each in units(text)})
         return replace(self, words=written, table=vectors)
 
     def __call__(self, left: Sequence[Passage], right: Sequence[Passage]) -> Gram:
@@ -384,7 +330,12 @@ class WordVectors:
 
     def means(self, texts: Sequence[Passage]) -> Float[Tensor, "N D"]:
         """The mean vector of each text, 0 where none of its words has one."""
-        return mean_vectors(torch.from_numpy(self.vectors).double(), *self.read(texts))
+        found = np.zeros((len(texts), self.vectors.shape[1]))
+        for mean, text in zip(found, texts, strict=True):
+            rows = [index for each in units(text) if (index := self._indices.get(each)) is not None]
+            if rows:
+                mean[:] = self.vectors[rows].mean(0)
+        return torch.from_numpy(found)
 
     @property
     def vectors(self) -> Float[np.ndarray, "V D"]:
@@ -393,26 +344,9 @@ class WordVectors:
             raise AssayError("A kernel over word vectors must know them; call its fit(texts) first.")
         return self.table
 
-    def read(self, texts: Sequence[Passage]) -> tuple[Int[Tensor, "N T"], Bool[Tensor, "N T"]]:
-        """Table rows of each text, padded, and the mask of real positions."""
-        rows = [[index for each in units(text) if (index := self._indices.get(each)) is not None] for text in texts]
-        ids = torch.zeros(len(rows), max([1, *map(len, rows)]), dtype=torch.long)
-        for index, row in enumerate(rows):
-            ids[index, : len(row)] = torch.tensor(row, dtype=torch.long)
-        lengths = torch.tensor([len(row) for row in rows], dtype=torch.long)
-        return ids, torch.arange(ids.shape[1]) < lengths[:, None]
-
     @cached_property
     def _indices(self) -> dict[Unit, int]:
         return {word: index for index, word in enumerate(self.words or ())}
-
-
-def mean_vectors(
-    table: Float[Tensor, "V D"], ids: Int[Tensor, "N T"], mask: Bool[Tensor, "N T"]
-) -> Float[Tensor, "N D"]:
-    """The mean of the rows that each text reads; it can be differentiated by the table."""
-    weights = mask.to(table) / mask.sum(-1, keepdim=True).clamp(min=1)
-    return nn.functional.embedding_bag(ids, table, per_sample_weights=weights, mode="sum")
 
 
 @dataclass(frozen=True)
