@@ -22,6 +22,7 @@ from assay.files import write_text
 from assay.influence.landmark_kernels import (
     Kernel,
     Passage,
+    Passages,
     Spectrum,
     Subsequences,
     WordVectors,
@@ -229,7 +230,7 @@ class LandmarkModel:
     def texts(self) -> tuple[Passage, ...]:
         return tuple(text for each in self.sets for text in each.texts)
 
-    def likeness(self, texts: Sequence[Passage]) -> Float[Tensor, "N M"]:
+    def likeness(self, texts: Passages) -> Float[Tensor, "N M"]:
         """The similarity of each text to each landmark."""
         parts = [torch.from_numpy(each.kernel(texts, each.texts)) for each in self.sets]
         return torch.cat(parts, dim=1).to(self.network.projections[0])
@@ -241,7 +242,7 @@ class LandmarkModel:
         return replace(self, sets=sets, history={**self.history, "held": held})
 
     @torch.no_grad()
-    def logits(self, texts: Sequence[Passage]) -> Float[Tensor, "N C"]:
+    def logits(self, texts: Passages) -> Float[Tensor, "N C"]:
         found: Tensor = self.network(self.likeness(texts))
         return found
 
@@ -340,10 +341,10 @@ def _class_weights(goals: Goals, training: Training) -> Float[Tensor, " C"] | No
 
 def train(
     recipe: LandmarkRecipe,
-    texts: Sequence[Passage],
+    texts: Passages,
     labels: Int[np.ndarray, " N"],
     classes: Sequence[str],
-    dev: tuple[Sequence[Passage], Int[np.ndarray, " D"]] | None = None,
+    dev: tuple[Passages, Int[np.ndarray, " D"]] | None = None,
     logits: Float[np.ndarray, "N C"] | None = None,
     device: str = "cpu",
 ) -> LandmarkModel:
@@ -380,7 +381,7 @@ def _tenth(count: int, seed: int) -> Int[np.ndarray, " D"]:
 
 
 def _sets(
-    recipe: LandmarkRecipe, texts: Sequence[Passage], labels: Int[np.ndarray, " N"], own: Int[np.ndarray, " n"]
+    recipe: LandmarkRecipe, texts: Passages, labels: Int[np.ndarray, " N"], own: Int[np.ndarray, " n"]
 ) -> Iterator[LandmarkSet]:
     """The landmark sets of all kernels, from the texts at the indices `own`."""
     known = [texts[index] for index in own]

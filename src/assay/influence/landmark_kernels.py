@@ -27,6 +27,8 @@ from assay.models.textmodel import TextModel, groups
 Passage = str | Tokenised
 """A text as written, or one in the word ids of a network."""
 
+Passages = Sequence[Passage]
+
 Unit = str | int
 UNITS = ("word", "character")
 BETWEEN = -1  # stands between a text and its question
@@ -46,9 +48,7 @@ def units(passage: Passage, unit: str = "word") -> list[Unit]:
     return [*passage.ids.tolist(), *asked]
 
 
-def numbered(
-    passages: Sequence[Passage], unit: str, known: dict[Unit, int], longest: int
-) -> list[Int[np.ndarray, " _"]]:
+def numbered(passages: Passages, unit: str, known: dict[Unit, int], longest: int) -> list[Int[np.ndarray, " _"]]:
     """The units of each passage as ids, at most `longest` of them; new units are added to `known`."""
     return [
         np.array([known.setdefault(each, len(known)) for each in units(passage, unit)[:longest]], dtype=np.int64)
@@ -81,10 +81,10 @@ Gram = Float[np.ndarray, "N M"]
 class Kernel(Protocol):
     """A positive semidefinite similarity of two texts, 1 for a text and itself unless it is empty."""
 
-    def fit(self, texts: Sequence[Passage]) -> Kernel:
+    def fit(self, texts: Passages) -> Kernel:
         """The kernel with statistics of the training texts, such as document frequencies."""
 
-    def __call__(self, left: Sequence[Passage], right: Sequence[Passage]) -> Gram: ...
+    def __call__(self, left: Passages, right: Passages) -> Gram: ...
 
 
 def normalised(
@@ -125,19 +125,19 @@ class Spectrum:
         if not 1 <= self.shortest <= self.longest:
             raise AssayError("Stretches have at least one unit, and the shortest are not longer than the longest.")
 
-    def fit(self, texts: Sequence[Passage]) -> Spectrum:
+    def fit(self, texts: Passages) -> Spectrum:
         found: Counter[Stretch] = Counter(each for text in texts for each in set(self._stretches(text)))
         stretches = tuple(sorted(found, key=repr))
         among = np.array([found[each] for each in stretches], dtype=np.float64)
         rarity = 1 + np.log((1 + len(texts)) / (1 + among))
         return replace(self, stretches=stretches, weights=rarity if self.weighting == "rarity" else np.ones(len(among)))
 
-    def __call__(self, left: Sequence[Passage], right: Sequence[Passage]) -> Gram:
+    def __call__(self, left: Passages, right: Passages) -> Gram:
         a, b = self.features(left), self.features(right)
         products = np.asarray((a @ b.T).toarray())
         return normalised(products, _squared(a), _squared(b)) if self.cosine else products
 
-    def features(self, texts: Sequence[Passage]) -> sparse.csr_array:
+    def features(self, texts: Passages) -> sparse.csr_array:
         """The weighted counts, a row a text and a column an n-gram."""
         if self.weights is None:
             raise AssayError("A kernel that counts must know which stretches there are; call its fit(texts) first.")
@@ -217,14 +217,14 @@ class Subsequences:
         if self.smooth and self.unit != "word":
             raise AssayError("Only words have vectors; leave smooth out for characters.")
 
-    def fit(self, texts: Sequence[Passage]) -> Subsequences:
+    def fit(self, texts: Passages) -> Subsequences:
         """With `smooth` and no vectors given, those of GloVe for all words of these texts."""
         if not self.smooth or self.vectors is not None:
             return self
         words, vectors = looked_up({each for text in texts for each in units(text)})
         return replace(self, words=words, vectors=vectors)
 
-    def __call__(self, left: Sequence[Passage], right: Sequence[Passage]) -> Gram:
+    def __call__(self, left: Passages, right: Passages) -> Gram:
         known: dict[Unit, int] = {}
         sides = [padded(numbered(texts, self.unit, known, self.longest)) for texts in (left, right)]
         a, b = (torch.from_numpy(rows).to(self.device) for rows in sides)
@@ -317,18 +317,18 @@ class WordVectors:
         if self.width <= 0:
             raise AssayError("The width of a kernel is a number above 0.")
 
-    def fit(self, texts: Sequence[Passage]) -> WordVectors:
+    def fit(self, texts: Passages) -> WordVectors:
         """Loads a vector for every word of these texts that has one, where there is no table."""
         if self.table is not None:
             return self
         written, vectors = looked_up({each for text in texts for each in units(text)})
         return replace(self, words=written, table=vectors)
 
-    def __call__(self, left: Sequence[Passage], right: Sequence[Passage]) -> Gram:
+    def __call__(self, left: Passages, right: Passages) -> Gram:
         a, b = (self.means(texts) for texts in (left, right))
         return likeness(a, b, self.shape, self.width).numpy()
 
-    def means(self, texts: Sequence[Passage]) -> Float[Tensor, "N D"]:
+    def means(self, texts: Passages) -> Float[Tensor, "N D"]:
         """The mean vector of each text, 0 where none of its words has one."""
         found = np.zeros((len(texts), self.vectors.shape[1]))
         for mean, text in zip(found, texts, strict=True):
@@ -357,10 +357,10 @@ class Represented:
     shape: str = "cosine"
     width: float = 1.0
 
-    def fit(self, texts: Sequence[Passage]) -> Represented:
+    def fit(self, texts: Passages) -> Represented:
         return self
 
-    def __call__(self, left: Sequence[Passage], right: Sequence[Passage]) -> Gram:
+    def __call__(self, left: Passages, right: Passages) -> Gram:
         if self.network is None:
             raise AssayError("Which network's representations are to be compared? Name it: Represented(network).")
         a, b = (represented(self.network, rows) for rows in (left, right))
@@ -368,7 +368,7 @@ class Represented:
 
 
 @torch.no_grad()
-def represented(network: TextModel, rows: Sequence[Passage]) -> Float[Tensor, "N D"]:
+def represented(network: TextModel, rows: Passages) -> Float[Tensor, "N D"]:
     """The inputs of the last linear layer for each row."""
     known = [row for row in rows if isinstance(row, Tokenised)]
     if len(known) < len(rows):
