@@ -374,10 +374,6 @@ class DualGaussNewton:
         work = self.work(setting, ComputedGradients.queries(setting))
         return Influence(work.scores(self.leverage), notes=work.notes)
 
-    def solve(self, setting: Setting, vectors: Vectors) -> Scores:
-        """The scores for the given vectors in place of the gradients of targets."""
-        return self.work(setting, GivenGradients(vectors)).scores(self.leverage)
-
     def own(self, setting: Setting) -> PerExample:
         """The predicted rise of each training example's own loss if it were removed."""
         return self.work(setting, None).solved.own(self.leverage).cpu().numpy()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -40,26 +40,6 @@ def margin(setting: Setting) -> PerExample:
 
 SIGNALS: dict[str, Signal] = {"loss": plain_loss, "margin": margin, "neighbours": Neighbours().own}
 """Signals that need no gradient."""
-
-
-def flipped(
-    rows: Texts, share: float, seed: int = 0, classes: int | None = None
-) -> tuple[list[Tokenised], Bool[np.ndarray, " N"]]:
-    """The rows with random other labels for that share of them, and which these are."""
-    if not 0 <= share <= 1:
-        raise AssayError(f"The share of labels to flip must be from 0 to 1, got {share}.")
-    known = classes or max(row.label for row in rows) + 1
-    if known < 2:
-        raise AssayError("Labels can be flipped where there are two classes or more.")
-    random = np.random.default_rng(seed)
-    chosen = np.zeros(len(rows), bool)
-    chosen[random.permutation(len(rows))[: round(share * len(rows))]] = True
-    steps = random.integers(1, known, len(rows))
-    changed = [
-        replace(row, label=int((row.label + step) % known)) if wrong else row
-        for row, step, wrong in zip(rows, steps, chosen, strict=True)
-    ]
-    return changed, chosen
 
 
 @dataclass(frozen=True)
@@ -118,14 +98,11 @@ def _levels(counts: Float[np.ndarray, "R N"], level: Labels) -> Float[np.ndarray
     return np.bincount(indices.ravel(), counts.ravel(), minlength=size * len(counts)).reshape(len(counts), size)
 
 
-def ranked(setting: Setting, signals: Mapping[str, Signal] | None = None) -> dict[str, PerExample]:
-    """The suspicion of each training example by each signal, higher for more."""
-    found = {}
-    for name, signal in (signals or SIGNALS).items():
-        values = signal(setting)
-        if not np.isfinite(values).all():
-            raise AssayError(f"The signal {name!r} is no number for some training example; choose a higher damping.")
-        found[name] = values
+def suspicion(setting: Setting, name: str, signal: Signal) -> PerExample:
+    """The suspicion of each training example by a signal, higher for more."""
+    found = signal(setting)
+    if not np.isfinite(found).all():
+        raise AssayError(f"The signal {name!r} is no number for some training example; choose a higher damping.")
     return found
 
 

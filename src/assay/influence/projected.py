@@ -24,11 +24,8 @@ from assay.files import write_text
 from assay.influence.curvature import Outputs
 from assay.influence.damping import chosen_damping, diagonal
 from assay.influence.dual import ComputedGradients, sample_gradients, sample_rows
-from assay.influence.gradient_records import Record, Whole
-from assay.influence.gradients import Gradients
 from assay.influence.projection import Projection, sides
 from assay.influence.setting import Indices, Influence, PerExample, Scores, Setting, Texts, Unconditional
-from assay.influence.similarity import Vectors
 from assay.influence.stories import CHANGE
 from assay.models.store import save_tensors
 from assay.models.textmodel import TextModel
@@ -206,11 +203,6 @@ class ProjectedGaussNewton(Unconditional):
         work = ProjectedSystem(self, setting)
         return Influence(work.scores(work.asked()), notes=work.notes)
 
-    def solve(self, setting: Setting, vectors: Vectors) -> Scores:
-        """The scores for the given vectors in place of the gradients of targets."""
-        work = ProjectedSystem(self, setting)
-        return work.scores(work.given(vectors))
-
     def own(self, setting: Setting) -> PerExample:
         """The predicted rise of each training example's own loss if it were removed."""
         return ProjectedSystem(self, setting).own()
@@ -280,16 +272,6 @@ class ProjectedSystem:
     def asked(self) -> Float[Tensor, "Q S"]:
         """The features of the targets of all queries."""
         return self._features(ComputedGradients.queries(self.setting))[0].squeeze(1)
-
-    def given(self, vectors: Vectors) -> Float[Tensor, "Q S"]:
-        """The features of vectors; a missing parameter counts as 0."""
-        shapes, count = self.setting.reader.shapes, len(next(iter(vectors.values())))
-        own = self.setting.parameters
-        records: dict[str, list[Record]] = {
-            name: [Whole(vectors[name] if name in vectors else own[name].new_zeros(count, *shape))]
-            for name, shape in shapes.items()
-        }
-        return self.projection(Gradients(records, shapes, count), self.setting.dtype)
 
     def _part(self, indices: Indices) -> FeatureChunk:
         rows = [self.setting.train[index] for index in indices]
