@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -33,9 +32,8 @@ from assay.models.store import Opened
 from assay.models.textmodel import predict
 from assay.records import versions
 from assay.run.api import check_learnt, opened_model, read
+from assay.run.reporting import Answered
 from assay.stories import story_of
-
-# What a model learnt from, and how: the ground on which its decisions are traced back to training texts.
 
 
 @dataclass(frozen=True)
@@ -146,28 +144,18 @@ DUAL_WORK = 2e13  # multiplications that the exact dual may take; beyond, gradie
 
 
 @dataclass(frozen=True)
-class Traced:
-    """What was found among training texts, as plain numbers and words; printed, it tells the finding."""
+class Traced(Answered):
+    """What was found among training texts; printed, it tells the finding."""
 
-    answer: dict[str, Any]
-
-    def report(self, path: str | Path) -> Path:
-        """Writes the page, or its Markdown, PDF or JSON, as the name ends in."""
-        from assay.influence.page import document
-        from assay.report.save import save
-
-        save(document(self.answer), Path(path))
-        return Path(path)
+    page = "assay.influence.page"
 
     def __str__(self) -> str:
-        from assay.influence.page import headline
-
         rows = [
             f"{each['score']:+10.3g}  {each['label']}  {each['text']}"
             for kind in ("supporting", "opposing", "suspects")
             for each in self.answer.get(kind, ())
         ]
-        return "\n".join([f"{headline(self.answer)}.", *rows])
+        return "\n".join([f"{super().__str__()}.", *rows])
 
 
 def influence(

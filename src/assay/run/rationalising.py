@@ -42,10 +42,8 @@ from assay.rationales.trainers import (
 from assay.rationales.units import Units
 from assay.records import versions
 from assay.run.auditing import device_of
+from assay.run.reporting import Answered
 from assay.stories import story_of
-
-# From what a person asks for to what is to be trained.
-
 
 GAME = ("rate", "units", "width", "reading", "size", "continuity", "concepts")
 FITTING = {"transport": ("pairs", "price"), "selfexplain": ("rate", "width", "concepts")}
@@ -310,29 +308,16 @@ FILE, PAGE, MODEL = "rationales.json", "rationales.html", "model"
 
 
 @dataclass(frozen=True)
-class Rationalised:
+class Rationalised(Answered):
     """A model that selects words, and what was measured of it as plain numbers."""
 
     model: Opened
-    answer: dict[str, Any]
+    page = "assay.rationales.selection_page"
 
     @property
     def measures(self) -> dict[str, float]:
         """The mean of each measure over the test texts."""
         return {name: each["mean"] for name, each in self.answer["measures"].items()}
-
-    def report(self, path: str | Path) -> Path:
-        """Writes the page, or its Markdown, PDF or JSON, as the name ends in, and says where."""
-        from assay.rationales.selection_page import document
-        from assay.report.save import save
-
-        save(document(self.answer), Path(path))
-        return Path(path)
-
-    def __str__(self) -> str:
-        from assay.rationales.selection_page import headline
-
-        return headline(self.answer)
 
 
 def rationalise(
@@ -363,7 +348,7 @@ def rationalise(
     answer = examined(made, corpus, seed, limit) | {"seconds": round(time.monotonic() - started, 1)}
     if place is not None:
         write(answer, place)
-    return Rationalised(made, answer)
+    return Rationalised(answer, made)
 
 
 def write(answer: dict[str, Any], folder: Path) -> None:

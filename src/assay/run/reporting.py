@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from rich.console import Console
 
 from assay.errors import AssayError, reason
 from assay.records import EXAMPLES, INSTANCES, SUMMARY, Finding, Record
-
-# A finished audit in Python: printed, shown in a notebook, written in several forms.
 
 
 @dataclass(frozen=True)
@@ -74,6 +73,24 @@ HOME = Path("runs")
 
 OWN = (SUMMARY, INSTANCES, EXAMPLES, "plan.json")
 """What an audit needs to be read and to go on; no report takes their place."""
+
+
+@dataclass(frozen=True)
+class Answered:
+    """A finished answer of a verb as plain numbers and words, and the ways to look at it."""
+
+    answer: dict[str, Any]
+    page: ClassVar[str]  # the module that draws it
+
+    def report(self, path: str | Path) -> Path:
+        """Writes the page, or its Markdown, PDF or JSON, as the name ends in, and says where."""
+        from assay.report.save import save
+
+        save(import_module(self.page).document(self.answer), Path(path))
+        return Path(path)
+
+    def __str__(self) -> str:
+        return str(import_module(self.page).headline(self.answer))
 
 
 @dataclass(frozen=True)
