@@ -18,19 +18,8 @@ from assay.metrics.intervals import shares
 from assay.metrics.performance import Simulatability
 from assay.models.config import Training
 from assay.rationales.sequences import Sizes
-from assay.rationales.text_explanations import (
-    Answers,
-    School,
-    Task,
-    TextExplainer,
-    TextRecipe,
-    consistency,
-    deranged,
-    exchanged,
-    overlap,
-    read,
-    simulated,
-)
+from assay.rationales.text_explanations import Answers, School, Task, TextExplainer, TextRecipe, deranged, read
+from assay.rationales.text_measuring import consistency, exchanged, overlap, simulated
 from assay.rationales.writers import Writer, WriterRecipe
 from studies.results import Result
 
@@ -172,8 +161,8 @@ class Cell:
             "accuracy": _shares(answers.labels == _labels(items)),
             "overlap": overlap(answers.explanations, references, words),
             "overlap, two references": overlap(answers.explanations, [each[:2] for each in references], words),
-            "exchanged": asdict(exchanged(explainer, answers, items, self.reader)),
-            "erased": asdict(consistency(explainer, part, first)),
+            "exchanged": _means(exchanged(explainer, answers, items, self.reader)),
+            "erased": _means(consistency(explainer, part, first)),
         }
 
     def people(self) -> Result:
@@ -191,6 +180,11 @@ class Cell:
         several = [(item.explanations[-1], item.explanations[:-1]) for item in items if len(item.explanations) > 1]
         known = overlap([one for one, _ in several], [rest for _, rest in several]) if several else None
         return {"exchanged": {"own": own, "others": moved}, "las": _las(las), "overlap, two references": known}
+
+
+def _means(found: object) -> Result:
+    """The share of items for which each of its flags is true."""
+    return {name: float(flags.mean()) for name, flags in vars(found).items()}
 
 
 def _asked(task: Task, items: Sequence[Explained]) -> list[str]:

@@ -49,7 +49,7 @@ def test_what_was_trained_is_not_trained_again(tmp_path: Path, monkeypatch: pyte
     expected = Retrained(known).targets(removed)
     learn, done = replay.learn_together, []
 
-    def interrupted(*given: object) -> replay.Stacked:
+    def interrupted(*given: object) -> replay.Members:
         if done:
             raise KeyboardInterrupt
         done.append(given)

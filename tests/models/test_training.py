@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 
@@ -189,6 +190,27 @@ def test_long_texts_read_in_turn_give_the_same_step(monkeypatch):
     for one, other in zip(at_once.network.parameters(), in_turn.network.parameters(), strict=True):
         torch.testing.assert_close(one, other, atol=1e-4, rtol=1e-3)
     assert at_once.history["losses"] == pytest.approx(in_turn.history["losses"], rel=1e-4)
+
+
+@pytest.mark.parametrize("encoder", ENCODERS)
+def test_members_with_rows_of_their_own_learn_as_each_alone(encoder):
+    tokeniser = recipes.Tokeniser.fit([each.text for each in corpus().train], SMALL.text)
+    rows, _ = recipes.tokenise(corpus().train[:24], tokeniser, 99)
+    shape = replace(SMALL.architecture, encoder=encoder, projection="entmax(1.5)")
+
+    def begun(seed: int) -> training.ClassifierTrainer:
+        network = recipes.initialise(Recipe(shape, SMALL.text, Training(seed=seed)), tokeniser, 2)
+        return training.ClassifierTrainer.of(network.double(), rows, Training(batch_size=8, clip=0.5, seed=seed))
+
+    members, alone = training.Members.of([begun(seed) for seed in range(3)]), [begun(seed) for seed in range(3)]
+    epochs = [each.groups() for each in alone]
+    for step in range(3):
+        members.step(np.stack([groups[step] for groups in epochs]))
+        for each, groups in zip(alone, epochs, strict=True):
+            each.step(groups[step])
+    for index, each in enumerate(alone):
+        for name, parameter in each.learner.named_parameters():
+            torch.testing.assert_close(members.parameters[name][index], parameter, atol=1e-6, rtol=1e-6)
 
 
 def test_rare_classes_weigh_more():

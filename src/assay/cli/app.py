@@ -63,6 +63,8 @@ from assay.progress import bar
 from assay.progress import console as aside
 
 if TYPE_CHECKING:
+    from assay.data.annotated import ExplainedCorpus
+    from assay.data.examples import Corpus
     from assay.run.reporting import Report
 
 app = App(
@@ -290,26 +292,30 @@ def rationalise(
 ) -> None:
     """Train a model that selects the words that it decides by, and measure what the selection is worth.
 
-    Leaves a folder with rationales.html, rationales.json and the model, which all other verbs take as --model.
+    Leaves a folder with rationales.html, rationales.json and the model, which all other verbs take as --model. Some
+    recipes answer with a sentence that says why instead, and leave sentences.html and sentences.json.
     """
     if recipes:
         _list("recipes")
         return
-    from assay.rationales import selection_page
+    from assay.rationales.selection_stories import SENTENCES
     from assay.run import rationalising
 
     check_device(training.device)
     wanted = asdict(options) | asdict(training) | {"model": model}
     limit = wanted.pop("limit")
-    base = rationalising.chosen(**wanted).base  # what is wrong in it is said before a corpus is read
-    corpus = data.read(training.seed)
-    encoder = Path(base.base).name if hasattr(base, "base") else base.architecture.encoder
-    title = [corpus.name, options.recipe, encoder, *_marks(options), str(training.seed)]
+    if options.recipe in SENTENCES:
+        corpus: Corpus | ExplainedCorpus = data.explained(training.seed)
+        start = "gru"
+    else:
+        base = rationalising.chosen(**wanted).base  # what is wrong in it is said before a corpus is read
+        corpus = data.read(training.seed)
+        start = Path(base.base).name if hasattr(base, "base") else base.architecture.encoder
+    title = [corpus.name, options.recipe, start, *_marks(options), str(training.seed)]
     folder = out or Path("runs") / _name("-".join(title))
     made = rationalising.rationalise(corpus, limit=limit, out=folder, **wanted)
     answer = made.answer | {"command": _command()}
-    rationalising.write(answer, folder)
-    _show_page(selection_page, answer, folder / rationalising.PAGE)
+    _show_page(rationalising.page_of(answer), answer, rationalising.write(answer, folder))
 
 
 def _marks(options: SelectionOptions) -> list[str]:

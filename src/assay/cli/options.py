@@ -13,6 +13,7 @@ from cyclopts import Group, Parameter
 from assay.errors import AssayError
 
 if TYPE_CHECKING:
+    from assay.data.annotated import ExplainedCorpus
     from assay.data.examples import Corpus
     from assay.intervene.edits import Act
     from assay.models.hf_loading import Opening
@@ -123,6 +124,16 @@ class DataOptions:
         from assay.data.corpora import corpus
 
         return corpus(self.corpus, seed, whole=whole, **self.columns)
+
+    def explained(self, seed: int) -> ExplainedCorpus:
+        """The corpus with sentences that explain its labels."""
+        from assay.run.sentences import corpus_of
+
+        if self != DataOptions(self.corpus, train_limit=self.train_limit):
+            raise AssayError(
+                "A corpus with explanations is read as it is; leave out all but --corpus and --train-limit."
+            )
+        return corpus_of(self.corpus, self.train_limit, seed)
 
     @property
     def columns(self) -> dict[str, Any]:
@@ -593,8 +604,9 @@ class SelectionOptions:
     """What is selected."""
 
     recipe: str = "mcd"
-    """Method by which the selection is learnt: mcd, fresh, transport (pairs), selfexplain (phrases), or another name
-    from 'assay rationalise --recipes'."""
+    """Method by which the selection is learnt: mcd, fresh, transport (pairs), selfexplain (phrases),
+    explain_then_predict (sentences; corpus esnli, cose or planted), or another name from 'assay rationalise
+    --recipes'."""
     rate: float | None = None
     """Share of words to select; without it as many as people marked, else 0.2."""
     units: Literal["token", "span", "sentence"] = "token"

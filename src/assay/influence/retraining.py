@@ -18,11 +18,12 @@ from assay import progress
 from assay.data.batches import Tokenised
 from assay.errors import AssayError
 from assay.files import write_text
-from assay.influence.replay import Stacked, learn_together
+from assay.influence.replay import learn_together
 from assay.influence.setting import Setting
 from assay.influence.targets import target
 from assay.influence.training_run import TrainingRun
 from assay.models import store
+from assay.models.fit import Members
 from assay.models.network import Network
 from assay.models.recipes import drawn
 from assay.models.textmodel import TextModel
@@ -113,7 +114,7 @@ class Retrained:
             return self._asked(learn_together(self.training_run, shares))
         return measured(self.training_run.learn(shares[0]), self.setting)[None]
 
-    def _asked(self, networks: Stacked) -> Float[np.ndarray, "S Q"]:
+    def _asked(self, networks: Members) -> Float[np.ndarray, "S Q"]:
         parts = np.zeros((networks.count, len(self.setting.queries)))
         for indices, batch in self.setting.batches(self.setting.queries):
             for own, logits in zip(parts, networks.logits(batch), strict=True):

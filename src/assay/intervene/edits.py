@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -87,8 +88,27 @@ class Without:
         return (left / total.where(total > 0, 1.0)).to(weights.dtype)
 
 
+class Layered(ABC):
+    """An edit that differs from layer to layer; an attention outside a stack has one, if no layer is named."""
+
+    @property
+    def depth(self) -> int:
+        """The number of layers that a model must have."""
+        return 0
+
+    @abstractmethod
+    def at(self, layer: int) -> Edit | None:
+        """The edit of that layer, counted from 0 at the bottom, or None to leave it unchanged."""
+
+    def __call__(self, weights: Weights, mask: Mask) -> Weights:
+        if self.depth > 0:
+            raise AssayError("The edit is placed in layers, but this attention is the only one; leave the layers out.")
+        edit = self.at(0)
+        return weights if edit is None else edit(weights, mask)
+
+
 @dataclass(frozen=True, eq=False)
-class Within:
+class Within(Layered):
     """Restricts an edit to some layers, or some heads of each layer, or both."""
 
     edit: Edit
@@ -109,12 +129,9 @@ class Within:
         inner = self.edit.at(layer) if isinstance(self.edit, LayerwiseEdit) else self.edit
         return inner if inner is None or self.heads is None else _InHeads(inner, tuple(self.heads))
 
-    def __call__(self, weights: Weights, mask: Mask) -> Weights:
-        return _alone(self)(weights, mask)
-
 
 @dataclass(frozen=True)
-class Prune:
+class Prune(Layered):
     """Removes attention heads, given by layer and head from 0: their weights are 0.
 
     Michel, Levy and Neubig (2019), section 2.2: a head's output is multiplied by 0.
@@ -133,9 +150,6 @@ class Prune:
     def at(self, layer: int) -> Edit | None:
         heads = tuple(head for at, head in self.heads if at == layer)
         return _InHeads(_silent, heads) if heads else None
-
-    def __call__(self, weights: Weights, mask: Mask) -> Weights:
-        return _alone(self)(weights, mask)
 
 
 @dataclass(frozen=True)
@@ -160,13 +174,6 @@ class _InHeads:
 def _silent(weights: Weights, mask: Mask) -> Weights:
     """All weights 0."""
     return torch.zeros_like(weights)
-
-
-def _alone(edit: Within | Prune) -> Edit:
-    """The edit for an attention outside a stack, which has no layers to choose from."""
-    if edit.depth > 0:
-        raise AssayError("The edit is placed in layers, but this attention is the only one; leave the layers out.")
-    return edit.at(0) or (lambda weights, mask: weights)
 
 
 def _counted(numbers: Sequence[int]) -> None:

@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from assay.intervene.adversary_problem import LOG2, jsd, shared
-from assay.intervene.edits import Mask, Permute, Replace, Weights
+from assay.intervene.edits import Layered, Mask, Permute, Replace, Weights
 from assay.metrics.information import tvd
 from assay.types import Batch, Edit, StackedModel, at_least_float32, of_tokens
 
@@ -85,7 +85,7 @@ class Seen:
 
 
 @dataclass(frozen=True, eq=False)
-class Given:
+class Given(Layered):
     """Fixed weights for every layer."""
 
     weights: Layers
@@ -93,21 +93,15 @@ class Given:
     def at(self, layer: int) -> Edit:
         return Replace(self.weights[layer])
 
-    def __call__(self, weights: Weights, mask: Mask) -> Weights:
-        return self.at(0)(weights, mask)
-
 
 @dataclass(frozen=True)
-class Shuffled:
+class Shuffled(Layered):
     """The weights of every query position randomly permuted over its keys, independently per layer."""
 
     seed: int = 0
 
     def at(self, layer: int) -> Edit:
         return Permute(1000 * self.seed + layer, local=True)
-
-    def __call__(self, weights: Weights, mask: Mask) -> Weights:
-        return self.at(0)(weights, mask)
 
 
 # Adversarial attention in a stack: other weights in every layer with nearly the same output, by search.

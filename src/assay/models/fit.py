@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 
 import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
+from torch.func import functional_call, vmap
 
 from assay import progress
 from assay.data.batches import Tokenised, by_tokens, collate, shuffled
@@ -18,6 +20,8 @@ from assay.models.config import Training
 from assay.models.objectives import Labels, Learning, Objective, heads
 from assay.models.store import Checkpoint
 from assay.models.textmodel import TextModel
+from assay.models.walk import UnfusedOps
+from assay.types import Batch
 
 LABELS = Labels()
 Rows = Int[np.ndarray, " n"]
@@ -224,6 +228,101 @@ class ClassifierTrainer(Trainer):
         self.clip()
         self.optimiser.step()
         return loss
+
+
+class _Reading(nn.Module):
+    """A module with a trainer's parameters whose call is any function, so that they can be replaced for it."""
+
+    def __init__(self, learner: nn.Module) -> None:
+        super().__init__()
+        self.learner = learner
+
+    def forward(self, read: Callable[..., Tensor], *given: Tensor) -> Tensor:
+        return read(*given)
+
+
+@dataclass(eq=False)
+class Members:
+    """Trainings of networks of one shape, stepped together: parameters are stacked, S of each (vmap).
+
+    Each member comes to the weights of a training of its own, up to rounding. Where all read the same rows, random
+    numbers are drawn once, as each would draw them with one seed; members with rows of their own must draw none.
+    """
+
+    trainer: ClassifierTrainer  # any of them; its parameters do not count
+    parameters: dict[str, Float[Tensor, "S ..."]]
+    optimiser: torch.optim.Adam
+
+    @classmethod
+    def of(cls, trainers: Sequence[ClassifierTrainer]) -> Members:
+        """Before the first step."""
+        first, names = trainers[0], dict(trainers[0].learner.named_parameters())
+        every = [dict(each.learner.named_parameters()) for each in trainers]
+        stacked = {
+            name: torch.stack([own[name].detach() for own in every]).requires_grad_(names[name].requires_grad)
+            for name in names
+        }
+        trained = {id(parameter): stacked[name] for name, parameter in names.items()}
+        groups = [
+            group | {"params": [trained[id(each)] for each in group["params"]]}
+            for group in first.optimiser.param_groups
+        ]
+        return cls(first, stacked, torch.optim.Adam(groups))
+
+    @property
+    def count(self) -> int:
+        """The number of members."""
+        return len(next(iter(self.parameters.values())))
+
+    def logits(self, batch: Batch) -> Float[Tensor, "S B C"]:
+        """The logits of each network."""
+        network = self.trainer.network.eval()
+        with torch.no_grad():
+            return self._each(lambda: network(network.embed(batch), batch).logits)
+
+    def step(self, rows: Int[np.ndarray, "*S n"], shares: Float[Tensor, "S n"] | None = None) -> None:
+        """One optimisation step of each on some rows, the same for all or its own; `shares` weigh their losses."""
+        trainer, apart = self.trainer, rows.ndim > 1
+        device = trainer.network.device
+        longest = trainer.lengths[rows].max(0) if apart else trainer.lengths[rows]
+        labels = torch.tensor([trainer.train[index].label for index in rows.flat], device=device)
+        own = torch.ones_like(labels) if trainer.weights is None else trainer.weights[labels]
+        whole = own.double().reshape(rows.shape)
+        counted = whole / whole.sum(-1, keepdim=True)
+        self.optimiser.zero_grad()
+        for group in by_tokens(longest, budget.room(device, "training", self.count if apart else 1)):
+            indices = sorted(group)
+            chosen = rows[..., indices]
+            batch = collate([trainer.train[index] for index in chosen.flat], trainer.network.classes).to(device)
+            places = (torch.arange(chosen.size, device=device).reshape(chosen.shape),) if apart else ()
+            losses = self._each(partial(self._losses, batch), *places)
+            part = counted[..., indices] if shares is None else counted[..., indices] * shares[:, indices].to(device)
+            (losses * part.to(losses)).sum().backward()  # type: ignore[no-untyped-call]
+        self._clip()
+        self.optimiser.step()
+
+    def _losses(self, batch: Batch, *places: Int[Tensor, " n"]) -> Float[Tensor, " n"]:
+        trainer = self.trainer
+        return trainer.objective.losses(trainer.network, batch[places[0]] if places else batch, trainer.learning)
+
+    def _each(self, read: Callable[..., Tensor], *given: Tensor) -> Tensor:
+        """What a function of the network returns for each member."""
+        module = _Reading(self.trainer.learner)
+        stacked = {f"learner.{name}": each for name, each in self.parameters.items()}
+        with UnfusedOps():
+            each = vmap(lambda own, *places: functional_call(module, own, (read, *places)), randomness="same")
+            found: Tensor = each(stacked, *given)
+        return found
+
+    def _clip(self) -> None:
+        """Shrinks each member's gradient to the largest norm of the options."""
+        limit = self.trainer.options.clip
+        found = [each.grad for each in self.parameters.values() if each.grad is not None]
+        if limit is not None:
+            norms = torch.stack([each.flatten(1).norm(dim=1) for each in found]).norm(dim=0)
+            share = (limit / (norms + 1e-6)).clamp(max=1.0)  # as torch.nn.utils.clip_grad_norm_
+            for each in found:
+                each.mul_(share.view(-1, *[1] * (each.dim() - 1)))
 
 
 def fit(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from assay.document import (
@@ -28,11 +28,12 @@ from assay.document import (
     versions,
 )
 from assay.rationales.selection_stories import rule, story
-from assay.stories import filled
+from assay.stories import Story, filled
 from assay.writing import count, figures, interval, number, percent
 
 Answer = Mapping[str, Any]
 
+INTRO = "Means over test texts with 95 % intervals; the line on a bar is the interval."
 LONGEST = 150  # words of a text that are shown
 SAID = 3  # classes that are named with a pair
 
@@ -59,10 +60,10 @@ LIMITS = (
 
 def document(answer: Answer) -> Document:
     """The whole page: the finding, the measures, texts to look at, limits, provenance."""
-    intro = "Means over test texts with 95 % intervals; the line on a bar is the interval."
+    measured = measure_table(story(answer), answer["measures"], lambda name: meaning(answer, name))
     sections = (
         Section("verdict", "", _verdict(answer), "Finding"),
-        Section("measures", "What the selection is worth", (Prose(intro), _measured(answer)), "Measures"),
+        Section("measures", "What the selection is worth", (Prose(INTRO), measured), "Measures"),
         Section("texts", "Texts to look at", tuple(_texts(answer)), "Texts"),
         Section("limits", "Limits", tuple(map(Prose, limits(answer))), "Limits"),
         provenance(answer, "rationales.json", facts(answer), ", with what was selected of every test text"),
@@ -72,12 +73,7 @@ def document(answer: Answer) -> Document:
 
 def brief(answer: Answer) -> tuple[Block, ...]:
     """What a terminal shows: the finding, and the measures."""
-    told, measures = story(answer), answer["measures"]
-    rows = [
-        (told.measure(name).label, number(each["mean"]), interval(each["low"], each["high"]), count(each["n"]))
-        for name, each in measures.items()
-    ]
-    return Headline(f"{headline(answer)}."), grid(("measure", "mean", "95 % interval", "texts"), rows)
+    return Headline(f"{headline(answer)}."), measure_grid(story(answer), answer["measures"])
 
 
 def _verdict(answer: Answer) -> tuple[Block, ...]:
@@ -90,7 +86,8 @@ def _verdict(answer: Answer) -> tuple[Block, ...]:
     )
 
 
-def _measured(answer: Answer) -> Table:
+def measure_table(told: Story, measures: Mapping[str, Any], meaning: Callable[[str], str]) -> Table:
+    """Each measure with its interval, a bar, and what it means."""
     columns = (
         Column("measure"),
         Column("mean", number=True, role="mean"),
@@ -98,8 +95,8 @@ def _measured(answer: Answer) -> Table:
         Column("0 to 1", role="bar", wide=True),
         Column("what it means", role="meaning", wide=True),
     )
-    rows, told = [], story(answer)
-    for name, found in answer["measures"].items():
+    rows = []
+    for name, found in measures.items():
         measure = told.measure(name)
         mean, low, high = (min(1.0, max(0.0, found[end])) for end in ("mean", "low", "high"))
         good = measure.caution or measure.better
@@ -108,10 +105,19 @@ def _measured(answer: Answer) -> Table:
             number(found["mean"]),
             Cell(interval(found["low"], found["high"]), (f"{count(found['n'])} texts",)),
             Cell(drawing=Bar(mean, (low, high))),
-            (f"{meaning(answer, name)} ", Span(f"Good: {good}.", "soft")) if good else meaning(answer, name),
+            (f"{meaning(name)} ", Span(f"Good: {good}.", "soft")) if good else meaning(name),
         )
         rows.append(Row(cells))
     return Table(columns, tuple(rows), layout="stack", role="measured")
+
+
+def measure_grid(told: Story, measures: Mapping[str, Any]) -> Table:
+    """The same for a terminal."""
+    rows = [
+        (told.measure(name).label, number(each["mean"]), interval(each["low"], each["high"]), count(each["n"]))
+        for name, each in measures.items()
+    ]
+    return grid(("measure", "mean", "95 % interval", "texts"), rows)
 
 
 def _texts(answer: Answer) -> Iterator[Block]:
@@ -144,10 +150,7 @@ def _legend(answer: Answer) -> Iterator[str | Span]:
 
 
 def _example(example: Answer, classes: Sequence[str]) -> Iterator[Block]:
-    outcome: tuple[str | Span, ...] = (Span("✓", "hidden"), " ", Span("right", "right"))
-    if example["predicted"] != example["label"]:
-        outcome = Span("✗", "hidden"), " ", Span("labelled ", "wrong"), Span(example["label"], "name")
-    yield Prose((Span(example["predicted"], "called"), f" {example['probability']:.2f} ", *outcome), "outcome")
+    yield outcome(example, f"{example['probability']:.2f} ")
     if example["query"]:
         yield Group((Prose("question or hypothesis", "name"), _query(example)), "query")
     yield passage(example, example["text"], "word", example)
@@ -155,6 +158,14 @@ def _example(example: Answer, classes: Sequence[str]) -> Iterator[Block]:
         yield _pairs(example, classes)
     if "account" in example:
         yield _account(example["account"])
+
+
+def outcome(example: Answer, more: str = "") -> Prose:
+    """The decided class, and whether it is the one of the label."""
+    said: tuple[str | Span, ...] = (Span("✓", "hidden"), " ", Span("right", "right"))
+    if example["predicted"] != example["label"]:
+        said = Span("✗", "hidden"), " ", Span("labelled ", "wrong"), Span(example["label"], "name")
+    return Prose((Span(example["predicted"], "called"), f" {more}", *said), "outcome")
 
 
 def passage(words: Answer, text: str, side: str, example: Answer) -> Passage:

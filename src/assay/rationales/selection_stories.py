@@ -94,6 +94,66 @@ PHRASES = replace(
     "says is not divided among its words, so the phrases explain no more of the answer than their own part.",
 )
 
+_SENTENCES = Story(
+    title="Explanations as sentences: a sequence model answers and writes why",
+    measures=(
+        Measure("accuracy", better="high", help="Answers that are right."),
+        Measure(
+            "own",
+            "by own explanations",
+            "high",
+            "Right labels found by {decider}, which is given the explanation that was written for the example.",
+        ),
+        Measure(
+            "others",
+            "by others' explanations",
+            help="The same where explanations are exchanged among examples (Kumar and Talukdar, 2020).",
+            caution="near a guess: then the label rests on the explanation",
+        ),
+        Measure(
+            "las",
+            "simulatability (LAS)",
+            "high",
+            "How much an explanation adds to a simulator that foresees the model's answer, the mean over explanations "
+            "that give the answer away by themselves ({leaked} of {both}) and those that do not (Hase et al., 2020).",
+        ),
+        Measure(
+            "mentioned",
+            "label changes, mentioned words erased",
+            "high",
+            "Answers that change without the words of the example that the explanation repeats.",
+        ),
+        Measure(
+            "random",
+            "label changes, other words erased",
+            help="The same without as many other words, drawn by the seed.",
+            caution="below the line above: then the explanation names words that count",
+        ),
+    ),
+    reading="A sentence that persuades people need not be what the model decided by. Exchange, simulation and erasure "
+    "are tests that an explanation can fail; passing them does not show that it is the reason.",
+)
+
+SENTENCES = {
+    "predict_then_explain": replace(_SENTENCES, question="Writes the label, then why.", paper="Camburu et al. (2018)"),
+    "explain_then_predict": replace(
+        _SENTENCES,
+        question="Writes an explanation; a reader who sees nothing else names the label.",
+        paper="Camburu et al. (2018)",
+    ),
+    "label_specific": replace(
+        _SENTENCES,
+        question="Writes an explanation for each label; a scorer of explanations decides which label is right.",
+        paper="Kumar and Talukdar (2020)",
+    ),
+    "joint_prefix": replace(
+        _SENTENCES,
+        question="Writes the label, and where it is asked to explain, also why.",
+        paper="Narang et al. (2020)",
+    ),
+}
+"""Recipes of sequence models that explain their answers in sentences."""
+
 RULES = {
     "top": "the likeliest {units} of each text, {share} of them, rounded up",
     "window": "the likeliest stretch of {units} that is {share} of the text, rounded up",

@@ -209,9 +209,11 @@ def listing(kind: str) -> Listing:
 
         return {name: _of_story(each) for name, each in all_members(METHODS, "method")}
     from assay.rationales.recipes import RECIPES
+    from assay.rationales.selection_stories import SENTENCES
     from assay.rationales.trainers import UNPLAYED
 
-    return {name: _of_story(each) for name, each in all_members({**RECIPES, **UNPLAYED}, "recipe")}
+    selecting = {name: _of_story(each) for name, each in all_members({**RECIPES, **UNPLAYED}, "recipe")}
+    return selecting | {name: (each.question, f"{each.title} · {each.paper}") for name, each in SENTENCES.items()}
 
 
 def _corpora() -> Listing:

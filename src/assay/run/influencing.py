@@ -147,7 +147,11 @@ DUAL_WORK = 2e13  # multiplications that the exact dual may take; beyond, gradie
 class Traced(Answered):
     """What was found among training texts; printed, it tells the finding."""
 
-    page = "assay.influence.page"
+    @property
+    def page(self) -> Any:
+        from assay.influence import page
+
+        return page
 
     def __str__(self) -> str:
         rows = [

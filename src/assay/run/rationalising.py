@@ -8,12 +8,14 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 
 from assay import __version__
 from assay.caching import finite
+from assay.data.annotated import ExplainedCorpus
 from assay.data.batches import tokenise
 from assay.data.examples import Corpus, Example, Span
 from assay.errors import AssayError, unknown
@@ -27,6 +29,8 @@ from assay.plugins import member
 from assay.rationales.measuring import Selected, collapse, measured, pooled, selected
 from assay.rationales.rationaliser import Selecting
 from assay.rationales.recipes import RECIPES
+from assay.rationales.selection_stories import SENTENCES
+from assay.rationales.text_explanations import TextExplainer
 from assay.rationales.trainers import (
     BASE,
     OURS,
@@ -41,6 +45,7 @@ from assay.rationales.trainers import (
 )
 from assay.rationales.units import Units
 from assay.records import versions
+from assay.run import sentences
 from assay.run.auditing import device_of
 from assay.run.reporting import Answered
 from assay.stories import story_of
@@ -304,15 +309,20 @@ class Texts:
         return self.model.tokeniser.query([example.query or ""])[0].spans
 
 
-FILE, PAGE, MODEL = "rationales.json", "rationales.html", "model"
+MODEL = "model"
+FILES = {FORMAT: "rationales", sentences.FORMAT: "sentences"}
+"""The names of the page and of the numbers, without their endings."""
 
 
 @dataclass(frozen=True)
 class Rationalised(Answered):
-    """A model that selects words, and what was measured of it as plain numbers."""
+    """A model that explains itself, and what was measured of it as plain numbers."""
 
-    model: Opened
-    page = "assay.rationales.selection_page"
+    model: Opened | TextExplainer
+
+    @property
+    def page(self) -> ModuleType:
+        return page_of(self.answer)
 
     @property
     def measures(self) -> dict[str, float]:
@@ -320,8 +330,15 @@ class Rationalised(Answered):
         return {name: each["mean"] for name, each in self.answer["measures"].items()}
 
 
+def page_of(answer: dict[str, Any]) -> ModuleType:
+    """The module that writes the page of an answer."""
+    from assay.rationales import selection_page, sentence_page
+
+    return sentence_page if answer["format"] == sentences.FORMAT else selection_page
+
+
 def rationalise(
-    corpus: Corpus,
+    corpus: Corpus | ExplainedCorpus,
     recipe: str = "mcd",
     model: str | None = None,
     rate: float | None = None,
@@ -339,22 +356,37 @@ def rationalise(
     of words is the one that people marked. Of the test texts `limit` are measured, drawn by the seed. Other options are
     those of Architecture and Training, and `width`, `reading`, `size`, `continuity`, `concepts`, `pairs` and `price` of
     the selection. With a folder `out`, model and results are stored there, and an interrupted training goes on.
+
+    With a recipe of SENTENCES and a corpus with explanations (assay.data.annotated.explained), the model writes a
+    sentence for each answer instead.
     """
-    wanted = chosen(recipe, model, rate, units, seed, device, **options)
-    corpus = wanted.checked(corpus)
     place = None if out is None else Path(out)
-    started = time.monotonic()
-    made = train_model(corpus, wanted, None if place is None else place / MODEL, device)
-    answer = examined(made, corpus, seed, limit) | {"seconds": round(time.monotonic() - started, 1)}
+    folder = None if place is None else place / MODEL
+    if recipe in SENTENCES:
+        if not isinstance(corpus, ExplainedCorpus):
+            raise AssayError(f"The recipe {recipe!r} learns from sentences that explain; {sentences.CORPORA}.")
+        asked = {"model": model, "rate": rate, "units": units} | options
+        how = sentences.recipe_of(recipe, seed, asked)
+        made: Opened | TextExplainer
+        made, answer = sentences.explained_in_sentences(corpus, recipe, how, limit, folder, device)
+    else:
+        wanted = chosen(recipe, model, rate, units, seed, device, **options)
+        if isinstance(corpus, ExplainedCorpus):
+            raise AssayError(f"The recipe {recipe!r} selects words; give it a corpus of texts with labels.")
+        corpus = wanted.checked(corpus)
+        started = time.monotonic()
+        made = train_model(corpus, wanted, folder, device)
+        answer = examined(made, corpus, seed, limit) | {"seconds": round(time.monotonic() - started, 1)}
     if place is not None:
         write(answer, place)
     return Rationalised(answer, made)
 
 
-def write(answer: dict[str, Any], folder: Path) -> None:
-    """Writes the numbers and the page."""
-    from assay.rationales.selection_page import document
+def write(answer: dict[str, Any], folder: Path) -> Path:
+    """Writes the numbers and the page; returns where the page is."""
     from assay.report.save import save
 
-    write_text(folder / FILE, json.dumps(answer, ensure_ascii=False, allow_nan=False) + "\n")
-    save(document(answer), folder / PAGE)
+    name, page = FILES[answer["format"]], page_of(answer)
+    write_text(folder / f"{name}.json", json.dumps(answer, ensure_ascii=False, allow_nan=False) + "\n")
+    save(page.document(answer), folder / f"{name}.html")
+    return folder / f"{name}.html"

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from rich.console import Console
 
@@ -80,17 +79,21 @@ class Answered:
     """A finished answer of a verb as plain numbers and words, and the ways to look at it."""
 
     answer: dict[str, Any]
-    page: ClassVar[str]  # the module that draws it
+
+    @property
+    def page(self) -> Any:
+        """The module that draws it."""
+        raise NotImplementedError
 
     def report(self, path: str | Path) -> Path:
         """Writes the page, or its Markdown, PDF or JSON, as the name ends in, and says where."""
         from assay.report.save import save
 
-        save(import_module(self.page).document(self.answer), Path(path))
+        save(self.page.document(self.answer), Path(path))
         return Path(path)
 
     def __str__(self) -> str:
-        return str(import_module(self.page).headline(self.answer))
+        return str(self.page.headline(self.answer))
 
 
 @dataclass(frozen=True)

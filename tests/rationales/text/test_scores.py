@@ -8,7 +8,7 @@ import pytest
 
 from assay.data.text import TextOptions, Tokeniser
 from assay.errors import AssayError
-from assay.rationales.text_explanations import overlap
+from assay.rationales.text_measuring import overlap
 
 pytest.importorskip("sacrebleu")
 
