@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import torch
-from jaxtyping import Float
-from torch import Tensor
 from torch.nn import functional as F
 
 from assay.data.batches import Tokenised
@@ -35,7 +33,7 @@ from assay.models.objectives import Learning
 from assay.models.recipes import CHECKPOINT, begun_in, check_same, course, fingerprint, learnable
 from assay.models.store import Opened
 from assay.models.textmodel import TextModel, graded
-from assay.types import Batch
+from assay.types import Batch, TextScores
 
 HEADS = ("own", "attention")
 PRECISIONS = {"float32": None, "bfloat16": torch.bfloat16}
@@ -81,7 +79,7 @@ class Answers:
     def identity(self) -> dict[str, Any]:
         return {}
 
-    def losses(self, network: TextModel, batch: Batch, learning: Learning) -> Float[Tensor, " B"]:
+    def losses(self, network: TextModel, batch: Batch, learning: Learning) -> TextScores:
         logits = network(network.embed(batch), batch).logits.float()
         return F.cross_entropy(logits, batch.labels, reduction="none")
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -20,13 +20,25 @@ from assay.models.config import Training
 from assay.models.erasure import gathered, left
 from assay.models.network import Network
 from assay.models.textmodel import TextModel, graded, groups
-from assay.types import Batch, Edit, Output, attended, over_tokens
+from assay.types import (
+    Batch,
+    Edit,
+    Embeddings,
+    ItemStates,
+    ItemWeights,
+    Mask,
+    Output,
+    TextScores,
+    TokenWeights,
+    attended,
+    over_tokens,
+)
 
 # Regularisers: one number per text, the mean over its words, added to the text's loss.
 
 
 MASKED = 0.15  # of the words, as Devlin et al. (2019)
-Numbers = Float[Tensor, " B"]
+Numbers = TextScores
 
 
 @dataclass(frozen=True)
@@ -34,17 +46,17 @@ class Read:
     """The forward pass of a batch: embeddings, hidden states and attention weights."""
 
     network: Network
-    x: Float[Tensor, "B T D"]
+    x: Embeddings
     batch: Batch
-    states: Float[Tensor, "B N M"]
-    weights: Float[Tensor, "B N"]
+    states: ItemStates
+    weights: ItemWeights
 
     @cached_property
     def encodings(self) -> Float[Tensor, "B T H"]:
         """The encoder's hidden state for each word."""
         return self.network.encodings(self.x, self.batch, self.states)
 
-    def reread(self, x: Float[Tensor, "B T D"]) -> Float[Tensor, "B T H"]:
+    def reread(self, x: Embeddings) -> Float[Tensor, "B T H"]:
         """The encoder's hidden states for other embeddings of the words."""
         return self.network.encodings(x, self.batch, self.network.states(x, self.batch))
 
@@ -135,7 +147,7 @@ def heads(network: TextModel, options: Training) -> nn.ModuleDict:
     return nn.ModuleDict({"mlm": head}).to(network.decoder.weight)
 
 
-def _mean(values: Float[Tensor, "B T"], mask: Bool[Tensor, "B T"]) -> Numbers:
+def _mean(values: TokenWeights, mask: Mask) -> Numbers:
     return (values * mask).sum(-1) / mask.sum(-1).clamp(min=1)
 
 
@@ -155,7 +167,7 @@ class Objective(Protocol):
     def begun(self) -> float:
         """The dev score above which early stopping counts epochs; below it, learning has not begun."""
 
-    def losses(self, network: Any, batch: Batch, learning: Learning) -> Float[Tensor, " B"]:
+    def losses(self, network: Any, batch: Batch, learning: Learning) -> TextScores:
         """The loss of each text; the training loop sums them, weighted by class."""
 
     def judged(self, network: Any, rows: Sequence[Tokenised]) -> tuple[float, float]:
@@ -181,7 +193,7 @@ class Labels:
     def identity(self) -> dict[str, Any]:
         return {}
 
-    def losses(self, network: Network, batch: Batch, learning: Learning) -> Float[Tensor, " B"]:
+    def losses(self, network: Network, batch: Batch, learning: Learning) -> TextScores:
         read, losses = _forward(network, batch, learning)
         return losses + learning.options.deceive * avoidance(read, self.avoided) if self.avoided else losses
 
@@ -203,7 +215,7 @@ class Guided:
     def identity(self) -> dict[str, Any]:
         return {"guided": store.fingerprint(self.teacher)}
 
-    def losses(self, network: Network, batch: Batch, learning: Learning) -> Float[Tensor, " B"]:
+    def losses(self, network: Network, batch: Batch, learning: Learning) -> TextScores:
         return _forward(network, batch, learning, self.teacher_edit(batch))[1]
 
     def judged(self, network: Network, rows: Sequence[Tokenised]) -> tuple[float, float]:
@@ -231,7 +243,7 @@ class Imitated:
     def identity(self) -> dict[str, Any]:
         return {"imitated": store.fingerprint(self.teacher), "strength": self.strength}
 
-    def losses(self, network: Network, batch: Batch, learning: Learning) -> Float[Tensor, " B"]:
+    def losses(self, network: Network, batch: Batch, learning: Learning) -> TextScores:
         base, output = teacher_output(self.teacher, batch), network(network.embed(batch), batch)
         apart = (base.probabilities - output.probabilities).abs().sum(-1) / 2
         theirs, own = (found.attention[-1].clamp(min=SMALLEST) for found in (base, output))
@@ -261,7 +273,7 @@ class Without:
     def identity(self) -> dict[str, Any]:
         return {"without": list(self.words)}
 
-    def losses(self, network: Network, batch: Batch, learning: Learning) -> Float[Tensor, " B"]:
+    def losses(self, network: Network, batch: Batch, learning: Learning) -> TextScores:
         return _forward(network, self.left(batch), learning)[1]
 
     def judged(self, network: Network, rows: Sequence[Tokenised]) -> tuple[float, float]:
@@ -285,9 +297,7 @@ class Without:
         return gathered(blank, torch.arange(len(batch), device=kept.device), left(kept)[:, :width], kept)
 
 
-def _forward(
-    network: Network, batch: Batch, learning: Learning, edit: Edit | None = None
-) -> tuple[Read, Float[Tensor, " B"]]:
+def _forward(network: Network, batch: Batch, learning: Learning, edit: Edit | None = None) -> tuple[Read, TextScores]:
     """The forward pass of a batch, and the cross-entropy of each text plus all regularisers."""
     x = network.embed(batch)
     states = network.states(x, batch)

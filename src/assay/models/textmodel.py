@@ -11,13 +11,13 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 from jaxtyping import Float, Int
-from torch import Tensor, nn
+from torch import nn
 
 from assay import costs
 from assay.data.batches import Tokenised, by_tokens, collate
 from assay.metrics.performance import accuracy, auc
 from assay.models import budget
-from assay.types import Batch, Edit, Model, Output
+from assay.types import Batch, Edit, Embeddings, Model, Output
 
 
 class TextModel(nn.Module, ABC):
@@ -53,11 +53,11 @@ class TextModel(nn.Module, ABC):
         """For a report: its "description", its "shape", and the "items" that are attended to."""
 
     @abstractmethod
-    def embed(self, batch: Batch) -> Float[Tensor, "B T D"]:
+    def embed(self, batch: Batch) -> Embeddings:
         """The embeddings of a batch."""
 
     @abstractmethod
-    def forward(self, x: Float[Tensor, "B T D"], batch: Batch, edit: Edit | None = None) -> Output:
+    def forward(self, x: Embeddings, batch: Batch, edit: Edit | None = None) -> Output:
         """The output for embeddings, with the attention edited."""
 
     @abstractmethod
