@@ -15,7 +15,8 @@ from assay.models.encoders import Additive
 from assay.models.hf_attention import implemented, quiet, register
 from assay.models.hf_body import Body, Template, Traits
 from assay.models.projections import softmax
-from assay.types import Batch, Edit, Embeddings, Logits, Output, TokenIds, TokenStates, TokenWeights
+from assay.models.textmodel import WordItems
+from assay.types import Batch, Edit, Embeddings, Logits, Output, TokenStates, TokenWeights
 
 
 class Pretrained(Body):
@@ -85,7 +86,7 @@ class SubwordPretrained(Pretrained):
         return table
 
 
-class Attentive(Body):
+class Attentive(WordItems, Body):
     """A pooled model: a word's hidden state is the mean of its subwords', and attention pools the words."""
 
     def __init__(self, inner: Any, traits: Traits, classes: int, autocast: torch.dtype | None = None) -> None:
@@ -104,12 +105,6 @@ class Attentive(Body):
         kind, layers, heads = type(self.inner).__name__, self.layers, self.inner.config.num_attention_heads
         description = f"attention over the words of {kind}, {layers} layers of {heads} heads"
         return {"description": description, "shape": "pooled transformer", "items": "words"}
-
-    def items(self, batch: Batch) -> TokenIds:
-        return torch.arange(batch.ids.shape[1], device=batch.ids.device).expand_as(batch.ids)
-
-    def within(self, x: Embeddings, batch: Batch) -> TokenWeights:
-        return batch.mask.to(x.dtype)
 
     def states(self, x: Embeddings, batch: Batch) -> TokenStates:
         return self._states(x, batch, keep=False)[0]

@@ -15,7 +15,7 @@ from assay.errors import AssayError, unknown
 from assay.models.config import PAIRS, Architecture
 from assay.models.encoders import ALIGNMENTS, Additive, Dot, Encoder, Product, Recurrent, Transformer, encoder
 from assay.models.projections import projection
-from assay.models.textmodel import TextModel
+from assay.models.textmodel import TextModel, WordItems
 from assay.types import (
     BLANKS,
     Batch,
@@ -116,8 +116,7 @@ class Network(TextModel):
         return embedded
 
     def decode(self, states: ItemStates, weights: ItemWeights) -> Logits:
-        pooled = self.dropped(self.pooled(states, weights), self.architecture.dropout_decoder)
-        logits: Tensor = self.decoder(pooled)
+        logits: Tensor = self.decoder(self.dropped(self.pooled(states, weights), "decoder"))
         return logits
 
     def pooled(self, states: ItemStates, weights: ItemWeights) -> Float[Tensor, "B P"]:
@@ -159,8 +158,9 @@ class Network(TextModel):
         """The baseline embedding of that name; the unknown word serves as the mask."""
         return blank_of(self.vectors, name)
 
-    def dropped(self, x: Tensor, rate: float) -> Tensor:
-        """Dropout."""
+    def dropped(self, x: Tensor, part: str) -> Tensor:
+        """Dropout at the rate of a part: words, sentences or decoder."""
+        rate = getattr(self.architecture, f"dropout_{part}")
         return F.dropout(x, rate) if self.training and rate else x
 
     def surrounded(self, x: Embeddings, mask: Mask) -> tuple[Float[Tensor, "B T+2 D"], Bool[Tensor, "B T+2"]]:
@@ -172,14 +172,25 @@ class Network(TextModel):
         longer = torch.cat([start.expand(rows, 1, size), x, x.new_zeros(rows, 1, size)], dim=1)
         return torch.where((positions == last)[..., None], end, longer), positions <= last
 
-    def encoded(self, encoder: Encoder, x: Embeddings, mask: Mask, below: list[Tensor] | None) -> TokenStates:
-        """The hidden states of a text, with markers around it where the architecture has them."""
+    def encoded(
+        self,
+        encoder: Encoder,
+        x: Embeddings,
+        mask: Mask,
+        below: list[Tensor] | None,
+        asked: Float[Tensor, "B D"] | None = None,
+    ) -> TokenStates:
+        """The hidden states of a text, with markers around it where the architecture has them.
+
+        Each word is read beside the vector that is `asked` about, if there is one.
+        """
         seen = {} if below is None or not isinstance(encoder, Transformer) else {"weights": below}
-        states: Tensor
+        around, inside = self.surrounded(x, mask) if self.architecture.markers else (x, mask)
+        if asked is not None:
+            around = torch.cat([around, asked[:, None].expand_as(around)], dim=-1)
+        states: Tensor = encoder(around, inside, **seen)
         if self.architecture.markers:
-            states = encoder(*self.surrounded(x, mask), **seen)[:, 1:-1] * mask[..., None]
-        else:
-            states = encoder(x, mask, **seen)
+            states = states[:, 1:-1] * mask[..., None]
         return self.beside(states, x, mask)
 
 
@@ -193,14 +204,16 @@ def blank_of(vectors: Float[Tensor, "V D"], name: str) -> Vector:
     return torch.zeros_like(table[0]) if name == "zero" else table[SPECIAL.index({"pad": PAD}.get(name, UNKNOWN))]
 
 
-class WordNetwork(Network):
+class WordNetwork(WordItems, Network):
     """A network whose pooling attention is over words."""
 
-    def items(self, batch: Batch) -> TokenIds:
-        return torch.arange(batch.ids.shape[1], device=batch.ids.device).expand_as(batch.ids)
+    alignment: nn.Module
 
-    def within(self, x: Embeddings, batch: Batch) -> TokenWeights:
-        return batch.mask.to(x.dtype)
+    def states(self, x: Embeddings, batch: Batch, below: list[Tensor] | None = None) -> TokenStates:
+        return self.encoded(self.encoder, self.dropped(x, "words"), batch.mask, below)
+
+    def attend(self, states: TokenStates, batch: Batch) -> TokenWeights:
+        return self.project(self.alignment(states), batch.mask)
 
     def encodings(self, x: Embeddings, batch: Batch, states: TokenStates) -> Float[Tensor, "B T H"]:
         return states[..., : self.encoder.size]
@@ -219,12 +232,6 @@ class Classifier(WordNetwork):
         size = self.width(self.encoder)
         self.alignment = ALIGNMENTS[architecture.alignment](size, architecture.alignment_size)
         self.decoder = nn.Linear(size, classes)
-
-    def states(self, x: Embeddings, batch: Batch, below: list[Tensor] | None = None) -> TokenStates:
-        return self.encoded(self.encoder, self.dropped(x, self.architecture.dropout_words), batch.mask, below)
-
-    def attend(self, states: TokenStates, batch: Batch) -> TokenWeights:
-        return self.project(self.alignment(states), batch.mask)
 
 
 BARRED = -1e4  # added to the logit of a class that cannot be right: no probability is left of it in any precision
@@ -253,8 +260,7 @@ class Paired(WordNetwork):
         self.decoder = nn.Linear(3 * size, classes)
 
     def states(self, x: Embeddings, batch: Batch, below: list[Tensor] | None = None) -> TokenStates:
-        encoded = self.encoded(self.encoder, self.dropped(x, self.architecture.dropout_words), batch.mask, below)
-        return self.matched(encoded, self.query_encoding(batch), batch)
+        return self.matched(super().states(x, batch, below), self.query_encoding(batch), batch)
 
     def matched(self, encoded: Float[Tensor, "B T H"], query: Float[Tensor, "B H"], batch: Batch) -> TokenStates:
         """The hidden states of words, combined with the query's encoding."""
@@ -270,7 +276,7 @@ class Paired(WordNetwork):
         if batch.query is None:
             raise AssayError("This model reads pairs; give it a text and a question or hypothesis (--query).")
         mask = batch.query.mask
-        x = self.dropped(self.embedding(batch.query.ids), self.architecture.dropout_words)
+        x = self.dropped(self.embedding(batch.query.ids), "words")
         states = self.encoded(self.query_encoder, x, mask, None)
         count = mask.sum(-1, keepdim=True).clamp(min=1)
         if not isinstance(self.query_encoder, Recurrent):
@@ -311,23 +317,14 @@ class Aspect(WordNetwork):
         self.decoder = nn.Linear(size, classes)
 
     def states(self, x: Embeddings, batch: Batch, below: list[Tensor] | None = None) -> TokenStates:
-        x, asked = self.dropped(x, self.architecture.dropout_words), self.query_encoding(batch)[:, None]
-        around, mask = self.surrounded(x, batch.mask) if self.architecture.markers else (x, batch.mask)
-        joined = torch.cat([around, asked.expand_as(around)], dim=-1)
-        seen = {} if below is None or not isinstance(self.encoder, Transformer) else {"weights": below}
-        encoded: Tensor = self.encoder(joined, mask, **seen)
-        if self.architecture.markers:
-            encoded = encoded[:, 1:-1] * batch.mask[..., None]
-        encoded = self.beside(encoded, x, batch.mask)
-        return torch.cat([encoded, asked.expand_as(x) * batch.mask[..., None]], dim=-1)
+        x, asked = self.dropped(x, "words"), self.query_encoding(batch)
+        encoded = self.encoded(self.encoder, x, batch.mask, below, asked)
+        return torch.cat([encoded, asked[:, None].expand_as(x) * batch.mask[..., None]], dim=-1)
 
     def query_encoding(self, batch: Batch) -> Float[Tensor, "B D"]:
         """The mean embedding of the aspect's words."""
         if batch.query is None:
             raise AssayError("This model reads a text and an aspect; give it both (--query food).")
         mask = batch.query.mask[..., None]
-        embedded: Tensor = self.dropped(self.embedding(batch.query.ids), self.architecture.dropout_words) * mask
+        embedded: Tensor = self.dropped(self.embedding(batch.query.ids), "words") * mask
         return embedded.sum(1) / mask.sum(1).clamp(min=1)
-
-    def attend(self, states: TokenStates, batch: Batch) -> TokenWeights:
-        return self.project(self.alignment(states), batch.mask)

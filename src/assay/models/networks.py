@@ -110,7 +110,7 @@ class Hierarchical(Network):
         if below is not None:
             below.append(self._apart(weights, layout, batch))
         sentences = means.new_zeros(*real.shape, means.shape[-1]).masked_scatter(real[..., None], means)
-        encoded: Tensor = self.encoder(self.dropped(sentences, self.architecture.dropout_sentences), real)
+        encoded: Tensor = self.encoder(self.dropped(sentences, "sentences"), real)
         return encoded
 
     def attend(self, states: Float[Tensor, "B S M"], batch: Batch) -> Float[Tensor, "B S"]:
@@ -118,7 +118,7 @@ class Hierarchical(Network):
 
     def encodings(self, x: Embeddings, batch: Batch, states: Float[Tensor, "B S M"]) -> Float[Tensor, "B T H"]:
         layout = Layout.of(batch)
-        rows = self.dropped(layout.rows(x), self.architecture.dropout_words)
+        rows = self.dropped(layout.rows(x), "words")
         found = rows.new_zeros(*rows.shape[:2], self.word_encoder.size)
         for band, longest in layout.bands():
             read = self.word_encoder(rows[band, :longest], layout.mask[band, :longest])
@@ -128,7 +128,7 @@ class Hierarchical(Network):
 
     def _pooled(self, x: Embeddings, layout: Layout) -> tuple[Float[Tensor, "R M"], Float[Tensor, "R W"]]:
         """The attention-weighted mean of each sentence's hidden states, and that attention."""
-        rows = self.dropped(layout.rows(x), self.architecture.dropout_words)
+        rows = self.dropped(layout.rows(x), "words")
         means, weights = rows.new_zeros(len(rows), self.width(self.word_encoder)), rows.new_zeros(rows.shape[:2])
         for band, longest in layout.bands():
             mask = layout.mask[band, :longest]
@@ -178,7 +178,7 @@ class Structured(WordNetwork):
         self.decoder = nn.Linear(architecture.rows * size, classes)
 
     def states(self, x: Embeddings, batch: Batch, below: list[Tensor] | None = None) -> TokenStates:
-        encoded = self.encoded(self.encoder, self.dropped(x, self.architecture.dropout_words), batch.mask, below)
+        encoded = super().states(x, batch, below)
         scores = self.alignment(encoded).mT
         rows = self.project(scores, batch.mask[:, None].expand_as(scores))
         return torch.cat([encoded, rows.mT], dim=-1)
@@ -245,7 +245,7 @@ class Spans(WordNetwork):
 
     def states(self, x: Embeddings, batch: Batch, below: list[Tensor] | None = None) -> TokenStates:
         longest = self.architecture.longest_span
-        encoded = self.encoded(self.encoder, self.dropped(x, self.architecture.dropout_words), batch.mask, None)
+        encoded = super().states(x, batch)
         spans = self.composition(encoded, longest)
         weights = self.project(self.alignment(spans).flatten(1), inside(batch.mask, longest).flatten(1))
         weights = weights.reshape(spans.shape[:3])

@@ -19,7 +19,7 @@ from assay.models import store
 from assay.models.config import Training
 from assay.models.erasure import gathered, left
 from assay.models.network import Network
-from assay.models.textmodel import TextModel, graded, groups
+from assay.models.textmodel import TextModel, evaluating, graded, groups
 from assay.types import (
     Batch,
     Edit,
@@ -157,21 +157,24 @@ CHANCE = 0.6  # some tasks stay at chance, an AUC of 0.5, for several epochs bef
 
 @runtime_checkable
 class Objective(Protocol):
-    """A training objective: a loss per text, and a dev score per epoch."""
+    """A training objective: a loss per text, and a dev score per epoch.
+
+    Early stopping counts epochs above the dev score `begun`; below it, learning has not begun.
+    """
+
+    begun: ClassVar[float] = CHANCE
 
     @property
     def identity(self) -> dict[str, Any]:
         """JSON of all that decides the loss besides the recipe and the texts; part of a checkpoint's identity."""
-
-    @property
-    def begun(self) -> float:
-        """The dev score above which early stopping counts epochs; below it, learning has not begun."""
+        return {}
 
     def losses(self, network: Any, batch: Batch, learning: Learning) -> TextScores:
         """The loss of each text; the training loop sums them, weighted by class."""
 
     def judged(self, network: Any, rows: Sequence[Tokenised]) -> tuple[float, float]:
         """The dev score, higher is better, and the dev loss that decides between equal scores."""
+        return graded(network, rows)
 
 
 @dataclass(frozen=True)
@@ -183,32 +186,23 @@ class Learning:
 
 
 @dataclass(frozen=True)
-class Labels:
+class Labels(Objective):
     """Cross-entropy of the labels, with the regularisers of the options, and a penalty on attention to some words."""
 
-    begun: ClassVar[float] = CHANCE
     avoided: tuple[int, ...] = ()  # their ids
-
-    @property
-    def identity(self) -> dict[str, Any]:
-        return {}
 
     def losses(self, network: Network, batch: Batch, learning: Learning) -> TextScores:
         read, losses = _forward(network, batch, learning)
         return losses + learning.options.deceive * avoidance(read, self.avoided) if self.avoided else losses
 
-    def judged(self, network: Network, rows: Sequence[Tokenised]) -> tuple[float, float]:
-        return graded(network, rows)
-
 
 @dataclass(frozen=True)
-class Guided:
+class Guided(Objective):
     """Cross-entropy of the labels under the frozen attention of a teacher network.
 
     Wiegreffe and Pinter (2019): what an attention is worth to a model that learns with it.
     """
 
-    begun: ClassVar[float] = CHANCE
     teacher: Network = field(repr=False)
 
     @property
@@ -228,7 +222,7 @@ class Guided:
 
 
 @dataclass(frozen=True)
-class Imitated:
+class Imitated(Objective):
     """The trained adversary: a teacher's predictions, with attention as different from the teacher's as possible.
 
     TVD(ŷ_a, ŷ_b) − λ KL(α_a ‖ α_b) for the teacher a and the network b; Wiegreffe and Pinter (2019), section 4.
@@ -254,19 +248,16 @@ class Imitated:
     @torch.no_grad()
     def judged(self, network: Network, rows: Sequence[Tokenised]) -> tuple[float, float]:
         learning = Learning(Training(), nn.ModuleDict())
-        was_training = network.training
-        network.eval()
-        found = [self.losses(network, batch, learning).double().cpu().numpy() for _, batch in groups(network, rows)]
-        network.train(was_training)
+        with evaluating(network):
+            found = [self.losses(network, batch, learning).double().cpu().numpy() for _, batch in groups(network, rows)]
         loss = float(np.concatenate(found).mean())
         return -loss, loss
 
 
 @dataclass(frozen=True)
-class Without:
+class Without(Objective):
     """Cross-entropy of the labels of texts from which some words are deleted."""
 
-    begun: ClassVar[float] = CHANCE
     words: tuple[int, ...]  # their ids
 
     @property
@@ -312,8 +303,6 @@ def _forward(network: Network, batch: Batch, learning: Learning, edit: Edit | No
 @torch.no_grad()
 def teacher_output(teacher: Network, batch: Batch) -> Output:
     """The teacher's output for a batch, logits and attention, without dropout."""
-    was_training = teacher.training
-    teacher.eval().to(batch.ids.device)
-    output: Output = teacher(teacher.embed(batch), batch)
-    teacher.train(was_training)
+    with evaluating(teacher.to(batch.ids.device)):
+        output: Output = teacher(teacher.embed(batch), batch)
     return output
