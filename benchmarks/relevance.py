@@ -21,11 +21,12 @@ import torch
 from torch import Tensor
 
 from assay.explainers.relevance import Lrp, propagated
-from assay.explainers.relevance_rules import DEEPLIFT, Function, secant, straight
+from assay.explainers.relevance_rules import DEEPLIFT, secant, straight
 from assay.models.config import Architecture
 from assay.models.encoders import ENCODERS
 from assay.models.erasure import baseline
 from assay.models.network import Classifier
+from assay.models.walk import Function
 from assay.types import Batch
 from benchmarks.__main__ import WORDS, machine, milliseconds, sentences, some
 

@@ -8,7 +8,7 @@ from torch import nn
 
 from assay.errors import AssayError
 from assay.explainers.decomposition import WordDecomposition, decomposed, outermost, undivided
-from assay.explainers.decomposition_rules import Blocks, plain, stacked
+from assay.explainers.decomposition_rules import Blocks, Dividing, plain
 from assay.explainers.relevance import Lrp
 from tests import builders, pretrained
 
@@ -87,44 +87,44 @@ def test_a_step_without_a_rule_is_refused_by_name():
         WordDecomposition()(model, pretrained.batch(), torch.tensor([0, 1, 2, 0]))
 
 
-def parts(blocks, rows):
-    whole, part, _ = blocks.cut(plain(rows))
+def parts(walk, rows):
+    whole, part, _ = walk.blocks.cut(plain(rows))
     return whole, part
 
 
 def test_what_only_weighs_is_undivided():
-    blocks = Blocks(sets=2)
-    with blocks.within():
-        x = stacked(torch.randn(3 * 4, 5, dtype=torch.float64))
+    walk = Dividing(Blocks(sets=2))
+    with walk:
+        x = walk.stacked(torch.randn(3 * 4, 5, dtype=torch.float64))
         weights = (x * x).softmax(-1)
         assert weights.lost == "mul"
         product = weights * x
         assert product.lost is None
-        whole, part = parts(blocks, product)
+        whole, part = parts(walk, product)
         expected = plain(weights)[:4] * plain(x)[4:8]
         torch.testing.assert_close(part[0], expected)
         torch.testing.assert_close(whole, plain(weights)[:4] * plain(x)[:4])
 
 
 def test_what_is_compared_chooses_for_the_parts_as_for_the_text():
-    blocks = Blocks(sets=1)
-    with blocks.within():
-        x = stacked(torch.tensor([[2.0, -1.0], [-3.0, 4.0]]))
+    walk = Dividing(Blocks(sets=1))
+    with walk:
+        x = walk.stacked(torch.tensor([[2.0, -1.0], [-3.0, 4.0]]))
         chosen = torch.where(x > 0, x, 0.0)
-    whole, part = parts(blocks, chosen)
+    whole, part = parts(walk, chosen)
     assert whole.tolist() == [[2.0, 0.0]]
     assert part.tolist() == [[[-3.0, 0.0]]]
 
 
 def test_constants_beside_words_are_no_part_of_them():
-    blocks = Blocks(sets=1)
-    with blocks.within():
-        x = stacked(torch.ones(2 * 3, 2))
+    walk = Dividing(Blocks(sets=1))
+    with walk:
+        x = walk.stacked(torch.ones(2 * 3, 2))
         joined = torch.cat([x, torch.ones(6, 1)], dim=-1)
-        assert parts(blocks, joined)[1][..., 2].eq(0).all()
+        assert parts(walk, joined)[1][..., 2].eq(0).all()
         picked = torch.where(torch.tensor([True, False]), x, 5.0)
-        assert torch.equal(parts(blocks, picked)[0], torch.tensor([[1.0, 5.0]]).expand(3, 2))
-        assert torch.equal(parts(blocks, picked)[1][0], torch.tensor([[1.0, 0.0]]).expand(3, 2))
+        assert torch.equal(parts(walk, picked)[0], torch.tensor([[1.0, 5.0]]).expand(3, 2))
+        assert torch.equal(parts(walk, picked)[1][0], torch.tensor([[1.0, 0.0]]).expand(3, 2))
 
 
 @pytest.mark.parametrize(
@@ -139,11 +139,11 @@ def test_constants_beside_words_are_no_part_of_them():
     ids=["add", "subtract", "reverse", "in place", "tensor"],
 )
 def test_a_constant_is_shared_in_proportion(step):
-    blocks = Blocks(sets=1)
+    walk = Dividing(Blocks(sets=1))
     whole, part = torch.tensor([[4.0, -1.0, 0.0]]), torch.tensor([[1.0, 2.0, 0.0]])
-    with blocks.within():
-        x = stacked(torch.cat([whole, part]))
-        total, found = parts(blocks, step(x))
+    with walk:
+        x = walk.stacked(torch.cat([whole, part]))
+        total, found = parts(walk, step(x))
     constant = step(torch.zeros(3))
     sign = step(torch.ones(3)) - constant
     owned = torch.tensor([[1 / (1 + 3), 2 / (2 + 3), 0.0]])
@@ -152,15 +152,15 @@ def test_a_constant_is_shared_in_proportion(step):
 
 
 def test_what_is_written_into_a_constant_is_refused():
-    with Blocks(sets=1).within():
-        x, room = stacked(torch.ones(2, 2)), torch.zeros(2, 2)
+    with Dividing(Blocks(sets=1)) as walk:
+        x, room = walk.stacked(torch.ones(2, 2)), torch.zeros(2, 2)
         with pytest.raises(AssayError, match="writes into a constant"):
             room[:, 0] = x[:, 0]
 
 
 def test_rows_that_are_not_those_of_texts_are_refused():
-    with Blocks(sets=2).within():
-        x = stacked(torch.ones(3, 4))
+    with Dividing(Blocks(sets=2)) as walk:
+        x = walk.stacked(torch.ones(3, 4))
         with pytest.raises(AssayError, match="whose the rows"):
             torch.relu(x.T) + 1.0
 

@@ -13,9 +13,10 @@ from assay import costs
 from assay.errors import AssayError
 from assay.explainers import relevance
 from assay.explainers.relevance import DeepLift
-from assay.explainers.relevance_layers import Reading
-from assay.explainers.relevance_rules import DEEPLIFT, GRADIENT, RELU, TANH, log_means, secant
+from assay.explainers.relevance_rules import DEEPLIFT, log_means, secant
+from assay.explainers.relevance_walk import Factors, Relevance
 from assay.models.encoders import ALIGNMENTS, ENCODERS
+from assay.models.walk import GRADIENT, RELU, TANH
 from assay.types import BLANKS
 from tests import builders
 
@@ -156,10 +157,8 @@ def test_a_network_of_tanh_and_relu_equals_captum():
     x, blank = torch.randn(2, 4, 5, dtype=torch.float64, requires_grad=True)
     with pytest.warns(UserWarning, match="Setting forward"):
         expected = captum.attr.DeepLift(network).attribute(x, blank, target=1)
-    leaf, one = torch.cat([x, blank]).detach().requires_grad_(), torch.ones(8, dtype=torch.float64)
-    reading = Reading(DEEPLIFT, one, one, one)
-    below = reading.unary(RELU, reading.linear(network[2], reading.unary(TANH, reading.linear(network[0], leaf))))
-    (slope,) = torch.autograd.grad(reading.linear(network[4], below)[:4, 1].sum(), leaf)
+    leaf, factors = torch.cat([x, blank]).detach().requires_grad_(), Factors.of(torch.ones(8, 5, dtype=torch.float64))
+    (slope,) = torch.autograd.grad(Relevance(DEEPLIFT, factors).walked(network, leaf)[:4, 1].sum(), leaf)
     torch.testing.assert_close(slope[:4] * (x - blank).detach(), expected.detach(), **CLOSE)
 
 

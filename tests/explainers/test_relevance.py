@@ -11,9 +11,10 @@ import torch
 from assay import costs
 from assay.errors import AssayError
 from assay.explainers.relevance import AttnLrp, Lrp, contrast, propagated
-from assay.explainers.relevance_layers import Reading
-from assay.explainers.relevance_rules import GELU, GRADIENT, RELU, SIGMOID, TANH, attention_aware, ratio, times
+from assay.explainers.relevance_rules import attention_aware, ratio
+from assay.explainers.relevance_walk import Factors, Relevance
 from assay.models.encoders import ALIGNMENTS, ENCODERS, positions
+from assay.models.walk import GELU, GRADIENT, RELU, SIGMOID, TANH, times
 from tests import builders
 from tests.explainers.redistribution import BY_HAND, both_ways, handed_down, pooled_down
 
@@ -157,8 +158,8 @@ def test_attention_shares_are_a_quarter_for_query_and_key_and_half_for_the_value
         merged = block.merge(heads.transpose(1, 2).reshape(2, 5, 16))
         return torch.autograd.grad((merged * seed).sum(), x)[0]
 
-    one = torch.ones(2, dtype=torch.float64)
-    read = Reading(attention_aware(0.0), one, one, one).attention(block, x, visible)
+    factors = Factors.of(torch.ones(2, 5, dtype=torch.float64))
+    read = Relevance(attention_aware(0.0), factors).attention(block, x, visible)
     (found,) = torch.autograd.grad((read * seed).sum(), x)
     torch.testing.assert_close(found, gradient("kv") / 4 + gradient("qv") / 4 + gradient("qk") / 2, **CLOSE)
 

@@ -8,8 +8,9 @@ import torch
 from assay.errors import AssayError
 from assay.explainers import relevance
 from assay.explainers.relevance import AttnLrp, DeepLift, Lrp, contrast, propagated
-from assay.explainers.relevance_rules import GRADIENT, of_weights
+from assay.explainers.relevance_rules import of_weights
 from assay.models.projections import projection
+from assay.models.walk import GRADIENT
 from tests import builders
 
 OPTIONS = {

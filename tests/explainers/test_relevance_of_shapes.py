@@ -10,8 +10,8 @@ import torch
 from torch import nn
 
 from assay.explainers.relevance import AttnLrp, DeepLift, Lrp, contrast, propagated
-from assay.explainers.relevance_rules import GRADIENT
 from assay.models.encoders import ALIGNMENTS, ENCODERS, Nothing
+from assay.models.walk import GRADIENT
 from tests import builders
 from tests.explainers.redistribution import BY_HAND, both_ways, handed_down, pooled_down
 

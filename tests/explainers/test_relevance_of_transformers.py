@@ -11,11 +11,11 @@ from torch import nn
 
 from assay import costs
 from assay.errors import AssayError
-from assay.explainers.relevance import AttnLrp, DeepLift, Lrp
-from assay.explainers.relevance_layers import Reading
+from assay.explainers.relevance import AttnLrp, DeepLift, Lrp, contrast
 from assay.explainers.relevance_rules import attention_aware, epsilon
-from assay.explainers.relevance_walk import Lookups, Steps, contrast, unruled
+from assay.explainers.relevance_walk import Factors, Relevance, Tables, unruled
 from assay.models.hf_models import Pretrained
+from assay.models.projections import softmax
 from tests import pretrained
 from tests.explainers.encoder_by_hand import Encoder
 
@@ -153,9 +153,7 @@ def _rows(weights, given):
 
 def steps(rules, factors):
     """The rules, outside of any transformer."""
-    biases, positions, types, markers, query = factors
-    lookups = Lookups(nn.Parameter(torch.zeros(2, 5)), None, frozenset(), markers, query, positions, types)
-    return Steps(Reading(rules, biases, positions, query), lookups)
+    return Relevance(rules, Factors.of(factors), Tables(nn.Parameter(torch.zeros(2, 5))))
 
 
 @EITHER
@@ -165,7 +163,7 @@ def test_a_gate_is_held_or_gets_one_half(architecture, explainer):
     network = next(each for each in model.modules() if type(each).__name__ in ("LlamaMLP", "ModernBertMLP"))
     torch.manual_seed(0)
     x = torch.randn(4, 3, 16, dtype=torch.float64, requires_grad=True)
-    with steps(explainer.rules, torch.ones(5, 4, dtype=torch.float64)).over(network):
+    with steps(explainer.rules, torch.ones(4, 5, dtype=torch.float64)).over(network):
         answer = network(x)
     (found,) = torch.autograd.grad(answer.sum(), x)
     if architecture == "llama":
@@ -185,13 +183,13 @@ def test_a_gate_is_held_or_gets_one_half(architecture, explainer):
 def test_a_linear_network_gives_input_times_gradient(explainer):
     torch.manual_seed(0)
     network, x = nn.Sequential(nn.Linear(5, 7), nn.Linear(7, 3)).double(), torch.randn(4, 6, 5, dtype=torch.float64)
-    x, factors = x.requires_grad_(), torch.ones(5, 4, dtype=torch.float64, requires_grad=True)
+    x, factors = x.requires_grad_(), torch.ones(4, 5, dtype=torch.float64, requires_grad=True)
     with steps(explainer.rules, factors).over(network):
         answer = network(x).sum((1, 2))
     found = torch.autograd.grad(answer.sum(), [x, factors], materialize_grads=True)
     own = torch.autograd.grad(network(x).sum(), x)[0]
     torch.testing.assert_close(found[0], own, **CLOSE)
-    torch.testing.assert_close((x * own).sum((1, 2)) + found[1][0], network(x).sum((1, 2)), **CLOSE)
+    torch.testing.assert_close((x * own).sum((1, 2)) + found[1][:, 0], network(x).sum((1, 2)), **CLOSE)
 
 
 @pytest.mark.parametrize(
@@ -287,12 +285,12 @@ def test_the_stabiliser_loses_relevance():
 @pytest.mark.parametrize("rules", [epsilon(0.0), epsilon(0.01), attention_aware(0.0)])
 def test_the_attention_that_pools_is_read_as_in_our_own_networks(rules):
     model, batch = shaken(pretrained.attentive()), pretrained.batch()
-    factors = torch.ones(5, len(batch), dtype=torch.float64, requires_grad=True)
+    factors = torch.ones(len(batch), 5, dtype=torch.float64, requires_grad=True)
     states, within = model.states(model.embed(batch), batch).detach().requires_grad_(), steps(rules, factors)
     with within:
         logits = model.decode(states, model.attend(states, batch))
-    pooled = within.reading.pooled(model.alignment, states, batch.mask)
-    known = within.reading.linear(model.decoder, pooled)
+    pooled = within.pooled(softmax, model.alignment, states, batch.mask)
+    known = within.total(within.mapped(model.decoder, pooled))
     torch.testing.assert_close(logits, known, **CLOSE)
     found, expected = (
         torch.autograd.grad(contrast(each, TARGET).sum(), [states, factors], retain_graph=True)

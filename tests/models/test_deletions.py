@@ -10,7 +10,7 @@ import torch
 from assay import costs
 from assay.explainers.occlusion import removed_probabilities
 from assay.models import budget, deletions
-from assay.models.deletions import Kept, Means, deletion_logits, shares_work
+from assay.models.deletions import RunningMeans, StoredMeans, deletion_logits, shares_work
 from assay.models.encoders import ALIGNMENTS, ENCODERS
 from assay.models.erasure import filler, version_probabilities
 from assay.models.projections import projection
@@ -142,7 +142,7 @@ def test_small_pieces_change_nothing(shape, encoder, removal, projection, monkey
 def test_sentences_that_are_too_long_to_be_kept_are_read_again(removal, monkeypatch):
     network, batch = model(shape="hierarchical", **OTHERWISE["sparse-concat"]), texts("hierarchical")
     kept = shared(network, batch, removal)
-    monkeypatch.setattr(deletions, "KEPT", 100)
+    monkeypatch.setattr(deletions, "STORED", 100)
     monkeypatch.setattr(deletions, "recurrent", None)
     torch.testing.assert_close(shared(network, batch, removal), kept, **CLOSE)
 
@@ -200,13 +200,13 @@ def test_a_pair_is_counted_as_a_text():
 @pytest.mark.parametrize("size", [1.0, 30.0, 1000.0])
 def test_means_that_grow_are_those_of_a_softmax(size):
     scores, values = size * torch.randn(3, 5, 9).double(), torch.randn(3, 5, 9, 2).double()
-    first, second = (Means.of_nothing(3, 5, values[:, :1, 0]) for _ in range(2))
+    first, second = (RunningMeans.of_nothing(3, 5, values[:, :1, 0]) for _ in range(2))
+    order = torch.tensor([4, 2, 0, 1, 3])
     for item in range(9):
-        (first if item < 4 else second).add(scores[..., item], values[..., item, :])
+        mean, lanes = (first, slice(None)) if item < 4 else (second, order.argsort())
+        mean.add(scores[:, lanes, item], values[:, lanes, item])
     expected = (scores.softmax(-1)[..., None] * values).sum(2)
-    torch.testing.assert_close(first.joined(second).mean(), expected)
-    order = torch.tensor([[4, 2, 0, 1, 3]]).expand(3, 5)
-    torch.testing.assert_close(second.joined(first).reordered(order).mean(), expected[:, order[0]])
+    torch.testing.assert_close(first.joined(second, order.expand(3, 5)).mean(), expected)
 
 
 @pytest.mark.parametrize("name", ["softmax", "sparsemax", "entmax(1.5)"])
@@ -215,25 +215,26 @@ def test_items_that_are_kept_are_projected_at_the_end(name):
     scores, values = torch.randn(3, 5, 9).double(), torch.randn(3, 5, 9, 2).double()
     lowest, there = torch.finfo(torch.float64).min, torch.rand(3, 5, 9) < 0.8
     scores = scores.masked_fill(~there, lowest)
-    first, second = (Kept(projection(name), 5) for _ in range(2))
+    first, second = (StoredMeans(projection(name), 5) for _ in range(2))
     for item in range(9):
         lanes = slice(None, 5 if item % 2 else 3)
         (first if item < 4 else second).add(scores[:, lanes, item], values[:, lanes, item])
     there[:, 3:, ::2] = False
     expected = (projection(name)(scores, there)[..., None] * values).sum(2)
-    torch.testing.assert_close(first.joined(second).mean(), expected)
-    order = torch.tensor([[4, 2, 0, 1, 3]]).expand(3, 5)
-    torch.testing.assert_close(second.joined(first).reordered(order).mean(), expected[:, order[0]])
-    half = Kept(projection(name), 5)
+    same = torch.arange(5).expand(3, 5)
+    torch.testing.assert_close(first.joined(second, same).mean(), expected)
+    order, nothing = torch.tensor([[4, 2, 0, 1, 3]]).expand(3, 5), StoredMeans(projection(name), 5)
+    torch.testing.assert_close(nothing.joined(first.joined(second, same), order).mean(), expected[:, order[0]])
+    half = StoredMeans(projection(name), 5)
     half.add(scores[..., 1].bfloat16(), values[:, :, 1].bfloat16())
     assert half.mean().dtype == torch.float32
 
 
 def test_an_item_of_the_lowest_score_counts_nothing_beside_others():
     lowest = torch.finfo(torch.float64).min
-    means, value = Means.of_nothing(1, 3, torch.zeros(1, 1, 2).double()), torch.ones(1, 3, 2).double()
+    means, value = RunningMeans.of_nothing(1, 3, torch.zeros(1, 1, 2).double()), torch.ones(1, 3, 2).double()
     means.add(torch.full((1, 3), lowest, dtype=torch.float64), 5 * value)
     means.add(torch.tensor([[-800.0, 0.0]]).double(), value[:, :2])
     means.add(torch.full((1, 1), lowest, dtype=torch.float64), 7 * value[:, :1])
     torch.testing.assert_close(means.mean()[:, :2], value[:, :2])
-    assert (Means.of_nothing(1, 3, value[:, :1]).mean() == 0).all()
+    assert (RunningMeans.of_nothing(1, 3, value[:, :1]).mean() == 0).all()

@@ -5,11 +5,10 @@ The model's own code runs, on texts stacked with their parts; each operation is 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, nullcontext
 from copy import deepcopy
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 from weakref import WeakKeyDictionary
 
 import torch
@@ -18,9 +17,9 @@ from torch import Tensor, nn
 
 from assay import costs
 from assay.errors import AssayError
-from assay.explainers.decomposition_rules import Blocks, Divided, activation, plain, stacked
+from assay.explainers.decomposition_rules import Blocks, Divided, Dividing, plain
 from assay.explainers.needs import demand
-from assay.explainers.relevance_walk import LIBRARY, contrast
+from assay.explainers.relevance import changed, contrast, trial
 from assay.models import budget
 from assay.models.hf_attention import NAME, implemented
 from assay.models.hf_body import Body
@@ -31,8 +30,9 @@ from assay.types import Batch, Model, at_least_float32
 
 Readable = Classifier | Hierarchical | Paired | Aspect
 KNOWN = "flat, hierarchical, paired and aspect"
-LENGTHS = (3, 2)  # of the texts on which a transformer is tried
-SAME = 1e-4  # of the largest logit: what rounding may change
+Target = Int[Tensor, " B"]
+Chosen = Bool[Tensor, "B S T"]
+Versions = Int[Tensor, "B S K T"]
 
 
 @dataclass(frozen=True)
@@ -48,9 +48,7 @@ class Decomposition:
 
 
 @torch.no_grad()
-def decomposed(
-    model: Model, batch: Batch, chosen: Bool[Tensor, "B S T"], versions: Int[Tensor, "B S K T"] | None = None
-) -> Decomposition:
+def decomposed(model: Model, batch: Batch, chosen: Chosen, versions: Versions | None = None) -> Decomposition:
     """The decomposed logits for each set of chosen words; `versions` are ids of texts with other contexts."""
     demand(undivided(model))
     if isinstance(model, Readable) and model.vectors.dtype.itemsize < 4:
@@ -79,16 +77,11 @@ def decomposed(
 
 
 def _divided(
-    model: Any,
-    batch: Batch,
-    chosen: Bool[Tensor, "B S T"],
-    versions: Int[Tensor, "B S K T"] | None,
-    outer: frozenset[int],
+    model: Any, batch: Batch, chosen: Chosen, versions: Versions | None, outer: frozenset[int]
 ) -> Decomposition:
     rows, sets, _ = chosen.shape
     blocks = Blocks(sets, 0 if versions is None else versions.shape[2], outer)
-    x = model.embed(batch)
-    x = at_least_float32(x)
+    x = at_least_float32(model.embed(batch))
     parts = x * (chosen & batch.mask[:, None]).transpose(0, 1)[..., None]
     stack = [x, parts.flatten(0, 1)]
     if versions is not None:
@@ -97,9 +90,12 @@ def _divided(
         stack.append(model.embed(replace(read, ids=ids)).to(x))
     copies = batch[torch.arange(rows, device=chosen.device).repeat(blocks.count)]
     token = INSIDE.set(True)  # blocks belong together: no rows are sent to other devices
+    walk, unfused = Dividing(blocks), cast(AbstractContextManager[None], nullcontext())
+    if isinstance(model, Body):
+        unfused = implemented(model.inner, NAME if model.traits.unedited is None else "eager")
     try:
-        with blocks.within(), _own_steps(model):
-            logits = model(stacked(torch.cat(stack)), copies).logits
+        with unfused, walk.over(model):
+            logits = model(walk.stacked(torch.cat(stack)), copies).logits
     finally:
         INSIDE.reset(token)
     lost = logits.lost if isinstance(logits, Divided) else "a constant"
@@ -107,30 +103,6 @@ def _divided(
     demand(None if lost is None else f"contextual decomposition has no rule for a step of {kind} ({lost})")
     whole, part, _ = blocks.cut(plain(logits))
     return Decomposition(part.transpose(0, 1), whole)
-
-
-@contextmanager
-def _own_steps(model: Any) -> Iterator[None]:
-    """Context manager: transformers use unfused attention, and composed activations count as one function."""
-    if not isinstance(model, Body):
-        yield
-        return
-    whole = [each for each in model.modules() if type(each).__module__ == LIBRARY]
-    hooks = [each.register_forward_hook(_activated) for each in whole]
-    try:
-        with implemented(model.inner, NAME if model.traits.unedited is None else "eager"):
-            yield
-    finally:
-        for hook in hooks:
-            hook.remove()
-
-
-def _activated(module: nn.Module, given: tuple[Any, ...], output: Tensor) -> Tensor:
-    if len(given) != 1 or not isinstance(given[0], Divided):
-        return output
-    with torch._C.DisableTorchFunctionSubclass():
-        starts_at_zero = float(module.forward(given[0].new_zeros(1))) == 0
-        return activation(module.forward, given[0]) if starts_at_zero else output
 
 
 def outermost(model: Any) -> frozenset[int]:
@@ -159,19 +131,14 @@ def undivided(model: Model) -> str | None:
 
 @torch.no_grad()
 def _tried(model: Body) -> str | None:
-    words: Tensor = model.embedding.weight  # type: ignore[assignment]
-    ids = torch.full((len(LENGTHS), max(LENGTHS)), min(model.ordinary, len(words) - 1))
-    mask = torch.arange(max(LENGTHS)) < torch.tensor(LENGTHS)[:, None]
-    batch = Batch(ids, mask, torch.zeros(len(LENGTHS), dtype=torch.long)).to(model.device)
-    chosen = torch.eye(max(LENGTHS), dtype=torch.bool, device=model.device).expand(len(LENGTHS), -1, -1)
+    batch = trial(model)
+    rows, tokens = batch.ids.shape
+    chosen = torch.eye(tokens, dtype=torch.bool, device=model.device).expand(rows, -1, -1)
     try:
         found = _divided(model, batch, chosen, None, frozenset())
     except AssayError as error:
         return str(error).removeprefix("This explainer cannot be used here: ").rstrip(".")
-    own = model(model.embed(batch), batch).logits.to(found.logits)
-    near = max(SAME, torch.finfo(words.dtype).eps ** 0.5)
-    same = bool((own - found.logits).abs().max() <= near * max(1.0, float(own.abs().max())))
-    return None if same else f"{type(model.inner).__name__} answers otherwise when it is divided"
+    return changed(model, batch, found.logits, "it is divided")
 
 
 # Phrase scores by contextual decomposition: the contribution of a phrase's words to the logits.
@@ -196,13 +163,11 @@ class ContextualDecomposition:
     def unfit(self, model: Model) -> str | None:
         return undivided(model)
 
-    def divided(self, model: Model, batch: Batch, chosen: Bool[Tensor, "B S T"]) -> Decomposition:
+    def divided(self, model: Model, batch: Batch, chosen: Chosen) -> Decomposition:
         """β and γ of all logits."""
         return decomposed(model, batch, chosen)
 
-    def __call__(
-        self, model: Model, batch: Batch, target: Int[Tensor, " B"], chosen: Bool[Tensor, "B S T"]
-    ) -> Float[Tensor, "B S"]:
+    def __call__(self, model: Model, batch: Batch, target: Target, chosen: Chosen) -> Float[Tensor, "B S"]:
         return margins(self.divided(model, batch, chosen).relevant, model, batch, target)
 
 
@@ -213,15 +178,13 @@ class WordDecomposition:
     def unfit(self, model: Model) -> str | None:
         return undivided(model)
 
-    def __call__(self, model: Model, batch: Batch, target: Int[Tensor, " B"]) -> Float[Tensor, "B T"]:
+    def __call__(self, model: Model, batch: Batch, target: Target) -> Float[Tensor, "B T"]:
         each = torch.eye(batch.ids.shape[1], dtype=torch.bool, device=batch.ids.device)
         chosen = each & batch.mask[:, None]
         return ContextualDecomposition()(model, batch, target, chosen) * batch.mask
 
 
-def margins(
-    logits: Float[Tensor, "B S C"], model: Model, batch: Batch, target: Int[Tensor, " B"]
-) -> Float[Tensor, "B S"]:
+def margins(logits: Float[Tensor, "B S C"], model: Model, batch: Batch, target: Target) -> Float[Tensor, "B S"]:
     """The target's logit minus the mean of the other candidate classes."""
     rows, sets, _ = logits.shape
     candidates = batch.candidates if isinstance(model, Paired) else None

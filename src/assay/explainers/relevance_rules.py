@@ -7,91 +7,24 @@ What is linear, and has no sum of several inputs, needs no rule.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import torch
 from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
-from torch.nn import functional as F
 
 from assay.models.projections import Family, Projection, family, softmax
+from assay.models.walk import GRADIENT, SIGMOID, Function, Rules
 
 Numbers = Float[Tensor, "*N"]
-Multiplier = Tensor | float
-"""The local multiplier in the backward pass; a number is 1 (unchanged) or 0 (nothing passes)."""
-
-
-@dataclass(frozen=True)
-class Function:
-    """A scalar function with its derivative."""
-
-    value: Callable[[Tensor], Tensor]
-    derivative: Callable[[Tensor], Tensor]
-    smooth: bool = True
-
-
-TANH = Function(torch.tanh, lambda x: 1 - x.tanh().square())
-SIGMOID = Function(torch.sigmoid, lambda x: x.sigmoid() * (1 - x.sigmoid()))
-RELU = Function(F.relu, lambda x: (x > 0).to(x), smooth=False)
-GELU = Function(F.gelu, lambda x: torch.special.ndtr(x) + x * torch.exp(-x.square() / 2) / math.sqrt(2 * math.pi))
-
-
-@dataclass(frozen=True)
-class Rules:
-    """A set of rules: multipliers of elementwise operations, and whole operations with their own derivative."""
-
-    total: Callable[[Tensor], Multiplier]  # of a sum's terms, given the sum
-    unary: Callable[[Function, Tensor, Tensor], Tensor]  # of a function's argument, given argument and value
-    gate: Callable[[Tensor, Tensor], Multiplier]  # the same for the sigmoid that opens a gate
-    product: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]  # of two factors
-    bilinear: Callable[[Tensor, Tensor], Tensor]  # the matrix product of two things that depend on the input
-    weights: Callable[[Projection, Tensor, Tensor], Tensor]  # attention weights of scores under a mask
-    standard: Callable[[Tensor, float], Tensor]  # a layer norm before its weights
-    weighs: bool = True  # whether attention weights are explained, or else held
 
 
 def straight(value: Numbers, stand_in: Numbers) -> Numbers:
     """The value, with the derivative of the stand-in (straight-through)."""
     return value.detach() + (stand_in - stand_in.detach())
-
-
-def times(*factors: Multiplier) -> Multiplier:
-    """The product of the factors that are not 1."""
-    if any(isinstance(factor, float) and factor == 0 for factor in factors):
-        return 0.0
-    tensors = [factor for factor in factors if isinstance(factor, Tensor)]
-    return math.prod(tensors[1:], start=tensors[0]) if tensors else 1.0
-
-
-def whole(total: Numbers) -> float:
-    return 1.0
-
-
-def derivative(function: Function, x: Numbers, value: Numbers) -> Numbers:
-    return function.derivative(x)
-
-
-def opening(x: Numbers, value: Numbers) -> Numbers:
-    return value * (1 - value)
-
-
-def crosswise(left: Numbers, right: Numbers) -> tuple[Numbers, Numbers]:
-    return right, left
-
-
-def standard(x: Float[Tensor, "*N M"], floor: float) -> Float[Tensor, "*N M"]:
-    return F.layer_norm(x, x.shape[-1:], eps=floor)
-
-
-def projected(project: Projection, scores: Numbers, mask: Bool[Tensor, "*N"]) -> Numbers:
-    return project(scores, mask)
-
-
-GRADIENT = Rules(whole, derivative, opening, crosswise, torch.matmul, projected, standard)
 
 
 def epsilon(stabiliser: float) -> Rules:
@@ -105,7 +38,9 @@ def epsilon(stabiliser: float) -> Rules:
         # R_i = z_i / (z + ε sign z) R says that the multiplier R/z shrinks by |z| / (|z| + ε).
         return 1.0 if stabiliser == 0 else z.abs() / (z.abs() + stabiliser)
 
-    return Rules(total, ratio, _held, crosswise, torch.matmul, projected, _held_deviation, weighs=False)
+    return replace(
+        GRADIENT, total=total, unary=ratio, gate=lambda x, value: 0.0, standard=_held_deviation, weighs=False
+    )
 
 
 def attention_aware(stabiliser: float) -> Rules:
@@ -123,10 +58,6 @@ def ratio(function: Function, x: Numbers, value: Numbers) -> Numbers:
     return (value / x).nan_to_num_(nan=function.derivative(x.new_zeros(())).item())
 
 
-def _held(x: Numbers, value: Numbers) -> float:
-    return 0.0
-
-
 def _held_deviation(x: Float[Tensor, "*N M"], floor: float) -> Float[Tensor, "*N M"]:
     centred = x - x.mean(-1, keepdim=True)
     return centred * (centred.detach().square().mean(-1, keepdim=True) + floor).rsqrt()
@@ -136,7 +67,11 @@ def _halves(left: Float[Tensor, "*N S K"], right: Float[Tensor, "*N K T"]) -> Fl
     return (left @ right.detach() + left.detach() @ right) / 2
 
 
-# DeepLIFT's rules: differences from a baseline in place of derivatives, without a remainder at any step.
+# DeepLIFT: differences from a baseline in place of derivatives, without a remainder at any step
+#
+# The rows of a batch are texts and then their baselines, in the same order, or each that several texts share once:
+# every rule looks at a text's row and at its baseline's. Only texts are explained, so that what the rules say of the
+# rows of baselines is never used.
 
 
 Pairs = Float[Tensor, "R *N"]
@@ -173,10 +108,6 @@ def secant(function: Function, x: Pairs, value: Pairs) -> Pairs:
     reached, began = halves(value)
     quotient = (reached - began) / torch.where(near, 1.0, step)
     return _both(x, torch.where(near, function.derivative((here + there) / 2), quotient))
-
-
-def opening_secant(x: Pairs, value: Pairs) -> Pairs:
-    return secant(SIGMOID, x, value)
 
 
 def half_sums(left: Pairs, right: Pairs) -> tuple[Pairs, Pairs]:
@@ -268,4 +199,12 @@ def _middle(x: Pairs) -> Pairs:
     return _both(x, (here + there) / 2)
 
 
-DEEPLIFT = Rules(whole, secant, opening_secant, half_sums, half_sums_of_matrices, of_weights, standard_secants)
+DEEPLIFT = replace(
+    GRADIENT,
+    unary=secant,
+    gate=lambda x, value: secant(SIGMOID, x, value),
+    product=half_sums,
+    bilinear=half_sums_of_matrices,
+    weights=of_weights,
+    standard=standard_secants,
+)

@@ -1,117 +1,109 @@
-"""Relevance propagation through Hugging Face transformers of any architecture: a rule for every operation."""
+"""A walk that keeps an operation's values and gives it the derivatives of a set of rules, in any network.
+
+Those that depend on the words and are no linear maps get their rule here; sums and linear maps have the rule of sums,
+and what is added to them is counted as a bias.
+"""
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn import functional as F
-from torch.overrides import TorchFunctionMode
 
 from assay.errors import AssayError
-from assay.explainers.needs import demand
-from assay.explainers.relevance_layers import Reading
-from assay.explainers.relevance_rules import Function, Rules
-from assay.models.hf_attention import NAME, implemented
-from assay.models.hf_body import Body
-from assay.types import Batch, at_least_float32
+from assay.explainers.relevance_rules import straight
+from assay.models.encoders import Additive, Block, Dot, Encoder, Product, Transformer, positions
+from assay.models.projections import Projection
+from assay.models.walk import ACTIVATIONS, CELLS, GELU, RELU, TANH, Function, Layer, Multipliers, Rules, Walk
 
-# The explained quantity, and its distribution over tokens and other inputs.
-
-
-FLOOR = 0.01  # less than this counts as this much when a gap is related to it
+Mask = Bool[Tensor, "R S"]
+States = Float[Tensor, "R S M"]
+Factor = Float[Tensor, " R"]
+FUNCTIONS = {"relu": RELU, "tanh": TANH, "gelu": GELU}
 
 
 @dataclass(frozen=True)
-class Shares:
-    """The relevance of tokens, biases, positions, types, markers and query; it sums to `explained` if conserved."""
+class Factors:
+    """Factors of 1 for each row, which multiply what is added to words, to collect its relevance.
 
-    tokens: Float[Tensor, "B T"]
-    biases: Float[Tensor, " B"]
-    positions: Float[Tensor, " B"]
-    types: Float[Tensor, " B"]  # that say which of two texts a position is in
-    markers: Float[Tensor, " B"]
-    query: Float[Tensor, " B"]  # what it adds; where it multiplies the words, they have it all
-    explained: Float[Tensor, " B"]
+    The derivative with respect to that of the biases is the sum of bias × multiplier: what those of the row get.
+    """
 
-    @property
-    def gap(self) -> Float[Tensor, " B"]:
-        """The relative conservation error: |sum of parts − explained| / |explained|."""
-        parts = self.tokens.sum(-1) + self.biases + self.positions + self.types + self.markers + self.query
-        return (parts - self.explained).abs() / self.explained.abs().clamp(min=FLOOR)
+    biases: Factor
+    positions: Factor
+    types: Factor  # that say which of two texts a position is in
+    markers: Factor
+    query: Factor
 
+    @classmethod
+    def of(cls, leaf: Float[Tensor, "R 5"]) -> Factors:
+        return cls(*leaf.unbind(1))
 
-def contrast(
-    logits: Float[Tensor, "B C"], target: Int[Tensor, " B"], candidates: Bool[Tensor, "B C"] | None = None
-) -> Float[Tensor, " B"]:
-    """The target's logit minus the mean of the other candidate classes."""
-    chosen = F.one_hot(target, logits.shape[1]).bool()
-    others = ~chosen if candidates is None else candidates & ~chosen
-    return (logits * chosen).sum(-1) - (logits * others).sum(-1) / others.sum(-1).clamp(min=1)
-
-
-# Relevance propagation through any network: a TorchFunctionMode that applies a rule to every operation.
-
-
-ACTIVATIONS = frozenset(
-    ("elu", "gelu", "hardswish", "leaky_relu", "mish", "relu", "relu6", "selu", "silu", "softsign", "tanh")
-)
-"""Functions of one number that are 0 at 0, so that they can pass on what they get."""
-
-LIBRARY = "transformers.activations"  # some of its activations are made of several functions
+    def rows(self, chosen: Int[Tensor, " N"]) -> Factors:
+        """Those of parts of these rows, whose relevance is summed per row."""
+        return Factors(*(getattr(self, name)[chosen] for name in self.__dataclass_fields__))
 
 
 @dataclass(frozen=True)
-class Lookups:
-    """Embedding tables and what their rows stand for; factors of 1 multiply special tokens, query, types, positions."""
+class Tables:
+    """Embedding tables: that of the words, the identities of those of types, and the words of a query."""
 
     words: nn.Parameter
-    asked: Int[Tensor, "R Q"] | None
-    kinds: frozenset[int]  # the identities of tables that say which of two texts a position is in
-    markers: Float[Tensor, " R"]
-    query: Float[Tensor, " R"]
-    positions: Float[Tensor, " R"]
-    types: Float[Tensor, " R"]
+    types: frozenset[int] = frozenset()
+    asked: Int[Tensor, "R Q"] | None = None
 
-    def factor(self, ids: Tensor, table: Tensor) -> Float[Tensor, " R"] | None:
+    def factor(self, factors: Factors, ids: Tensor, table: Tensor) -> Factor | None:
         """The factor of these rows, or None where they are word embeddings."""
         if table is self.words:
-            return self.markers if ids.dim() == 1 else self.query if ids is self.asked else self.types
-        beside = table.shape[-1] == self.words.shape[-1] and ids.dim() == 2 and len(ids) in (1, len(self.markers))
-        return None if not beside else self.types if id(table) in self.kinds else self.positions
+            return factors.markers if ids.dim() == 1 else factors.query if ids is self.asked else factors.types
+        beside = table.shape[-1] == self.words.shape[-1] and ids.dim() == 2 and len(ids) in (1, len(factors.markers))
+        return None if not beside else factors.types if id(table) in self.types else factors.positions
 
 
-class Steps(TorchFunctionMode):
-    """A TorchFunctionMode: operations keep their values and get the rules' derivatives; parameters are constants."""
+class Relevance(Walk):
+    """Context manager: operations keep their values and get the rules' derivatives; parameters are constants."""
 
-    def __init__(self, reading: Reading, lookups: Lookups) -> None:
+    def __init__(self, rules: Rules, factors: Factors, tables: Tables | None = None) -> None:
         super().__init__()
-        self.reading, self.lookups = reading, lookups
-        self.aside = False  # within, steps are the network's own
+        self.rules, self.factors, self.tables = rules, factors, tables
         self.opened: Tensor | None = None  # what the latest activation returned: where it is a factor, it is a gate
 
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        name, named = getattr(function, "__name__", ""), kwargs or {}
-        if name == "embedding" and not self.aside:
-            return self.looked_up(function, *args, **named)
-        given = [self.settled(each) for each in args]
-        named = {key: self.settled(each) for key, each in named.items()}
-        step = None if self.aside else STEPS.get(name)
-        if step is None or not any(map(depends, (*given, *named.values()))):
-            return function(*given, **named)
-        return step(self, function, *given, **named)
+        if self.tables is not None and getattr(function, "__name__", "") == "embedding":
+            return self.embedding(self.tables, function, *args, **kwargs or {})
+        given = tuple(self.settled(each) for each in args)
+        named = {key: self.settled(each) for key, each in (kwargs or {}).items()}
+        if any(map(depends, (*given, *named.values()))):
+            return super().__torch_function__(function, types, given, named)
+        return function(*given, **named)
 
     def settled(self, given: Any) -> Any:
         """A parameter as a constant, in the precision of the embeddings."""
-        return given.detach().to(self.reading.biases.dtype) if isinstance(given, nn.Parameter) else given
+        return given.detach().to(self.factors.biases.dtype) if isinstance(given, nn.Parameter) else given
 
-    def constant(self, values: Any, factor: Float[Tensor, " R"], beside: Float[Tensor, "N ..."]) -> Tensor:
+    def walked(self, function: Callable[..., Tensor], *given: Any) -> Tensor:
+        """The function under the rules."""
+        with self:
+            return function(*given)
+
+    # What the rules are made of
+
+    def total(self, z: Float[Tensor, "R ..."]) -> Float[Tensor, "R ..."]:
+        multiplier = self.rules.total(z.detach())
+        return straight(z, z * multiplier) if isinstance(multiplier, Tensor) else z
+
+    def unary(self, function: Function, x: Float[Tensor, "R ..."]) -> Float[Tensor, "R ..."]:
+        value = function.value(x.detach())
+        return straight(value, x * self.rules.unary(function, x.detach(), value)) if x.requires_grad else value
+
+    def constant(self, values: Any, factor: Factor, beside: Float[Tensor, "N ..."]) -> Tensor:
         """A constant that is added; its rows may be those of texts, or of all positions."""
         copies, rest = divmod(len(beside), len(factor))
         if rest:
@@ -119,38 +111,55 @@ class Steps(TorchFunctionMode):
         term: Tensor = values * factor.repeat_interleave(copies).reshape(-1, *[1] * (beside.dim() - 1))
         return term
 
-    def looked_up(self, function: Any, ids: Tensor, table: Tensor, *rest: Any, **named: Any) -> Tensor:
+    def biased(self, z: Tensor, bias: Tensor | None) -> Tensor:
+        return z if bias is None else z + self.constant(bias, self.factors.biases, z)
+
+    def mapped(self, layer: nn.Linear, x: Float[Tensor, "R ..."]) -> Float[Tensor, "R ..."]:
+        """The terms of a linear map, of which the bias is one whatever the words are."""
+        return self.biased(F.linear(x, self.settled(layer.weight)), self.settled(layer.bias))
+
+    # One operation each
+
+    def embedding(self, tables: Tables, function: Any, ids: Tensor, table: Tensor, *rest: Any, **named: Any) -> Tensor:
         rows: Tensor = function(ids, self.settled(table), *rest, **named)
-        factor = self.lookups.factor(ids, table)
+        factor = tables.factor(self.factors, ids, table)
         return rows if factor is None else rows * factor.reshape(-1, 1, 1)
 
     def linear(self, function: Any, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-        z = F.linear(x, weight)
-        return self.reading.total(z if bias is None else z + self.constant(bias, self.reading.biases, z))
+        return self.total(self.biased(F.linear(x, weight), bias))
 
     def affine(self, function: Any, bias: Tensor, x: Tensor, weight: Tensor, **named: Any) -> Tensor:
         if named or depends(bias):
             return torch.addmm(bias, x, weight, **named)
-        z = x @ weight
-        return self.reading.total(z + self.constant(bias, self.reading.biases, z))
+        return self.total(self.biased(x @ weight, bias))
+
+    def convolution(self, function: Any, x: Tensor, weight: Tensor, bias: Tensor | None = None, *rest: Any) -> Tensor:
+        return self.total(self.biased(function(x, weight, None, *rest), None if bias is None else bias[:, None]))
+
+    def recurrence(
+        self, function: Any, x: Tensor, before: Any, weights: list[Tensor], *options: Any
+    ) -> tuple[Tensor | None, ...]:
+        """The states; nobody has a rule for the last one by itself."""
+        name = function.__name__
+        if len(weights) != 4 or not options[-1]:
+            raise AssayError("Relevance has rules for recurrent layers of one direction, with biases, rows first.")
+        layer = Layer.of(name, weights, x)
+        states = Recurrence.apply(x, self.factors.biases, layer, self.rules)  # type: ignore[no-untyped-call]
+        return states, *[None] * (2 if name == "lstm" else 1)
 
     def matrices(self, function: Any, left: Tensor, right: Tensor) -> Tensor:
-        multiply = self.reading.rules.bilinear if depends(left) and depends(right) else torch.matmul
-        return self.reading.total(multiply(left, right))
+        multiply = self.rules.bilinear if depends(left) and depends(right) else torch.matmul
+        return self.total(multiply(left, right))
 
     def add(self, function: Any, left: Any, right: Any, **named: Any) -> Tensor:
+        """A sum; a constant counts as a bias, unless it is an attention mask."""
         if named:
             return torch.add(left, right, **named)
         term, other = (left, right) if depends(left) else (right, left)
-        if not depends(other) and self.counted(other, term):
-            other = self.constant(other, self.reading.biases, term)
-        return self.reading.total(term + other)
-
-    def counted(self, constant: Any, term: Tensor) -> bool:
-        """Whether a constant counts as a bias: attention masks do not."""
-        if not isinstance(constant, Tensor):
-            return True
-        return constant.dim() <= term.dim() and bool(constant.isfinite().all())
+        mask = isinstance(other, Tensor) and not (other.dim() <= term.dim() and bool(other.isfinite().all()))
+        if not depends(other) and not mask:
+            other = self.constant(other, self.factors.biases, term)
+        return self.total(term + other)
 
     def add_into(self, function: Any, left: Tensor, right: Any, **named: Any) -> Tensor:
         return left.copy_(self.add(function, left, right, **named))
@@ -159,16 +168,21 @@ class Steps(TorchFunctionMode):
         """A product; of two factors that depend on the words one is a gate, held constant or given half."""
         gate, opened = self.opened, [each is self.opened for each in (left, right)]
         if gate is None or sum(opened) != 1 or not (depends(left) and depends(right)):
-            return torch.mul(left, right, **named)  # two factors that depend, no gate: `tracing` finds it not linear
+            return torch.mul(left, right, **named)  # two factors that depend, no gate: `unruled` finds it not linear
         signal: Tensor = right if opened[0] else left
-        if not self.reading.rules.weighs:
+        if not self.rules.weighs:
             return gate.detach() * signal
         return (gate.detach() * signal + gate * signal.detach()) / 2
 
     def activate(self, function: Any, x: Tensor, *rest: Any, **named: Any) -> Tensor:
-        named = {key: value for key, value in named.items() if key != "inplace"}
-        self.opened = self.reading.unary(differentiable(lambda given: function(given, *rest, **named)), x)
+        named.pop("inplace", None)
+        plain = not rest and named in ({}, {"approximate": "none"})
+        known = FUNCTIONS.get(getattr(function, "__name__", "")) if plain else None
+        self.opened = self.unary(known or differentiable(lambda given: function(given, *rest, **named)), x)
         return self.opened
+
+    def activation(self, module: Callable[..., Any], given: tuple[Any, ...], output: Any) -> Any:
+        return self.activate(module, *given) if len(given) == 1 and depends(given[0]) else output
 
     def normalise(
         self,
@@ -181,9 +195,8 @@ class Steps(TorchFunctionMode):
     ) -> Tensor:
         if len(shape) > 1:
             return F.layer_norm(x, shape, weight, bias, eps)
-        z = self.reading.rules.standard(x, eps)
-        z = z if weight is None else z * weight
-        return z if bias is None else z + self.constant(bias, self.reading.biases, z)
+        z = self.rules.standard(x, eps)
+        return self.biased(z if weight is None else z * weight, bias)
 
     def scale(
         self, function: Any, x: Tensor, shape: Any, weight: Tensor | None = None, eps: float | None = None
@@ -201,49 +214,89 @@ class Steps(TorchFunctionMode):
 
     def weigh(self, function: Any, scores: Tensor, *rest: Any, **named: Any) -> Tensor:
         weights: Tensor = function(scores, *rest, **named)
-        return weights if self.reading.rules.weighs else weights.detach()
+        return weights if self.rules.weighs else weights.detach()
 
     def recast(self, function: Any, x: Tensor, *rest: Any, **named: Any) -> Tensor:
         """A change of dtype or device; lower precision is ignored, as rounding has no relevance."""
         moved: Tensor = function(x, *rest, **named)
         return x if moved.dtype.itemsize < x.dtype.itemsize else moved
 
-    @contextmanager
-    def over(self, network: nn.Module) -> Iterator[None]:
-        """Context manager: the rules hold for what this network computes."""
-        whole = [each for each in network.modules() if type(each).__module__ == LIBRARY and _starts_at_zero(each)]
-        hooks = [each.register_forward_hook(self._activated) for each in whole]
-        try:
-            with self:
-                yield
-        finally:
-            for hook in hooks:
-                hook.remove()
+    operations: ClassVar = {
+        "linear": linear,
+        "addmm": affine,
+        "conv1d": convolution,
+        **dict.fromkeys(CELLS, recurrence),
+        **dict.fromkeys(("matmul", "bmm", "__matmul__", "__rmatmul__"), matrices),
+        **dict.fromkeys(("add", "__add__", "__radd__"), add),
+        **dict.fromkeys(("add_", "__iadd__"), add_into),
+        **dict.fromkeys(("mul", "multiply", "__mul__", "__rmul__"), multiply),
+        **dict.fromkeys(ACTIVATIONS, activate),
+        "layer_norm": normalise,
+        "rms_norm": scale,
+        **dict.fromkeys(("sqrt", "rsqrt"), deviation),
+        "softmax": weigh,
+        **dict.fromkeys(("to", "float", "half", "bfloat16", "type_as"), recast),
+    }
 
-    def _activated(self, module: nn.Module, given: tuple[Any, ...], output: Tensor) -> Tensor:
-        if len(given) != 1 or not depends(given[0]):
-            return output
-        self.aside = True
-        try:
-            return self.activate(module.forward, *given)
-        finally:
-            self.aside = False
+    # Parts of assay's own networks that are more than one operation
 
+    def encode(self, encoder: Encoder, x: Float[Tensor, "R S D"], mask: Mask) -> States:
+        if not isinstance(encoder, Transformer):
+            return self.walked(encoder, x, mask)
+        indices = positions(x.shape[1], encoder.size).to(x)
+        placed = self.mapped(encoder.project, x) + self.constant(indices, self.factors.positions, x)
+        states = self.total(placed)
+        first = torch.arange(mask.shape[1], device=mask.device) == 0
+        visible = (mask | (first & ~mask.any(-1, keepdim=True)))[:, None, None]
+        for block in encoder.blocks:
+            assert isinstance(block, Block)
+            states = self.total(states + self.attention(block, self.walked(block.before_attention, states), visible))
+            mixed = self.walked(lambda given, block=block: block.mix(block.before_mixing(given)), states)
+            states = self.total(states + mixed)
+        return self.walked(encoder.norm, states) * mask[..., None]
 
-STEPS: dict[str, Callable[..., Tensor]] = {
-    "linear": Steps.linear,
-    "addmm": Steps.affine,
-    **dict.fromkeys(("matmul", "bmm", "__matmul__", "__rmatmul__"), Steps.matrices),
-    **dict.fromkeys(("add", "__add__", "__radd__"), Steps.add),
-    **dict.fromkeys(("add_", "__iadd__"), Steps.add_into),
-    **dict.fromkeys(("mul", "multiply", "__mul__", "__rmul__"), Steps.multiply),
-    **dict.fromkeys(ACTIVATIONS, Steps.activate),
-    "layer_norm": Steps.normalise,
-    "rms_norm": Steps.scale,
-    **dict.fromkeys(("sqrt", "rsqrt"), Steps.deviation),
-    "softmax": Steps.weigh,
-    **dict.fromkeys(("to", "float", "half", "bfloat16", "type_as"), Steps.recast),
-}
+    def attention(self, block: Block, x: States, visible: Bool[Tensor, "R 1 1 S"]) -> States:
+        rows, tokens, size = x.shape
+        split = self.walked(block.project, x).reshape(rows, tokens, 3, block.heads, -1)
+        query, key, value = (split[:, :, part].transpose(1, 2) for part in range(3))
+
+        def compared(query: Tensor, key: Tensor) -> Tensor:
+            return self.rules.bilinear(query, key.transpose(-1, -2)) / math.sqrt(query.shape[-1])
+
+        shown = visible.expand(rows, block.heads, tokens, tokens)
+        weights = self.weights(block.projection, shown, compared, query, key)
+        heads = self.total(self.rules.bilinear(weights, value))
+        return self.walked(block.merge, heads.transpose(1, 2).reshape(rows, tokens, size))
+
+    def weights(
+        self, project: Projection, mask: Bool[Tensor, "R *N S"], scores: Callable[..., Tensor], *given: Tensor
+    ) -> Float[Tensor, "R *N S"]:
+        """Attention weights; where the rules hold them constant, what they are computed from is."""
+        return self.rules.weights(
+            project, scores(*(each if self.rules.weighs else each.detach() for each in given)), mask
+        )
+
+    def pooled(
+        self,
+        project: Projection,
+        alignment: Additive | Dot | Product,
+        states: States,
+        mask: Mask,
+        query: Float[Tensor, "R M"] | None = None,
+    ) -> Float[Tensor, "R M"]:
+        """The attention-weighted mean of hidden states, with the query beside each where there is one."""
+
+        def scores(states: States) -> Float[Tensor, "R S"]:
+            if isinstance(alignment, Product):
+                assert query is not None
+                return self.total((states * query.detach()[:, None]).sum(-1)) / math.sqrt(states.shape[-1])
+            return self.walked(alignment, states)
+
+        seen = states
+        if query is not None and not isinstance(alignment, Product):
+            seen = torch.cat([states, query[:, None].expand_as(states)], dim=-1)
+        weights = self.weights(project, mask, scores, seen)
+        return self.total(self.rules.bilinear(weights[:, None], states)).squeeze(1)
 
 
 def depends(given: Any) -> bool:
@@ -261,14 +314,53 @@ def differentiable(value: Callable[[Tensor], Tensor]) -> Function:
     return Function(value, derivative)
 
 
-@torch.no_grad()
-def _starts_at_zero(module: nn.Module) -> bool:
-    zero = next(module.parameters(), torch.zeros(1)).new_zeros(1)
-    return float(module.forward(zero)) == 0
+class Recurrence(torch.autograd.Function):
+    """The states of an LSTM or GRU; its backward pass is linear, with the rules' multipliers of all steps.
+
+    What a rule holds has no multiplier and drops out: the ε-rule, which holds the gates, follows the candidate alone.
+    """
+
+    @staticmethod
+    def forward(ctx, x, biases, layer, rules):  # type: ignore[no-untyped-def]
+        trace = layer.trace(x)
+        ctx.layer, ctx.multipliers = layer, layer.cell.multipliers(rules, trace)
+        return trace.state
+
+    @staticmethod
+    def backward(ctx, gradient):  # type: ignore[no-untyped-def]
+        layer = ctx.layer
+        chosen, back = _passed_back(ctx.multipliers, layer.states, gradient)
+        back = back.transpose(0, 1).flatten(2)
+        to_x = (back @ layer.inputs[chosen].flatten(0, 1)).transpose(0, 1)
+        to_biases = (back @ layer.bias[chosen].flatten()).sum(0)
+        return to_x, to_biases, None, None
 
 
-# Checks an autograd graph: every operation in the backward pass must be linear, or a rule is missing.
+def _passed_back(
+    found: Multipliers, weights: Float[Tensor, "4 H H"], gradient: Float[Tensor, "R T H"]
+) -> tuple[list[int], Float[Tensor, "R T K H"]]:
+    """The slots that are not held constant, and their gradients."""
+    written, shown = (
+        {slot: each for slot, each in enumerate(parts) if isinstance(each, Tensor)}
+        for parts in (found.written, found.shown)
+    )
+    chosen = [*written, *shown]
+    rows, tokens, size = gradient.shape
+    back = gradient.new_empty(tokens, rows, len(chosen), size).transpose(0, 1)  # each step contiguous
+    recur = weights[chosen].flatten(0, 1)
+    from_state = from_memory = gradient.new_zeros(rows, size)
+    for position in reversed(range(tokens)):
+        state = gradient[:, position] + from_state
+        through = found.opened[:, position] * state if isinstance(found.opened, Tensor) else state
+        memory = through + from_memory
+        for number, each in enumerate((*written.values(), *shown.values())):
+            torch.mul(each[:, position], memory if number < len(written) else state, out=back[:, position, number])
+        from_state = back[:, position].flatten(1) @ recur
+        from_memory = found.retained[:, position] * memory
+    return chosen, back
 
+
+# Whether every operation of a backward pass is linear, or a rule is missing
 
 ENDING = re.compile(r"Backwards?\d*$")  # torch names what goes back through a step after the step
 
@@ -307,72 +399,3 @@ def unruled(answer: Float[Tensor, "*N"], weighs: bool) -> str | None:
 def _one(name: str, below: list[Any]) -> bool:
     """Whether a product is linear: one factor depends on the words; of a quotient, the numerator."""
     return sum(each is not None for each in below) <= 1 and not (name == "Div" and below[-1] is not None)
-
-
-# Relevance propagation through Hugging Face transformers of any architecture.
-
-
-LENGTHS = (3, 2)  # of the texts on which a network is tried
-SAME = 1e-4  # of the largest logit: what rounding may change
-
-
-def propagated(model: Body, batch: Batch, target: Int[Tensor, " B"], rules: Rules) -> Shares:
-    """Gradient × input under these rules, in one forward and one backward pass."""
-    words, factors, logits = _read(model, batch, rules)
-    demand(_missing(model, logits, rules))
-    with torch.enable_grad():
-        margins = contrast(logits, target)
-        total = margins.sum()
-    gradients = torch.autograd.grad(total, [words, factors], materialize_grads=True)
-    tokens = (gradients[0] * words.detach()).sum(-1) * batch.mask
-    biases, positions, types, markers, query = gradients[1]
-    return Shares(tokens, biases, positions, types, markers, query, margins.detach())
-
-
-def no_rules(model: Body, rules: Rules) -> str | None:
-    """Why a transformer has no rules, found by a pass over two short texts, or None."""
-    ids = torch.full((len(LENGTHS), max(LENGTHS)), min(model.ordinary, len(_table(model)) - 1))
-    mask = torch.arange(max(LENGTHS)) < torch.tensor(LENGTHS)[:, None]
-    batch = Batch(ids, mask, torch.zeros(len(LENGTHS), dtype=torch.long)).to(model.device)
-    try:
-        _, _, logits = _read(model, batch, rules)
-    except AssayError as error:
-        return str(error).rstrip(".")
-    return _missing(model, logits, rules) or _changed(model, batch, logits)
-
-
-def _read(
-    model: Body, batch: Batch, rules: Rules
-) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "5 B"], Float[Tensor, "B C"]]:
-    """The word embeddings, factors of 1 for all other additive inputs, and the logits that depend on both."""
-    x = model.embed(batch).detach()
-    words = at_least_float32(x).requires_grad_()
-    factors = words.new_ones(5, len(batch)).requires_grad_()
-    with torch.enable_grad(), implemented(model.inner, NAME if model.traits.unedited is None else "eager"):
-        biases, positions, types, markers, query = factors
-        kinds = frozenset(id(table) for name, table in model.named_parameters() if "type" in name)
-        asked = None if batch.query is None else batch.query.ids
-        lookups = Lookups(_table(model), asked, kinds, markers, query, positions, types)
-        with Steps(Reading(rules, biases, positions, query), lookups).over(model):
-            return words, factors, model(words, batch).logits
-
-
-def _table(model: Body) -> nn.Parameter:
-    table = model.embedding.weight
-    assert isinstance(table, nn.Parameter)
-    return table
-
-
-def _missing(model: Body, logits: Float[Tensor, "B C"], rules: Rules) -> str | None:
-    step = unruled(logits, rules.weighs)
-    kind = type(model.inner).__name__
-    return None if step is None else f"relevance has no rule for a step of {kind} ({step})"
-
-
-@torch.no_grad()
-def _changed(model: Body, batch: Batch, logits: Float[Tensor, "B C"]) -> str | None:
-    """Why the rules do not fit, if they changed the model's outputs."""
-    own = model(model.embed(batch), batch).logits.to(logits)
-    near = max(SAME, torch.finfo(model.inner.dtype).eps ** 0.5)
-    same = bool((own - logits).abs().max() <= near * max(1.0, float(own.abs().max())))
-    return None if same else f"{type(model.inner).__name__} answers otherwise when relevance is propagated"

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from assay.influence.gradient_records import Outer, Record, Rows, Whole
-from assay.models.walk import UnfusedOps, gru, lstm
+from assay.models.walk import UnfusedOps
 
 Make = Callable[[Tensor], list[tuple[str, Record]]]
 
@@ -56,25 +56,13 @@ class Tape(UnfusedOps):
         self.found = None
 
     def __torch_function__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+        self, function: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        kwargs = kwargs or {}
-        if func is F.linear:
-            return self.linear(*args, **kwargs)
-        if func is torch.addmm and self._name(args[2]) is not None:
-            return self._addmm(*args)
-        if func is F.embedding:
-            return self._embedding(*args, **kwargs)
-        if func is F.layer_norm:
-            return self._layer_norm(*args, **kwargs)
-        if func in (F.conv1d, torch.conv1d):
-            return self._conv1d(*args, **kwargs)
-        if func in (torch.lstm, torch.gru, F.scaled_dot_product_attention):
-            return super().__torch_function__(func, types, args, kwargs)
-        given = [each for each in (*args, *kwargs.values()) if isinstance(each, Tensor)]
-        if origins := [origin for each in given if (origin := self._origin(each)) is not None]:
-            return self._unbatched_use(func, origins, args, kwargs)
-        return func(*args, **kwargs)
+        if getattr(function, "__name__", "") in self.operations:
+            return super().__torch_function__(function, types, args, kwargs)
+        named = kwargs or {}
+        origins = [origin for each in (*args, *named.values()) if (origin := self._origin(each)) is not None]
+        return self._unbatched_use(function, origins, args, named) if origins else function(*args, **named)
 
     def _name(self, tensor: Tensor | None) -> str | None:
         return None if tensor is None else self.names.get(id(tensor))
@@ -91,13 +79,17 @@ class Tape(UnfusedOps):
             hook: Any = tensor.register_hook
             hook(record_gradient)
 
+    def _miss(self, *parameters: Tensor | None) -> None:
+        """Parameters whose gradients need a backward pass for each example."""
+        self.missed |= {name for each in parameters if (name := self._name(each)) is not None}
+
     def _rows(self, tensor: Tensor) -> Tensor | None:
         """The tensor with one example a row and its positions behind: [B, T, size]."""
         if len(tensor) != self.size and (tensor.dim() != 2 or len(tensor) % self.size):
             return None
         return tensor.reshape(self.size, -1, tensor.shape[-1])
 
-    def linear(self, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    def linear(self, function: Any, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         y = F.linear(x, weight, bias)
         self._record_linear(x, y, weight, bias)
         return y
@@ -114,7 +106,7 @@ class Tape(UnfusedOps):
         """Records a linear map; outputs may be in columns, [B, O, T]."""
         matrix, shift, inputs = self._name(weight), self._name(bias), self._rows(x.detach())
         if inputs is None:
-            self.missed |= {name for name in (matrix, shift) if name is not None}
+            self._miss(weight, bias)
             return
 
         def make(gradient: Tensor) -> list[tuple[str, Record]]:
@@ -130,27 +122,32 @@ class Tape(UnfusedOps):
         if matrix is not None or shift is not None:
             self._hook(y, make)
 
-    def _addmm(self, bias: Tensor, x: Tensor, weight: Tensor) -> Tensor:
-        y = torch.addmm(bias, x, weight)
-        self._record_linear(x, y, weight, bias, transposed=True)
+    def affine(self, function: Any, bias: Tensor, x: Tensor, weight: Tensor, **named: Any) -> Tensor:
+        y: Tensor = function(bias, x, weight, **named)
+        if named:
+            self._miss(bias, weight)
+        else:
+            self._record_linear(x, y, weight, bias, transposed=True)
         return y
 
-    def _conv1d(self, x: Tensor, weight: Tensor, bias: Tensor | None = None, *others: Any, **options: Any) -> Tensor:
-        y = F.conv1d(x, weight, bias, *others, **options)
+    def convolution(
+        self, function: Any, x: Tensor, weight: Tensor, bias: Tensor | None = None, *others: Any, **options: Any
+    ) -> Tensor:
+        y: Tensor = function(x, weight, bias, *others, **options)
         padding = options.get("padding", others[1] if len(others) > 1 else 0)
         around = padding[0] if isinstance(padding, tuple) else padding
         windows = F.pad(x, (around, around)).unfold(2, weight.shape[2], 1)  # [B, D, T, W]
         inputs = windows.permute(0, 2, 1, 3).flatten(2)
         if inputs.shape[1] != y.shape[2] or len(x) != self.size:  # strides, dilations and groups are not known here
-            self.missed |= {name for each in (weight, bias) if (name := self._name(each)) is not None}
-            return y
-        self._record_linear(inputs, y, weight, bias, columns=True)
+            self._miss(weight, bias)
+        else:
+            self._record_linear(inputs, y, weight, bias, columns=True)
         return y
 
-    def _embedding(
-        self, ids: Tensor, weight: Tensor, padding_idx: int | None = None, *others: Any, **kw: Any
+    def embedding(
+        self, function: Any, ids: Tensor, weight: Tensor, padding_idx: int | None = None, *others: Any, **named: Any
     ) -> Tensor:
-        y = F.embedding(ids, weight, padding_idx, *others, **kw)
+        y: Tensor = function(ids, weight, padding_idx, *others, **named)
         name = self._name(weight)
         if name is None:
             return y
@@ -162,20 +159,26 @@ class Tape(UnfusedOps):
             self._remember(y, name, lambda gradient: _looked_up(every, gradient, weight.shape, blank))
         return y
 
-    def _layer_norm(
-        self, x: Tensor, shape: Any, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
+    def layer_norm(
+        self,
+        function: Any,
+        x: Tensor,
+        shape: Any,
+        weight: Tensor | None = None,
+        bias: Tensor | None = None,
+        eps: float = 1e-5,
     ) -> Tensor:
         y = F.layer_norm(x, shape, weight, bias, eps)
         scale, shift = self._name(weight), self._name(bias)
-        if self._rows(x) is None:
-            self.missed |= {name for name in (scale, shift) if name is not None}
+        normed = None if self._rows(x) is None else self._rows(F.layer_norm(x.detach(), shape, None, None, eps))
+        if normed is None:
+            self._miss(weight, bias)
             return y
-        normed = self._rows(F.layer_norm(x.detach(), shape, None, None, eps))
 
         def make(gradient: Tensor) -> list[tuple[str, Record]]:
-            gradients = gradient.reshape(self.size, -1, gradient.shape[-1])
+            gradients = gradient.reshape(normed.shape)
             made: list[tuple[str, Record]] = []
-            if scale is not None and normed is not None:
+            if scale is not None:
                 made.append((scale, Whole((gradients * normed).sum(1))))
             if shift is not None:
                 made.append((shift, Whole(gradients.sum(1))))
@@ -185,24 +188,38 @@ class Tape(UnfusedOps):
             self._hook(y, make)
         return y
 
-    def recurrence(self, long: bool, x: Tensor, before: Any, weights: Any, *options: Any) -> tuple[Tensor, ...]:
+    def recurrence(
+        self, function: Any, x: Tensor, before: Any, weights: Sequence[Tensor], *options: Any
+    ) -> tuple[Tensor, ...]:
         """Step by step; the recurrent weights' gradient is recorded through an added tensor of zeros."""
-        if options[0] is not True or options[1] != 1 or options[4] or not options[5] or self._name(weights[1]) is None:
-            self.missed |= {name for each in weights if (name := self._name(each)) is not None}
-            return super().recurrence(long, x, before, weights, *options)
-        given = self.linear(x, weights[0], weights[2])
-        nothing = given * 0  # on the backward path to the parameters, as what is noted must be
-        indices = iter(nothing.unbind(1))
-        states, last = (lstm if long else gru)(
-            given, before, lambda state: F.linear(state, weights[1], weights[3]) + next(indices)
+        bias, layers, *_, both, batch_first = options
+        if bias is not True or layers != 1 or both or not batch_first or self._name(weights[1]) is None:
+            self._miss(*weights)
+            return super().recurrence(function, x, before, weights, *options)
+        given = self.linear(F.linear, x, weights[0], weights[2])
+        nothing = given * 0  # on the backward path to the parameters, as what is recorded must be
+        zeros = iter(nothing.unbind(1))
+        states, last = self.read(
+            function, given, before, lambda state: F.linear(state, weights[1], weights[3]) + next(zeros)
         )
-        start = (before[0] if long else before).squeeze(0)[:, None]
-        earlier = torch.cat([start, states[:, :-1]], dim=1)
-        self._record_linear(earlier, nothing, weights[1], weights[3])
+        start = (before[0] if function is torch.lstm else before).squeeze(0)[:, None]
+        self._record_linear(torch.cat([start, states[:, :-1]], dim=1), nothing, weights[1], weights[3])
         return states, *last
 
-    def _origin(self, tensor: Tensor) -> Unbatched | None:
+    operations: ClassVar[Mapping[str, Callable[..., Any]]] = {
+        "linear": linear,
+        "addmm": affine,
+        "conv1d": convolution,
+        "embedding": embedding,
+        "layer_norm": layer_norm,
+        **dict.fromkeys(("lstm", "gru"), recurrence),
+        "scaled_dot_product_attention": UnfusedOps.attention,
+    }
+
+    def _origin(self, tensor: Any) -> Unbatched | None:
         """The parameter that a tensor without batch dimension derives from, or None."""
+        if not isinstance(tensor, Tensor):
+            return None
         if (name := self.names.get(id(tensor))) is not None:
             return Unbatched(tensor, name, Whole)
         return self.unbatched.get(id(tensor))
@@ -211,45 +228,36 @@ class Tape(UnfusedOps):
         """Keeps such a tensor alive, so that no other takes its id."""
         self.unbatched[id(tensor)] = Unbatched(tensor, name, make)
 
-    def _unbatched_use(self, func: Any, origins: list[Unbatched], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _unbatched_use(
+        self, function: Any, origins: list[Unbatched], args: tuple[Any, ...], named: dict[str, Any]
+    ) -> Any:
         """An operation on a tensor without batch dimension: expanded to the batch where it meets one, and recorded."""
-        first = origins[0]
-        if func in ALIKE and args[0] is first.tensor:
-            result = func(*args, **kwargs)
+        first, tensors = origins[0], [each for each in (*args, *named.values()) if isinstance(each, Tensor)]
+        if function in ELEMENTWISE:
+            dims = max(each.dim() for each in tensors)
+            if any(each.dim() == dims and len(each) == self.size and self._origin(each) is None for each in tensors):
+                given = [self._repeated(each, dims) for each in args]
+                return function(*given, **{name: self._repeated(each, dims) for name, each in named.items()})
+        result = function(*args, **named)
+        if function in ALIKE and args[0] is first.tensor:
             if result is not first.tensor:
                 self._remember(result, first.name, first.make)
             return result
-        if func is torch.Tensor.expand:
-            result = func(*args, **kwargs)
-            if len(result) == self.size and result.dim() >= first.tensor.dim():
-                return self._expanded(result, first)
-        elif func is torch.Tensor.__getitem__ and isinstance(args[1], int) and first.tensor.dim() == 2:
-            result = func(*args, **kwargs)
-            if first.make is Whole:
-                row, shape = args[1] % len(first.tensor), first.tensor.shape
-                ids = torch.full((self.size, 1), row, device=result.device)
-                self._remember(
-                    result, first.name, lambda gradient: Rows(ids, gradient.reshape(self.size, 1, -1), shape)
-                )
-                return result
-        elif func in ELEMENTWISE:
-            tensors = [each for each in (*args, *kwargs.values()) if isinstance(each, Tensor)]
-            dims = max(each.dim() for each in tensors)
-            if any(each.dim() == dims and len(each) == self.size and self._origin(each) is None for each in tensors):
-                return func(
-                    *(self._repeated(each, dims) for each in args),
-                    **{name: self._repeated(each, dims) for name, each in kwargs.items()},
-                )
-            result = func(*args, **kwargs)
-        else:
-            result = func(*args, **kwargs)
+        if function is torch.Tensor.expand and len(result) == self.size and result.dim() >= first.tensor.dim():
+            return self._expanded(result, first)
+        one_row = function is torch.Tensor.__getitem__ and isinstance(args[1], int) and first.tensor.dim() == 2
+        if one_row and first.make is Whole:
+            row, shape = args[1] % len(first.tensor), first.tensor.shape
+            ids = torch.full((self.size, 1), row, device=result.device)
+            self._remember(result, first.name, lambda gradient: Rows(ids, gradient.reshape(self.size, 1, -1), shape))
+            return result
         if isinstance(result, Tensor) and result.requires_grad:
             self.missed |= {each.name for each in origins}
         return result
 
     def _repeated(self, value: Any, dims: int) -> Any:
         """The tensor expanded to the batch, the rest of its shape as broadcasting has it."""
-        origin = self._origin(value) if isinstance(value, Tensor) else None
+        origin = self._origin(value)
         if origin is None or (value.dim() == dims and len(value) != 1):
             return value
         shape = (1,) * (dims - value.dim()) + tuple(value.shape)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
-from torch.nn import functional as F
 
 from assay.errors import AssayError
 from assay.influence.replay import (
@@ -35,19 +35,27 @@ class SafeNorms(UnfusedOps):
     The norm of a vector of zeros, such as the embedding of padding, has no second derivative; here it has 0.
     """
 
-    def __torch_function__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
-    ) -> Any:
-        kwargs = kwargs or {}
-        if func is torch.Tensor.norm and kwargs.get("p") == "fro" and isinstance(kwargs.get("dim"), int):
-            found = length(args[0], kwargs["dim"])
-            return found.unsqueeze(kwargs["dim"]) if kwargs.get("keepdim") else found
-        if func is F.normalize and kwargs.get("p") == 2.0:
-            return args[0] / length(args[0], kwargs["dim"]).unsqueeze(kwargs["dim"]).clamp(min=kwargs["eps"])
-        if func is F.cosine_similarity and len(args) == 2 and set(kwargs) == {"dim"}:
-            one, other = (length(each, kwargs["dim"]).clamp(min=1e-8) for each in args)
-            return (args[0] * args[1]).sum(kwargs["dim"]) / (one * other)
-        return super().__torch_function__(func, types, args, kwargs)
+    def norm(self, function: Any, vectors: Tensor, *rest: Any, **named: Any) -> Tensor:
+        if named.get("p") != "fro" or not isinstance(named.get("dim"), int):
+            plain: Tensor = function(vectors, *rest, **named)
+            return plain
+        found = length(vectors, named["dim"])
+        return found.unsqueeze(named["dim"]) if named.get("keepdim") else found
+
+    def normalize(self, function: Any, vectors: Tensor, *rest: Any, **named: Any) -> Tensor:
+        if named.get("p") != 2.0:
+            plain: Tensor = function(vectors, *rest, **named)
+            return plain
+        return vectors / length(vectors, named["dim"]).unsqueeze(named["dim"]).clamp(min=named["eps"])
+
+    def cosine(self, function: Any, one: Tensor, other: Tensor, *rest: Any, **named: Any) -> Tensor:
+        if rest or set(named) != {"dim"}:
+            plain: Tensor = function(one, other, *rest, **named)
+            return plain
+        sizes = (length(each, named["dim"]).clamp(min=1e-8) for each in (one, other))
+        return (one * other).sum(named["dim"]) / math.prod(sizes)
+
+    operations: ClassVar = {**UnfusedOps.operations, "norm": norm, "normalize": normalize, "cosine_similarity": cosine}
 
 
 def length(vectors: Tensor, dim: int) -> Tensor:

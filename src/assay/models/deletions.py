@@ -8,10 +8,8 @@ within reach are computed again. Where sentences are read one by one, only that 
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import TypeGuard
 
 import torch
@@ -37,46 +35,60 @@ from assay.models.erasure import left
 from assay.models.network import BARRED, Classifier, Network, Paired
 from assay.models.networks import Hierarchical, Layout
 from assay.models.projections import Projection, softmax
+from assay.models.walk import Layer
 from assay.types import Batch, Model, attended
 
-# Attention-weighted means accumulated item by item: running sums for softmax, stored scores for other projections.
+Embeddings = Float[Tensor, "R S D"]
+States = Float[Tensor, "R S M"]
+Mask = Bool[Tensor, "R S"]
+Lanes = Float[Tensor, "R N P"]
+Scores = Float[Tensor, "R N"]
+Blank = Float[Tensor, " D"] | None
+Logits = tuple[Float[Tensor, "B C"], Float[Tensor, "B T C"]]
+"""Of each text as it is, and of each without its t-th token."""
+
+FEW = 16  # numbers of a pair, which cost no more than the rest of it
+STORED = 1 << 26  # numbers of one row, beyond which a sentence is read again rather than stored
+
+Sharing = Classifier | Hierarchical | Paired
 
 
-class Pooled(ABC):
-    """An attention-weighted mean over the items that N lanes have received so far."""
+def shares_work(model: Model) -> TypeGuard[Sharing]:
+    """Whether `deletion_logits` supports this model."""
+    one_by_one = isinstance(model, Classifier | Paired) and not isinstance(model.encoder, Transformer)
+    return one_by_one or isinstance(model, Hierarchical)
 
-    @abstractmethod
-    def add(self, score: Float[Tensor, "R n"], value: Float[Tensor, "R n P"]) -> None:
-        """Adds one item to the first lanes; an item of the lowest score has no weight beside any other."""
 
-    @abstractmethod
-    def joined(self, other: Pooled) -> Pooled:
-        """The mean over the items of both; both must have the same projection."""
+@torch.no_grad()
+def deletion_logits(model: Sharing, x: Float[Tensor, "B T D"], batch: Batch, blank: Blank = None) -> Logits:
+    """The logits of each text, and of each text with its t-th token deleted or blanked.
 
-    @abstractmethod
-    def reordered(self, order: Int[Tensor, "R N"]) -> Pooled:
-        """Permutes the lanes of each row."""
+    Without any token they are those of the zero context; those on padding mean nothing.
+    """
+    if isinstance(model, Hierarchical):
+        return sentence_deletions(model, x, batch, blank)
+    return word_deletions(model, x, batch, blank)
 
-    @abstractmethod
-    def mean(self) -> Float[Tensor, "R N P"]:
-        """The mean, in float32 at least; 0 where a lane has no item."""
+
+# Attention-weighted means over the items that N lanes have received so far
 
 
 @dataclass
-class Means(Pooled):
+class RunningMeans:
     """Softmax: Σ exp(s − peak) and Σ exp(s − peak) v of each lane over the scores s and values v so far."""
 
-    peak: Float[Tensor, "R N"]
-    total: Float[Tensor, "R N"]
-    value: Float[Tensor, "R N P"]
+    peak: Scores
+    total: Scores
+    value: Lanes
 
     @classmethod
-    def of_nothing(cls, rows: int, lanes: int, like: Float[Tensor, "R 1 P"]) -> Means:
+    def of_nothing(cls, rows: int, lanes: int, like: Float[Tensor, "R 1 P"]) -> RunningMeans:
         """Lanes without any item yet; in float32 at least."""
         zeros = like.new_zeros(rows, lanes, like.shape[-1], dtype=torch.promote_types(like.dtype, torch.float32))
         return cls(torch.full_like(zeros[..., 0], torch.finfo(like.dtype).min), torch.zeros_like(zeros[..., 0]), zeros)
 
     def add(self, score: Float[Tensor, "R n"], value: Float[Tensor, "R n P"]) -> None:
+        """Adds one item to the first lanes; an item of the lowest score has no weight beside any other."""
         lanes = slice(None, score.shape[1])
         peak, total, mean = self.peak[:, lanes], self.total[:, lanes], self.value[:, lanes]
         highest = torch.maximum(peak, score)
@@ -85,43 +97,39 @@ class Means(Pooled):
         mean.mul_(shrunk[..., None]).addcmul_(gained[..., None], value)
         peak.copy_(highest)
 
-    def joined(self, other: Pooled) -> Means:
-        assert isinstance(other, Means)
-        highest = torch.maximum(self.peak, other.peak)
-        own, others = (self.peak - highest).exp(), (other.peak - highest).exp()
-        value = self.value * own[..., None] + other.value * others[..., None]
-        return Means(highest, self.total * own + other.total * others, value)
+    def joined(self, other: RunningMeans, order: Int[Tensor, "R N"]) -> RunningMeans:
+        """The mean over the items of both, the lanes of the other in this order."""
+        peak, total, value = other.peak.gather(1, order), other.total.gather(1, order), reordered(other.value, order)
+        highest = torch.maximum(self.peak, peak)
+        own, others = (self.peak - highest).exp(), (peak - highest).exp()
+        both = self.value * own[..., None] + value * others[..., None]
+        return RunningMeans(highest, self.total * own + total * others, both)
 
-    def reordered(self, order: Int[Tensor, "R N"]) -> Means:
-        return Means(self.peak.gather(1, order), self.total.gather(1, order), reordered(self.value, order))
-
-    def mean(self) -> Float[Tensor, "R N P"]:
+    def mean(self) -> Lanes:
+        """The mean, in float32 at least; 0 where a lane has no item."""
         return self.value / self.total.clamp(min=torch.finfo(self.total.dtype).tiny)[..., None]
 
 
 @dataclass
-class Kept(Pooled):
+class StoredMeans:
     """Any projection: all scores and values so far, of which the mean is computed at the end."""
 
     project: Projection
     lanes: int
-    scores: list[Float[Tensor, "R N"]] = field(default_factory=list)
-    values: list[Float[Tensor, "R N P"]] = field(default_factory=list)
+    scores: list[Scores] = field(default_factory=list)
+    values: list[Lanes] = field(default_factory=list)
 
     def add(self, score: Float[Tensor, "R n"], value: Float[Tensor, "R n P"]) -> None:
         more = self.lanes - score.shape[1]
         self.scores.append(F.pad(score, (0, more), value=torch.finfo(score.dtype).min))
         self.values.append(F.pad(value, (0, 0, 0, more)))
 
-    def joined(self, other: Pooled) -> Kept:
-        assert isinstance(other, Kept)
-        return Kept(self.project, self.lanes, self.scores + other.scores, self.values + other.values)
+    def joined(self, other: StoredMeans, order: Int[Tensor, "R N"]) -> StoredMeans:
+        scores = self.scores + [score.gather(1, order) for score in other.scores]
+        values = self.values + [reordered(value, order) for value in other.values]
+        return StoredMeans(self.project, self.lanes, scores, values)
 
-    def reordered(self, order: Int[Tensor, "R N"]) -> Kept:
-        scores = [score.gather(1, order) for score in self.scores]
-        return Kept(self.project, self.lanes, scores, [reordered(value, order) for value in self.values])
-
-    def mean(self) -> Float[Tensor, "R N P"]:
+    def mean(self) -> Lanes:
         scores = torch.stack(self.scores, dim=-1)
         wide = torch.promote_types(scores.dtype, torch.float32)
         weights = self.project(scores.to(wide), scores > torch.finfo(scores.dtype).min)
@@ -131,46 +139,28 @@ class Kept(Pooled):
         return total
 
 
-# How attention reads a hidden state: its score, and the value of which the weighted mean is taken.
-
-
-Partly = Callable[[Float[Tensor, "R N P"], Float[Tensor, "R 1 K"]], Float[Tensor, "R N K"]]
-"""What is read of states of which one part varies; what is read of the rest of them comes second."""
+# How attention reads a hidden state: its score, and the value of which the weighted mean is taken
 
 
 @dataclass(frozen=True)
 class Affine:
-    """The affine map W h + c, shared by all rows or with weights and constants per row."""
+    """The map W h + c, with weights and constants for all rows or for each; without them, h itself."""
 
-    weight: Float[Tensor, "*W K M"]
-    constant: Float[Tensor, "*C K"]
+    weight: Float[Tensor, "*W K M"] | None = None
+    constant: Float[Tensor, "*C K"] | None = None
 
-    def __call__(self, states: Float[Tensor, "R N M"]) -> Float[Tensor, "R N K"]:
-        return _added(self.weight.mT, states, self.constant[..., None, :])
+    def __call__(self, states: States) -> Float[Tensor, "R S K"]:
+        if self.weight is None or self.constant is None:
+            return states
+        return (states @ self.weight.mT).add_(self.constant[..., None, :])
 
-    def partly(self, own: slice) -> Partly:
-        return partial(_added, self.weight[..., own].mT)
-
-
-@dataclass(frozen=True)
-class Itself:
-    """The identity map."""
-
-    def __call__(self, states: Float[Tensor, "R N M"]) -> Float[Tensor, "R N M"]:
-        return states
-
-    def partly(self, own: slice) -> Partly:
-        return partial(_placed, own)
-
-
-def _added(weight: Float[Tensor, "*W P K"], part: Float[Tensor, "R N P"], rest: Tensor) -> Float[Tensor, "R N K"]:
-    return (part @ weight).add_(rest)
-
-
-def _placed(own: slice, part: Float[Tensor, "R N P"], rest: Float[Tensor, "R 1 M"]) -> Float[Tensor, "R N M"]:
-    whole = rest.repeat(1, part.shape[1], 1)
-    whole[..., own] += part
-    return whole
+    def partly(self, own: slice, part: Lanes, rest: Float[Tensor, "R 1 K"]) -> Float[Tensor, "R N K"]:
+        """The map of states of which one part varies, given the map of the others."""
+        if self.weight is not None:
+            return (part @ self.weight[..., own].mT).add_(rest)
+        whole = rest.repeat(1, part.shape[1], 1)
+        whole[..., own] += part
+        return whole
 
 
 @dataclass(frozen=True)
@@ -181,43 +171,37 @@ class Reading:
     encoder: Encoder
     aligned: Affine
     finish: Callable[[Tensor], Tensor]
-    value: Affine | Itself
+    value: Affine
 
     @property
     def project(self) -> Projection:
         return self.network.project
 
-    def states(self, x: Float[Tensor, "R S D"], mask: Bool[Tensor, "R S"]) -> Float[Tensor, "R S M"]:
+    def states(self, x: Embeddings, mask: Mask) -> States:
         return self.network.beside(self.encoder(x, mask), x, mask)
 
-    def score(self, states: Float[Tensor, "R N M"]) -> Float[Tensor, "R N"]:
+    def score(self, states: States) -> Float[Tensor, "R S"]:
         return self.finish(self.aligned(states))
 
-    def mean(self, states: Float[Tensor, "R N M"], seen: Bool[Tensor, "R N"]) -> Float[Tensor, "R P"]:
+    def mean(self, states: States, seen: Mask) -> Float[Tensor, "R P"]:
         """The attention-weighted mean of the values of unmasked items."""
         return (self.project(self.score(states), seen)[:, None] @ self.value(states)).squeeze(1)
-
-    def nothing_yet(self, lanes: int, like: Float[Tensor, "R 1 P"]) -> Pooled:
-        """An empty accumulator for so many lanes per row."""
-        if self.project is softmax:
-            return Means.of_nothing(len(like), lanes, like)
-        return Kept(self.project, lanes)
 
 
 @dataclass(frozen=True)
 class Text:
     """Rows of tokens: those in the mask are encoded, those in `seen` are attended to."""
 
-    x: Float[Tensor, "R S D"]
-    mask: Bool[Tensor, "R S"]
-    seen: Bool[Tensor, "R S"]
-    states: Float[Tensor, "R S M"]
+    x: Embeddings
+    mask: Mask
+    seen: Mask
+    states: States
 
 
 def of_words(model: Hierarchical) -> Reading:
     """The reading of words within sentences: the value is the hidden state itself."""
     alignment = model.word_alignment
-    return Reading(model, model.word_encoder, _aligned(alignment), alignment.finish, Itself())
+    return Reading(model, model.word_encoder, _aligned(alignment), alignment.finish, Affine())
 
 
 def of_text(model: Classifier | Paired, batch: Batch) -> Reading:
@@ -246,25 +230,50 @@ def _of_pair(model: Paired, batch: Batch) -> Reading:
         aligned = Affine(own, query @ other.T + model.alignment.project.bias)
         return Reading(model, model.encoder, aligned, model.alignment.finish, value)
     aligned = Affine(query[:, None] / math.sqrt(query.shape[1]), torch.zeros_like(query[:, :1]))
-    return Reading(model, model.encoder, aligned, _alone, value)
+    return Reading(model, model.encoder, aligned, lambda scores: scores.squeeze(-1), value)
 
 
-def _alone(scores: Float[Tensor, "R N 1"]) -> Float[Tensor, "R N"]:
-    return scores.squeeze(-1)
+# One algorithm for each kind of encoder: the attention-weighted mean without each token, or with a blank there
 
 
-# Leave-one-out under an LSTM or GRU: one pass carries, for every token, the hidden state of the text without it.
+def without_each(reading: Reading, text: Text, blank: Blank) -> Float[Tensor, "R S P"]:
+    """The attention-weighted mean without each token, or with a blank there; arbitrary where there is no token."""
+    numbers = text.mask.shape[1] * text.states.shape[1] * text.states.shape[2]
+    too_long = reading.project is not softmax and reading.value.weight is None and numbers > STORED
+    if isinstance(reading.encoder, Recurrent) and not too_long:
+        return recurrent(reading, text, blank)
+    if isinstance(reading.encoder, Convolution | Average | Nothing):
+        return windowed(reading, text, blank)
+    return reread(reading, text, blank)
 
 
-def recurrent(reading: Reading, text: Text, blank: Float[Tensor, " D"] | None) -> Float[Tensor, "R S P"]:
-    """The attention-weighted mean without each token, or with a blank in its position."""
-    assert isinstance(reading.encoder, Recurrent)
-    order, half = mirrored(text.mask), reading.encoder.size // 2
-    forth = Way(reading.encoder.ahead, slice(None, half), text.x, text.states, text.seen)
-    back = Way(reading.encoder.behind, slice(half, 2 * half), *forth.turned(order))
-    ahead, filled_ahead = _one_way(reading, forth, blank)
-    behind, filled_behind = _one_way(reading, back, blank)
-    means = ahead.joined(behind.reordered(order))
+def rows_at_once(width: int, device: torch.device, project: Projection, size: int) -> int:
+    """The number of rows of a width whose pairwise values fit into memory at once."""
+    numbers = 1 if project is softmax else max(1, size // FEW)
+    return budget.room(device, "deleted pairs", numbers * width**2)
+
+
+def tokens_read(encoder: Encoder, lengths: Int[Tensor, " R"], blank: Blank) -> Float[Tensor, " R"]:
+    """The number of tokens encoded for all deletions in rows of these lengths, the whole row included once."""
+    count = lengths.double()
+    if isinstance(encoder, Recurrent):  # for each token what stands on one side of it: half the row
+        return count + count * count / 2
+    if isinstance(encoder, Convolution | Average | Nothing):
+        return count * (1 + len(neighbours(encoder, blank)))
+    return count * (count if blank is None else count + 1)
+
+
+def recurrent(reading: Reading, text: Text, blank: Blank) -> Float[Tensor, "R S P"]:
+    """Under an LSTM or GRU: one pass carries, for every token, the hidden state of the text without it."""
+    encoder, order = reading.encoder, mirrored(text.mask)
+    assert isinstance(encoder, Recurrent)
+    turned = replace(
+        text, x=reordered(text.x, order), states=reordered(text.states, order), seen=text.seen.gather(1, order)
+    )
+    half = encoder.size // 2
+    ahead, filled_ahead = _one_way(reading, encoder.ahead, slice(None, half), text, blank)
+    behind, filled_behind = _one_way(reading, encoder.behind, slice(half, 2 * half), turned, blank)
+    means = ahead.joined(behind, order)  # type: ignore[arg-type]  # both are of one kind
     if blank is not None:
         filled = torch.cat([filled_ahead, reordered(filled_behind, order)], dim=-1)
         filled = reading.network.beside(filled, blank.expand_as(text.x), torch.ones_like(text.mask))
@@ -272,81 +281,52 @@ def recurrent(reading: Reading, text: Text, blank: Float[Tensor, " D"] | None) -
     return means.mean().to(text.x.dtype)
 
 
-@dataclass(frozen=True)
-class Way:
-    """One direction of a bidirectional network; its own half of the hidden states."""
-
-    network: nn.LSTM | nn.GRU
-    own: slice
-    x: Float[Tensor, "R S D"]
-    states: Float[Tensor, "R S M"]
-    seen: Bool[Tensor, "R S"]
-
-    def turned(self, order: Int[Tensor, "R S"]) -> tuple[Tensor, Tensor, Tensor]:
-        """The same direction with its rows in another order."""
-        return reordered(self.x, order), reordered(self.states, order), self.seen.gather(1, order)
-
-    def weights(self, part: str) -> tuple[Tensor, Tensor]:
-        """The weight matrix of the input ("ih") or of the recurrence ("hh")."""
-        return getattr(self.network, f"weight_{part}_l0"), getattr(self.network, f"bias_{part}_l0")
-
-    def others(self) -> Float[Tensor, "R S M"]:
-        """The half of the hidden states that the other direction computes."""
-        emptied = self.states.clone()
-        emptied[..., self.own] = 0
-        return emptied
-
-
-def _one_way(reading: Reading, way: Way, blank: Float[Tensor, " D"] | None) -> tuple[Pooled, Float[Tensor, "R S H"]]:
+def _one_way(
+    reading: Reading, network: nn.LSTM | nn.GRU, own: slice, text: Text, blank: Blank
+) -> tuple[RunningMeans | StoredMeans, Float[Tensor, "R S H"]]:
     """The means over the tokens after each token in this direction, read without that token.
 
     Beside it, the state at each token in the text that has a blank there, if there is one.
     """
-    lstm, recur = isinstance(way.network, nn.LSTM), way.weights("hh")
-    step = _lstm_step if lstm else _gru_step
-    rows, tokens, half = len(way.x), way.x.shape[1], way.network.hidden_size
-    inputs = nn.functional.linear(way.x, *way.weights("ih"))
-    instead = None if blank is None else nn.functional.linear(blank, *way.weights("ih"))
-    carried = way.x.new_zeros(rows, tokens + 1, half * (2 if lstm else 1))
-    filled = way.x.new_zeros(rows, tokens, half)
-    others, hidden = way.others(), ~way.seen
-    aligned, valued = reading.aligned(others), reading.value(others)  # the same throughout
-    align, evaluate = reading.aligned.partly(way.own), reading.value.partly(way.own)
-    means, lowest = reading.nothing_yet(tokens, valued[:, :1]), torch.finfo(valued.dtype).min
+    layer = Layer.among(network, text.x)
+    cell, (inputs, weight, bias, other) = layer.cell, layer.weights
+    rows, tokens, half = *text.x.shape[:2], network.hidden_size
+    count = 2 if isinstance(network, nn.LSTM) else 1  # state and cell state, or the state alone
+    carried = [text.x.new_zeros(rows, tokens + 1, half) for _ in range(count)]
+    given = F.linear(text.x, inputs, bias)[:, :, None]
+    instead = None if blank is None else F.linear(blank, inputs, bias)
+    filled, others = text.x.new_zeros(rows, tokens, half), text.states.clone()
+    others[..., own] = 0  # what the other direction computes is the same throughout
+    aligned, valued = reading.aligned(others)[:, :, None], reading.value(others)[:, :, None]
+    lowest, hidden = torch.finfo(valued.dtype).min, ~text.seen
+    means: RunningMeans | StoredMeans = StoredMeans(reading.project, tokens)
+    if reading.project is softmax:
+        means = RunningMeans.of_nothing(rows, tokens, valued[:, 0])
+
+    def advanced(word: Tensor, lanes: slice | int) -> list[Tensor]:
+        slots = cell.slots(word, F.linear(carried[0][:, lanes], weight, other))
+        step = cell.step(slots, carried[-1][:, lanes])
+        return [step.state, step.memory][:count]
+
     for position in range(tokens):
         # carried[:, j] is the text so far without token j; carried[:, position] is the whole text so far.
-        updated = step(inputs[:, position, None], carried[:, : position + 1], *recur)
-        carried[:, position + 1] = updated[:, position]
-        carried[:, :position] = updated[:, :position]
+        updated = advanced(given[:, position], slice(position + 1))
+        for each, new in zip(carried, updated, strict=True):
+            each[:, position + 1] = new[:, position]
+            each[:, :position] = new[:, :position]
         if instead is not None:
-            carried[:, position] = step(instead, carried[:, position], *recur)
-            filled[:, position] = carried[:, position, :half]
-        new = updated[:, :position, :half]
-        score = reading.finish(align(new, aligned[:, position, None]))
-        means.add(score.masked_fill_(hidden[:, position, None], lowest), evaluate(new, valued[:, position, None]))
+            for each, new in zip(carried, advanced(instead, position), strict=True):
+                each[:, position] = new
+            filled[:, position] = carried[0][:, position]
+        lanes = updated[0][:, :position]
+        score = reading.finish(reading.aligned.partly(own, lanes, aligned[:, position]))
+        value = reading.value.partly(own, lanes, valued[:, position])
+        means.add(score.masked_fill_(hidden[:, position, None], lowest), value)
     return means, filled
 
 
-def _lstm_step(inputs: Tensor, carried: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    hidden, cell = carried.chunk(2, dim=-1)
-    gates = nn.functional.linear(hidden, weight, bias).add_(inputs)
-    keep, forget, new, out = gates.chunk(4, dim=-1)
-    cell = (forget.sigmoid_() * cell).addcmul_(keep.sigmoid_(), new.tanh_())
-    return torch.cat([out.sigmoid_() * cell.tanh(), cell], dim=-1)
-
-
-def _gru_step(inputs: Tensor, carried: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    reset, update, new = inputs.chunk(3, dim=-1)
-    from_reset, from_update, from_new = nn.functional.linear(carried, weight, bias).chunk(3, dim=-1)
-    new = (new + (reset + from_reset).sigmoid() * from_new).tanh()
-    return new + (update + from_update).sigmoid() * (carried - new)
-
-
-# Leave-one-out under a convolution: only hidden states within the receptive field are computed again.
-
-
-def windowed(reading: Reading, text: Text, blank: Float[Tensor, " D"] | None) -> Float[Tensor, "R S P"]:
-    """The attention-weighted mean without each token, or with a blank in its position."""
+def windowed(reading: Reading, text: Text, blank: Blank) -> Float[Tensor, "R S P"]:
+    """Under a convolution: only hidden states within the receptive field are computed again."""
     rows, tokens = text.mask.shape
     positions, reach = torch.arange(tokens, device=text.x.device), _reach(reading.encoder)
     states, offsets = _near(reading, text, blank)
@@ -360,7 +340,7 @@ def windowed(reading: Reading, text: Text, blank: Float[Tensor, " D"] | None) ->
     return torch.baddbmm(again.squeeze(2), weights[..., :tokens], reading.value(text.states))
 
 
-def neighbours(encoder: Encoder, blank: Tensor | None, device: torch.device | None = None) -> Int[Tensor, " W"]:
+def neighbours(encoder: Encoder, blank: Blank, device: torch.device | None = None) -> Int[Tensor, " W"]:
     """The offsets from a removed token within which hidden states change."""
     reach = _reach(encoder)
     offsets = torch.arange(-2 * reach, 2 * reach + 1, device=device)
@@ -371,11 +351,11 @@ def _reach(encoder: Encoder) -> int:
     return max(encoder.widths) // 2 if isinstance(encoder, Convolution) else 0
 
 
-def _near(reading: Reading, text: Text, blank: Tensor | None) -> tuple[Float[Tensor, "R N M"], Int[Tensor, " W"]]:
+def _near(reading: Reading, text: Text, blank: Blank) -> tuple[Float[Tensor, "R N M"], Int[Tensor, " W"]]:
     """The hidden states of the W tokens around each removed or blanked one, and their offsets."""
     reach, offsets = _reach(reading.encoder), neighbours(reading.encoder, blank, text.x.device)
     positions = torch.arange(text.x.shape[1], device=text.x.device)
-    padded = nn.functional.pad(text.x * text.mask[..., None], (0, 0, 2 * reach, 2 * reach))
+    padded = F.pad(text.x * text.mask[..., None], (0, 0, 2 * reach, 2 * reach))
     around = padded[:, positions[:, None] + offsets + 2 * reach]  # [R, S, W, D]
     if blank is not None:
         around[:, :, 2 * reach] = blank
@@ -386,99 +366,51 @@ def _near(reading: Reading, text: Text, blank: Tensor | None) -> tuple[Float[Ten
     return states[:, central].reshape(len(padded), len(positions) * len(near), states.shape[-1]), near
 
 
-# Leave-one-out by recomputation, for encoders in which every hidden state depends on all tokens.
-
-
-def reread(reading: Reading, text: Text, blank: Float[Tensor, " D"] | None) -> Float[Tensor, "R S P"]:
-    """The attention-weighted mean without each token, or with a blank in its position; all rows have one length."""
+def reread(reading: Reading, text: Text, blank: Blank) -> Float[Tensor, "R S P"]:
+    """By recomputation, where every hidden state depends on all tokens; all rows have one length."""
     row, removed = text.mask.nonzero(as_tuple=True)
     at_once = budget.room(text.x.device, "versions", text.x.shape[1])
-    parts = [
-        _without(reading, text, blank, (row[start : start + at_once], removed[start : start + at_once]))
-        for start in range(0, len(row), at_once)
-    ]
-    values = torch.cat(parts)
+    parts = zip(torch.split(row, at_once), torch.split(removed, at_once), strict=True)
+    values = torch.cat([_without(reading, text, blank, some, gone) for some, gone in parts])
     return values.new_zeros(*text.mask.shape, values.shape[-1]).index_put((row, removed), values)
 
 
 def _without(
-    reading: Reading, text: Text, blank: Tensor | None, versions: tuple[Tensor, Tensor]
+    reading: Reading, text: Text, blank: Blank, row: Int[Tensor, " N"], removed: Int[Tensor, " N"]
 ) -> Float[Tensor, "N P"]:
-    row, removed = versions
     x, seen = text.x[row], text.seen[row]
     gone = torch.arange(x.shape[1], device=x.device) == removed[:, None]
     if blank is None:
         order = left(seen & ~gone)
-        x, seen = x.gather(1, order[..., None].expand_as(x)), (seen & ~gone).gather(1, order)
+        x, seen = reordered(x, order), (seen & ~gone).gather(1, order)
     else:
         x = torch.where(gone[..., None], blank, x)
     return reading.mean(reading.states(x, seen), seen)
 
 
-# Chooses the leave-one-out algorithm by encoder, and counts what it costs.
+# Attention over the words of a text, with or without a query
 
 
-FEW = 16  # numbers of a pair, which cost no more than the rest of it
-KEPT = 1 << 26  # numbers of one row, beyond which a sentence is read again rather than kept
-
-
-def rows_at_once(width: int, device: torch.device, project: Projection, size: int) -> int:
-    """The number of rows of a width whose pairwise values fit into memory at once."""
-    numbers = 1 if project is softmax else max(1, size // FEW)
-    return budget.room(device, "deleted pairs", numbers * width**2)
-
-
-def without_each(reading: Reading, text: Text, blank: Float[Tensor, " D"] | None) -> Float[Tensor, "R S P"]:
-    """The attention-weighted mean without each token, or with a blank there; arbitrary where there is no token."""
-    if isinstance(reading.encoder, Recurrent) and not _too_long(reading, text):
-        return recurrent(reading, text, blank)
-    if isinstance(reading.encoder, Convolution | Average | Nothing):
-        return windowed(reading, text, blank)
-    return reread(reading, text, blank)
-
-
-def _too_long(reading: Reading, text: Text) -> bool:
-    """Whether the leave-one-out states of a sentence are too many to keep for a projection other than softmax."""
-    kept = text.mask.shape[1] * text.states.shape[1] * text.states.shape[2]
-    return reading.project is not softmax and isinstance(reading.value, Itself) and kept > KEPT
-
-
-def tokens_read(encoder: Encoder, lengths: Int[Tensor, " R"], blank: Tensor | None) -> Float[Tensor, " R"]:
-    """The number of tokens encoded for all deletions in rows of these lengths, the whole row included once."""
-    count = lengths.double()
-    if isinstance(encoder, Recurrent):  # for each token what stands on one side of it: half the row
-        return count + count * count / 2
-    if isinstance(encoder, Convolution | Average | Nothing):
-        return count * (1 + len(neighbours(encoder, blank)))
-    return count * (count if blank is None else count + 1)
-
-
-# Leave-one-out for attention over the words of a text, with or without a query.
-
-
-Logits = tuple[Float[Tensor, "B C"], Float[Tensor, "B T C"]]
-"""Of each text as it is, and of each without its t-th token."""
-
-
-def word_deletions(
-    model: Classifier | Paired, x: Float[Tensor, "B T D"], batch: Batch, blank: Float[Tensor, " D"] | None
-) -> Logits:
+def word_deletions(model: Classifier | Paired, x: Embeddings, batch: Batch, blank: Blank) -> Logits:
     """The logits of each text, and without its t-th token, or with a blank there."""
     rows = rows_at_once(batch.ids.shape[1], x.device, model.project, model.decoder.out_features)
     parts = [slice(start, start + rows) for start in range(0, len(batch), rows)]
     found = [_some(model, x[part], batch[part], blank) for part in parts]
     whole, logits = (torch.cat(each) for each in zip(*found, strict=True))
     alone = (batch.lengths < 2) & (blank is None)
-    if alone.any():
-        logits[alone] = _nothing_left(model, x[alone], batch[alone.nonzero()[:, 0]])[:, None]
+    if alone.any():  # without any word, the logits of the zero context
+        single = batch[alone.nonzero()[:, 0]]
+        states = model.states(x[alone], replace(single, mask=torch.zeros_like(single.mask)))
+        nothing = model.decode(states, torch.zeros_like(states[..., 0]))
+        logits[alone] = nothing[:, None]
     return whole, logits
 
 
-def _some(model: Classifier | Paired, x: Tensor, batch: Batch, blank: Tensor | None) -> Logits:
+def _some(model: Classifier | Paired, x: Embeddings, batch: Batch, blank: Blank) -> Logits:
     """The same for a few texts, of two words at least where one is deleted."""
     markers = int(model.architecture.markers)
     around, mask = model.surrounded(x, batch.mask) if markers else (x, batch.mask)
-    seen = nn.functional.pad(batch.mask, (markers, markers))
+    seen = F.pad(batch.mask, (markers, markers))
     if costs.current() is not None:
         lengths = mask.sum(-1)
         costs.add(forward=float((tokens_read(model.encoder, lengths, blank) / lengths.clamp(min=1)).sum()))
@@ -488,19 +420,10 @@ def _some(model: Classifier | Paired, x: Tensor, batch: Batch, blank: Tensor | N
     return reading.mean(text.states, seen), without
 
 
-def _nothing_left(model: Classifier | Paired, x: Tensor, batch: Batch) -> Float[Tensor, "B C"]:
-    """The logits of a text without any word: those of the zero context vector."""
-    empty = replace(batch, mask=torch.zeros_like(batch.mask))
-    states = model.states(x, empty)
-    return model.decode(states, torch.zeros_like(states[..., 0]))
+# A hierarchical network: recomputes the word's sentence, then the sentences of its text
 
 
-# Leave-one-out in a hierarchical network: recomputes the word's sentence, then the sentences of its text.
-
-
-def sentence_deletions(
-    model: Hierarchical, x: Float[Tensor, "B T D"], batch: Batch, blank: Float[Tensor, " D"] | None
-) -> Logits:
+def sentence_deletions(model: Hierarchical, x: Float[Tensor, "B T D"], batch: Batch, blank: Blank) -> Logits:
     """The logits of each text, and without its t-th word, or with a blank there; 0 where there is no word."""
     layout, real = Layout.of(batch), attended(model, batch)
     gone = (layout.mask.sum(-1) == 1)[layout.row] & (blank is None)  # the sentence has lost its only word
@@ -521,7 +444,7 @@ def sentence_deletions(
 
 
 def _means(
-    model: Hierarchical, rows: Float[Tensor, "R W D"], mask: Bool[Tensor, "R W"], blank: Tensor | None
+    model: Hierarchical, rows: Float[Tensor, "R W D"], mask: Bool[Tensor, "R W"], blank: Blank
 ) -> tuple[Float[Tensor, "R M"], Float[Tensor, "K M"]]:
     """The vector of each sentence, and of its sentence without each word; sentences of like length are one batch."""
     reading, size, count = of_words(model), model.width(model.word_encoder), mask.sum(-1)
@@ -558,7 +481,7 @@ def _read(model: Hierarchical, rows: Float[Tensor, "N S M"], mask: Bool[Tensor, 
 
 
 def _texts_read(
-    model: Hierarchical, layout: Layout, real: Bool[Tensor, "B S"], gone: Bool[Tensor, " K"], blank: Tensor | None
+    model: Hierarchical, layout: Layout, real: Bool[Tensor, "B S"], gone: Bool[Tensor, " K"], blank: Blank
 ) -> float:
     """The cost in texts: fractions of words and sentences that are computed again."""
     words, sentences = layout.mask.sum(-1), real.sum(-1)
@@ -567,25 +490,3 @@ def _texts_read(
     spent = spent.index_add(0, layout.example, (sentences[layout.example] - gone.long()).double())
     whole = sentences.index_add(0, owner, words)
     return float((spent / whole.clamp(min=1)).sum())
-
-
-Sharing = Classifier | Hierarchical | Paired
-
-
-def shares_work(model: Model) -> TypeGuard[Sharing]:
-    """Whether `deletion_logits` supports this model."""
-    one_by_one = isinstance(model, Classifier | Paired) and not isinstance(model.encoder, Transformer)
-    return one_by_one or isinstance(model, Hierarchical)
-
-
-@torch.no_grad()
-def deletion_logits(
-    model: Sharing, x: Float[Tensor, "B T D"], batch: Batch, blank: Float[Tensor, " D"] | None = None
-) -> Logits:
-    """The logits of each text, and of each text with its t-th token deleted or blanked.
-
-    Without any token they are those of the zero context; those on padding mean nothing.
-    """
-    if isinstance(model, Hierarchical):
-        return sentence_deletions(model, x, batch, blank)
-    return word_deletions(model, x, batch, blank)

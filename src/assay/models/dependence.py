@@ -7,19 +7,48 @@ from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Float, Int
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional as F
 
 from assay.models import budget
 from assay.models.encoders import Convolution, Recurrent, Transformer, mirrored, reordered
 from assay.models.erasure import gathered
 from assay.models.network import Classifier, Network, Paired
+from assay.models.walk import GRADIENT, Layer
 from assay.types import Batch, at_least_float32, attended
 
-__all__ = ["shares", "state_gradient_norms"]
+Values = Float[Tensor, "T R H"]
+Norms = Float[Tensor, "B N T"]
+
+FAINT = 1.5
+"""The power of the rounding unit below which a lane is dropped."""
+
+CHECKED = 8
+"""Steps from one check of which lanes are alive to the next."""
 
 
-# Some texts of a batch at a time, those of like length together and no longer than they are.
+def state_gradient_norms(model: Network, x: Float[Tensor, "B T D"], batch: Batch) -> Norms:
+    """‖∂‖h_n‖₂/∂e_i‖₂ for the state of each item n and each real token i; 0 on padding and where ‖h_n‖ is 0.
+
+    It is equation 5 of Meister et al. (2021) before it is normalised. The state is all that the model attends to: with
+    `concat` [h; e], of pairs [h; q; h ⊙ q] for a query q that is held, of a hierarchy the state of a sentence. What
+    bars classes from pairs is no part of it. The transformer ends in a layer norm, so only what its scale and shift
+    have learnt lets the length of a state vary. A recurrence in half precision is followed in float32.
+    """
+    x, batch = x.detach(), replace(batch, candidates=None)
+    plain = type(model) in (Classifier, Paired)  # a network of another kind may make other states
+    if plain and isinstance(model.encoder, Recurrent):
+        return recurrent(model, x, batch)
+    if plain and not isinstance(model.encoder, Transformer):
+        return windowed(model, x, batch)
+    return copied(model, x, batch)
+
+
+def shares(gradients: Norms) -> Norms:
+    """The gradient norms of each state normalised to sum to 1, in float64; 0 for a state that depends on no word."""
+    wide = gradients.double()
+    total = wide.sum(-1, keepdim=True)
+    return torch.where(total > 0, wide / total, 0.0)
 
 
 def chunks(batch: Batch, example: Int[Tensor, " N"], room: Callable[[int], int]) -> Iterator[tuple[slice, int]]:
@@ -48,7 +77,7 @@ def norms(vectors: Float[Tensor, "*B D"]) -> Float[Tensor, "*B"]:
     return found
 
 
-# State gradients of any network: one copy of the text per hidden state, one backward pass for all copies.
+# Any network: one copy of the text per hidden state, one backward pass for all copies.
 
 
 def copied(model: Network, x: Float[Tensor, "B T D"], batch: Batch) -> Float[Tensor, "B N T"]:
@@ -70,7 +99,7 @@ def copied(model: Network, x: Float[Tensor, "B T D"], batch: Batch) -> Float[Ten
     return found * batch.mask[:, None]
 
 
-# State gradients of a convolution: states whose receptive fields do not overlap share one backward pass.
+# A convolution: states whose receptive fields do not overlap share one backward pass.
 
 
 def windowed(model: Network, x: Float[Tensor, "B T D"], batch: Batch) -> Float[Tensor, "B T T"]:
@@ -92,10 +121,11 @@ def windowed(model: Network, x: Float[Tensor, "B T D"], batch: Batch) -> Float[T
     return found * (batch.mask[:, None] & batch.mask[..., None])
 
 
-# The local Jacobians of LSTM and GRU steps, for backpropagation through time.
-
-
-Values = Float[Tensor, "T R H"]
+# LSTM and GRU: one sweep of backpropagation through time for all hidden states at once.
+#
+# Given its activations a step is linear in the backward pass, and the same for every state that the gradient is of. The
+# gates are elementwise, so all of them together are one matrix per text and step, of the size of a single gate's. A
+# lane for each state starts where the sweep reaches it; one wide product a step serves all lanes.
 
 
 @dataclass(frozen=True)
@@ -114,12 +144,12 @@ class Output:
 
     opened: Values  # of the memory in the state
     factors: Values  # of the gate in the state
-    back: Float[Tensor, "H K"]  # as that of `Steps`, less columns at the end that are 0
+    back: Float[Tensor, "H K"]  # as that of `Jacobians`, less columns at the end that are 0
 
 
 @dataclass(frozen=True)
-class Steps:
-    """One direction over some texts; gradients are with respect to the cell state c of an LSTM, or to h of a GRU.
+class Jacobians:
+    """The local Jacobians of one direction over some texts: with respect to c of an LSTM, or to h of a GRU.
 
     Inputs are rotated, which leaves lengths as they are: what the gate before the state leads to then needs as few
     coordinates as it has units.
@@ -128,17 +158,34 @@ class Steps:
     states: Float[Tensor, "R T H"]
     factors: Float[Tensor, "T H R G"]  # of each gate in the memory, ...
     back: Float[Tensor, "H G J"]  # ... and where it leads: H numbers of the state before, then D of the input
-    kept: Values  # of the memory before in the memory
+    retained: Values  # of the memory before in the memory
     output: Output | None
     rotation: Float[Tensor, "D D"] | None
 
-    def some(self, rows: slice) -> Steps:
-        """The steps of some of the texts."""
+    @classmethod
+    def of(cls, layer: Layer, x: Float[Tensor, "R T D"]) -> Jacobians:
+        """The forward pass with its local derivatives."""
+        trace = layer.trace(x)
+        local, size = layer.cell.multipliers(GRADIENT, trace), trace.state.shape[-1]
+        written = [(slot, each) for slot, each in enumerate(local.written) if isinstance(each, Tensor)]
+        factors = torch.stack([each.transpose(0, 1) for _, each in written], dim=-1).transpose(1, 2)
+        shown, rotation, output = local.shown[3], None, None
+        if isinstance(shown, Tensor):
+            rotation = _rotation(layer.inputs[3])
+        inputs = layer.inputs if rotation is None else layer.inputs @ rotation
+        back = torch.cat([layer.states, inputs], dim=-1)
+        if isinstance(shown, Tensor) and isinstance(local.opened, Tensor):
+            output = Output(local.opened.transpose(0, 1), shown.transpose(0, 1), back[3, :, : 2 * size])
+        chosen = back[[slot for slot, _ in written]].transpose(0, 1).contiguous()
+        return cls(trace.state, factors, chosen, local.retained.transpose(0, 1), output, rotation)
+
+    def some(self, rows: slice) -> Jacobians:
+        """Those of some of the texts."""
         output = self.output
         if output is not None:
             output = replace(output, opened=output.opened[:, rows], factors=output.factors[:, rows])
         factors = self.factors[:, :, rows].contiguous()
-        return replace(self, states=self.states[rows], factors=factors, kept=self.kept[:, rows], output=output)
+        return replace(self, states=self.states[rows], factors=factors, retained=self.retained[:, rows], output=output)
 
     def passed(self, position: int, lanes: Lanes, made: Float[Tensor, "L R J"]) -> None:
         """One backward step: writes the gradients with respect to the previous state and the input, in place."""
@@ -150,7 +197,7 @@ class Steps:
         if output is not None:
             shown = torch.mul(lanes.state, output.factors[position], out=lanes.shown)
             made.flatten(0, 1)[:, : output.back.shape[1]].addmm_(shown.flatten(0, 1), output.back)
-        lanes.memory.mul_(self.kept[position])
+        lanes.memory.mul_(self.retained[position])
         if output is None:
             lanes.memory.add_(made[..., :size])
 
@@ -159,84 +206,12 @@ class Steps:
         return gradients if self.rotation is None else gradients @ self.rotation.T
 
 
-def steps(network: nn.LSTM | nn.GRU, x: Float[Tensor, "R T D"]) -> Steps:
-    """The forward pass with its local Jacobians, in the precision of x."""
-    names = ("weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0")
-    weights = [getattr(network, name).detach().to(x.dtype) for name in names]
-    return (_lstm if isinstance(network, nn.LSTM) else _gru)(x, *weights)
-
-
-def _lstm(x: Float[Tensor, "R T D"], inputs: Tensor, states: Tensor, own: Tensor, other: Tensor) -> Steps:
-    """LSTM: c = f c' + i g, h = o tanh(c)."""
-    given, recur = F.linear(x.transpose(0, 1), inputs, own + other), states.T.contiguous()
-    memory = state = x.new_zeros(len(x), states.shape[1])
-    gates, before, shown, found = [], [], [], []
-    for sums in given:
-        keep, forget, new, out = torch.addmm(sums, state, recur).chunk(4, dim=-1)
-        gates.append((keep.sigmoid(), forget.sigmoid(), new.tanh(), out.sigmoid()))
-        before.append(memory)
-        memory = torch.addcmul(gates[-1][1] * memory, gates[-1][0], gates[-1][2])
-        shown.append(memory.tanh())
-        state = gates[-1][3] * shown[-1]
-        found.append(state)
-    keep, forget, new, out = (torch.stack(gate) for gate in zip(*gates, strict=True))
-    last, visible = torch.stack(before), torch.stack(shown)
-    written = (new * keep * (1 - keep), last * forget * (1 - forget), keep * (1 - new * new))
-    rotation = _rotation(inputs[-len(recur) :])
-    turned = inputs if rotation is None else inputs @ rotation
-    back = torch.cat([states, turned], dim=-1).reshape(4, len(recur), -1)
-    output = Output(out * (1 - visible * visible), visible * out * (1 - out), back[3, :, : 2 * len(recur)])
-    return Steps(
-        torch.stack(found, dim=1), _sorted(*written), back[:3].transpose(0, 1).contiguous(), forget, output, rotation
-    )
-
-
 def _rotation(weight: Float[Tensor, "H D"]) -> Float[Tensor, "D D"] | None:
     """A rotation of inputs after which only the weight's first H columns are nonzero; None for D ≤ H."""
     if weight.shape[1] <= weight.shape[0]:
         return None
     rotation: Tensor = torch.linalg.qr(weight.T.double(), mode="complete").Q
     return rotation.to(weight.dtype)
-
-
-def _gru(x: Float[Tensor, "R T D"], inputs: Tensor, states: Tensor, own: Tensor, other: Tensor) -> Steps:
-    """GRU: h = z h' + (1 - z) tanh(n + r v), with v linear in h' and n in the input: two gates in the backward pass."""
-    given, recur = F.linear(x.transpose(0, 1), inputs, own), states.T.contiguous()
-    state = x.new_zeros(len(x), states.shape[1])
-    gates, before, found = [], [], []
-    for sums in given:
-        from_reset, from_update, past = torch.addmm(other, state, recur).chunk(3, dim=-1)
-        into_reset, into_update, into_new = sums.chunk(3, dim=-1)
-        reset, update = (into_reset + from_reset).sigmoid(), (into_update + from_update).sigmoid()
-        new = torch.addcmul(into_new, reset, past).tanh()
-        gates.append((reset, update, new, past))
-        before.append(state)
-        state = torch.lerp(new, state, update)
-        found.append(state)
-    reset, update, new, past = (torch.stack(gate) for gate in zip(*gates, strict=True))
-    candidate = (1 - update) * (1 - new * new)
-    of_gates = candidate * past * reset * (1 - reset), (torch.stack(before) - new) * update * (1 - update)
-    to_state, to_input = (part.reshape(3, len(recur), -1).transpose(0, 1) for part in (states, inputs))
-    wide = torch.cat([to_state, to_input], dim=-1)
-    only_input, only_state = wide[:, 2:].clone(), wide[:, 2:].clone()
-    only_input[..., : states.shape[1]], only_state[..., states.shape[1] :] = 0, 0
-    back = torch.cat([wide[:, :2], only_input, only_state], dim=1)
-    factors = _sorted(*of_gates, candidate, candidate * reset)
-    return Steps(torch.stack(found, dim=1), factors, back, update, None, None)
-
-
-def _sorted(*factors: Values) -> Float[Tensor, "T H R G"]:
-    return torch.stack(factors, dim=-1).transpose(1, 2)
-
-
-# State gradients of an LSTM or GRU: one sweep of backpropagation through time for all hidden states at once.
-
-
-FAINT = 1.5
-"""The power of the rounding unit below which a lane is let go."""
-
-LOOKED = 8
-"""Steps from one look at which lanes are alive to the next."""
 
 
 def recurrent(model: Network, x: Float[Tensor, "B T D"], batch: Batch) -> Float[Tensor, "B T T"]:
@@ -257,7 +232,8 @@ def _both_ways(model: Network, x: Float[Tensor, "R T D"], batch: Batch) -> Float
     if marked:
         x, mask = model.surrounded(x, mask)
     wide, order = at_least_float32(x), mirrored(mask)
-    ahead, behind = steps(model.encoder.ahead, wide), steps(model.encoder.behind, reordered(wide, order))
+    ahead = Jacobians.of(Layer.among(model.encoder.ahead, wide), wide)
+    behind = Jacobians.of(Layer.among(model.encoder.behind, wide), reordered(wide, order))
     encoded = torch.cat([ahead.states, reordered(behind.states, order)], dim=-1)
     encoded = (encoded[:, 1:-1] if marked else encoded) * batch.mask[..., None]
     begun = _begun(model, model.beside(encoded, words.to(wide), batch.mask), batch)
@@ -286,7 +262,7 @@ def _begun(model: Network, encoded: Float[Tensor, "R T P"], batch: Batch) -> Flo
     return gradient
 
 
-def _swept(read: Steps, begun: Float[Tensor, "R T H"]) -> tuple[Float[Tensor, "R T T"], Float[Tensor, "R T D"]]:
+def _swept(read: Jacobians, begun: Float[Tensor, "R T H"]) -> tuple[Float[Tensor, "R T T"], Float[Tensor, "R T D"]]:
     """The gradient norms of each state at each token up to its own, and the gradient vector at its own token."""
     rows, tokens, size = begun.shape
     entries = read.back.shape[-1] * (size + tokens)
@@ -297,7 +273,9 @@ def _swept(read: Steps, begun: Float[Tensor, "R T H"]) -> tuple[Float[Tensor, "R
     return gradients, own
 
 
-def _swept_at_once(read: Steps, begun: Float[Tensor, "R T H"]) -> tuple[Float[Tensor, "R T T"], Float[Tensor, "R T D"]]:
+def _swept_at_once(
+    read: Jacobians, begun: Float[Tensor, "R T H"]
+) -> tuple[Float[Tensor, "R T T"], Float[Tensor, "R T D"]]:
     rows, tokens, size = begun.shape
     now, then = (begun.new_zeros(tokens, rows, read.back.shape[-1]) for _ in range(2))
     memory = begun.transpose(0, 1).contiguous() if read.output is None else begun.new_zeros(tokens, rows, size)
@@ -306,9 +284,9 @@ def _swept_at_once(read: Steps, begun: Float[Tensor, "R T H"]) -> tuple[Float[Te
     faint = begun.abs().amax(-1).T * torch.finfo(begun.dtype).eps ** FAINT
     alive = tokens
     for position in reversed(range(tokens)):
-        if position % LOOKED == 0:
-            looked = slice(position + 1, alive)
-            alive = position + 1 + _last_alive(memory[looked], now[looked, :, :size], faint[looked])
+        if position % CHECKED == 0:
+            checked = slice(position + 1, alive)
+            alive = position + 1 + _last_alive(memory[checked], now[checked, :, :size], faint[checked])
         now[position, :, :size] = begun[:, position]  # a lane begins
         live = slice(position, alive)
         read.passed(position, Lanes(memory[live], now[live, :, :size], shown[live], room), then[live])
@@ -324,32 +302,5 @@ def _last_alive(memory: Float[Tensor, "L R H"], state: Float[Tensor, "L R H"], f
     One that is left with less than u^1.5 of what it began with, u being the rounding unit, is dropped: its gradients
     are 0 from there on. To be seen beside those that it had, it would have to grow by 1/√u again.
     """
-    heard = (torch.maximum(memory.abs().amax(-1), state.abs().amax(-1)) > faint).any(-1)
-    return int((heard * torch.arange(1, len(heard) + 1, device=heard.device)).amax()) if len(heard) else 0
-
-
-# State gradients: how much each hidden state depends on each word, by the fastest algorithm for the network.
-
-
-def state_gradient_norms(model: Network, x: Float[Tensor, "B T D"], batch: Batch) -> Float[Tensor, "B N T"]:
-    """‖∂‖h_n‖₂/∂e_i‖₂ for the state of each item n and each real token i; 0 on padding and where ‖h_n‖ is 0.
-
-    It is equation 5 of Meister et al. (2021) before it is normalised. The state is all that the model attends to: with
-    `concat` [h; e], of pairs [h; q; h ⊙ q] for a query q that is held, of a hierarchy the state of a sentence. What
-    bars classes from pairs is no part of it. The transformer ends in a layer norm, so only what its scale and shift
-    have learnt lets the length of a state vary. A recurrence in half precision is followed in float32.
-    """
-    x, batch = x.detach(), replace(batch, candidates=None)
-    plain = type(model) in (Classifier, Paired)  # a network of another kind may make other states
-    if plain and isinstance(model.encoder, Recurrent):
-        return recurrent(model, x, batch)
-    if plain and not isinstance(model.encoder, Transformer):
-        return windowed(model, x, batch)
-    return copied(model, x, batch)
-
-
-def shares(gradients: Float[Tensor, "B N T"]) -> Float[Tensor, "B N T"]:
-    """The gradient norms of each state normalised to sum to 1, in float64; 0 for a state that depends on no word."""
-    wide = gradients.double()
-    total = wide.sum(-1, keepdim=True)
-    return torch.where(total > 0, wide / total, 0.0)
+    alive = (torch.maximum(memory.abs().amax(-1), state.abs().amax(-1)) > faint).any(-1)
+    return int((alive * torch.arange(1, len(alive) + 1, device=alive.device)).amax()) if len(alive) else 0

@@ -309,11 +309,11 @@ def _concept_table(section: Part) -> Table:
         (
             row["concept"],
             row["class"],
-            percent(real(row["score"])),
+            _share(row, "score"),
             _range(row),
-            percent(real(row["random"])),
-            f"{interval(100 * real(row['random_low']), 100 * real(row['random_high']), 1)} %",
-            percent(real(row["accuracy"])),
+            _share(row, "random"),
+            _range(row, "random_"),
+            _share(row, "accuracy"),
             "✓" if row["significant"] else "–",
         )
         for row in section["rows"]
@@ -345,35 +345,22 @@ def _free(most: Part) -> str:
 
 
 def _single(section: Part, baseline: str, title: str) -> Table:
-    columns = ("head", "accuracy", "95 % interval", title, "control", "n")
+    heads = ("head", "accuracy", "95 % interval", title, "control", "n")
     name = f"layer {section['layer']}, head {section['head']}"
-    row = (
-        name,
-        percent(real(section["accuracy"])),
-        _range(section),
-        percent(real(section[baseline])),
-        percent(real(section["control_accuracy"])),
-        count(section["n"]),
-    )
-    return grid(columns, [row])
+    return grid(heads, [_scores(section, name, baseline, "control_accuracy")])
 
 
 def _pair_table(section: Part) -> Table:
-    columns = ("question", "accuracy", "95 % interval", "commonest answer", "control", "n")
+    heads = ("question", "accuracy", "95 % interval", "commonest answer", "control", "n")
     titles = {"binary": "joined or not", "relations": "which relation"}
-    rows = [
-        (
-            titles[key],
-            percent(real(part["accuracy"])),
-            _range(part),
-            percent(real(part["majority"])),
-            percent(real(part["control"])),
-            count(part["n"]),
-        )
-        for key in titles
-        if (part := section.get(key))
-    ]
-    return grid(columns, rows)
+    rows = [_scores(section[key], title, "majority", "control") for key, title in titles.items() if section.get(key)]
+    return grid(heads, rows)
+
+
+def _scores(part: Part, name: str, *others: str) -> tuple[str, ...]:
+    """A row of a table: the accuracy with its interval, other shares, and the number of answers."""
+    shares = (_share(part, key) for key in others)
+    return (name, _share(part, "accuracy"), _range(part), *shares, count(part["n"]))
 
 
 def _speech_table(section: Part) -> Table:
@@ -408,18 +395,22 @@ def _curve_table(section: Part) -> Table:
         (
             percent(point["share"], 0),
             count(point["pruned"]),
-            percent(point["accuracy"]),
+            _share(point, "accuracy"),
             _range(point),
-            percent(point["random"]),
-            percent(point["reverse"]),
+            *(_share(point, key) for key in ("random", "reverse")),
         )
         for point in section["curve"]
     ]
     return grid(columns, rows)
 
 
-def _range(part: Part) -> str:
-    return f"{interval(100 * real(part['low']), 100 * real(part['high']), 1)} %"
+def _share(part: Part, key: str) -> str:
+    return percent(real(part[key]))
+
+
+def _range(part: Part, which: str = "") -> str:
+    low, high = (100 * real(part[f"{which}{end}"]) for end in ("low", "high"))
+    return f"{interval(low, high, 1)} %"
 
 
 ANSWERS: dict[str, Callable[[Part], str]] = {

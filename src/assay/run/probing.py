@@ -9,7 +9,6 @@ from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from random import Random
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -19,7 +18,7 @@ from assay import __version__, progress
 from assay.caching import FinishedParts
 from assay.data import annotated, corpora
 from assay.data.batches import Tokenised, tokenise
-from assay.data.examples import Corpus, Example, examples_for
+from assay.data.examples import Corpus, Example, examples_for, sample
 from assay.data.fetch import needed_copy
 from assay.errors import AssayError, unknown
 from assay.explainers.choice import separated
@@ -270,8 +269,7 @@ def _concepts(
 
 def _drawn(plan: ProbePlan, examples: Sequence[Example]) -> list[Example]:
     """Some of the texts, drawn by the seed."""
-    size = min(len(examples), plan.limit or MOST)
-    return [examples[place] for place in sorted(Random(plan.seed).sample(range(len(examples)), size))]
+    return list(sample(examples, plan.limit or MOST, plan.seed))
 
 
 def _rows(plan: ProbePlan, model: Opened, examples: Sequence[Example]) -> list[Tokenised]:
