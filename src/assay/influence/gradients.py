@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from assay.influence.gradient_records import Record, Rows, Whole
+from assay.influence.gradient_records import Record, Rows, Whole, cut
 from assay.influence.tape import Tape
 from assay.models.textmodel import TextModel
 from assay.types import Batch
@@ -41,6 +41,15 @@ class Gradients:
             return None
         ids, gradients = (torch.cat([getattr(each, part) for each in records], dim=1) for part in ("ids", "gradients"))
         return Rows(ids, gradients, records[0].shape)
+
+    def lookups(self, name: str) -> Rows:
+        """The gradient of an embedding table as rows: those that were looked up, or all where it is used otherwise."""
+        found = self.rows(name)
+        if found is None:
+            whole = self.dense(name).reshape(self.size, *self.shapes[name])
+            every = torch.arange(len(whole[0]), device=whole.device).expand(self.size, -1)
+            found = Rows(every, whole, self.shapes[name])
+        return found
 
 
 @dataclass
@@ -137,4 +146,4 @@ def _precision(reading: Reading) -> tuple[float, float]:
 
 def _one(found: Gradients, name: str, index: int) -> Float[Tensor, " P"]:
     """The gradient of one example."""
-    return torch.stack([record.of(index).dense()[0] for record in found.records[name]]).sum(0)
+    return torch.stack([cut(record, index, index + 1).dense()[0] for record in found.records[name]]).sum(0)

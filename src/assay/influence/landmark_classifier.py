@@ -265,6 +265,12 @@ class LandmarkModel:
         parts = [torch.from_numpy(each.kernel(texts, each.texts)) for each in self.sets]
         return torch.cat(parts, dim=1).to(self.network.projections[0])
 
+    def renumbered(self, order: Int[np.ndarray, " N"]) -> LandmarkModel:
+        """The model with the training texts numbered as before they were put into this order."""
+        sets = tuple(replace(each, indices=order[each.indices]) for each in self.sets)
+        held = order[self.history["held"]].tolist()
+        return replace(self, sets=sets, history={**self.history, "held": held})
+
     @torch.no_grad()
     def logits(self, texts: Sequence[Passage]) -> Float[Tensor, "N C"]:
         found: Tensor = self.network(self.likeness(texts))

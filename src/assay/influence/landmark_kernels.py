@@ -20,14 +20,9 @@ from assay.data.batches import Tokenised, by_tokens
 from assay.data.published import glove
 from assay.data.text import WORD
 from assay.errors import AssayError, unknown
+from assay.influence.representations import DECODER, read
 from assay.models import budget
 from assay.models.textmodel import TextModel, groups
-
-__all__ = ["KERNELS", "Kernel", "Passage", "Product", "Represented", "Spectrum", "Subsequences", "Sum", "WordVectors"]
-
-
-# Inputs of kernels: a text as written or a row of word ids, split into units.
-
 
 Passage = str | Tokenised
 """A text as written, or one in the word ids of a network."""
@@ -77,9 +72,6 @@ def looked_up(words: Iterable[Unit]) -> tuple[tuple[str, ...], Float[np.ndarray,
         raise AssayError("Rows of word ids have no words to look up; give the texts themselves, or another kernel.")
     vectors, there = glove(written)
     return tuple(word for word, known in zip(written, there, strict=True) if known), vectors[there].astype(np.float64)
-
-
-# The kernel protocol, and sums and products of kernels.
 
 
 Gram = Float[np.ndarray, "N M"]
@@ -147,9 +139,6 @@ class Product:
         for part in self.parts:
             found *= part(left, right)
         return found
-
-
-# Spectrum kernels: bags of words, and n-grams of words or characters.
 
 
 WEIGHTINGS = ("rarity", "counts", "presence")
@@ -220,9 +209,6 @@ class Spectrum:
 
 def _squared(features: sparse.csr_array) -> Float[np.ndarray, " N"]:
     return np.asarray(features.multiply(features).sum(axis=1), dtype=np.float64).reshape(-1)
-
-
-# Subsequence kernels over words or characters in order, with gaps: nearest to tree kernels without a parser.
 
 
 def gap_weighted(matches: Float[Tensor, "T S *P"], length: int, decay: float) -> Float[Tensor, "*P"]:
@@ -342,9 +328,6 @@ class Subsequences:
         return {word: position for position, word in enumerate(self.words or ())}
 
 
-# Kernels over vectors: a text's mean word vector, or its representation in a network.
-
-
 SHAPES = ("cosine", "rbf")
 SOURCES = ("glove", "random")
 LEAST = 1e-12  # a shorter vector has no direction
@@ -453,26 +436,14 @@ class Represented:
 @torch.no_grad()
 def represented(network: TextModel, rows: Sequence[Passage]) -> Float[Tensor, "N D"]:
     """The inputs of the last linear layer for each row."""
-    read = [row for row in rows if isinstance(row, Tokenised)]
-    if len(read) < len(rows):
+    known = [row for row in rows if isinstance(row, Tokenised)]
+    if len(known) < len(rows):
         raise AssayError("A network reads rows of word ids; tokenise the texts for it first.")
-    seen: list[Tensor] = []
-    linear = [module for module in network.modules() if isinstance(module, nn.Linear)]
-    hooks = [module.register_forward_pre_hook(lambda _, given: seen.append(given[0])) for module in linear]
-    found: dict[int, Tensor] = {}
-    try:
-        for indices, batch in groups(network, read):
-            seen.clear()
-            network(network.embed(batch), batch)
-            if not seen or seen[-1].dim() != 2:
-                raise AssayError(
-                    "This network does not end in a linear layer over one vector, so it has none to compare."
-                )
-            found |= dict(zip(indices.tolist(), seen[-1].double().cpu(), strict=True))
-    finally:
-        for hook in hooks:
-            hook.remove()
-    return torch.stack([found[index] for index in range(len(read))]) if read else torch.zeros(0, 1).double()
+    found: list[Tensor] = [torch.zeros(0)] * len(known)
+    for indices, batch in groups(network, known):
+        for index, vector in zip(indices, read(network, batch)[DECODER].double().cpu(), strict=True):
+            found[index] = vector
+    return torch.stack(found) if found else torch.zeros(0, 1).double()
 
 
 KERNELS: dict[str, Kernel] = {

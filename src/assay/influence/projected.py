@@ -28,15 +28,12 @@ from assay.influence.dual import ComputedGradients, sample_gradients, sample_row
 from assay.influence.gradient_records import Record, Whole
 from assay.influence.gradients import Gradients
 from assay.influence.projection import Projection, sides
-from assay.influence.setting import Influence, Setting
+from assay.influence.setting import Influence, Setting, Unconditional
 from assay.influence.similarity import Vectors
 from assay.influence.stories import CHANGE
 from assay.models.store import save_tensors
 from assay.models.textmodel import TextModel
 from assay.stories import with_story
-
-# Store of projected gradients, in chunks of examples: on the device, in memory or in files, so that work resumes.
-
 
 IDENTITY = "features.json"
 
@@ -129,9 +126,6 @@ def digest(network: TextModel, rows: Sequence[Tokenised]) -> str:
     return found.hexdigest()
 
 
-# Inverse of the curvature in the space of features (projected, preconditioned gradients).
-
-
 @dataclass(frozen=True)
 class Primal:
     """The Cholesky factor of 1 + Φᵀ W Φ."""
@@ -187,7 +181,7 @@ ROWS = 8192  # of a part
 
 @with_story("Projected Gauss–Newton influence", like=CHANGE)
 @dataclass(frozen=True)
-class ProjectedGaussNewton:
+class ProjectedGaussNewton(Unconditional):
     """DualGaussNewton with each gradient projected to `size` numbers; the error falls with size.
 
     Each example is read once. In a folder what was read outlasts a stop, and serves other queries.
@@ -207,10 +201,6 @@ class ProjectedGaussNewton:
             raise AssayError("The precision is float32 or bfloat16.")
         if min(self.size, self.side) < 1:
             raise AssayError("Sizes of projections are whole numbers from 1.")
-
-    def unfit(self, setting: Setting) -> str | None:
-        """Nothing is too large."""
-        return None
 
     def __call__(self, setting: Setting) -> Influence:
         """The scores of all training examples for the targets of all queries."""
@@ -236,7 +226,7 @@ class ProjectedSystem:
         self.kept = FeatureStore(method.folder, method.memory)
         given = self.kept.stored("damping") if method.damping is None else method.damping
         self.damping: float = chosen_damping(setting) if given is None else given
-        self.labels = np.array([row.label for row in setting.train])
+        self.labels = setting.labels
         order = np.argsort([len(row.ids) for row in setting.train], kind="stable")
         self.parts = np.split(order, range(ROWS, len(order), ROWS))
         self.read, self.seconds = 0, 0.0
@@ -300,7 +290,7 @@ class ProjectedSystem:
             name: [Whole(vectors[name] if name in vectors else own[name].new_zeros(count, *shape))]
             for name, shape in shapes.items()
         }
-        return self.projection(Gradients(records, shapes, count), self._dtype)
+        return self.projection(Gradients(records, shapes, count), self.setting.dtype)
 
     def _part(self, indices: Int[np.ndarray, " n"]) -> FeatureChunk:
         rows = [self.setting.train[index] for index in indices]
@@ -317,31 +307,25 @@ class ProjectedSystem:
         features = torch.zeros(
             len(source.rows), source.width, self.method.size, dtype=self._kept_as, device=self.device
         )
-        logits = torch.zeros(len(source.rows), classes, dtype=self._dtype, device=self.device)
+        logits = torch.zeros(len(source.rows), classes, dtype=self.setting.dtype, device=self.device)
         lower = PRECISIONS[self.method.precision]
         for indices, batch in self.setting.batches(source.rows):
             own = torch.from_numpy(indices).to(self.device)
             with nullcontext() if lower is None else torch.autocast(self.device.type, lower):
                 reading = self.setting.reader.read(batch)
-                reading = replace(reading, logits=reading.logits.to(self._dtype))
+                reading = replace(reading, logits=reading.logits.to(self.setting.dtype))
                 logits[own] = reading.logits.detach()
                 for direction, each in enumerate(source.logit_gradients(indices, batch, reading)):
-                    features[own, direction] = projection(reading.gradients(each), self._dtype).to(self._kept_as)
+                    features[own, direction] = projection(reading.gradients(each), self.setting.dtype).to(self._kept_as)
         return features, logits
 
     def _outputs(self, part: FeatureChunk) -> Outputs:
         indices = part.indices.cpu().numpy()
-        return Outputs.of(part.logits, self.labels[indices], self.setting.weights[indices] / len(self.labels))
-
-    @property
-    def _dtype(self) -> torch.dtype:
-        """The precision in which features are summed."""
-        kinds = {each.dtype for each in self.setting.parameters.values()}
-        return torch.float64 if torch.float64 in kinds else torch.float32
+        return Outputs.of(part.logits, self.labels[indices], self.setting.shares[indices])
 
     @property
     def _kept_as(self) -> torch.dtype:
-        return PRECISIONS[self.method.precision] or self._dtype
+        return PRECISIONS[self.method.precision] or self.setting.dtype
 
     def _identity(self) -> dict[str, Any]:
         """Everything that the features depend on."""

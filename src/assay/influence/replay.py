@@ -31,8 +31,6 @@ class Moments:
     """A parameter with Adam's running means: of gradients, of their squares, and the largest of the latter (amsgrad).
 
     Gradients of targets with respect to these (adjoints) have the same form, with one more axis in front.
-
-    Adjoints by all of these have the same form, with one more axis in front.
     """
 
     value: Tensor
@@ -86,6 +84,25 @@ class Rule:
     def _corrections(self, steps: int) -> tuple[float, float]:
         """Bias corrections after so many steps: the step length, and the factor of the square root."""
         return self.rate / (1 - self.betas[0] ** steps), math.sqrt(1 - self.betas[1] ** steps)
+
+
+def adam_states(
+    network: nn.Module, optimiser: torch.optim.Optimizer
+) -> Iterator[tuple[str, dict[str, Any], dict[str, Any]]]:
+    """The name, options and state of each parameter that Adam has moved."""
+    names = {id(each): name for name, each in network.named_parameters()}
+    for group in optimiser.param_groups:
+        for parameter in group["params"]:
+            state = optimiser.state.get(parameter, {})
+            if id(parameter) in names and "exp_avg_sq" in state:
+                yield names[id(parameter)], group, state
+
+
+def divided(group: Mapping[str, Any], state: Mapping[str, Any]) -> tuple[Tensor, Tensor]:
+    """Adam's second moment of a parameter, and the denominator of its steps."""
+    moment = state.get("max_exp_avg_sq", state["exp_avg_sq"]).detach()
+    root = (moment / (1 - group["betas"][1] ** float(state["step"]))).sqrt()
+    return moment, root + group["eps"]
 
 
 Tensors = Mapping[str, Tensor]

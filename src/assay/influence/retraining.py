@@ -66,12 +66,7 @@ class Retrained:
 
     @property
     def training_run(self) -> TrainingRun:
-        training_run = self.setting.training_run
-        if training_run is None:
-            raise AssayError("How the model was trained is not known, so it cannot be trained without some examples.")
-        if len(training_run.rows) != len(self.setting.train):
-            raise AssayError("The model was trained on other examples than those that are asked about.")
-        return training_run
+        return self.setting.repeatable_training()
 
     def whole(self) -> Float[np.ndarray, " Q"]:
         """The targets with nothing removed."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -16,11 +17,6 @@ from torch import Tensor
 from assay import progress
 from assay.errors import AssayError
 from assay.influence.curvature import Curvature
-
-__all__ = ["SOLVERS", "Arnoldi", "ConjugateGradients", "Explicit", "Lissa", "Solve", "Solved", "Solver"]
-
-
-# The solver protocol and its result.
 
 
 @dataclass(frozen=True)
@@ -34,35 +30,30 @@ class Solved:
 Solve = Callable[[Float[Tensor, "Q P"]], Solved]
 
 
-@runtime_checkable
-class Solver(Protocol):
-    """Prepares a curvature once; then any number of vectors can be solved for.
+class Solver(ABC):
+    """Prepares a curvature once; then any number of vectors can be solved for."""
 
-    `ready` says whether a vector more costs next to nothing.
-    """
+    ready: ClassVar[bool] = True  # whether a vector more costs next to nothing
 
-    @property
-    def ready(self) -> bool: ...
     def unfit(self, size: int) -> str | None:
         """Why a network of so many parameters is too large, as the end of a sentence, or None."""
+        return None
 
-    def prepared(self, curvature: Curvature, damping: Float[Tensor, " P"]) -> Solve: ...
-
-
-# Explicit inverse of the curvature matrix.
+    @abstractmethod
+    def prepared(self, curvature: Curvature, damping: Float[Tensor, " P"]) -> Solve:
+        """A function that solves (curvature + damping) x = v for any v."""
 
 
 FLAT = 1e-12  # of the largest eigenvalue: directions below are not moved along
 
 
 @dataclass(frozen=True)
-class Explicit:
+class Explicit(Solver):
     """Exact in double precision: by Cholesky where the matrix is positive definite, else by eigenvalues.
 
     Directions without any curvature or damping are left out, as by the pseudo-inverse.
     """
 
-    ready: ClassVar[bool] = True
     largest: int = 10_000  # parameters
 
     def unfit(self, size: int) -> str | None:
@@ -83,14 +74,11 @@ class Explicit:
         return lambda vectors: Solved((((vectors.double() @ axes) * inverse @ axes.T).to(vectors),), notes)
 
 
-# Conjugate gradients for many right-hand sides at once, each with its own step lengths.
-
-
 Product = Callable[[Float[Tensor, "Q P"]], Float[Tensor, "Q P"]]
 
 
 @dataclass(frozen=True)
-class ConjugateGradients:
+class ConjugateGradients(Solver):
     """Conjugate gradients until each residual is below `tolerance`. Martens (2010); Koh and Liang (2017).
 
     Damping and decay, which differ from parameter to parameter, are the preconditioner.
@@ -99,9 +87,6 @@ class ConjugateGradients:
     ready: ClassVar[bool] = False
     iterations: int = 200
     tolerance: float = 1e-4
-
-    def unfit(self, size: int) -> str | None:
-        return None
 
     def prepared(self, curvature: Curvature, damping: Float[Tensor, " P"]) -> Solve:
         def product(vectors: Float[Tensor, "Q P"]) -> Float[Tensor, "Q P"]:
@@ -142,9 +127,6 @@ class ConjugateGradients:
         return Solved((x,), notes | ({"downward": int(downward.sum())} if downward.any() else {}))
 
 
-# LiSSA: the Neumann series Σ (1 − M / s)^j v / s, with the curvature of a few random examples in each term.
-
-
 POWER = 12  # steps by which the largest eigenvalue is found
 PROBES = 2  # times from another start
 DOUBLINGS = 8
@@ -154,7 +136,7 @@ SampledProduct = Callable[[Float[Tensor, "Q P"], np.random.Generator], Float[Ten
 
 
 @dataclass(frozen=True)
-class Lissa:
+class Lissa(Solver):
     """LiSSA: Agarwal, Bullins and Hazan (2017); for influence, Koh and Liang (2017), section 3.
 
     differs from Koh and Liang: the scale comes from the largest eigenvalue and doubles where the series grows, and the
@@ -168,9 +150,6 @@ class Lissa:
     most: int = 1_000  # terms
     tolerance: float = 1e-2
     seed: int = 0
-
-    def unfit(self, size: int) -> str | None:
-        return None
 
     def prepared(self, curvature: Curvature, damping: Float[Tensor, " P"]) -> Solve:
         """In coordinates in which damping and decay are 1, where there are any; the scale is found here."""
@@ -247,27 +226,20 @@ def _largest(product: SampledProduct, x: Float[Tensor, " P"], rng: np.random.Gen
     return size
 
 
-# Arnoldi iteration: the directions of largest curvature, computed once for all vectors.
-
-
 NOTHING = 1e-10  # of the first step: a direction that short is rounding
 
 
 @dataclass(frozen=True)
-class Arnoldi:
+class Arnoldi(Solver):
     """Ritz vectors of the Krylov space v, Hv, H²v, … of a random v. Schioppa, Zablotskaia, Vilar and Sokolov (2022).
 
     differs from Schioppa et al.: damping is the metric of the space, every new direction is made orthogonal to all
     before it, and outside of the directions that are kept there is the damping alone, where they leave everything out.
     """
 
-    ready: ClassVar[bool] = True
     steps: int = 100
     rank: int = 50
     seed: int = 0
-
-    def unfit(self, size: int) -> str | None:
-        return None
 
     def prepared(self, curvature: Curvature, damping: Float[Tensor, " P"]) -> Solve:
         """In coordinates in which damping and decay are 1, and share the eigenvectors of the curvature."""

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from assay import progress
 from assay.errors import AssayError
 from assay.influence.replay import Learner, micro_batches
-from assay.influence.setting import Influence, Setting
+from assay.influence.setting import Influence, Setting, refuse
 from assay.influence.stories import CHANGE
 from assay.influence.targets import target
 from assay.influence.training_run import TrainingRun
@@ -57,8 +57,8 @@ class TurnoverDropout:
     def unfit(self, setting: Setting) -> str | None:
         if not isinstance(setting.network, Network):
             return "turn-over dropout needs a network of ours, with a linear decoder"
-        if self.network is None and setting.training_run is None:
-            return "how the model was trained is not known, so none can be trained with turn-over dropout"
+        if self.network is None and setting.untrainable:
+            return f"{setting.untrainable}, so none can be trained with turn-over dropout"
         return None
 
     def masks(self, numbers: Int[np.ndarray, " N"], units: int) -> Bool[np.ndarray, "N P"]:
@@ -90,8 +90,7 @@ class TurnoverDropout:
         return network.eval()
 
     def __call__(self, setting: Setting) -> Influence:
-        if (reason := self.unfit(setting)) is not None:
-            raise AssayError(f"Turn-over dropout cannot be used: {reason}.")
+        refuse(self.unfit(setting))
         made = [(self, self.network)] if self.network is not None else list(self._made(setting.training_run))
         found = [method._scores(setting, network) for method, network in made]
         scores = np.stack(found)
@@ -114,7 +113,7 @@ class TurnoverDropout:
         """Scores by one network that was trained with these masks."""
         decoder = network.decoder
         on = torch.from_numpy(self.masks(np.arange(len(setting.train)), decoder.in_features)).to(decoder.weight)
-        scores = np.zeros((len(setting.queries), len(setting.train)))
+        scores = setting.zeros()
         for indices, pooled, beside in _pooled(network, setting):
             for start in range(0, len(on), step := max(1, CELLS // (len(indices) * network.classes))):
                 part = on[start : start + step]

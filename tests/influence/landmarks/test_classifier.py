@@ -10,20 +10,16 @@ import torch
 
 from assay.data.corpora import corpus
 from assay.errors import AssayError
-from assay.influence import landmarks as faithfulness
-from assay.influence import landmarks as reasons
-from assay.influence import landmarks as relevance
-from assay.influence.landmark_classifier import TrainedVectors, load, save
+from assay.influence.landmark_classifier import LandmarkModel, LandmarkRecipe, Layers, TrainedVectors, load, save, train
 from assay.influence.landmark_kernels import Product, Spectrum, Subsequences, Sum, WordVectors
 from assay.influence.landmarks import (
-    LandmarkModel,
-    LandmarkRecipe,
-    Layers,
     because,
     contrast,
+    faithfulness,
     influence,
+    reasons,
+    relevance,
     sentence,
-    train,
 )
 from assay.models.config import Training
 from assay.writing import quoted
