@@ -11,6 +11,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from assay.models.hf_attention import VALUES
+from assay.types import HeadValues
 
 Inputs = list[tuple[nn.Module, Tensor]]
 
@@ -36,10 +37,10 @@ class Notes:
     """The recording of one forward pass: the calls of its layers, and the values of their attention."""
 
     calls: list[Call] = field(default_factory=list)
-    values: list[Float[Tensor, "B H S K"]] = field(default_factory=list)
+    values: list[HeadValues] = field(default_factory=list)
     inputs: Inputs = field(default_factory=list)  # since the last layer
 
-    def value(self, values: Float[Tensor, "B H S K"]) -> Float[Tensor, "B H S K"]:
+    def value(self, values: HeadValues) -> HeadValues:
         self.values.append(values)
         return values
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from assay.errors import AssayError, library_errors
@@ -15,7 +15,8 @@ from assay.models.encoders import Additive
 from assay.models.hf_attention import implemented, quiet, register
 from assay.models.hf_body import Body, Template, Traits
 from assay.models.projections import softmax
-from assay.types import Batch, Edit, Output
+from assay.models.textmodel import WordItems
+from assay.types import Batch, Edit, Embeddings, Logits, Output, TokenStates, TokenWeights
 
 
 class Pretrained(Body):
@@ -38,20 +39,20 @@ class Pretrained(Body):
         description = f"{kind}, {layers} layers of {heads} heads, {str(self.inner.dtype).removeprefix('torch.')}"
         return {"description": description, "shape": "transformer", "items": "words"}
 
-    def forward(self, x: Float[Tensor, "B T D"], batch: Batch, edit: Edit | None = None) -> Output:
+    def forward(self, x: Embeddings, batch: Batch, edit: Edit | None = None) -> Output:
         training = self.training and self.autocast is not None
         with torch.autocast(x.device.type, self.autocast) if training else nullcontext():
             given = self.sequence(x, batch)
             answer, weights = self.read(given, edit, keep=edit is not None, brief=self.traits.brief)
         return self.counted(Output(self._chosen(answer.logits), tuple(weights)))
 
-    def layered(self, x: Float[Tensor, "B T D"], batch: Batch, edit: Edit | None = None) -> Output:
+    def layered(self, x: Embeddings, batch: Batch, edit: Edit | None = None) -> Output:
         """As the call, with the weights of each layer, and the position that the classifier reads."""
         given = self.sequence(x, batch)
         answer, weights = self.read(given, edit, keep=True)
         return self.counted(Output(self._chosen(answer.logits), (*weights, self.reading(given))))
 
-    def _chosen(self, logits: Float[Tensor, "B C"]) -> Float[Tensor, "B K"]:
+    def _chosen(self, logits: Logits) -> Float[Tensor, "B K"]:
         if self.label is None:
             return logits
         wanted = logits[:, self.label]
@@ -85,7 +86,7 @@ class SubwordPretrained(Pretrained):
         return table
 
 
-class Attentive(Body):
+class Attentive(WordItems, Body):
     """A pooled model: a word's hidden state is the mean of its subwords', and attention pools the words."""
 
     def __init__(self, inner: Any, traits: Traits, classes: int, autocast: torch.dtype | None = None) -> None:
@@ -105,32 +106,24 @@ class Attentive(Body):
         description = f"attention over the words of {kind}, {layers} layers of {heads} heads"
         return {"description": description, "shape": "pooled transformer", "items": "words"}
 
-    def items(self, batch: Batch) -> Int[Tensor, "B T"]:
-        return torch.arange(batch.ids.shape[1], device=batch.ids.device).expand_as(batch.ids)
-
-    def within(self, x: Float[Tensor, "B T D"], batch: Batch) -> Float[Tensor, "B T"]:
-        return batch.mask.to(x.dtype)
-
-    def states(self, x: Float[Tensor, "B T D"], batch: Batch) -> Float[Tensor, "B T M"]:
+    def states(self, x: Embeddings, batch: Batch) -> TokenStates:
         return self._states(x, batch, keep=False)[0]
 
-    def _states(
-        self, x: Float[Tensor, "B T D"], batch: Batch, keep: bool
-    ) -> tuple[Float[Tensor, "B T M"], list[Tensor]]:
+    def _states(self, x: Embeddings, batch: Batch, keep: bool) -> tuple[TokenStates, list[Tensor]]:
         given = self.sequence(x, batch)
         with torch.autocast(x.device.type, self.autocast, enabled=self.autocast is not None and self.training):
             answer, weights = self.read(given, keep=keep)
         states = answer.last_hidden_state.to(self.decoder.weight.dtype)
         return given.shares(batch.ids.shape[1], states.dtype).mT @ states, weights
 
-    def attend(self, states: Float[Tensor, "B T M"], batch: Batch) -> Float[Tensor, "B T"]:
+    def attend(self, states: TokenStates, batch: Batch) -> TokenWeights:
         return softmax(self.alignment(states), batch.mask)
 
-    def decode(self, states: Float[Tensor, "B T M"], weights: Float[Tensor, "B T"]) -> Float[Tensor, "B C"]:
+    def decode(self, states: TokenStates, weights: TokenWeights) -> Logits:
         logits: Tensor = self.decoder((weights[:, None] @ states).squeeze(1))
         return logits
 
-    def forward(self, x: Float[Tensor, "B T D"], batch: Batch, edit: Edit | None = None) -> Output:
+    def forward(self, x: Embeddings, batch: Batch, edit: Edit | None = None) -> Output:
         """The edit is applied to the attention that pools."""
         states = self.states(x, batch)
         weights = self.attend(states, batch)
@@ -138,7 +131,7 @@ class Attentive(Body):
             weights = edit(weights, batch.mask)
         return self.counted(Output(self.decode(states, weights), (weights,)))
 
-    def layered(self, x: Float[Tensor, "B T D"], batch: Batch) -> Output:
+    def layered(self, x: Embeddings, batch: Batch) -> Output:
         states, below = self._states(x, batch, keep=True)
         weights = self.attend(states, batch)
         return self.counted(Output(self.decode(states, weights), (*below, weights)))
@@ -230,7 +223,7 @@ def _texts(inner: Any, found: Traits) -> Batch:
 
 
 @torch.no_grad()
-def _plain(inner: Any, found: Traits) -> Float[Tensor, "B C"]:
+def _plain(inner: Any, found: Traits) -> Logits:
     """The reference output: the library's own eager attention, ids as input, padding on the right.
 
     Where that is no number, each text is read alone: in double precision, some architectures make none of a position of
@@ -244,7 +237,7 @@ def _plain(inner: Any, found: Traits) -> Float[Tensor, "B C"]:
     return torch.cat([_eager(inner, found, [text]) for text in rows])
 
 
-def _eager(inner: Any, found: Traits, texts: list[list[int]]) -> Float[Tensor, "B C"]:
+def _eager(inner: Any, found: Traits, texts: list[list[int]]) -> Logits:
     """The output of eager attention for some texts."""
     around, (before, kind, between, _, after) = found.single, found.single.types
     longest = max(map(len, texts))
@@ -260,7 +253,7 @@ def _eager(inner: Any, found: Traits, texts: list[list[int]]) -> Float[Tensor, "
         return _said(inner(input_ids=ids, attention_mask=seen, **typed), seen)
 
 
-def _answer(inner: Any, found: Traits, edit: Any = None, brief: bool = False) -> Float[Tensor, "B C"]:
+def _answer(inner: Any, found: Traits, edit: Any = None, brief: bool = False) -> Logits:
     """The output through assay."""
     model, texts = Pretrained(inner, found), _texts(inner, found)
     with torch.no_grad():
@@ -268,7 +261,7 @@ def _answer(inner: Any, found: Traits, edit: Any = None, brief: bool = False) ->
         return _said(model.read(given, edit, brief=brief)[0], given.mask)
 
 
-def _said(answer: Any, mask: Tensor) -> Float[Tensor, "B C"]:
+def _said(answer: Any, mask: Tensor) -> Logits:
     """The logits, or of an encoder the mean of its hidden states."""
     if hasattr(answer, "logits"):
         logits: Tensor = answer.logits

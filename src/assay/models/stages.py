@@ -20,9 +20,9 @@ from assay.models.encoders import Block, Transformer
 from assay.models.hf_attention import NAME, VALUES, implemented
 from assay.models.hf_body import Body
 from assay.models.network import Network
-from assay.types import Batch, Model, Output, StackedModel
+from assay.types import Batch, HeadValues, HeadWeights, Model, Output, StackedModel
 
-Change = Callable[[Float[Tensor, "B H S K"]], Float[Tensor, "B H S K"]]
+Change = Callable[[HeadValues], HeadValues]
 
 UNLISTED = "the layers of the model cannot be told apart"
 UNLIKE = "a layer of the model that is run alone does not return what it returned in the model"
@@ -34,8 +34,8 @@ class Stage:
     """One recorded layer: its call on a batch, and the weights and values of its attention."""
 
     call: Call
-    weights: Float[Tensor, "B H S S"]
-    values: Float[Tensor, "B H S K"]
+    weights: HeadWeights
+    values: HeadValues
     merge: nn.Module | None  # the linear map of what the heads add up, side by side, where there is one
 
     def merged(self) -> Float[Tensor, "B H S M"]:
@@ -134,7 +134,7 @@ def _revalued(
     return torch.cat([query, key, change(apart).transpose(1, 2).flatten(2)], dim=-1)
 
 
-def _merging(inputs: Inputs, sums: Float[Tensor, "B H S K"]) -> nn.Module | None:
+def _merging(inputs: Inputs, sums: HeadValues) -> nn.Module | None:
     """The linear map whose input is the concatenated output of the heads."""
     side_by_side = sums.transpose(1, 2).flatten(2)
     same = (part for part, given in inputs if given.shape == side_by_side.shape and _close(given, side_by_side))
