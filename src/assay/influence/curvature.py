@@ -16,7 +16,7 @@ from assay.influence.gradients import Reading
 from assay.influence.setting import Indices, Labels, PerExample, Setting
 from assay.influence.similarity import Vectors
 from assay.models.walk import UnfusedOps
-from assay.types import Batch
+from assay.types import Batch, Logits
 
 AT_ONCE = 2**24  # numbers that the vectors of one backward pass take together, with the hidden states of a batch each
 
@@ -85,7 +85,7 @@ class Curvature(ABC):
     def _products(self, batch: Batch, shares: Float[Tensor, " n"], pieces: Sequence[Tensor]) -> Iterator[Tensor]:
         """What a batch adds to the products."""
 
-    def _logits(self, batch: Batch) -> Float[Tensor, "B C"]:
+    def _logits(self, batch: Batch) -> Logits:
         with UnfusedOps(), torch.enable_grad():
             return self.setting.logits(batch)
 
@@ -142,7 +142,7 @@ def curvature_roots(reading: Reading) -> Float[Tensor, "B K P"]:
     return torch.stack([reading.gradients(each).flat() for each in columns], dim=1)
 
 
-def output_roots(logits: Float[Tensor, "B C"]) -> Float[Tensor, "B C K"]:
+def output_roots(logits: Logits) -> Float[Tensor, "B C K"]:
     """The C − 1 directions whose outer products sum to diag(p) − p pᵀ, the curvature of the cross-entropy.
 
     A Cholesky factor in closed form: each class against all that follow (Tanabe and Sagae, 1992).

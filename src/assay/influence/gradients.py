@@ -12,7 +12,7 @@ from torch import Tensor
 from assay.influence.gradient_records import Record, Rows, Whole, cut
 from assay.influence.tape import Tape
 from assay.models.textmodel import TextModel
-from assay.types import Batch
+from assay.types import Batch, Logits
 
 REORDERED = ("word_encoder.", "word_alignment.")  # a hierarchical network reads sentences here, in any order
 
@@ -80,10 +80,10 @@ class Reading:
 
     reader: Reader
     tape: Tape
-    logits: Float[Tensor, "B C"]
+    logits: Logits
     unbatched: set[str]
 
-    def gradients(self, logit_gradients: Float[Tensor, "B C"]) -> Gradients:
+    def gradients(self, logit_gradients: Logits) -> Gradients:
         """The gradient of Σ_c logit_gradients[b, c] logits[b, c] for each example b."""
         shapes, rows = self.reader.shapes, len(logit_gradients)
         parameters = dict(self.reader.network.named_parameters())
@@ -98,7 +98,7 @@ class Reading:
         }
         return Gradients({name: own.get(name) or found.get(name) or nothing[name] for name in shapes}, shapes, rows)
 
-    def _each(self, parameter: Tensor, logit_gradients: Float[Tensor, "B C"]) -> Float[Tensor, "B ..."]:
+    def _each(self, parameter: Tensor, logit_gradients: Logits) -> Float[Tensor, "B ..."]:
         """The gradients of one parameter, by a backward pass for each example."""
         asked = (self.logits * logit_gradients).sum(-1)
         return torch.stack([_own(each, parameter) for each in asked])

@@ -23,6 +23,7 @@ from assay.influence.similarity import Vectors, dots, over_train
 from assay.influence.stories import CHANGE
 from assay.influence.targets import logit_gradients
 from assay.stories import with_story
+from assay.types import at_least_float32
 
 # Blocks of a block-diagonal curvature, each diagonal in a basis of its own.
 
@@ -76,7 +77,7 @@ class Vector(Block):
 
     def gather(self, gradients: Gradients) -> None:
         if self.basis is not None:
-            flat = wide(gradients.dense(self.names[0]))
+            flat = at_least_float32(gradients.dense(self.names[0]))
             self.basis += (flat.T @ flat).double()
 
     def decompose(self) -> None:
@@ -96,7 +97,7 @@ class Vector(Block):
         return {self.names[0]: found.reshape(vector.shape)}
 
     def _turned(self, flat: Float[Tensor, "B P"]) -> Float[Tensor, "B P"]:
-        flat = wide(flat)
+        flat = at_least_float32(flat)
         return flat if self.basis is None else flat @ self.basis.to(flat)
 
 
@@ -110,7 +111,7 @@ class Table(Block):
         self.values = like.new_zeros(like.shape, dtype=torch.float64)
 
     def gather(self, gradients: Gradients) -> None:
-        row_gradients = wide(gradients.lookups(self.names[0]).gradients).flatten(0, 1)
+        row_gradients = at_least_float32(gradients.lookups(self.names[0]).gradients).flatten(0, 1)
         self.basis += (row_gradients.T @ row_gradients).double()
 
     def decompose(self) -> None:
@@ -126,22 +127,17 @@ class Table(Block):
         return self.values.new_zeros(gradients.size).index_add_(0, found.owners, each)
 
     def solved(self, vectors: Vectors) -> dict[str, Tensor]:
-        vector = wide(vectors[self.names[0]])
+        vector = at_least_float32(vectors[self.names[0]])
         turn = self.basis.to(vector)
         return {self.names[0]: (vector @ turn * self.inverse.to(vector)) @ turn.T}
 
     def _turned(self, gradients: Gradients) -> TableGradients:
         """The lookups of each example without duplicates, with their gradients in the basis."""
         rows = gradients.lookups(self.names[0])
-        rows = replace(rows, gradients=wide(rows.gradients))
+        rows = replace(rows, gradients=at_least_float32(rows.gradients))
         owners = torch.arange(gradients.size, device=rows.ids.device)
         found = TableGradients.of(rows, owners, gradients.size)
         return replace(found, gradients=found.gradients @ self.basis.to(found.gradients))
-
-
-def wide(tensor: Tensor) -> Tensor:
-    """The tensor in single precision at least."""
-    return tensor if tensor.dtype.itemsize >= 4 else tensor.float()
 
 
 def basis(matrix: Float[Tensor, "S S"]) -> Float[Tensor, "S S"]:
@@ -199,7 +195,7 @@ class Layer(Block):
 
     def _joined(self, parts: Sequence[Tensor]) -> Float[Tensor, "B O I"]:
         matrix = parts[0].reshape(len(parts[0]), self.shape[0], -1)
-        matrix = wide(matrix.mT if self.transposed else matrix)
+        matrix = at_least_float32(matrix.mT if self.transposed else matrix)
         return torch.cat([matrix, *(part[..., None].to(matrix) for part in parts[1:])], dim=-1)
 
     def _matrices(self, gradients: Gradients) -> Float[Tensor, "B O I"]:
@@ -211,7 +207,8 @@ class Layer(Block):
         if len(records) < len(gradients.records[self.names[0]]):
             return None
         output_gradients, inputs = (
-            wide(torch.cat([getattr(each, part) for each in records], 1)) for part in ("gradients", "inputs")
+            at_least_float32(torch.cat([getattr(each, part) for each in records], 1))
+            for part in ("gradients", "inputs")
         )
         ones = [inputs.new_ones(*inputs.shape[:2], 1)] if len(self.names) == 2 else []
         return output_gradients, torch.cat([inputs, *ones], dim=-1)

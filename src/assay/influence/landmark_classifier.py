@@ -30,6 +30,7 @@ from assay.influence.landmark_kernels import (
 from assay.models.config import Training
 from assay.models.fit import Rows, State, Trainer
 from assay.models.store import save_tensors
+from assay.types import Logits
 
 # Nyström method: which training texts are landmarks, and the space they span (Williams and Seeger, 2001).
 
@@ -168,7 +169,7 @@ class LandmarkNetwork(nn.Module):
         found = [part @ each for part, each in zip(parts, self.projections, strict=True)]
         return torch.cat(found, dim=1) * self.scale
 
-    def forward(self, likeness: Float[Tensor, "B M"]) -> Float[Tensor, "B C"]:
+    def forward(self, likeness: Float[Tensor, "B M"]) -> Logits:
         x = self.projected(likeness)
         for number, linear in enumerate(self.linear):
             if number:
@@ -322,7 +323,7 @@ def fit(
     }
 
 
-def lost(logits: Float[Tensor, "B C"], goals: Goals, weights: Float[Tensor, " C"] | None = None) -> Float[Tensor, ""]:
+def lost(logits: Logits, goals: Goals, weights: Float[Tensor, " C"] | None = None) -> Float[Tensor, ""]:
     """The loss: cross-entropy of classes, or the mean squared error of centred logits."""
     if goals.dim() == 1:
         return F.cross_entropy(logits, goals, weights)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,9 +18,6 @@ from assay.models import budget
 from assay.models.fit import ClassifierTrainer, Members
 from assay.models.textmodel import TextModel
 from assay.types import Batch
-
-# Adam as PyTorch computes it, and the backward pass through one of its steps, for many targets at once.
-
 
 SLACK = 1e-6  # that PyTorch adds to the norm of a gradient before it clips
 
@@ -132,9 +128,6 @@ def clipping_backward(gradients: Tensors, adjoints: Tensors, limit: float | None
     return {name: share * adjoints[name] - pull.view(-1, *[1] * each.dim()) * each for name, each in gradients.items()}
 
 
-# Replay of a training: a learner that can be reset to before any step, with its random state.
-
-
 State = dict[str, Moments]
 """All that learns, by name."""
 
@@ -176,9 +169,7 @@ class Learner:
     @classmethod
     def of(cls, training_run: TrainingRun) -> Learner:
         """Before the first step."""
-        network = deepcopy(training_run.network).train()
-        run = training_run
-        return cls(run, ClassifierTrainer.of(network, run.rows, run.training, run.lesson))
+        return cls(training_run, training_run.trainer())
 
     @property
     def network(self) -> TextModel:
@@ -281,7 +272,7 @@ class Trace:
 def learn_together(training_run: TrainingRun, shares: Float[np.ndarray, "S N"]) -> Members:
     """Trains networks together, each with its own weights of the rows; `TrainingRun.learn` of each, up to rounding."""
     with torch.random.fork_rng():
-        members = Members.of([Learner.of(training_run).trainer] * len(shares))
+        members = Members.of([training_run.trainer()] * len(shares))
         for group in training_run.groups():
             members.step(group, torch.from_numpy(shares[:, group]))
     return members
