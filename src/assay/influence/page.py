@@ -52,8 +52,8 @@ SUSPECTED = (
     "The plain loss is the usual signal: on texts with flipped labels no method found them clearly better.",
 )
 SALIENCES = {
-    "norm": "the length of the slope of the {target} of {asked} by the word’s embedding",
-    "input_x_gradient": "the slope of the {target} of {asked} by the word’s embedding, times that embedding",
+    "norm": "the norm of the gradient of the {target} of {asked} by the word’s embedding",
+    "input_x_gradient": "the gradient of the {target} of {asked} by the word’s embedding, times that embedding",
     "integrated_gradient": "the word’s share in the {target} of {asked} by integrated gradients",
 }
 
