@@ -43,8 +43,6 @@ from assay.run.examination import NOTES, OWN, AuditPlan, Examination, Instrument
 from assay.run.explaining import Home, divided, fitting_trees
 from assay.run.reporting import Result
 
-# From one wide table to the record's three parts.
-
 
 def summarised(model: Opened, plan: AuditPlan, table: pa.Table, notes: dict[str, dict[str, Any]]) -> dict[str, Any]:
     """The summary: what was run with what, how good the model is, and every finding."""

@@ -35,9 +35,8 @@ from assay.models.store import Opened
 from assay.models.textmodel import predict
 from assay.records import versions
 from assay.run.api import check_learnt, opened_model, read
+from assay.run.reporting import Answered
 from assay.stories import story_of
-
-# What a model learnt from, and how: the ground on which its decisions are traced back to training texts.
 
 
 @dataclass(frozen=True)
@@ -157,28 +156,22 @@ DUAL_WORK = 2e13  # multiplications that the exact dual may take; beyond, gradie
 
 
 @dataclass(frozen=True)
-class Traced:
-    """What was found among training texts, as plain numbers and words; printed, it tells the finding."""
+class Traced(Answered):
+    """What was found among training texts; printed, it tells the finding."""
 
-    answer: dict[str, Any]
+    @property
+    def page(self) -> Any:
+        from assay.influence import page
 
-    def report(self, path: str | Path) -> Path:
-        """Writes the page, or its Markdown, PDF or JSON, as the name ends in."""
-        from assay.influence.page import document
-        from assay.report.save import save
-
-        save(document(self.answer), Path(path))
-        return Path(path)
+        return page
 
     def __str__(self) -> str:
-        from assay.influence.page import headline
-
         rows = [
             f"{each['score']:+10.3g}  {each['label']}  {each['text']}"
             for kind in ("supporting", "opposing", "suspects")
             for each in self.answer.get(kind, ())
         ]
-        return "\n".join([f"{headline(self.answer)}.", *rows])
+        return "\n".join([f"{super().__str__()}.", *rows])
 
 
 def influence(

@@ -35,6 +35,7 @@ from assay.probes.heads import PROBES, Pruning, pruned
 from assay.probes.heads import probe as measured
 from assay.records import versions
 from assay.run import api
+from assay.run.reporting import Answered
 
 IMPORTANCE, CONCEPTS = "importance", "concepts"
 SECTIONS = (*PROBES, IMPORTANCE, CONCEPTS)
@@ -88,24 +89,14 @@ class ProbePlan:
         return Path(self.model).is_dir() and not is_folder(Path(self.model))
 
 
-@dataclass(frozen=True)
-class Probed:
-    """A finished probe as plain numbers, and the ways to look at it."""
+class Probed(Answered):
+    """A finished probe."""
 
-    answer: dict[str, Any]
+    @property
+    def page(self) -> Any:
+        from assay.probes import probe_page as page
 
-    def report(self, path: str | Path) -> Path:
-        """Writes the page, or its Markdown, PDF or JSON, as the name ends in, and says where."""
-        from assay.probes.probe_page import document
-        from assay.report.save import save
-
-        save(document(self.answer), Path(path))
-        return Path(path)
-
-    def __str__(self) -> str:
-        from assay.probes.probe_page import headline
-
-        return str(headline(self.answer))
+        return page
 
 
 def probe(
