@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor
 
 from assay.influence import targets
 from assay.influence.gradients import Reading
-from assay.influence.setting import Setting
+from assay.influence.setting import Indices, Labels, PerExample, Setting
 from assay.influence.similarity import Vectors
 from assay.models.walk import UnfusedOps
 from assay.types import Batch
@@ -21,12 +21,16 @@ from assay.types import Batch
 AT_ONCE = 2**24  # numbers that the vectors of one backward pass take together, with the hidden states of a batch each
 
 
-def flattened(vectors: Vectors) -> Float[Tensor, "Q P"]:
+Flat = Float[Tensor, "Q P"]
+"""Vectors over all parameters, concatenated."""
+
+
+def flattened(vectors: Vectors) -> Flat:
     """All parameters of the vectors concatenated, in the order of the mapping."""
     return torch.cat([each.flatten(1) for each in vectors.values()], dim=1)
 
 
-def by_name(vectors: Float[Tensor, "Q P"], setting: Setting) -> dict[str, Tensor]:
+def by_name(vectors: Flat, setting: Setting) -> dict[str, Tensor]:
     """The inverse of `flattened`."""
     shapes = {name: each.shape for name, each in setting.parameters.items()}
     parts: Sequence[Tensor] = torch.split(vectors, [shape.numel() for shape in shapes.values()], dim=1)
@@ -55,9 +59,7 @@ class Curvature(ABC):
         """The L2 of each parameter, which is part of the curvature."""
         return spread(self.setting.decay, self.setting)
 
-    def matvec(
-        self, vectors: Float[Tensor, "Q P"], indices: Int[np.ndarray, " n"] | None = None
-    ) -> Float[Tensor, "Q P"]:
+    def matvec(self, vectors: Flat, indices: Indices | None = None) -> Flat:
         """Products with the vectors; with `indices`, of the mean over these training examples."""
         found = vectors * self.decay
         for shares, batch in self.batches(indices):
@@ -65,7 +67,7 @@ class Curvature(ABC):
             found += torch.cat([*self._products(batch, shares.to(vectors), torch.split(vectors, step))])
         return found
 
-    def batches(self, indices: Int[np.ndarray, " n"] | None = None) -> Iterator[tuple[Float[Tensor, " n"], Batch]]:
+    def batches(self, indices: Indices | None = None) -> Iterator[tuple[Float[Tensor, " n"], Batch]]:
         """Training examples with their shares in the loss."""
         setting = self.setting
         chosen = np.arange(len(setting.train)) if indices is None else indices
@@ -188,9 +190,7 @@ class Outputs:
     shares: Float[Tensor, " N"]  # weight / N
 
     @classmethod
-    def of(
-        cls, logits: Float[Tensor, "N C"], labels: Int[np.ndarray, " N"], shares: Float[np.ndarray, " N"]
-    ) -> Outputs:
+    def of(cls, logits: Float[Tensor, "N C"], labels: Labels, shares: PerExample) -> Outputs:
         """From logits and labels; the shares are weights / the number of all training examples."""
         device, basis = logits.device, directions(logits.shape[1])
         probabilities = logits.double().cpu().softmax(-1)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor
 
 from assay import progress
@@ -21,7 +21,7 @@ from assay.influence.curvature import Outputs, directions
 from assay.influence.damping import diagonal, mean_damping
 from assay.influence.gradient_records import Outer, Rows, TableGradients, add_kernel, cut
 from assay.influence.gradients import Gradients, Reading
-from assay.influence.setting import Influence, Setting
+from assay.influence.setting import Indices, Influence, PerExample, Scores, Setting, Texts
 from assay.influence.similarity import Vectors
 from assay.influence.stories import CHANGE
 from assay.models import budget
@@ -104,7 +104,7 @@ def sample_rows(setting: Setting) -> list[Tokenised]:
     return [setting.train[index] for index in order[indices]]
 
 
-def sample_gradients(setting: Setting, rows: Sequence[Tokenised]) -> Gradients:
+def sample_gradients(setting: Setting, rows: Texts) -> Gradients:
     """The gradients of rows in random directions of their logits."""
     _, batch = next(setting.batches(rows))
     reading = setting.reader.read(batch)
@@ -124,7 +124,7 @@ STRIPS = 8  # a symmetric product leaves out almost half of all numbers
 Roots = Mapping[str, Float[Tensor, "..."]]
 """What the gradient of each parameter is multiplied with: a number, or one for each number in it."""
 
-LogitGradients = Callable[[Int[np.ndarray, " n"], Batch, Reading], Float[Tensor, "K n C"]]
+LogitGradients = Callable[[Indices, Batch, Reading], Float[Tensor, "K n C"]]
 """The directions of the logits in which some rows are asked about."""
 
 
@@ -141,7 +141,7 @@ class ComputedGradients:
     """Gradients computed by a network, in `width` directions of the logits for each row."""
 
     setting: Setting
-    rows: Sequence[Tokenised]
+    rows: Texts
     logit_gradients: LogitGradients
     width: int = 1
     advance: Callable[[int], object] = field(default=lambda rows: None)
@@ -151,7 +151,7 @@ class ComputedGradients:
         """Of all training rows, in an orthonormal basis of the logits."""
         basis = directions(setting.network.classes)
 
-        def logit_gradients(indices: Int[np.ndarray, " n"], batch: Batch, reading: Reading) -> Float[Tensor, "K n C"]:
+        def logit_gradients(indices: Indices, batch: Batch, reading: Reading) -> Float[Tensor, "K n C"]:
             return basis.T[:, None].to(reading.logits).expand(-1, len(batch), -1)
 
         return cls(setting, setting.train, logit_gradients, basis.shape[1], advance)
@@ -374,11 +374,7 @@ class DualGaussNewton:
         work = self.work(setting, ComputedGradients.queries(setting))
         return Influence(work.scores(self.leverage), notes=work.notes)
 
-    def solve(self, setting: Setting, vectors: Vectors) -> Float[np.ndarray, "Q N"]:
-        """The scores for the given vectors in place of the gradients of targets."""
-        return self.work(setting, GivenGradients(vectors)).scores(self.leverage)
-
-    def own(self, setting: Setting) -> Float[np.ndarray, " N"]:
+    def own(self, setting: Setting) -> PerExample:
         """The predicted rise of each training example's own loss if it were removed."""
         return self.work(setting, None).solved.own(self.leverage).cpu().numpy()
 
@@ -429,7 +425,7 @@ class DualSystem:
     added: Mapping[str, Float[Tensor, ...]]  # D, the diagonal of the curvature
     notes: dict[str, Any]
 
-    def scores(self, leverage: bool) -> Float[np.ndarray, "Q N"]:
+    def scores(self, leverage: bool) -> Scores:
         return self.solved.scores(self.cross, leverage).cpu().numpy()
 
 

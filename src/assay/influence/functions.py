@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from copy import deepcopy
@@ -17,13 +17,12 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from assay import progress
-from assay.data.batches import Tokenised
 from assay.errors import AssayError, unknown
-from assay.influence.curvature import CURVATURES, by_name, curvature_roots, flattened
+from assay.influence.curvature import CURVATURES, Flat, by_name, curvature_roots, flattened
 from assay.influence.damping import damping_of_each
 from assay.influence.neighbours import Vectors as Stored
 from assay.influence.representations import DECODER, layers, representations
-from assay.influence.setting import Influence, Setting
+from assay.influence.setting import Indices, Influence, PerExample, Scores, Setting, Texts
 from assay.influence.similarity import Vectors, query_gradients, train_products
 from assay.influence.solvers import SOLVERS, Lissa, Solve, Solver
 from assay.influence.stories import CHANGE
@@ -76,7 +75,7 @@ class InfluenceFunctions:
         errors = tries.std(0, ddof=1) / len(tries) ** 0.5 if len(tries) > 1 else None
         return Influence(tries.mean(0), errors=errors, notes=notes | dict(solved.notes))
 
-    def own(self, setting: Setting) -> Float[np.ndarray, " N"]:
+    def own(self, setting: Setting) -> PerExample:
         """The predicted rise of each training example's own loss if it were removed."""
         solve, _ = self.prepared(setting)
         found = np.zeros(len(setting.train))
@@ -117,9 +116,7 @@ def _portions(setting: Setting) -> Iterator[tuple[np.ndarray, Setting]]:
             shown.advance(task, len(indices))
 
 
-def _corrections(
-    setting: Setting, solve: Solve, vectors: Float[Tensor, "Q P"], count: int | None = None
-) -> Float[np.ndarray, "Q N"]:
+def _corrections(setting: Setting, solve: Solve, vectors: Flat, count: int | None = None) -> Scores:
     """Leverage corrections of the scores, by the Woodbury identity."""
     count = len(setting.train) if count is None else count
     found = np.zeros((len(vectors), len(setting.train)))
@@ -193,13 +190,13 @@ class FastIF:
         stored, asked = (representations(setting.network, each, [self.layer], self.folder)[self.layer] for each in rows)
         return Stored(stored, self.distance, device=str(setting.network.device)).nearest(asked, k).indices
 
-    def _products(self, setting: Setting, vectors: Vectors, rows: Sequence[Tokenised]) -> Float[np.ndarray, "Q n"]:
+    def _products(self, setting: Setting, vectors: Vectors, rows: Texts) -> Float[np.ndarray, "Q n"]:
         """Products with the gradients of the candidates, split over several devices where there are any."""
         if len(self.devices) < 2:
             return train_products(setting, vectors, rows, "candidates")
         parts = [part for part in np.array_split(np.arange(len(rows)), len(self.devices)) if len(part)]
 
-        def one(part: Int[np.ndarray, " n"], device: str) -> Float[np.ndarray, "Q n"]:
+        def one(part: Indices, device: str) -> Float[np.ndarray, "Q n"]:
             there = replace(setting, network=deepcopy(setting.network).to(device))
             moved: dict[str, Tensor] = {name: each.to(device) for name, each in vectors.items()}
             return train_products(there, moved, [rows[index] for index in part], "candidates")
@@ -218,7 +215,7 @@ def series(setting: Setting, vectors: Vectors) -> Vectors:
     return InfluenceFunctions(Lissa(batch=16, repeats=1, most=500)).inverse(setting, vectors)
 
 
-def recall(whole: Float[np.ndarray, "Q N"], near: Int[np.ndarray, "Q k"], top: int = TOP) -> float:
+def recall(whole: Scores, near: Int[np.ndarray, "Q k"], top: int = TOP) -> float:
     """The share of the largest scores of the full answer, whatever their sign, that are of candidates."""
     largest = np.argsort(-np.abs(whole), axis=1, kind="stable")[:, :top]
     chosen = np.zeros(whole.shape, bool)

@@ -20,7 +20,7 @@ from assay.influence import targets
 from assay.influence.dual import DualGaussNewton
 from assay.influence.functions import Inverse
 from assay.influence.kronecker import Kronecker
-from assay.influence.setting import Influence, Setting, Unconditional
+from assay.influence.setting import Indices, Influence, Scores, Setting, Unconditional
 from assay.influence.similarity import Vectors, query_gradients, train_products
 from assay.models.textmodel import TextModel, predict
 from assay.models.walk import UnfusedOps
@@ -123,7 +123,7 @@ def salience_gradients(setting: Setting, pairs: Sequence[Pair], kind: str = "nor
     return found
 
 
-def _measured(setting: Setting, indices: Int[np.ndarray, " n"], batch: Batch, kind: str) -> Float[Tensor, "n T"]:
+def _measured(setting: Setting, indices: Indices, batch: Batch, kind: str) -> Float[Tensor, "n T"]:
     if kind not in SALIENCES:
         raise unknown("salience", kind, SALIENCES)
     classes = torch.from_numpy(setting.classes[indices]).to(batch.ids.device)
@@ -308,7 +308,7 @@ class Hybrid(Unconditional):
         """H⁻¹ ∇_θ s for the salience s of each of these tokens."""
         return self.inverse(setting, salience_gradients(setting, pairs, self.salience))
 
-    def scores(self, setting: Setting, solved: Vectors) -> Float[np.ndarray, "Q N"]:
+    def scores(self, setting: Setting, solved: Vectors) -> Scores:
         """The change of each of these saliences by the removal of each training example."""
         return np.asarray(train_products(setting, solved) * setting.shares)
 

@@ -18,7 +18,7 @@ from assay.influence.curvature import output_roots
 from assay.influence.damping import chosen_damping
 from assay.influence.gradient_records import Outer, TableGradients
 from assay.influence.gradients import Gradients
-from assay.influence.setting import Influence, Setting, Unconditional
+from assay.influence.setting import Influence, PerExample, Setting, Unconditional
 from assay.influence.similarity import Vectors, dots, over_train
 from assay.influence.stories import CHANGE
 from assay.influence.targets import logit_gradients
@@ -258,7 +258,7 @@ class Kronecker(Unconditional):
         scores = dots(setting, lambda vectors: solved(blocks, vectors)) * setting.shares
         return Influence(scores, notes={"damping": damping, "relative": self.relative, "fisher": self.fisher})
 
-    def own(self, setting: Setting) -> Float[np.ndarray, " N"]:
+    def own(self, setting: Setting) -> PerExample:
         """The predicted rise of each training example's own loss if it were removed."""
         _, blocks = self.damped(setting)
 

@@ -21,8 +21,8 @@ from assay.influence.landmark_classifier import (
     LandmarkRecipe,
     train,
 )
-from assay.influence.landmark_kernels import KERNELS, Kernel, Passage, Represented
-from assay.influence.setting import Influence, Setting, labels_of, refuse
+from assay.influence.landmark_kernels import KERNELS, Kernel, Passages, Represented
+from assay.influence.setting import Influence, Setting, Texts, labels_of, refuse
 from assay.influence.stories import PARTS
 from assay.models.textmodel import TextModel, groups
 from assay.stories import with_story
@@ -162,9 +162,7 @@ class Faithfulness:
 
 
 @torch.no_grad()
-def faithfulness(
-    model: LandmarkModel, texts: Sequence[Passage], count: int = 1, draws: int = 20, seed: int = 0
-) -> Faithfulness:
+def faithfulness(model: LandmarkModel, texts: Passages, count: int = 1, draws: int = 20, seed: int = 0) -> Faithfulness:
     """Erases the `count` landmarks that are named, the most alike, and random ones, for texts that have reasons."""
     likeness = model.likeness(texts)
     answers = model.network(likeness).argmax(-1)
@@ -204,7 +202,7 @@ def _fall(
 
 def influence(
     model: LandmarkModel,
-    texts: Sequence[Passage],
+    texts: Passages,
     classes: Int[np.ndarray, " Q"] | None = None,
     target: str = "logit",
     epsilon: float = 0.0,
@@ -291,7 +289,7 @@ class Landmarks:
         return model.renumbered(np.array(order))
 
 
-def agreement_with(network: TextModel, model: LandmarkModel, rows: Sequence[Tokenised]) -> float:
+def agreement_with(network: TextModel, model: LandmarkModel, rows: Texts) -> float:
     """The share of rows on which classifier and network agree."""
     theirs, ours = logits(network, rows), model.logits(rows).cpu().numpy()
     return float((theirs.argmax(-1) == ours.argmax(-1)).mean())
@@ -309,7 +307,7 @@ def _content(row: Tokenised) -> tuple[Any, ...]:
 
 
 @torch.no_grad()
-def logits(network: TextModel, rows: Sequence[Tokenised]) -> Float[np.ndarray, "N C"]:
+def logits(network: TextModel, rows: Texts) -> Float[np.ndarray, "N C"]:
     """The logits of a network for each row."""
     found = np.zeros((len(rows), network.classes))
     for indices, batch in groups(network, rows):

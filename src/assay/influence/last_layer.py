@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,10 +11,9 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from assay import progress
-from assay.data.batches import Tokenised
 from assay.errors import AssayError
 from assay.influence.gradients import Gradients, Reading
-from assay.influence.setting import Influence, Setting
+from assay.influence.setting import Influence, PerExample, Scores, Setting, Texts
 from assay.influence.solvers import ConjugateGradients
 from assay.influence.stories import CHANGE, ORDER
 from assay.influence.targets import logit_gradients
@@ -88,7 +86,7 @@ def _read(reading: Reading, weight: str) -> Float[Tensor, "B F"]:
 
 
 def read_by_head(
-    setting: Setting, rows: Sequence[Tokenised], weight: str
+    setting: Setting, rows: Texts, weight: str
 ) -> tuple[Float[np.ndarray, "N F"], Float[np.ndarray, "N C"]]:
     """The inputs of the last layer for each row, and the logits."""
     features = np.zeros((len(rows), setting.parameters[weight].shape[1]))
@@ -133,7 +131,7 @@ class Representer:
         notes = {"parameters": f"of the last layer alone: {', '.join(last.names)}", "decisions kept": agreed}
         return Influence(-(asked @ points.values.T) * kernel, last.covered(setting), notes=notes)
 
-    def own(self, setting: Setting) -> Float[np.ndarray, " N"]:
+    def own(self, setting: Setting) -> PerExample:
         """The rise of each loss without the example's own term."""
         points = self.points(setting)
         return np.asarray(-(points.gradients * points.values).sum(1) * (points.features**2).sum(1))
@@ -160,7 +158,7 @@ class Points:
     values: Float[np.ndarray, "N C"]  # α
     layer: Float[np.ndarray, "C F"]
 
-    def kernel(self, read: Float[np.ndarray, "Q G"]) -> Float[np.ndarray, "Q N"]:
+    def kernel(self, read: Float[np.ndarray, "Q G"]) -> Scores:
         """k(x_i, x) for the last layer's inputs of some texts."""
         return np.asarray(_extended(read) @ self.features.T)
 
@@ -233,7 +231,7 @@ class TracInFast:
         notes = {"checkpoints": self.checkpoints, "parameters": f"of the last layer alone: {', '.join(last.names)}"}
         return Influence(found * setting.shares, last.covered(setting), notes=notes)
 
-    def own(self, setting: Setting) -> Float[np.ndarray, " N"]:
+    def own(self, setting: Setting) -> PerExample:
         """The rise of each loss without the example's own contributions to the last layer."""
         last, found = head(setting), np.zeros(len(setting.train))
         for factor, at, _ in passed(setting, self.checkpoints, self.steps):

@@ -2,35 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float
 
 from assay.data.batches import Tokenised
 from assay.errors import AssayError, unknown
 from assay.influence.neighbours import Neighbours
-from assay.influence.setting import Method, Setting, labels_of, refuse
+from assay.influence.setting import Indices, Labels, Method, PerExample, Setting, Texts, labels_of, refuse
 from assay.influence.training_run import TrainingRun
 from assay.metrics.intervals import measured
 from assay.metrics.performance import auc
 from assay.models.textmodel import TextModel, predict
 
-Signal = Callable[[Setting], Float[np.ndarray, " N"]]
+Signal = Callable[[Setting], PerExample]
 """How suspicious each training example is; the `own` of every method that has it is one."""
 
 RESAMPLES = 1000
 CELLS = 2**22
 
 
-def plain_loss(setting: Setting) -> Float[np.ndarray, " N"]:
+def plain_loss(setting: Setting) -> PerExample:
     """The loss of each training example: the baseline of every other signal."""
     chosen = predict(setting.network, setting.train)[np.arange(len(setting.train)), setting.labels]
     return np.asarray(-np.log(np.maximum(chosen, 1e-30)))
 
 
-def margin(setting: Setting) -> Float[np.ndarray, " N"]:
+def margin(setting: Setting) -> PerExample:
     """The probability of the likeliest other class less that of the label (Northcutt et al., 2021)."""
     probabilities, own = predict(setting.network, setting.train), setting.labels
     chosen = probabilities[np.arange(len(own)), own].copy()
@@ -40,26 +40,6 @@ def margin(setting: Setting) -> Float[np.ndarray, " N"]:
 
 SIGNALS: dict[str, Signal] = {"loss": plain_loss, "margin": margin, "neighbours": Neighbours().own}
 """Signals that need no gradient."""
-
-
-def flipped(
-    rows: Sequence[Tokenised], share: float, seed: int = 0, classes: int | None = None
-) -> tuple[list[Tokenised], Bool[np.ndarray, " N"]]:
-    """The rows with random other labels for that share of them, and which these are."""
-    if not 0 <= share <= 1:
-        raise AssayError(f"The share of labels to flip must be from 0 to 1, got {share}.")
-    known = classes or max(row.label for row in rows) + 1
-    if known < 2:
-        raise AssayError("Labels can be flipped where there are two classes or more.")
-    random = np.random.default_rng(seed)
-    chosen = np.zeros(len(rows), bool)
-    chosen[random.permutation(len(rows))[: round(share * len(rows))]] = True
-    steps = random.integers(1, known, len(rows))
-    changed = [
-        replace(row, label=int((row.label + step) % known)) if wrong else row
-        for row, step, wrong in zip(rows, steps, chosen, strict=True)
-    ]
-    return changed, chosen
 
 
 @dataclass(frozen=True)
@@ -75,9 +55,7 @@ class Grade:
     k: int
 
 
-def graded(
-    suspicion: Float[np.ndarray, " N"], wrong: Bool[np.ndarray, " N"], k: int | None = None, seed: int = 0
-) -> Grade:
+def graded(suspicion: PerExample, wrong: Bool[np.ndarray, " N"], k: int | None = None, seed: int = 0) -> Grade:
     """The grade of a signal, with bootstrap intervals over examples (95 %); k is the number of wrong labels."""
     k = k or int(wrong.sum())
     area = auc(wrong.astype(int), np.stack([-suspicion, suspicion], 1))
@@ -89,7 +67,7 @@ def graded(
 
 
 def _resampled(
-    suspicion: Float[np.ndarray, " N"], wrong: Bool[np.ndarray, " N"], k: int, seed: int
+    suspicion: PerExample, wrong: Bool[np.ndarray, " N"], k: int, seed: int
 ) -> tuple[Float[np.ndarray, " R"], Float[np.ndarray, " R"]]:
     """The area and the precision in resamples of right and of wrong labels, each of their number."""
     order = np.argsort(-suspicion, kind="stable")
@@ -113,21 +91,18 @@ def _resampled(
     return np.concatenate(areas), np.concatenate(precisions)
 
 
-def _levels(counts: Float[np.ndarray, "R N"], level: Int[np.ndarray, " N"]) -> Float[np.ndarray, "R L"]:
+def _levels(counts: Float[np.ndarray, "R N"], level: Labels) -> Float[np.ndarray, "R L"]:
     """The sum of the counts at each level of suspicion, highest first."""
     size = int(level.max()) + 1
     indices = level + size * np.arange(len(counts))[:, None]
     return np.bincount(indices.ravel(), counts.ravel(), minlength=size * len(counts)).reshape(len(counts), size)
 
 
-def ranked(setting: Setting, signals: Mapping[str, Signal] | None = None) -> dict[str, Float[np.ndarray, " N"]]:
-    """The suspicion of each training example by each signal, higher for more."""
-    found = {}
-    for name, signal in (signals or SIGNALS).items():
-        values = signal(setting)
-        if not np.isfinite(values).all():
-            raise AssayError(f"The signal {name!r} is no number for some training example; choose a higher damping.")
-        found[name] = values
+def suspicion(setting: Setting, name: str, signal: Signal) -> PerExample:
+    """The suspicion of each training example by a signal, higher for more."""
+    found = signal(setting)
+    if not np.isfinite(found).all():
+        raise AssayError(f"The signal {name!r} is no number for some training example; choose a higher damping.")
     return found
 
 
@@ -141,7 +116,7 @@ class Repair:
     before: tuple[float, float, float]
     after: tuple[float, float, float]
     gained: tuple[float, float, float]
-    indices: Int[np.ndarray, " n"]
+    indices: Indices
     network: TextModel
 
 
@@ -157,9 +132,7 @@ class Harmful:
     count: int = 20
     every: bool = False
 
-    def __call__(
-        self, network: TextModel, training_run: TrainingRun, dev: Sequence[Tokenised]
-    ) -> Int[np.ndarray, " n"]:
+    def __call__(self, network: TextModel, training_run: TrainingRun, dev: Texts) -> Indices:
         """Their indices, most harmful first."""
         chosen = [row for row, good in zip(dev, right(network, dev), strict=True) if self.every or not good]
         if not chosen:
@@ -174,8 +147,8 @@ class Harmful:
 def repaired(
     network: TextModel,
     training_run: TrainingRun,
-    indices: Int[np.ndarray, " n"],
-    test: Sequence[Tokenised],
+    indices: Indices,
+    test: Texts,
     way: str = "relabel",
 ) -> Repair:
     """Trains again without some training examples, or with the likeliest other labels for them."""
@@ -193,12 +166,12 @@ def repaired(
     return Repair(before, after, gained, indices, mended)
 
 
-def right(network: TextModel, rows: Sequence[Tokenised]) -> Bool[np.ndarray, " N"]:
+def right(network: TextModel, rows: Texts) -> Bool[np.ndarray, " N"]:
     """Which texts are classified as labelled."""
     return np.asarray(predict(network, rows).argmax(1) == labels_of(rows))
 
 
-def relabelled(network: TextModel, rows: Sequence[Tokenised], indices: Int[np.ndarray, " n"]) -> list[Tokenised]:
+def relabelled(network: TextModel, rows: Texts, indices: Indices) -> list[Tokenised]:
     """The rows with some labels replaced by the likeliest other class."""
     changed = list(rows)
     if len(indices):

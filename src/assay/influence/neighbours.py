@@ -18,10 +18,9 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from assay.data.batches import Tokenised
 from assay.errors import AssayError, unknown
 from assay.influence.representations import DECODER, layers, representations, share_below
-from assay.influence.setting import Influence, Setting, labels_of, refuse
+from assay.influence.setting import Influence, Labels, PerExample, Scores, Setting, Texts, labels_of, refuse
 from assay.influence.stories import VOTES
 from assay.models.textmodel import TextModel
 from assay.stories import with_story
@@ -169,7 +168,7 @@ class Voting:
         found = self._represented(setting, setting.train)
         return Vectors(found, self.distance, device=str(setting.network.device))
 
-    def _represented(self, setting: Setting, rows: Sequence[Tokenised]) -> Float[np.ndarray, "N _"]:
+    def _represented(self, setting: Setting, rows: Texts) -> Float[np.ndarray, "N _"]:
         return representations(setting.network, rows, [self.layer], self.folder)[self.layer]
 
     def _influence(
@@ -217,14 +216,14 @@ class Neighbours(Voting):
                 fact |= {"credibility": float(one), "confidence": float(other)}
         return self._influence(setting, found.indices[:, :-1], change, facts)
 
-    def own(self, setting: Setting) -> Float[np.ndarray, " N"]:
+    def own(self, setting: Setting) -> PerExample:
         """The share of the k nearest others whose label differs from the example's.
 
         One that is stored itself is its own nearest neighbour; what is left without it is the vote of the others.
         """
         stored, own = self.stored(setting), setting.labels
         found = stored.nearest(stored.given, self.k, np.arange(len(own)))
-        shares: Float[np.ndarray, " N"] = (own[found.indices] != own[:, None]).mean(1)
+        shares: PerExample = (own[found.indices] != own[:, None]).mean(1)
         return shares
 
 
@@ -244,12 +243,12 @@ class NeighbourShapley(Voting):
         return self._influence(setting, found.indices, -values)
 
 
-def shapley(agree: Bool[np.ndarray, "Q N"], k: int) -> Float[np.ndarray, "Q N"]:
+def shapley(agree: Bool[np.ndarray, "Q N"], k: int) -> Scores:
     """Shapley values of examples sorted by distance; `agree` says which have the class."""
     ranks = np.arange(1, agree.shape[1])
     steps = (agree[:, :-1] * 1.0 - agree[:, 1:]) * np.minimum(k, ranks) / (k * ranks)
     last = agree[:, -1:] / agree.shape[1]
-    values: Float[np.ndarray, "Q N"] = np.concatenate([steps, last], 1)[:, ::-1].cumsum(1)[:, ::-1]
+    values: Scores = np.concatenate([steps, last], 1)[:, ::-1].cumsum(1)[:, ::-1]
     return values
 
 
@@ -276,7 +275,7 @@ class Conformity:
     approximate: bool = False
     folder: Path | None = None  # keeps representations
 
-    def fit(self, network: TextModel, rows: Sequence[Tokenised]) -> LayerNeighbours:
+    def fit(self, network: TextModel, rows: Texts) -> LayerNeighbours:
         """Stores the representations of the training examples."""
         found = representations(network, rows, self.layers, self.folder)
         device = str(network.device)
@@ -291,9 +290,9 @@ class LayerNeighbours:
     options: Conformity
     network: TextModel
     vectors: dict[str, Vectors]
-    labels: Int[np.ndarray, " N"]
+    labels: Labels
 
-    def __call__(self, rows: Sequence[Tokenised]) -> Float[np.ndarray, "Q C"]:
+    def __call__(self, rows: Texts) -> Float[np.ndarray, "Q C"]:
         """The conformity of texts to each class."""
         asked = representations(self.network, rows, self.options.layers, self.options.folder)
         return self._asked(asked, None)

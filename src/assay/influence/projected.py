@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -19,17 +19,13 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from assay import progress
-from assay.data.batches import Tokenised
 from assay.errors import AssayError
 from assay.files import write_text
 from assay.influence.curvature import Outputs
 from assay.influence.damping import chosen_damping, diagonal
 from assay.influence.dual import ComputedGradients, sample_gradients, sample_rows
-from assay.influence.gradient_records import Record, Whole
-from assay.influence.gradients import Gradients
 from assay.influence.projection import Projection, sides
-from assay.influence.setting import Influence, Setting, Unconditional
-from assay.influence.similarity import Vectors
+from assay.influence.setting import Indices, Influence, PerExample, Scores, Setting, Texts, Unconditional
 from assay.influence.stories import CHANGE
 from assay.models.store import save_tensors
 from assay.models.textmodel import TextModel
@@ -113,7 +109,7 @@ class FeatureStore:
             yield self.get(number, device)
 
 
-def digest(network: TextModel, rows: Sequence[Tokenised]) -> str:
+def digest(network: TextModel, rows: Texts) -> str:
     """A hash of a network with its texts and labels."""
     found = hashlib.sha256()
     for name, tensor in network.state_dict().items():
@@ -207,12 +203,7 @@ class ProjectedGaussNewton(Unconditional):
         work = ProjectedSystem(self, setting)
         return Influence(work.scores(work.asked()), notes=work.notes)
 
-    def solve(self, setting: Setting, vectors: Vectors) -> Float[np.ndarray, "Q N"]:
-        """The scores for the given vectors in place of the gradients of targets."""
-        work = ProjectedSystem(self, setting)
-        return work.scores(work.given(vectors))
-
-    def own(self, setting: Setting) -> Float[np.ndarray, " N"]:
+    def own(self, setting: Setting) -> PerExample:
         """The predicted rise of each training example's own loss if it were removed."""
         return ProjectedSystem(self, setting).own()
 
@@ -261,7 +252,7 @@ class ProjectedSystem:
                 shown.advance(task, len(indices))
         return Primal.of(gram)
 
-    def scores(self, asked: Float[Tensor, "Q S"]) -> Float[np.ndarray, "Q N"]:
+    def scores(self, asked: Float[Tensor, "Q S"]) -> Scores:
         """Scores of all training examples for the features of queries."""
         solved = self.primal.solve(asked)
         found = np.zeros((len(asked), len(self.labels)))
@@ -270,7 +261,7 @@ class ProjectedSystem:
             found[:, part.indices.cpu().numpy()] = scores.cpu().numpy()
         return found
 
-    def own(self) -> Float[np.ndarray, " N"]:
+    def own(self) -> PerExample:
         """Scores for the loss of each training example itself."""
         primal, found = self.primal, np.zeros(len(self.labels))
         for part in self.kept.all(len(self.parts), self.device):
@@ -282,17 +273,7 @@ class ProjectedSystem:
         """The features of the targets of all queries."""
         return self._features(ComputedGradients.queries(self.setting))[0].squeeze(1)
 
-    def given(self, vectors: Vectors) -> Float[Tensor, "Q S"]:
-        """The features of vectors; a missing parameter counts as 0."""
-        shapes, count = self.setting.reader.shapes, len(next(iter(vectors.values())))
-        own = self.setting.parameters
-        records: dict[str, list[Record]] = {
-            name: [Whole(vectors[name] if name in vectors else own[name].new_zeros(count, *shape))]
-            for name, shape in shapes.items()
-        }
-        return self.projection(Gradients(records, shapes, count), self.setting.dtype)
-
-    def _part(self, indices: Int[np.ndarray, " n"]) -> FeatureChunk:
+    def _part(self, indices: Indices) -> FeatureChunk:
         rows = [self.setting.train[index] for index in indices]
         start = time.perf_counter()
         features, logits = self._features(replace(ComputedGradients.train(self.setting), rows=rows))

@@ -18,6 +18,7 @@ from torch import Tensor
 
 from assay.influence.gradient_records import Outer, Record, Rows, cut
 from assay.influence.gradients import Gradients
+from assay.influence.setting import Indices, Scores
 
 MAIN = 0.75  # of the directions on a side are kept as they are
 ROUNDS = 4  # of subspace iteration, which finds them well enough
@@ -245,9 +246,7 @@ class Signs:
         parts = [self._part(name, record) for name, records in gradients.records.items() for record in records]
         return torch.stack(parts).sum(0)
 
-    def sketched(
-        self, gradients: Iterable[tuple[Int[np.ndarray, " n"], Gradients]], count: int
-    ) -> Float[np.ndarray, "N K"]:
+    def sketched(self, gradients: Iterable[tuple[Indices, Gradients]], count: int) -> Float[np.ndarray, "N K"]:
         """The sketches of so many examples, from batches of their gradients."""
         found = np.zeros((count, next(iter(self.rows.values())).shape[1]))
         for indices, each in gradients:
@@ -271,9 +270,7 @@ def _signs(count: int, size: int, generator: torch.Generator, like: Tensor) -> T
     return (torch.randint(0, 2, (count, size), generator=generator, dtype=torch.int8) * 2 - 1).to(like.device, dtype)
 
 
-def summarised(
-    left: Float[np.ndarray, "Q K"], right: Float[np.ndarray, "N K"]
-) -> tuple[Float[np.ndarray, "Q N"], Float[np.ndarray, "Q N"]]:
+def summarised(left: Float[np.ndarray, "Q K"], right: Float[np.ndarray, "N K"]) -> tuple[Scores, Scores]:
     """Inner products of gradients estimated from their sketches, and the variances of these estimates."""
     size = left.shape[1]
     mean = left @ right.T / size

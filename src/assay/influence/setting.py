@@ -22,6 +22,21 @@ from assay.models import budget
 from assay.models.textmodel import TextModel, predict
 from assay.types import Batch
 
+Scores = Float[np.ndarray, "Q N"]
+"""A number for each query and training example."""
+
+PerExample = Float[np.ndarray, " N"]
+"""A number for each training example."""
+
+Labels = Int[np.ndarray, " N"]
+"""The class of each row."""
+
+Indices = Int[np.ndarray, " n"]
+"""Some rows, by their indices."""
+
+Texts = Sequence[Tokenised]
+"""Rows of a corpus."""
+
 
 @dataclass(frozen=True)
 class Influence:
@@ -31,9 +46,9 @@ class Influence:
     less sure. With "loss" it is the other way round.
     """
 
-    scores: Float[np.ndarray, "Q N"]
+    scores: Scores
     covered: float = 1.0  # the share of the parameters that took part
-    errors: Float[np.ndarray, "Q N"] | None = None  # standard errors, where there are any
+    errors: Scores | None = None  # standard errors, where there are any
     notes: Mapping[str, Any] = field(default_factory=dict)  # options that were chosen, such as the damping
     facts: Sequence[Mapping[str, Any]] = ()  # what else is known of each query's answer, such as its conformity
 
@@ -47,11 +62,11 @@ class Setting:
     """
 
     network: TextModel
-    train: Sequence[Tokenised]
-    queries: Sequence[Tokenised]
+    train: Texts
+    queries: Texts
     classes: Int[np.ndarray, " Q"]  # that each query is asked about
     target: str = "margin"
-    weights: Float[np.ndarray, " N"] = field(default_factory=lambda: np.ones(0))  # default: 1 each
+    weights: PerExample = field(default_factory=lambda: np.ones(0))  # default: 1 each
     decay: Mapping[str, float] = field(default_factory=dict)  # default: 0 each
     training_run: TrainingRun | None = None  # how the network was trained, where that is known
 
@@ -59,8 +74,8 @@ class Setting:
     def of(
         cls,
         network: TextModel,
-        train: Sequence[Tokenised],
-        queries: Sequence[Tokenised],
+        train: Texts,
+        queries: Texts,
         target: str = "margin",
         classes: Int[np.ndarray, " Q"] | None = None,
         training_run: TrainingRun | None = None,
@@ -101,12 +116,12 @@ class Setting:
         return torch.float64 if torch.float64 in kinds else torch.float32
 
     @property
-    def labels(self) -> Int[np.ndarray, " N"]:
+    def labels(self) -> Labels:
         """The class of each training example."""
         return labels_of(self.train)
 
     @property
-    def shares(self) -> Float[np.ndarray, " N"]:
+    def shares(self) -> PerExample:
         """The share of each training example in the mean loss."""
         return np.asarray(self.weights / len(self.train))
 
@@ -117,7 +132,7 @@ class Setting:
         vars(part)["reader"] = self.reader  # what was learnt about the network holds for all parts
         return part
 
-    def zeros(self) -> Float[np.ndarray, "Q N"]:
+    def zeros(self) -> Scores:
         """Scores of 0."""
         return np.zeros((len(self.queries), len(self.train)))
 
@@ -136,9 +151,7 @@ class Setting:
         assert self.training_run is not None
         return self.training_run
 
-    def batches(
-        self, rows: Sequence[Tokenised], tokens: int | None = None
-    ) -> Iterator[tuple[Int[np.ndarray, " n"], Batch]]:
+    def batches(self, rows: Texts, tokens: int | None = None) -> Iterator[tuple[Indices, Batch]]:
         """Batches of rows of like length, with their indices."""
         device = self.network.device
         most = tokens or budget.room(device, "activations")
@@ -150,7 +163,7 @@ class Setting:
         found: Tensor = self.network(self.network.embed(batch), batch).logits
         return found
 
-    def query_logit_gradients(self, indices: Int[np.ndarray, " n"], reading: Reading) -> Float[Tensor, "n C"]:
+    def query_logit_gradients(self, indices: Indices, reading: Reading) -> Float[Tensor, "n C"]:
         """The derivatives of the targets of some queries by their logits."""
         classes = torch.from_numpy(self.classes[indices]).to(reading.logits.device)
         return targets.logit_gradients(self.target, reading.logits, classes)
@@ -159,15 +172,15 @@ class Setting:
         """The derivatives of the unweighted losses of some training rows by their logits."""
         return targets.logit_gradients("loss", reading.logits, batch.labels)
 
-    def query_gradients(self) -> Iterator[tuple[Int[np.ndarray, " n"], Gradients]]:
+    def query_gradients(self) -> Iterator[tuple[Indices, Gradients]]:
         """The gradients of the targets of all queries, a batch at a time, with their indices."""
         for indices, batch in self.batches(self.queries):
             reading = self.reader.read(batch)
             yield indices, reading.gradients(self.query_logit_gradients(indices, reading))
 
     def train_gradients(
-        self, rows: Sequence[Tokenised] | None = None, label: str = "training examples"
-    ) -> Iterator[tuple[Int[np.ndarray, " n"], Gradients]]:
+        self, rows: Texts | None = None, label: str = "training examples"
+    ) -> Iterator[tuple[Indices, Gradients]]:
         """The gradients of the unweighted losses of training rows, a batch at a time, with their indices."""
         rows = self.train if rows is None else rows
         with progress.bar() as shown:
@@ -178,7 +191,7 @@ class Setting:
                 shown.advance(task, len(indices))
 
 
-def labels_of(rows: Sequence[Tokenised]) -> Int[np.ndarray, " N"]:
+def labels_of(rows: Texts) -> Labels:
     """The class of each row."""
     return np.array([row.label for row in rows])
 
@@ -217,5 +230,5 @@ def refuse(reason: str | None) -> None:
 class Introspective(Protocol):
     """A method that also predicts the rise of each training example's own loss (self-influence)."""
 
-    def own(self, setting: Setting) -> Float[np.ndarray, " N"]:
+    def own(self, setting: Setting) -> PerExample:
         """The predicted rise of each training example's own loss if it were removed."""

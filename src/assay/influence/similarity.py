@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,10 +10,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from assay.data.batches import Tokenised
 from assay.influence.gradient_records import Rows
 from assay.influence.gradients import Gradients
-from assay.influence.setting import Influence, Setting, Unconditional
+from assay.influence.setting import Influence, PerExample, Scores, Setting, Texts, Unconditional
 from assay.influence.stories import COSINE, STEP
 from assay.models.budget import room
 from assay.stories import with_story
@@ -39,7 +38,7 @@ class GradientDot(Unconditional):
         notes = {"units": "change of the target after one step of gradient descent, by its learning rate"}
         return Influence(dots(setting) * setting.shares, notes=notes)
 
-    def own(self, setting: Setting) -> Float[np.ndarray, " N"]:
+    def own(self, setting: Setting) -> PerExample:
         """The rise of each loss after one step without the example, by the learning rate."""
         return np.asarray(over_train(setting, squares) * setting.shares)
 
@@ -98,9 +97,9 @@ def _looked_up(rows: Rows, vectors: Float[Tensor, "Q V D"]) -> Float[Tensor, "Q 
 def train_products(
     setting: Setting,
     vectors: Vectors,
-    rows: Sequence[Tokenised] | None = None,
+    rows: Texts | None = None,
     label: str = "training examples",
-) -> Float[np.ndarray, "Q N"]:
+) -> Scores:
     """Products of each vector with the unweighted loss gradient of each training row."""
     rows = setting.train if rows is None else rows
     found = np.zeros((len(next(iter(vectors.values()))), len(rows)))
@@ -109,7 +108,7 @@ def train_products(
     return found
 
 
-def dots(setting: Setting, change: Change | None = None) -> Float[np.ndarray, "Q N"]:
+def dots(setting: Setting, change: Change | None = None) -> Scores:
     """Inner products of each query's gradient, transformed by `change`, with the loss gradient of each training row."""
     found = setting.zeros()
     for indices, part in parts(setting):
@@ -125,7 +124,7 @@ def parts(setting: Setting) -> Iterator[tuple[slice, Setting]]:
         yield slice(start, start + step), setting.some_queries(start, start + step)
 
 
-def over_train(setting: Setting, function: Callable[[Gradients], Tensor]) -> Float[np.ndarray, " N"]:
+def over_train(setting: Setting, function: Callable[[Gradients], Tensor]) -> PerExample:
     """A function of the loss gradient of each training row."""
     found = np.zeros(len(setting.train))
     for indices, gradients in setting.train_gradients():

@@ -16,18 +16,18 @@ from torch import Tensor
 
 from assay import progress
 from assay.errors import AssayError
-from assay.influence.curvature import Curvature
+from assay.influence.curvature import Curvature, Flat
 
 
 @dataclass(frozen=True)
 class Solved:
     """Solutions of one or several random runs."""
 
-    tries: tuple[Float[Tensor, "Q P"], ...]
+    tries: tuple[Flat, ...]
     notes: Mapping[str, Any] = field(default_factory=dict)
 
 
-Solve = Callable[[Float[Tensor, "Q P"]], Solved]
+Solve = Callable[[Flat], Solved]
 
 
 class Solver(ABC):
@@ -74,7 +74,7 @@ class Explicit(Solver):
         return lambda vectors: Solved((((vectors.double() @ axes) * inverse @ axes.T).to(vectors),), notes)
 
 
-Product = Callable[[Float[Tensor, "Q P"]], Float[Tensor, "Q P"]]
+Product = Callable[[Flat], Flat]
 
 
 @dataclass(frozen=True)
@@ -89,12 +89,12 @@ class ConjugateGradients(Solver):
     tolerance: float = 1e-4
 
     def prepared(self, curvature: Curvature, damping: Float[Tensor, " P"]) -> Solve:
-        def product(vectors: Float[Tensor, "Q P"]) -> Float[Tensor, "Q P"]:
+        def product(vectors: Flat) -> Flat:
             return curvature.matvec(vectors) + vectors * damping
 
         return lambda vectors: self.solved(product, vectors, damping + curvature.decay)
 
-    def solved(self, product: Product, vectors: Float[Tensor, "Q P"], scale: Float[Tensor, " P"]) -> Solved:
+    def solved(self, product: Product, vectors: Flat, scale: Float[Tensor, " P"]) -> Solved:
         """The solutions, and in the notes the largest relative residual."""
         sizes = vectors.norm(dim=1).clamp(min=torch.finfo(vectors.dtype).tiny)
         inverse = 1 / scale if float(scale.min()) > 0 else torch.ones_like(scale)
@@ -132,7 +132,7 @@ PROBES = 2  # times from another start
 DOUBLINGS = 8
 GROWTH = 100  # times the largest possible solution: the series does not converge
 
-SampledProduct = Callable[[Float[Tensor, "Q P"], np.random.Generator], Float[Tensor, "Q P"]]
+SampledProduct = Callable[[Flat, np.random.Generator], Flat]
 
 
 @dataclass(frozen=True)
@@ -157,20 +157,20 @@ class Lissa(Solver):
         roots = known.rsqrt() if float(known.min()) > 0 else torch.ones_like(known)
         smallest = float((known * roots.square()).min())
 
-        def product(vectors: Float[Tensor, "Q P"], rng: np.random.Generator) -> Float[Tensor, "Q P"]:
+        def product(vectors: Flat, rng: np.random.Generator) -> Flat:
             scaled = vectors * roots
             return (curvature.matvec(scaled, self._drawn(curvature, rng)) + scaled * damping) * roots
 
         rng = np.random.default_rng(self.seed)
         scale = 1.2 * max(_largest(product, torch.ones_like(known), rng) for _ in range(PROBES))
 
-        def solve(vectors: Float[Tensor, "Q P"]) -> Solved:
+        def solve(vectors: Flat) -> Solved:
             found = self.solved(product, vectors * roots, scale, smallest)
             return Solved(tuple(each * roots for each in found.tries), found.notes)
 
         return solve
 
-    def solved(self, product: SampledProduct, vectors: Float[Tensor, "Q P"], scale: float, smallest: float) -> Solved:
+    def solved(self, product: SampledProduct, vectors: Flat, scale: float, smallest: float) -> Solved:
         """A solution for each repeat, for a matrix whose eigenvalues are at least `smallest`."""
         for _ in range(DOUBLINGS):
             terms = self.terms or self._enough(smallest / scale)
@@ -199,13 +199,13 @@ class Lissa(Solver):
 
 def _summed(
     product: SampledProduct,
-    vectors: Float[Tensor, "Q P"],
+    vectors: Flat,
     scale: float,
     terms: int,
     most: float,
     rng: np.random.Generator,
     advance: Callable[[], None],
-) -> Float[Tensor, "Q P"] | None:
+) -> Flat | None:
     """The sum of so many terms; None where it diverges."""
     x = vectors / scale
     for _ in range(terms):
@@ -253,7 +253,7 @@ class Arnoldi(Solver):
         values, axes = values[order], axes[:, order].T.to(basis) @ basis  # [r, P]
         inverse = (1 / (1 + values) - 1).to(axes)
 
-        def solve(vectors: Float[Tensor, "Q P"]) -> Solved:
+        def solve(vectors: Flat) -> Solved:
             given = vectors * roots
             return Solved(((given + (given @ axes.T * inverse) @ axes) * roots,), notes)
 

@@ -18,7 +18,7 @@ from assay.influence import targets
 from assay.influence.damping import METRICS, chosen_damping
 from assay.influence.projection import Signs, summarised
 from assay.influence.replay import adam_states, divided
-from assay.influence.setting import Influence, Repeating, Setting, refuse
+from assay.influence.setting import Influence, PerExample, Repeating, Scores, Setting, refuse
 from assay.influence.similarity import Vectors, dots, over_train, products, query_gradients, squares
 from assay.influence.stories import CHANGE, ORDER
 from assay.influence.training_run import TrainingRun
@@ -90,7 +90,7 @@ class TracIn(Repeating):
         notes = {"checkpoints": self.checkpoints, "metric": self.metric, "the learning rate is read as": read}
         return Influence(found * setting.shares, notes=notes)
 
-    def own(self, setting: Setting) -> Float[np.ndarray, " N"]:
+    def own(self, setting: Setting) -> PerExample:
         """The rise of each loss without the example's own contributions to training."""
         found = np.zeros(len(setting.train))
         for factor, at, checkpoint in passed(setting, self.checkpoints, self.steps):
@@ -208,7 +208,7 @@ class Trak:
             errors = alone.std(0, ddof=1) / np.sqrt(self.models)
         return Influence(scores, errors=errors, notes={"models": self.models, "size": self.size, "damping": damping})
 
-    def own(self, setting: Setting) -> Float[np.ndarray, " N"]:
+    def own(self, setting: Setting) -> PerExample:
         """The predicted rise of each loss without the example, by the model itself."""
         learnt, shares = self._features(setting, Signs.drawn(setting.parameters, self.size, self.seed))
         inverse = self._inverse(setting, learnt, shares, self._damping(setting))
@@ -225,9 +225,7 @@ class Trak:
             training = replace(training_run.training, seed=training_run.training.seed + number)
             yield replace(training_run, training=training).learn()
 
-    def _one(
-        self, setting: Setting, seed: int, damping: float
-    ) -> tuple[Float[np.ndarray, "Q N"], Float[np.ndarray, " N"]]:
+    def _one(self, setting: Setting, seed: int, damping: float) -> tuple[Scores, PerExample]:
         """Scores by one model: products in the curvature's metric, and 1 − p of each example's label."""
         signs = Signs.drawn(setting.parameters, self.size, seed)
         learnt, shares = self._features(setting, signs)
@@ -235,14 +233,14 @@ class Trak:
         return asked @ self._inverse(setting, learnt, shares, damping) @ learnt.T, 1 - shares
 
     def _inverse(
-        self, setting: Setting, learnt: Float[np.ndarray, "N K"], shares: Float[np.ndarray, " N"], damping: float
+        self, setting: Setting, learnt: Float[np.ndarray, "N K"], shares: PerExample, damping: float
     ) -> Float[np.ndarray, "K K"]:
         """The inverse of N times the damped Gauss–Newton curvature of the mean loss."""
         bent = float((setting.weights * shares * (1 - shares)).mean())
         curvature = bent * learnt.T @ learnt + len(learnt) * damping * np.eye(self.size)
         return np.linalg.pinv(curvature, rcond=1e-12, hermitian=True)
 
-    def _features(self, setting: Setting, signs: Signs) -> tuple[Float[np.ndarray, "N K"], Float[np.ndarray, " N"]]:
+    def _features(self, setting: Setting, signs: Signs) -> tuple[Float[np.ndarray, "N K"], PerExample]:
         """Projected gradients of the training rows' margins, and the probabilities of their labels."""
         found, shares = np.zeros((len(setting.train), self.size)), np.zeros(len(setting.train))
         for indices, batch in setting.batches(setting.train):

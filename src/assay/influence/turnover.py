@@ -8,13 +8,13 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from assay import progress
 from assay.errors import AssayError
 from assay.influence.replay import Learner, micro_batches
-from assay.influence.setting import Influence, Setting, refuse
+from assay.influence.setting import Indices, Influence, Labels, Scores, Setting, refuse
 from assay.influence.stories import CHANGE
 from assay.influence.targets import target
 from assay.influence.training_run import TrainingRun
@@ -61,7 +61,7 @@ class TurnoverDropout:
             return f"{setting.untrainable}, so none can be trained with turn-over dropout"
         return None
 
-    def masks(self, numbers: Int[np.ndarray, " N"], units: int) -> Bool[np.ndarray, "N P"]:
+    def masks(self, numbers: Labels, units: int) -> Bool[np.ndarray, "N P"]:
         """The dropout mask of each example, a hash of its number."""
         rows, columns = numbers.astype(np.uint64)[:, None], np.arange(units, dtype=np.uint64)[None]
         with np.errstate(over="ignore"):
@@ -109,7 +109,7 @@ class TurnoverDropout:
             method = replace(self, seed=self.seed + number)
             yield method, method.train(training_run)
 
-    def _scores(self, setting: Setting, network: Network) -> Float[np.ndarray, "Q N"]:
+    def _scores(self, setting: Setting, network: Network) -> Scores:
         """Scores by one network that was trained with these masks."""
         decoder = network.decoder
         on = torch.from_numpy(self.masks(np.arange(len(setting.train)), decoder.in_features)).to(decoder.weight)
@@ -123,7 +123,7 @@ class TurnoverDropout:
                 scores[indices, start : start + step] = change.double().cpu().numpy()
         return scores
 
-    def _targets(self, setting: Setting, indices: Int[np.ndarray, " n"], logits: Float[Tensor, "n N C"]) -> Tensor:
+    def _targets(self, setting: Setting, indices: Indices, logits: Float[Tensor, "n N C"]) -> Tensor:
         classes = torch.from_numpy(setting.classes[indices]).to(logits.device)[:, None].expand(logits.shape[:2])
         return target(setting.target)(logits.flatten(0, 1), classes.flatten()).view(logits.shape[:2])
 
@@ -134,7 +134,7 @@ def decoded(decoder: nn.Linear, pooled: Float[Tensor, "n P"], on: Float[Tensor, 
     return torch.stack([(pooled * row) @ on.T for row in decoder.weight], dim=-1)
 
 
-Pooled = tuple[Int[np.ndarray, " n"], Float[Tensor, "n P"], Float[Tensor, "n 1 C"]]
+Pooled = tuple[Indices, Float[Tensor, "n P"], Float[Tensor, "n 1 C"]]
 
 
 def _pooled(network: Network, setting: Setting) -> Iterator[Pooled]:

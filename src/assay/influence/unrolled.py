@@ -10,13 +10,12 @@ from functools import partial
 
 import numpy as np
 import torch
-from jaxtyping import Float
 from torch import nn
 
 from assay import progress
 from assay.errors import AssayError
 from assay.influence.replay import Learner, Trace
-from assay.influence.setting import Influence, Repeating, Setting
+from assay.influence.setting import Influence, Repeating, Scores, Setting
 from assay.influence.similarity import query_gradients
 from assay.influence.stories import CHANGE
 from assay.influence.training_backward import BackwardPass
@@ -66,9 +65,7 @@ class Unrolled(Repeating):
         return Influence(np.concatenate([scores for scores, _ in found]), notes=notes)
 
 
-def _unrolled(
-    setting: Setting, learner: Learner, trace: Trace, advance: Callable[[], None]
-) -> tuple[Float[np.ndarray, "Q N"], float]:
+def _unrolled(setting: Setting, learner: Learner, trace: Trace, advance: Callable[[], None]) -> tuple[Scores, float]:
     """Scores of some queries, and the largest relative error of a recomputed gradient."""
     scores = setting.zeros()
     back = BackwardPass.of(learner, trace, query_gradients(setting))

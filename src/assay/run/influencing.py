@@ -26,7 +26,7 @@ from assay.explainers.choice import chosen, named
 from assay.influence import METHODS, targets
 from assay.influence.hybrid import Hybrid, Swapping
 from assay.influence.landmarks import sentence
-from assay.influence.mislabelled import SIGNALS, Signal, plain_loss, repaired
+from assay.influence.mislabelled import SIGNALS, Signal, plain_loss, repaired, suspicion
 from assay.influence.setting import Introspective, Method, Setting
 from assay.influence.training_run import TrainingRun
 from assay.models import store
@@ -384,7 +384,7 @@ def _suspects(background: Background, method: str | Method, top: int) -> tuple[l
     started = time.monotonic()
     losses = plain_loss(setting)
     name, signal = _signal("loss" if method == AUTOMATIC else method, setting)
-    scores = signal(setting)
+    scores = suspicion(setting, name, signal)
     order = np.argsort(-scores, kind="stable")[:top].tolist()
     rows = [
         _described(background, place) | {"score": float(scores[place]), "loss": float(losses[place])} for place in order
