@@ -13,10 +13,18 @@ from torch.nn import functional as F
 from assay.models.projections import Projection, softmax
 from assay.types import Embeddings, Mask, TokenIds, TokenStates
 
-# Attention scores: a linear projection of each hidden state, and a nonlinear rest (`finish`).
+
+class Alignment(nn.Module):
+    """Attention scores: a linear projection of each hidden state, and a nonlinear rest (`finish`)."""
+
+    project: nn.Linear
+    finish: Callable[..., Tensor]
+
+    def forward(self, states: Float[Tensor, "*B T M"]) -> Float[Tensor, "*B T"]:
+        return self.finish(self.project(states))
 
 
-class Additive(nn.Module):
+class Additive(Alignment):
     """v · tanh(W h + b) (Bahdanau et al., 2015)."""
 
     def __init__(self, size: int, hidden: int) -> None:
@@ -28,11 +36,8 @@ class Additive(nn.Module):
         scores: Tensor = self.score(projected.tanh()).squeeze(-1)
         return scores
 
-    def forward(self, states: Float[Tensor, "*B T M"]) -> Float[Tensor, "*B T"]:
-        return self.finish(self.project(states))
 
-
-class Dot(nn.Module):
+class Dot(Alignment):
     """h · q / √M with a learned query q (Vaswani et al., 2017)."""
 
     def __init__(self, size: int, hidden: int) -> None:
@@ -42,9 +47,6 @@ class Dot(nn.Module):
 
     def finish(self, projected: Float[Tensor, "*B T 1"]) -> Float[Tensor, "*B T"]:
         return projected.squeeze(-1) * self.scale
-
-    def forward(self, states: Float[Tensor, "*B T M"]) -> Float[Tensor, "*B T"]:
-        return self.finish(self.project(states))
 
 
 class Product(nn.Module):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch.nn.utils.rnn import pad_sequence
 
 from assay.errors import AssayError, library_errors
 from assay.models.encoders import Additive
@@ -166,11 +168,11 @@ def traits(inner: Any, tokenizer: Any, name: str) -> Traits:
 
 def _found(inner: Any, tokenizer: Any, name: str) -> Traits:
     """Measures all traits; an error where the model's outputs through assay differ from its own."""
-    found = _stated(inner, tokenizer, name)
-    sides = (replace(found, left=left) for left in (False, True))
+    stated = _stated(inner, tokenizer, name)
     try:
-        expected = _plain(inner, found)
-        found = next((each for each in sides if _agree(_answer(inner, each), expected)), None)  # type: ignore[assignment]
+        expected = _Trial(inner, stated).expected()
+        sides = (_Trial(inner, replace(stated, left=left)) for left in (False, True))
+        trial = next((each for each in sides if _agree(each.answer(), expected)), None)
     except ValueError as fault:
         if inner.config.pad_token_id is not None:
             raise
@@ -178,13 +180,13 @@ def _found(inner: Any, tokenizer: Any, name: str) -> Traits:
             f"The configuration of {name} has no padding token, so texts cannot be read together; set its pad_token_id "
             f"to {tokenizer.pad_token_id}, which is the tokenizer's, and save it."
         ) from fault
-    if found is None:
+    if trial is None:
         raise AssayError(
             f"{name} answers otherwise when it is given embeddings instead of words; it cannot be explained."
         )
-    found = replace(found, unedited=_unedited(inner, found, expected, name))
-    found = replace(found, reads=_reads(inner, found))
-    return replace(found, brief=_brief(inner, found, expected))
+    trial = _Trial(inner, replace(trial.traits, unedited=trial.unedited(expected, name)))
+    trial = _Trial(inner, replace(trial.traits, reads=trial.reads()))
+    return replace(trial.traits, brief=trial.brief(expected))
 
 
 def _stated(inner: Any, tokenizer: Any, name: str) -> Traits:
@@ -211,54 +213,98 @@ def _stated(inner: Any, tokenizer: Any, name: str) -> Traits:
     )
 
 
-def _texts(inner: Any, found: Traits) -> Batch:
-    """Two texts of different length, of subwords that stand for words."""
-    words = inner.get_input_embeddings().num_embeddings
-    generator = torch.Generator().manual_seed(0)
-    low = min(found.special, words - 1)
-    ids = torch.randint(low, words, (len(LENGTHS), max(LENGTHS)), generator=generator)
-    ids = torch.where(torch.isin(ids, torch.tensor([found.pad])), words - 1, ids)
-    mask = torch.arange(max(LENGTHS)) < torch.tensor(LENGTHS)[:, None]
-    return Batch(ids, mask, torch.zeros(len(LENGTHS), dtype=torch.long)).to(inner.device)
+@dataclass(frozen=True)
+class _Trial:
+    """A model with the traits that it is taken to have, and two made-up texts that it reads."""
 
+    inner: Any
+    traits: Traits
 
-@torch.no_grad()
-def _plain(inner: Any, found: Traits) -> Logits:
-    """The reference output: the library's own eager attention, ids as input, padding on the right.
+    @cached_property
+    def model(self) -> Pretrained:
+        return Pretrained(self.inner, self.traits)
 
-    Where that is no number, each text is read alone: in double precision, some architectures make none of a position of
-    padding that may attend to nothing.
-    """
-    texts = _texts(inner, found)
-    rows = [ids[:count].tolist() for ids, count in zip(texts.ids, LENGTHS, strict=True)]
-    together = _eager(inner, found, rows)
-    if bool(together.isfinite().all()):
-        return together
-    return torch.cat([_eager(inner, found, [text]) for text in rows])
+    @cached_property
+    def texts(self) -> Batch:
+        """Two texts of different length, of subwords that stand for words."""
+        words = self.inner.get_input_embeddings().num_embeddings
+        generator = torch.Generator().manual_seed(0)
+        low = min(self.traits.special, words - 1)
+        ids = torch.randint(low, words, (len(LENGTHS), max(LENGTHS)), generator=generator)
+        ids = torch.where(ids == self.traits.pad, words - 1, ids)
+        mask = torch.arange(max(LENGTHS)) < torch.tensor(LENGTHS)[:, None]
+        return Batch(ids, mask, torch.zeros(len(LENGTHS), dtype=torch.long)).to(self.inner.device)
 
+    @torch.no_grad()
+    def expected(self) -> Logits:
+        """The reference output: the library's own eager attention, ids as input, padding on the right.
 
-def _eager(inner: Any, found: Traits, texts: list[list[int]]) -> Logits:
-    """The output of eager attention for some texts."""
-    around, (before, kind, between, _, after) = found.single, found.single.types
-    longest = max(map(len, texts))
-    spare = [longest - len(text) for text in texts]
-    rows = [[*around.before, *text, *around.between, *around.after] for text in texts]
-    kinds = [[*before, *kind * len(text), *between, *after] for text in texts]
-    ids, types, seen = (
-        torch.tensor([row + [filler] * more for row, more in zip(part, spare, strict=True)], device=inner.device)
-        for part, filler in ((rows, found.pad), (kinds, 0), ([[1] * len(row) for row in rows], 0))
-    )
-    typed = {"token_type_ids": types} if found.typed else {}
-    with implemented(inner, "eager"):
-        return _said(inner(input_ids=ids, attention_mask=seen, **typed), seen)
+        Where that is no number, each text is read alone: in double precision, some architectures make none of a
+        position of padding that may attend to nothing.
+        """
+        rows = [ids[:count].tolist() for ids, count in zip(self.texts.ids, LENGTHS, strict=True)]
+        together = self._eager(rows)
+        if bool(together.isfinite().all()):
+            return together
+        return torch.cat([self._eager([text]) for text in rows])
 
+    def _eager(self, texts: list[list[int]]) -> Logits:
+        """The output of eager attention for some texts."""
+        around, (before, kind, between, _, after) = self.traits.single, self.traits.single.types
+        rows = [[*around.before, *text, *around.between, *around.after] for text in texts]
+        kinds = [[*before, *kind * len(text), *between, *after] for text in texts]
+        ids, types, seen = (
+            pad_sequence([torch.tensor(row) for row in part], True, filler).to(self.inner.device)
+            for part, filler in ((rows, self.traits.pad), (kinds, 0), ([[1] * len(row) for row in rows], 0))
+        )
+        typed = {"token_type_ids": types} if self.traits.typed else {}
+        with implemented(self.inner, "eager"):
+            return _said(self.inner(input_ids=ids, attention_mask=seen, **typed), seen)
 
-def _answer(inner: Any, found: Traits, edit: Any = None, brief: bool = False) -> Logits:
-    """The output through assay."""
-    model, texts = Pretrained(inner, found), _texts(inner, found)
-    with torch.no_grad():
-        given = model.sequence(model.embed(texts), texts)
-        return _said(model.read(given, edit, brief=brief)[0], given.mask)
+    @torch.no_grad()
+    def answer(self, edit: Edit | None = None, brief: bool = False) -> Logits:
+        """The output through assay."""
+        given = self.model.sequence(self.model.embed(self.texts), self.texts)
+        return _said(self.model.read(given, edit, brief=brief)[0], given.mask)
+
+    def unedited(self, expected: Logits, name: str) -> str | None:
+        """Why attention cannot be edited, or None: an edit must be called in every layer, and can change nothing."""
+        said = f"The attention of {name} ({type(self.inner).__name__}) cannot be edited: "
+        try:
+            same = self.answer(lambda weights, mask: weights)
+        except AssayError:
+            return said + "the architecture does not use the library's attention interface."
+        return None if _agree(same, expected) else said + "it is not plain attention."
+
+    def brief(self, expected: Logits) -> bool:
+        """Whether outputs stay the same if the last layer is computed only where the classifier reads."""
+        if self.traits.reads != ("last" if self.traits.left else "first") or self.model.joint is None:
+            return False
+        try:
+            return _agree(self.answer(brief=True), expected)
+        except (AttributeError, IndexError, RuntimeError, TypeError, ValueError):  # the part is not what its name says
+            return False
+
+    def reads(self) -> str:
+        """The position that the classifier reads, found by the gradient with respect to the last hidden states."""
+        model, text = self.model, self.texts[:1]
+        tops: list[Any] = []  # asking the library for states would leave hooks of its own in the model
+        hook = self.inner.base_model.register_forward_hook(lambda module, given, answer: tops.append(answer))
+        try:
+            with torch.enable_grad():
+                x = model.embed(text).detach().requires_grad_()
+                answer, _ = model.read(model.sequence(x, text))
+                if not hasattr(answer, "logits"):
+                    return "mean"  # of an encoder every state is read
+                states = tops[-1][0]
+                first = answer.logits[:, 0].float().sum()  # the gradients of all classes may add up to 0
+                (gradient,) = torch.autograd.grad(first, states, allow_unused=True)
+        finally:
+            hook.remove()
+        used = None if gradient is None else (gradient[0].abs().amax(-1) > 0).nonzero().flatten().tolist()
+        if used == [0]:
+            return "first"
+        return "last" if used == [states.shape[1] - 1] else "mean"
 
 
 def _said(answer: Any, mask: Tensor) -> Logits:
@@ -273,45 +319,3 @@ def _said(answer: Any, mask: Tensor) -> Logits:
 def _agree(found: Tensor, expected: Tensor) -> bool:
     scale = max(1.0, float(expected.abs().max()))
     return bool((found - expected).abs().max() <= TOLERANCE[expected.dtype] * scale)
-
-
-def _unedited(inner: Any, found: Traits, expected: Tensor, name: str) -> str | None:
-    """Why attention cannot be edited, or None: assay's attention must be called in every layer and change nothing."""
-    said = f"The attention of {name} ({type(inner).__name__}) cannot be edited: "
-    try:
-        same = _answer(inner, found, lambda weights, mask: weights)
-    except AssayError:
-        return said + "the architecture does not use the library's attention interface."
-    return None if _agree(same, expected) else said + "it is not plain attention."
-
-
-def _brief(inner: Any, found: Traits, expected: Tensor) -> bool:
-    """Whether outputs stay the same if the last layer is computed only at the position that the classifier reads."""
-    if found.reads != ("last" if found.left else "first") or Pretrained(inner, found).joint is None:
-        return False
-    try:
-        return _agree(_answer(inner, found, brief=True), expected)
-    except (AttributeError, IndexError, RuntimeError, TypeError, ValueError):  # the part is not what its name says
-        return False
-
-
-def _reads(inner: Any, found: Traits) -> str:
-    """The position that the classifier reads, found by the gradient with respect to the last hidden states."""
-    model, texts = Pretrained(inner, found), _texts(inner, found)[:1]
-    tops: list[Any] = []  # asking the library for states would leave hooks of its own in the model
-    hook = inner.base_model.register_forward_hook(lambda module, given, answer: tops.append(answer))
-    try:
-        with torch.enable_grad():
-            x = model.embed(texts).detach().requires_grad_()
-            answer, _ = model.read(model.sequence(x, texts))
-            if not hasattr(answer, "logits"):
-                return "mean"  # of an encoder every state is read
-            states = tops[-1][0]
-            first = answer.logits[:, 0].float().sum()  # the gradients of all classes may add up to 0
-            (gradient,) = torch.autograd.grad(first, states, allow_unused=True)
-    finally:
-        hook.remove()
-    used = None if gradient is None else (gradient[0].abs().amax(-1) > 0).nonzero().flatten().tolist()
-    if used == [0]:
-        return "first"
-    return "last" if used == [states.shape[1] - 1] else "mean"
