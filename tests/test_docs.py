@@ -21,7 +21,7 @@ OPTIONS = {
     "--explainers": {*EXPLAINERS, "all", "usual"},
     "--audits": {*AUDITS, "all", "usual", "four_tests"},
     "--method": METHODS,
-    "--recipe": {*RECIPES, *UNPLAYED},
+    "--recipe": {*RECIPES, *UNPLAYED, *MODES},
     "--tree": {*TREES, *SAMPLED},
     "--scorer": SCORERS,
 }
