@@ -486,9 +486,9 @@ def run_study(
 
     What is done is kept: after a stop, the same command goes on, and several may work in one folder.
     """
-    from assay.cli import studying
+    from assay.cli import study_printing
 
-    (studying.planned if dry_run else studying.ran)(plan, out, options, console)
+    (study_printing.planned if dry_run else study_printing.ran)(plan, out, options, console)
 
 
 @study.command
@@ -500,9 +500,9 @@ def status(
     json_output: Annotated[bool, Parameter(name="--json", negative="", help="Print every trial as JSON.")] = False,
 ) -> None:
     """Show how far a study is: what is done, failed and why, under way, or missing."""
-    from assay.cli import studying
+    from assay.cli import study_printing
 
-    studying.told(folder, out, json_output, console)
+    study_printing.told(folder, out, json_output, console)
 
 
 @study.command
@@ -514,9 +514,9 @@ def retry_failed(
     out: Annotated[Path | None, Parameter(help="With a plan: its folder, where it is not runs/ and its name.")] = None,
 ) -> None:
     """Run what is missing of a study, and try again what failed."""
-    from assay.cli import studying
+    from assay.cli import study_printing
 
-    studying.ran(folder, out, options, console, retry=True)
+    study_printing.ran(folder, out, options, console, retry=True)
 
 
 @study.command
@@ -526,9 +526,9 @@ def compare(
     /,
 ) -> None:
     """Compare two studies: whether what both have came out the same, number for number."""
-    from assay.cli import studying
+    from assay.cli import study_printing
 
-    studying.held_together(first, second, console)
+    study_printing.held_together(first, second, console)
 
 
 def show_report(made: Report, console: Console) -> None:
