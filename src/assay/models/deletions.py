@@ -304,7 +304,7 @@ def _one_way(
         means = RunningMeans.of_nothing(rows, tokens, valued[:, 0])
 
     def advanced(word: Tensor, lanes: slice | int) -> list[Tensor]:
-        slots = cell.slots(word, F.linear(carried[0][:, lanes], weight, other))
+        slots = cell.slots(word, F.linear(carried[0][:, lanes].contiguous(), weight, other))  # one wide product
         step = cell.step(slots, carried[-1][:, lanes])
         return [step.state, step.memory][:count]
 
