@@ -20,8 +20,8 @@ import numpy as np
 import torch
 
 from assay import progress
-from assay.audits.adversary import Adversary
 from assay.audits.cases import Case
+from assay.audits.equal_predictions import Adversary
 from assay.audits.pairwise import Agreement
 from assay.audits.permutation import Permutation
 from assay.data.batches import by_tokens

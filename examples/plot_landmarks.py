@@ -10,9 +10,9 @@ import altair as alt
 import numpy as np
 
 import assay
-from assay.influence import landmarks as faithfulness
+from assay.influence.landmark_classifier import LandmarkRecipe, train
 from assay.influence.landmark_kernels import Spectrum
-from assay.influence.landmarks import LandmarkRecipe, because, influence, train
+from assay.influence.landmarks import because, faithfulness, influence
 from assay.models.config import Training
 from assay.report.figures import save
 

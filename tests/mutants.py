@@ -96,8 +96,8 @@ MUTANTS = {
     ),
     "influence_sign": Mutant(
         "influence/similarity.py",
-        "Influence(dots(setting) * shares(setting)",
-        "Influence(-dots(setting) * shares(setting)",
+        "Influence(dots(setting) * setting.shares",
+        "Influence(-dots(setting) * setting.shares",
         ("tests/influence/test_similarity.py",),
     ),
     "least_likely_words_selected": Mutant(

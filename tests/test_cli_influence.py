@@ -9,9 +9,13 @@ from pathlib import Path
 import pytest
 
 from assay import cli
+from assay.data.batches import tokenise
 from assay.data.corpora import corpus
+from assay.data.examples import Example
 from assay.models.config import Architecture, Training
 from assay.models.recipes import Recipe, train
+from assay.models.store import load
+from assay.models.textmodel import predict
 from tests.calling import call
 
 TEXTS = {"good": ("a fine film", "a lovely film", "fine acting"), "bad": ("a dull film", "a poor film", "dull acting")}
@@ -98,6 +102,46 @@ def test_predictions_are_checked_by_training_again(assay) -> None:
     assert measured["dual"] < measured["chance"]
 
 
+def test_landmarks_say_what_a_text_reminds_of(assay) -> None:
+    found = asked(assay, ASKED, "--tokens", "0", "--method", "landmarks(kernel='words')")
+    assert found["sentence"].startswith("I answer good because it reminds me of “")
+    assert "which is also good" in found["sentence"] and found["method"]["notes"]["agreement"] == 1
+    code, out, aside = assay(
+        *("influence", ASKED, "--model", "model", "--corpus", "texts.csv", "--tokens", "0", "--swaps", "3"),
+        *("--method", "landmarks(kernel='words')", "--out", "reminded"),
+    )
+    assert code == 0, aside
+    assert "it reminds me of" in " ".join(out.split())
+
+
+def test_a_word_of_the_other_class_is_tried_in_place_of_the_most_salient_one(assay) -> None:
+    found = asked(assay, ASKED, "--tokens", "0", "--swaps", "4")["swap"]
+    assert found["word"] in ASKED and found["by"] in found["source"]["text"] and found["source"]["label"] == "bad"
+    assert found["text"] == ASKED.replace(found["word"], found["by"]) and found["after"] < found["before"]
+    assert found["flipped"] == (found["predicted"] == "bad")
+
+
+def test_neighbours_say_how_far_they_support_the_class(assay) -> None:
+    notes = asked(assay, ASKED, "--tokens", "0", "--method", "neighbours(k=5, calibrated=True)")["method"]["notes"]
+    assert 0 <= notes["conformity"] <= 1 and 0 <= notes["credibility"] <= 1 and 0 <= notes["confidence"] <= 1
+
+
+@pytest.mark.parametrize("way", ["relabel", "remove"])
+def test_a_model_is_fixed_and_stored(assay, place, way) -> None:
+    words = ("mislabelled", "--model", "model", "--corpus", "texts.csv", "--top", "1", "--way", way)
+    code, out, aside = assay(*words, "--fix", f"fixed-{way}", "--out", f"found-{way}")
+    assert code == 0, aside
+    assert "of these texts, the model is right about" in " ".join(out.split())
+    assert "Trained again" in (place / f"found-{way}" / "influence.html").read_text(encoding="utf-8")
+    mended = load(place / f"fixed-{way}")
+    (row,), _ = tokenise([Example(WRONG, 0)], mended.tokeniser, 60)
+    before, after = (predict(each.network, [row])[0] for each in (load(place / "model"), mended))
+    good = mended.classes.index("good")
+    assert after[good] > before[good] and mended.history["repaired"]["rows"] == 1
+    code, _, aside = assay(*words, "--fix", f"fixed-{way}")
+    assert code == 2 and "already holds a model" in aside and "Traceback" not in aside
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
@@ -110,6 +154,9 @@ def test_predictions_are_checked_by_training_again(assay) -> None:
         ((ASKED, "--top", "0"), "at least one"),
         ((ASKED, "--train-limit", "5"), "The model learnt from"),
         ((ASKED, "--check", "lds", "--retrainings", "1"), "at least two trainings"),
+        ((ASKED, "--swaps", "-1"), "no less than no token"),
+        ((ASKED, "--method", "landmarks(kernel='trees')"), "Unknown kernel 'trees'"),
+        ((ASKED, "--method", "landmarks(kernel='characters')"), "Rows of word ids have no characters"),
         (("--mislabelled", "--method", "gradient_cosine"), "cannot say how a text bears on itself"),
     ],
 )

@@ -180,9 +180,6 @@ def findings_of(rows: Iterable[dict[str, Any]]) -> list[Finding]:
     return [Finding(**row | {end: math.nan for end in ("low", "high") if row[end] is None}) for row in rows]
 
 
-# What numbers depend on besides models and data: the versions of libraries.
-
-
 PACKAGES = ("torch", "numpy", "scipy", "pyarrow", "tokenizers", "safetensors")
 
 

@@ -113,6 +113,7 @@ class Story(Plain):
     measures: tuple[Measure, ...] = ()
     drawings: tuple[Drawing, ...] = ()
     reading: str = ""
+    finding: str = ""  # what a page on one decision opens with, with {target}, {count}, {moved}, {mean} and {value}
     rule: Rule = Rule()
     ungraded: str = ""  # why there is no rule
     about: Literal["explanations", "attention", "model"] = "explanations"

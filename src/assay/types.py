@@ -10,13 +10,27 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+Embeddings = Float[Tensor, "B T D"]
+TokenStates = Float[Tensor, "B T M"]
+TokenWeights = Float[Tensor, "B T"]
+Mask = Bool[Tensor, "B T"]
+TokenIds = Int[Tensor, "B T"]  # or the number of each token's item
+TextScores = Float[Tensor, " B"]
+Logits = Float[Tensor, "B C"]
+ItemStates = Float[Tensor, "B N M"]
+ItemWeights = Float[Tensor, "B N"]
+HeadWeights = Float[Tensor, "B H S S"]
+HeadValues = Float[Tensor, "B H S K"]
+PositionIds = Int[Tensor, "B S"]
+Vector = Float[Tensor, " D"]
+
 
 def at_least_float32(values: Tensor) -> Tensor:
     """Casts half precision to float32; float32 and float64 stay as they are."""
     return values.float() if values.dtype.itemsize < 4 else values
 
 
-Edit = Callable[[Float[Tensor, "B *Q T"], Bool[Tensor, "B T"]], Float[Tensor, "B *Q T"]]
+Edit = Callable[[Float[Tensor, "B *Q T"], Mask], Float[Tensor, "B *Q T"]]
 """Maps attention weights and the mask of real tokens to the weights to use instead."""
 
 
@@ -27,14 +41,14 @@ class LayerwiseEdit(Protocol):
     def at(self, layer: int) -> Edit | None:
         """The edit of that layer, counted from 0 at the bottom, or None to leave it unchanged."""
 
-    def __call__(self, weights: Float[Tensor, "B *Q T"], mask: Bool[Tensor, "B T"]) -> Float[Tensor, "B *Q T"]: ...
+    def __call__(self, weights: Float[Tensor, "B *Q T"], mask: Mask) -> Float[Tensor, "B *Q T"]: ...
 
 
 @dataclass(frozen=True)
 class Query:
     """The second text of a pair: a hypothesis or a question."""
 
-    ids: Int[Tensor, "B S"]
+    ids: PositionIds
     mask: Bool[Tensor, "B S"]
 
     def to(self, device: torch.device | str) -> Query:
@@ -48,12 +62,12 @@ class Query:
 class Batch:
     """A batch of B examples of at most T tokens, right-padded."""
 
-    ids: Int[Tensor, "B T"]
-    mask: Bool[Tensor, "B T"]
+    ids: TokenIds
+    mask: Mask
     labels: Int[Tensor, " B"]
     query: Query | None = None
-    truth: Bool[Tensor, "B T"] | None = None
-    sentences: Int[Tensor, "B T"] | None = None  # the number of each token's sentence, from 0
+    truth: Mask | None = None
+    sentences: TokenIds | None = None  # the number of each token's sentence, from 0
     candidates: Bool[Tensor, "B C"] | None = None  # the classes that can be right, where not all can
     subwords: Int[Tensor, "B T P"] | None = None  # the subword ids of each word, padded with -1
 
@@ -96,11 +110,11 @@ class Output:
     The last layer pools items: [B, N]. Where these are sentences, the layer before it pools their words: [B, T].
     """
 
-    logits: Float[Tensor, "B C"]
+    logits: Logits
     attention: tuple[Float[Tensor, "B ..."], ...]
 
     @property
-    def probabilities(self) -> Float[Tensor, "B C"]:
+    def probabilities(self) -> Logits:
         return at_least_float32(self.logits).softmax(-1)
 
 
@@ -108,30 +122,30 @@ class Output:
 class Model(Protocol):
     """A classifier that can be explained: it computes embeddings separately, and takes an attention edit."""
 
-    def embed(self, batch: Batch) -> Float[Tensor, "B T D"]: ...
-    def __call__(self, x: Float[Tensor, "B T D"], batch: Batch, edit: Edit | None = None) -> Output: ...
+    def embed(self, batch: Batch) -> Embeddings: ...
+    def __call__(self, x: Embeddings, batch: Batch, edit: Edit | None = None) -> Output: ...
 
 
 @runtime_checkable
 class PooledModel(Model, Protocol):
     """A model whose logits are a linear decoder of the attention-weighted mean of N hidden states."""
 
-    def items(self, batch: Batch) -> Int[Tensor, "B T"]:
+    def items(self, batch: Batch) -> TokenIds:
         """The index of the attended item of each token: the token itself, or its sentence; arbitrary on padding."""
 
-    def within(self, x: Float[Tensor, "B T D"], batch: Batch) -> Float[Tensor, "B T"]:
+    def within(self, x: Embeddings, batch: Batch) -> TokenWeights:
         """The weight of each token within its item: 1, or its attention within its sentence; 0 on padding."""
 
-    def states(self, x: Float[Tensor, "B T D"], batch: Batch) -> Float[Tensor, "B N M"]: ...
-    def attend(self, states: Float[Tensor, "B N M"], batch: Batch) -> Float[Tensor, "B N"]: ...
-    def decode(self, states: Float[Tensor, "B N M"], weights: Float[Tensor, "B N"]) -> Float[Tensor, "B C"]: ...
+    def states(self, x: Embeddings, batch: Batch) -> ItemStates: ...
+    def attend(self, states: ItemStates, batch: Batch) -> ItemWeights: ...
+    def decode(self, states: ItemStates, weights: ItemWeights) -> Logits: ...
 
 
 @runtime_checkable
 class BlankModel(Model, Protocol):
     """A model with baseline embeddings, which stand for an absent word."""
 
-    def blank(self, name: str) -> Float[Tensor, " D"]:
+    def blank(self, name: str) -> Vector:
         """The baseline embedding of that name, one of BLANKS; of a word in subwords, that of each subword."""
 
 
@@ -150,8 +164,8 @@ class TokenModel(BlankModel, Protocol):
 class Selection:
     """A rationale: the words that a model selects, and the probability of each to be selected; 0 on padding."""
 
-    kept: Bool[Tensor, "B T"]
-    chance: Float[Tensor, "B T"]
+    kept: Mask
+    chance: TokenWeights
 
 
 @runtime_checkable
@@ -160,7 +174,7 @@ class SelectingModel(Model, Protocol):
 
     attends: bool
 
-    def selection(self, x: Float[Tensor, "B T D"], batch: Batch) -> Selection: ...
+    def selection(self, x: Embeddings, batch: Batch) -> Selection: ...
 
 
 BLANKS = ("zero", "pad", "mask", "mean")
@@ -173,17 +187,17 @@ class StackedModel(Model, Protocol):
 
     @property
     def layers(self) -> int: ...
-    def layered(self, x: Float[Tensor, "B T D"], batch: Batch) -> Output:
+    def layered(self, x: Embeddings, batch: Batch) -> Output:
         """As the call, with the weights [B, H, S, S] of each layer over S positions, then those of the readout.
 
         The readout is the attention that pools, [B, T], or 1 at the position that the classifier reads, [B, S].
         """
 
-    def token_index(self, batch: Batch) -> Int[Tensor, "B S"]:
+    def token_index(self, batch: Batch) -> PositionIds:
         """The token index of each position of a layer, -1 for special tokens, the query and padding."""
 
 
-Explainer = Callable[[Model, Batch, Int[Tensor, " B"]], Float[Tensor, "B T"]]
+Explainer = Callable[[Model, Batch, Int[Tensor, " B"]], TokenWeights]
 """Takes a model, a batch and the class to explain of each example; returns one score per token, 0 on padding."""
 
 
@@ -191,9 +205,9 @@ Explainer = Callable[[Model, Batch, Int[Tensor, " B"]], Float[Tensor, "B T"]]
 class Attribution:
     """Scores with diagnostics: named numbers per example, and a standard error per token where it is known."""
 
-    scores: Float[Tensor, "B T"]
-    numbers: Mapping[str, Float[Tensor, " B"]] = field(default_factory=dict)
-    errors: Float[Tensor, "B T"] | None = None
+    scores: TokenWeights
+    numbers: Mapping[str, TextScores] = field(default_factory=dict)
+    errors: TokenWeights | None = None
 
 
 @runtime_checkable
@@ -201,7 +215,7 @@ class DetailedExplainer(Protocol):
     """An explainer with diagnostics; calling it returns the scores of `attribute`."""
 
     def attribute(self, model: Model, batch: Batch, target: Int[Tensor, " B"]) -> Attribution: ...
-    def __call__(self, model: Model, batch: Batch, target: Int[Tensor, " B"]) -> Float[Tensor, "B T"]: ...
+    def __call__(self, model: Model, batch: Batch, target: Int[Tensor, " B"]) -> TokenWeights: ...
 
 
 @runtime_checkable
@@ -219,18 +233,18 @@ def attended(model: PooledModel, batch: Batch) -> Bool[Tensor, "B N"]:
     return numbers.new_zeros(len(batch), most).scatter_add(1, numbers, batch.mask.long()) > 0
 
 
-def of_tokens(values: Float[Tensor, "B S"], token_index: Int[Tensor, "B S"], tokens: int) -> Float[Tensor, "B T"]:
+def of_tokens(values: Float[Tensor, "B S"], token_index: PositionIds, tokens: int) -> TokenWeights:
     """Sums values over the positions of each token; positions without a token are left out."""
     there = token_index >= 0
     return values.new_zeros(len(values), tokens).scatter_add(1, token_index.clamp(min=0), values * there)
 
 
-def over_tokens(model: PooledModel, values: Float[Tensor, "B N"], batch: Batch) -> Float[Tensor, "B T"]:
+def over_tokens(model: PooledModel, values: ItemWeights, batch: Batch) -> TokenWeights:
     """The value of each token's item; 0 on padding."""
     return values.gather(1, model.items(batch)) * batch.mask
 
 
-def token_logits(model: PooledModel, states: Float[Tensor, "B T M"]) -> Float[Tensor, "B T C"]:
+def token_logits(model: PooledModel, states: TokenStates) -> Float[Tensor, "B T C"]:
     """The logits of each hidden state alone; attention over the states gives their weighted mean."""
     rows, tokens, size = states.shape
     alone = states.reshape(rows * tokens, 1, size)

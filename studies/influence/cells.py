@@ -15,7 +15,7 @@ import torch
 
 from assay.data.batches import Tokenised, tokenise
 from assay.data.examples import Corpus
-from assay.influence.functions import FastIF, InfluenceFunctions, ThroughSolver, recall
+from assay.influence.functions import FastIF, InfluenceFunctions, recall
 from assay.influence.mislabelled import SIGNALS, graded
 from assay.influence.representations import representations
 from assay.influence.setting import Setting
@@ -174,12 +174,12 @@ class Cell:
             representations(self.model.network, self.training_run.rows, folder=self.folder / "kept")
             one = replace(self.setting, queries=self.asked[:1], classes=self.setting.classes[:1])
             started = time.perf_counter()
-            vectors = ThroughSolver(InfluenceFunctions(self.series))(one, query_gradients(one))
+            vectors = InfluenceFunctions(self.series).inverse(one, query_gradients(one))
             solved = time.perf_counter() - started
             started = time.perf_counter()
             train_products(one, vectors)
             whole = time.perf_counter() - started
-            every = ThroughSolver(InfluenceFunctions(self.series))(self.setting, query_gradients(self.setting))
+            every = InfluenceFunctions(self.series).inverse(self.setting, query_gradients(self.setting))
             scores = train_products(self.setting, every) * self.setting.weights
             found = {}
             for share in CANDIDATES:

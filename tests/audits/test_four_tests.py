@@ -12,7 +12,7 @@ import torch
 from assay.audits.attention_tests import FrozenUniform, Guide, SeedVariance, TrainedAdversary
 from assay.audits.cases import Resources
 from assay.audits.deception import Deception
-from assay.audits.findings import summarise
+from assay.audits.findings import classes_told, summarise
 from assay.audits.rivals import Rival, averaged, compared, viewed
 from assay.data.batches import tokenise
 from assay.errors import AssayError
@@ -75,9 +75,9 @@ def check(case, measures, subject, network):
 def test_frozen_attention_is_exactly_even_and_its_model_is_trained_apart(ready, case):
     audit = ready[FrozenUniform]
     network = train(small_resources.corpus(), built(projection="uniform")).network
-    assert torch.equal(audit.uniform.network.decoder.weight, network.decoder.weight)
+    assert torch.equal(audit.rivals["uniform"].network.decoder.weight, network.decoder.weight)
     even = case.batch.mask / case.batch.mask.sum(-1, keepdim=True)
-    assert np.array_equal(viewed(audit.uniform, case.batch).weights, even.double().numpy())
+    assert np.array_equal(viewed(audit.rivals["uniform"], case.batch).weights, even.double().numpy())
     measures = audit(case).measures
     _, tvd, same, right = by_hand(case, network)
     learnt = (case.predicted == case.batch.labels).numpy().astype(float)
@@ -162,7 +162,13 @@ def test_models_are_made_in_the_shape_of_the_audited_one(shape):
 
 def test_what_another_model_does_is_not_told_by_class(ready, case):
     measures = ready[SeedVariance](case).measures
-    found = summarise("seed_variance", "sample", measures, case.predicted.numpy(), ("kitchen", "workshop"))
+    found = summarise(
+        "seed_variance",
+        "sample",
+        measures,
+        case.predicted.numpy(),
+        classes_told(SeedVariance(), ("kitchen", "workshop")),
+    )
     assert {each.group for each in found} == {"all"}
     assert {each.subject for each in found} == {"seed 1", "seed 2", "seeds"}
     assert all(each.mean == pytest.approx(measures[f"{each.measure}:{each.subject}"].mean()) for each in found)

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from assay.audits.cases import Case, PreparedAudit, Resources
-from assay.audits.evidence import Plausibility
+from assay.audits.marked_words import Plausibility
 from assay.data.batches import Tokenised
 from assay.data.text import TextOptions, Tokeniser
 from assay.models.store import Trained

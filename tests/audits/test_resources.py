@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from assay.audits.cases import PreparedAudit
-from assay.audits.evidence import Truth
+from assay.audits.marked_words import Truth
 from assay.audits.roar import Roar
 from assay.audits.sanity import Sanity
 from assay.audits.stability import Stability

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from assay.audits.adversary import ALIKE, Adversary, Searched
 from assay.audits.cases import Case, trust
+from assay.audits.equal_predictions import ALIKE, Adversary, Searched
 from assay.intervene.adversary import Search
 from assay.report.facts import KINDS
 from assay.report.tables import kind

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from assay.audits.cases import Case
-from assay.audits.evidence import Shortcut, Truth
+from assay.audits.marked_words import Shortcut, Truth
 from assay.types import Batch, Edit, Output
 
 # ids 5, 6 and 7 add 3, 1 and .2 to the log-odds of class 1; every text starts from -.5

@@ -39,20 +39,20 @@ def answer(prepared, case):
 
 
 def test_there_is_one_model_for_each_projection_and_the_audited_one_serves(prepared):
-    assert tuple(prepared.models) == NAMES
-    assert prepared.models["softmax"] is small_resources.model().network
-    assert [each.architecture.projection for each in prepared.models.values()] == list(NAMES)
+    assert tuple(prepared.rivals) == NAMES
+    assert prepared.rivals["softmax"] is small_resources.model().network
+    assert [each.architecture.projection for each in prepared.rivals.values()] == list(NAMES)
 
 
 def test_the_models_are_made_as_the_audited_one_but_for_the_projection(prepared):
     architecture = replace(small_resources.RECIPE.architecture, projection="sparsegen(0.5)")
     alone = train(small_resources.corpus(), replace(small_resources.RECIPE, architecture=architecture)).network
-    for one, other in zip(alone.parameters(), prepared.models["sparsegen(0.5)"].parameters(), strict=True):
+    for one, other in zip(alone.parameters(), prepared.rivals["sparsegen(0.5)"].parameters(), strict=True):
         torch.testing.assert_close(one, other)
 
 
 def test_all_numbers_are_those_of_each_model_for_its_own_prediction(prepared, case, answer):
-    for name, model in prepared.models.items():
+    for name, model in prepared.rivals.items():
         own = Case(model, case.batch, {})
         spread = Dispersion()(own).measures
         output = model(model.embed(case.batch), case.batch)
@@ -106,7 +106,7 @@ def test_a_second_preparation_trains_nothing(tmp_path, monkeypatch):
     few = Sparsity(strengths=(0.0,))
     few.prepared(small_resources.resources({}, tmp_path))
     monkeypatch.setattr(recipes, "fit", lambda *_: pytest.fail("trained again"))
-    assert tuple(few.prepared(small_resources.resources({}, tmp_path)).models) == ("softmax", "sparsemax")
+    assert tuple(few.prepared(small_resources.resources({}, tmp_path)).rivals) == ("softmax", "sparsemax")
 
 
 def test_alphas_name_entmax_with_softmax_and_sparsemax_at_its_ends():
@@ -116,7 +116,7 @@ def test_alphas_name_entmax_with_softmax_and_sparsemax_at_its_ends():
 @pytest.mark.parametrize("inner", [False, True])
 def test_the_layers_of_a_transformer_are_projected_where_that_is_wanted(inner):
     architecture = builders.model(encoder="transformer").architecture
-    projected = Sparsity(inner=inner)._projected(architecture, "sparsemax")
+    projected = Sparsity(inner=inner).projections(architecture)["sparsemax"]
     assert (projected.projection, projected.inner) == ("sparsemax", "sparsemax" if inner else "softmax")
 
 

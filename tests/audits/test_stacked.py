@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from assay.audits import AUDITS, CHEAP
-from assay.audits.adversary import Adversary
 from assay.audits.cases import FOREIGN, Case, Resources, trust
+from assay.audits.equal_predictions import Adversary
 from assay.audits.permutation import Permutation
 from assay.audits.stack import LayerByLayer, answers
 from assay.intervene.edits import Within, uniform

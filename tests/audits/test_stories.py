@@ -12,12 +12,12 @@ from assay.audits import AUDITS
 from assay.audits.cases import Answer, Case
 from assay.audits.findings import tell
 from assay.grading.leaderboard import leaderboard
-from assay.records import Record
+from assay.records import STORIES, Record
 from assay.report.audit import render
 from assay.report.facts import glossary
 from assay.report.figures import figure
 from assay.report.sections import sections
-from assay.stories import Conclusion, Measure, Rule, Story, story_of
+from assay.stories import Conclusion, Measure, Rule, Story, story_of, with_story
 from tests.report.synthetic import synthetic_record
 
 
@@ -96,6 +96,17 @@ def test_a_story_goes_to_json_and_back(name: str) -> None:
 def test_a_damaged_story_is_a_plain_one(damaged: object) -> None:
     assert Story.of(damaged).title == ""
     assert Conclusion.of(damaged) == Conclusion()
+
+
+def test_the_numbers_of_an_explainer_of_ones_own_have_the_names_of_its_story() -> None:
+    @with_story("Mine", like=Story(measures=(Measure("slack", "how loose it fits"),)))
+    def mine(model: object, batch: object, target: object) -> None:
+        """Scores of one's own."""
+
+    record = synthetic_record(count=40)
+    bare = {name: value for name, value in record.summary.items() if name != STORIES}
+    told = tell(replace(record, summary=bare | {"explainers": {"mine": ""}}), explainers={"mine": mine})
+    assert Story.of(told.summary[STORIES]["mine"]).measure("slack").label == "how loose it fits"
 
 
 def test_a_record_is_shown_with_the_words_of_its_day(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from sklearn.metrics import average_precision_score
 
 from assay.audits import AUDITS, USUAL_AUDITS
 from assay.audits.cases import Resources, question
-from assay.audits.findings import summarise
+from assay.audits.findings import classes_told, summarise
 from assay.audits.word_level import Decoding, WordLevel, word_states
 from assay.data.batches import collate, tokenise
 from assay.errors import AssayError
@@ -65,20 +65,20 @@ def test_each_model_is_that_of_the_recipe_with_one_change(prepared):
         "concat": replace(base, architecture=replace(base.architecture, concat=True)),
         **{name: sized(**{name: strength}) for name, strength in STRENGTHS.items()},
     }
-    assert list(prepared.models) == list(expected)
+    assert list(prepared.rivals) == list(expected)
     assert AUDIT.recipes(small_resources.RECIPE) == expected
     for name in ("base", "tying"):
         again = recipes.train(small_resources.corpus(), expected[name]).network.state_dict()
-        found = prepared.models[name].network.state_dict()
+        found = prepared.rivals[name].network.state_dict()
         assert all(torch.equal(again[part], found[part]) for part in again)
-    assert prepared.models["concat"].network.decoder.in_features == 16
+    assert prepared.rivals["concat"].network.decoder.in_features == 16
 
 
 def test_without_tying_the_audited_model_is_the_base():
     resources = small_resources.resources({})
     free = WordLevel(variants=("mlm",), epsilons=(), words=20, tokens=500).prepared(resources)
-    assert free.models["base"].network is resources.model.network
-    assert free.models["mlm"].network.architecture.hidden == small_resources.RECIPE.architecture.hidden
+    assert free.rivals["base"].network is resources.model.network
+    assert free.rivals["mlm"].network.architecture.hidden == small_resources.RECIPE.architecture.hidden
     another = WordLevel(variants=("mlm",), seed=3)
     assert (
         another.recipes(small_resources.RECIPE)["base"] != small_resources.RECIPE
@@ -100,7 +100,7 @@ def test_the_measures_are_those_that_were_promised(measures):
 
 @pytest.mark.parametrize("name", ["base", "concat", "tying"])
 def test_right_and_truth_are_counted_text_by_text(name, prepared, case, measures):
-    network, batch = prepared.models[name].network, case.batch
+    network, batch = prepared.rivals[name].network, case.batch
     output = network(network.embed(batch), batch)
     for row, length in enumerate(batch.lengths.tolist()):
         assert measures[f"right:{name}"][row] == float(output.logits[row].argmax() == batch.labels[row])
@@ -113,7 +113,7 @@ def test_right_and_truth_are_counted_text_by_text(name, prepared, case, measures
 
 def test_the_median_change_is_that_of_attention_shuffled_anew(prepared, case, measures):
     """Another hundred shuffles, one at a time, through the whole network."""
-    network, batch = prepared.models["tying"].network, case.batch
+    network, batch = prepared.rivals["tying"].network, case.batch
     generator = np.random.default_rng(5)
     with torch.no_grad():
         x = network.embed(batch)
@@ -137,7 +137,7 @@ def test_the_median_change_is_that_of_attention_shuffled_anew(prepared, case, me
 
 def test_no_attention_within_epsilon_is_further_than_the_one_found(prepared, case, measures):
     """Brute force: many attentions drawn at random, of which those within ε count; larger ε allow more."""
-    network, batch = prepared.models["mlm"].network, case.batch
+    network, batch = prepared.rivals["mlm"].network, case.batch
     random = torch.distributions.Dirichlet(torch.full((6,), 0.5))
     torch.manual_seed(0)
     tried = 0
@@ -191,7 +191,7 @@ def test_information_is_that_of_another_librarys_decoder(case):
 
 
 def test_what_stands_for_a_word_has_its_embedding_beside_it_with_concat(prepared, case):
-    network = prepared.models["concat"].network
+    network = prepared.rivals["concat"].network
     torch.testing.assert_close(word_states(network, case.batch)[..., 8:], network.embed(case.batch))
     for kind in ("hierarchical-gru", "paired-lstm", "transformer"):
         model, batch = builders.kind(kind), builders.texts()
@@ -268,7 +268,7 @@ def test_options_that_cannot_be_are_refused(wrong, words):
 def test_it_is_known_by_name_and_told_over_all_texts(measures, case):
     assert isinstance(AUDITS["word_level"], WordLevel) and "word_level" not in USUAL_AUDITS
     assert question(WordLevel()).endswith("?")
-    found = summarise("word_level", "sample", measures, case.predicted.numpy(), ("a", "b"))
+    found = summarise("word_level", "sample", measures, case.predicted.numpy(), classes_told(WordLevel(), ("a", "b")))
     assert {finding.group for finding in found} == {"all"}
     gains = [finding for finding in found if finding.measure.endswith("_gain")]
     assert gains and all(finding.p_value is not None for finding in gains)

@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from assay.audits import AUDITS, deciding
-from assay.audits.adversary import Adversary, Searched
 from assay.audits.cases import Case, PreparedAudit
+from assay.audits.equal_predictions import Adversary, Searched
 from assay.audits.permutation import Permutation
 from assay.explainers import EXPLAINERS
 from assay.explainers.baselines import text_numbers

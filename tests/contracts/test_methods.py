@@ -12,7 +12,7 @@ import torch
 
 from assay.errors import AssayError
 from assay.influence import METHODS
-from assay.influence.functions import FastIF, InfluenceFunctions, ThroughSolver
+from assay.influence.functions import FastIF, InfluenceFunctions
 from assay.influence.neighbours import Neighbours, NeighbourShapley
 from assay.influence.projected import ProjectedGaussNewton
 from assay.influence.setting import Influence, Introspective, Method, Setting
@@ -28,7 +28,7 @@ EXPLICIT = InfluenceFunctions("explicit", damping=0.1)
 QUICK: dict[str, Method] = METHODS | {
     "arnoldi": InfluenceFunctions(Arnoldi(steps=30, rank=10), damping=0.1),
     "conjugate": InfluenceFunctions(ConjugateGradients(tolerance=1e-12), damping=0.1),
-    "fastif": FastIF(candidates=0.5, inverse=ThroughSolver(EXPLICIT)),
+    "fastif": FastIF(candidates=0.5, inverse=EXPLICIT.inverse),
     "lissa": InfluenceFunctions(Lissa(batch=None, repeats=1, terms=20), damping=5.0),
     "neighbours": Neighbours(k=5),
     "neighbour_shapley": NeighbourShapley(k=5),

@@ -12,10 +12,10 @@ import torch
 from assay.data.batches import Tokenised, collate
 from assay.errors import AssayError
 from assay.influence.damping import adam_metric, chosen_damping, damping_of_each
-from assay.influence.dual import Block, ComputedGradients, DualGaussNewton, add_products, grouped
+from assay.influence.dual import Block, ComputedGradients, DualGaussNewton, GivenGradients, add_products, grouped
 from assay.influence.gradient_records import Rows, TableGradients, add_kernel
 from assay.influence.setting import Influence, Introspective, Method, Setting
-from assay.influence.similarity import query_gradients, train_products
+from assay.influence.similarity import Vectors, query_gradients, train_products
 from tests import builders, pretrained
 from tests.influence import training_runs
 from tests.influence.dense import Dense, rows, setting
@@ -153,10 +153,14 @@ def test_rows_of_a_table_that_few_and_that_many_texts_share_are_compared_without
 def test_given_vectors_are_solved_as_gradients_of_targets_are() -> None:
     given = setting("transformer")
     vectors = query_gradients(given)
-    np.testing.assert_allclose(dual(1e-2).solve(given, vectors), dual(1e-2)(given).scores, **EXACT)
+
+    def solved(vectors: Vectors) -> np.ndarray:
+        return dual(1e-2).work(given, GivenGradients(vectors)).scores(leverage=True)
+
+    np.testing.assert_allclose(solved(vectors), dual(1e-2)(given).scores, **EXACT)
     some = {name: vectors[name] for name in ("embedding.weight", "decoder.bias")}
     rest = {name: each for name, each in vectors.items() if name not in some}
-    parts = [dual(1e-2).solve(given, each) for each in (some, rest)]
+    parts = [solved(each) for each in (some, rest)]
     np.testing.assert_allclose(parts[0] + parts[1], dual(1e-2)(given).scores, **EXACT)
 
 

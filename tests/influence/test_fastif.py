@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from assay.errors import AssayError
-from assay.influence.functions import FastIF, InfluenceFunctions, ThroughSolver, recall
+from assay.influence.functions import FastIF, InfluenceFunctions, recall
 from assay.influence.gradients import Reader
 from assay.influence.neighbours import Vectors
 from assay.influence.representations import representations
@@ -18,7 +18,7 @@ from assay.influence.similarity import query_gradients
 from assay.influence.solvers import ConjugateGradients, Lissa
 from tests.influence import signs
 
-EXACT = ThroughSolver(InfluenceFunctions("explicit", damping=0.1))
+EXACT = InfluenceFunctions("explicit", damping=0.1).inverse
 
 
 @pytest.fixture(scope="module")
@@ -80,7 +80,7 @@ def test_other_solvers_come_near(setting: Setting) -> None:
     exact = EXACT(setting, vectors := query_gradients(setting))
     solvers = {1e-3: ConjugateGradients(), 0.35: Lissa(batch=16, repeats=1, terms=60)}
     for bound, solver in solvers.items():
-        found = ThroughSolver(InfluenceFunctions(solver, damping=0.1))(setting, vectors)
+        found = InfluenceFunctions(solver, damping=0.1).inverse(setting, vectors)
         off = [torch.stack([(found[name] - each).square().sum(), each.square().sum()]) for name, each in exact.items()]
         missed, size = torch.stack(off).sum(0).sqrt()
         assert missed <= bound * size, solver

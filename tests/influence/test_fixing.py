@@ -13,7 +13,7 @@ from assay.data.examples import Example
 from assay.errors import AssayError
 from assay.influence.functions import InfluenceFunctions
 from assay.influence.hybrid import Swapping, put, salient, swapped
-from assay.influence.mislabelled import WAYS, Fixing, corrected, errors, relabelled, right
+from assay.influence.mislabelled import WAYS, Harmful, relabelled, repaired, right
 from assay.influence.setting import Influence, Setting
 from assay.influence.similarity import Vectors, query_gradients, train_products
 from assay.influence.training_run import TrainingRun
@@ -38,21 +38,6 @@ def poisoned() -> tuple[TextModel, TrainingRun]:
     return training_run.learn(), training_run
 
 
-def test_the_examples_behind_an_error_are_those_that_were_made_to_cause_it(
-    poisoned: tuple[TextModel, TrainingRun],
-) -> None:
-    network, training_run = poisoned
-    dev = signs.rows(150, 1)
-    found = errors(EXACT, network, training_run, dev)
-    assert len(found) == (~right(network, dev)).sum() > 4
-    odd = [error for error in found if having([error.row])[0]]
-    assert len(odd) > 4
-    for error in odd:
-        assert error.predicted == 1 and (np.diff(error.changes) >= 0).all() and (error.changes < 0).all()
-    assert np.mean([having([training_run.rows[index] for index in error.indices]).mean() for error in odd]) > 0.8
-    assert errors(EXACT, network, training_run, [row for row in dev if right(network, [row])[0]][:5]) == []
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("way", [pytest.param(way, marks=() if way == "remove" else pytest.mark.slow) for way in WAYS])
 def test_training_again_without_harmful_examples_mends_the_errors(
@@ -60,8 +45,8 @@ def test_training_again_without_harmful_examples_mends_the_errors(
 ) -> None:
     network, training_run = poisoned
     bad = having(list(training_run.rows))
-    fixing = Fixing(EXACT, int(bad.sum()), way)
-    repair = fixing(network, training_run, signs.rows(150, 1), test := signs.rows(300, 2))
+    indices = Harmful(EXACT, int(bad.sum()))(network, training_run, signs.rows(150, 1))
+    repair = repaired(network, training_run, indices, test := signs.rows(300, 2), way)
     assert bad[repair.indices].mean() > 0.7
     assert repair.gained[1] > 0 and repair.after[0] - repair.before[0] == pytest.approx(repair.gained[0])
     odd = having(test)
@@ -87,26 +72,15 @@ def test_what_is_removed_or_relabelled_is_what_was_named() -> None:
             scores[:, [5, 9]] = [-1, -2]
             return Influence(scores)
 
-    indices = Fixing(Given()).harmful(network, training_run, signs.rows(150, 1))
+    indices = Harmful(Given())(network, training_run, signs.rows(150, 1))
     assert indices.tolist() == [9, 5]  # the others do no harm
     shares = np.ones(len(training_run.rows))
     shares[[5, 9]] = 0
-    mended = Fixing(Given())(network, training_run, signs.rows(150, 1), signs.rows(20, 2)).network
+    mended = repaired(network, training_run, indices, signs.rows(20, 2), "remove").network
     for name, each in training_run.learn(shares).state_dict().items():
         assert torch.equal(mended.state_dict()[name], each)
     with pytest.raises(AssayError, match="way to fix"):
-        Fixing(Given(), way="burn")
-
-
-def test_steps_on_helpful_examples_lower_the_loss(poisoned: tuple[TextModel, TrainingRun]) -> None:
-    network, training_run = poisoned
-    before = {name: each.clone() for name, each in network.state_dict().items()}
-    wrong = next(row for row in signs.rows(150, 1) if having([row])[0] and not right(network, [row])[0])
-    setting = Setting.of(network, training_run.rows, [wrong], "loss", training_run=training_run)
-    helpful = np.argsort(-EXACT(setting).scores[0])[:10]
-    mended = corrected(network, [training_run.rows[index] for index in helpful], steps=3, rate=0.05)
-    assert predict(mended, [wrong])[0, wrong.label] > predict(network, [wrong])[0, wrong.label]
-    assert all(torch.equal(each, before[name]) for name, each in network.state_dict().items())
+        repaired(network, training_run, indices, signs.rows(20, 2), "burn")
 
 
 def plain(setting: Setting, vectors: Vectors) -> Vectors:

@@ -20,8 +20,9 @@ from assay.errors import AssayError
 from assay.influence import targets
 from assay.influence.curvature import GaussNewton, flattened
 from assay.influence.dual import DualGaussNewton
-from assay.influence.functions import InfluenceFunctions, Inverse, ThroughDual, ThroughKronecker, ThroughSolver
+from assay.influence.functions import InfluenceFunctions, Inverse
 from assay.influence.hybrid import SALIENCES, Hybrid, Pair, deletion, gradient, salience_gradients, saliences, without
+from assay.influence.kronecker import Kronecker
 from assay.influence.setting import Setting
 from assay.influence.similarity import Vectors, train_products
 from assay.influence.solvers import ConjugateGradients
@@ -209,7 +210,7 @@ def test_how_embeddings_are_turned_changes_nothing() -> None:
         turned.embedding.weight.copy_(given.network.embedding.weight @ turn)
         turned.layer.weight.copy_(given.network.layer.weight @ turn)
     other = replace(given, network=turned)
-    exact = Hybrid(ThroughDual(DualGaussNewton(1e-3, "plain")))
+    exact = Hybrid(DualGaussNewton(1e-3, "plain").inverse)
     expected = exact.scores(given, exact.solved(given, pairs))
     np.testing.assert_allclose(exact.scores(other, exact.solved(other, pairs)), expected, rtol=1e-8, atol=1e-12)
 
@@ -217,8 +218,8 @@ def test_how_embeddings_are_turned_changes_nothing() -> None:
 @pytest.mark.parametrize(
     ("inverted", "tolerance"),
     [
-        (ThroughDual(DualGaussNewton(1e-3, "plain")), 1e-9),
-        (ThroughSolver(InfluenceFunctions(ConjugateGradients(tolerance=1e-10), damping=1e-3)), 1e-7),
+        (DualGaussNewton(1e-3, "plain").inverse, 1e-9),
+        (InfluenceFunctions(ConjugateGradients(tolerance=1e-10), damping=1e-3).inverse, 1e-7),
     ],
     ids=["dual", "conjugate gradients"],
 )
@@ -233,7 +234,7 @@ def test_the_inverse_is_that_of_the_whole_matrix(inverted: Inverse, tolerance: f
 
 def test_layer_by_layer_it_is_still_an_inverse_of_the_same_kind() -> None:
     given, pairs = setting(), [(0, 0), (2, 1)]
-    exact, near = (Hybrid(each) for each in (ThroughDual(), ThroughKronecker()))
+    exact, near = (Hybrid(each) for each in (DualGaussNewton().inverse, Kronecker().inverse))
     one, other = (each.scores(given, each.solved(given, pairs)).ravel() for each in (exact, near))
     assert np.corrcoef(one, other)[0, 1] > 0.8
 

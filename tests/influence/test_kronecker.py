@@ -10,7 +10,8 @@ import torch
 
 from assay.errors import AssayError
 from assay.influence import kronecker
-from assay.influence.kronecker import Kronecker, Layer, Table, Vector, softmax_roots, solved
+from assay.influence.curvature import output_roots
+from assay.influence.kronecker import Kronecker, Layer, Table, Vector, solved
 from assay.influence.setting import Introspective, Method, Setting
 from assay.influence.similarity import GradientDot, query_gradients, train_products
 from assay.models import budget
@@ -59,7 +60,7 @@ def test_inputs_in_one_direction_are_exact_with_the_bias_as_an_input() -> None:
 def test_the_directions_of_the_softmax_are_its_curvature() -> None:
     logits = torch.randn(5, 4, dtype=torch.float64) * 3
     logits[0, 2], logits[1] = -torch.inf, torch.tensor([0.0, -800, -900, -900])
-    roots, shares = softmax_roots(logits), logits.softmax(-1)
+    roots, shares = output_roots(logits), logits.softmax(-1)
     assert roots.shape == (5, 4, 3)
     torch.testing.assert_close(roots @ roots.mT, shares.diag_embed() - shares[:, :, None] * shares[:, None])
 

@@ -15,9 +15,10 @@ from assay.errors import AssayError
 from assay.influence.gradients import Reader
 from assay.influence.last_layer import TracInFast
 from assay.influence.projection import Signs, summarised
+from assay.influence.replay import adam_states, divided
 from assay.influence.setting import Introspective, Method, Setting
 from assay.influence.similarity import GradientDot
-from assay.influence.tracin import TracIn, TracInIdeal, TracInProjected, adam_spread, checkpoints
+from assay.influence.tracin import TracIn, TracInIdeal, TracInProjected, checkpoints
 from assay.influence.training_run import TrainingRun, Watch
 from assay.models.config import Training
 from assay.models.textmodel import TextModel
@@ -122,7 +123,7 @@ def test_without_momentum_steps_of_adam_are_gradients_over_the_spread() -> None:
         earlier = layer.weight.detach().clone()
         layer.weight.grad = size * torch.tensor([[1.0, 2.0, -3.0]], dtype=torch.float64)
         optimiser.step()
-        spread = adam_spread(layer, optimiser)
+        spread = {name: divided(group, state)[1] for name, group, state in adam_states(layer, optimiser)}
         assert set(spread) == {"weight"}
         torch.testing.assert_close(earlier - 0.1 * layer.weight.grad / spread["weight"], layer.weight.detach())
 

@@ -8,9 +8,8 @@ from functools import cache
 import numpy as np
 import pytest
 
-from assay.probes.heads import grammatical
 from assay.probes.observation import TreebankView, view_treebank
-from assay.probes.relations import pairs, relations
+from assay.probes.relations import pairs, relations, speech
 from tests.probes.built import HEAD, LAYER, planted
 from tests.probes.planted_grammar import grammar
 
@@ -62,7 +61,7 @@ def test_random_governors_leave_the_planted_head_at_chance(seed: int) -> None:
 
 
 def test_a_linear_probe_of_all_heads_tells_pairs_and_not_random_labels() -> None:
-    answer = grammatical(*seen(), ["pairs"])["pairs"]
+    answer = pairs(*seen())
     assert answer["binary"]["majority"] == pytest.approx(0.5, abs=0.01)
     assert answer["binary"]["accuracy"] > 0.8
     assert answer["binary"]["control"] < 0.6
@@ -88,7 +87,7 @@ def test_of_the_planted_relation_the_linear_probe_misses_nothing_and_shuffled_la
 
 def test_tags_get_the_shares_that_are_counted_one_by_one() -> None:
     _, test = seen()
-    answer = grammatical(*seen(), ["speech"])["speech"]
+    answer = speech(seen()[1])
     received = test.seen.received.reshape(len(test.tag), test.seen.layers, -1)
     for number, tag in enumerate(answer["tags"]):
         expected = received[test.tag == tag].sum(0) / received.sum(0)

@@ -41,6 +41,17 @@ def traced(target: str = "margin") -> dict[str, Any]:
         "totals": [1.0, -0.5],
         "method": {"name": "dual", "meaning": "a step", "covered": 0.5, "notes": {"damping": 0.01}},
         "tokens": answer(),
+        "sentence": f"I answer positive because it reminds me of “{HOSTILE}”.",
+        "swap": {
+            "word": HOSTILE,
+            "by": "dull",
+            "text": f"i dull it {HOSTILE}",
+            "source": row(4, 0.0, "negative"),
+            "before": 0.9,
+            "after": 0.2,
+            "predicted": "negative",
+            "flipped": True,
+        },
         "checks": {
             "lds": {
                 "methods": [{"method": "dual", "lds": 0.7, "low": 0.6, "high": 0.8, "seconds": 1.0, "covered": 1.0}],
@@ -63,4 +74,6 @@ def suspected() -> dict[str, Any]:
     """Of doubtful labels."""
     rows = [row(1, 3.0, "positive", "negative", loss=3.0), row(2, 1.0, loss=1.0)]
     made = {"kind": "mislabelled", "classes": ["negative", "positive"], "suspects": rows}
-    return ABOUT | made | {"method": {"name": "loss"}}
+    spans = {"before": [0.8, 0.7, 0.9], "after": [0.85, 0.75, 0.9], "gained": [0.05, -0.01, 0.1]}
+    repair = {"way": "relabel", "rows": 2, "tests": 100, "folder": HOSTILE} | spans
+    return ABOUT | made | {"method": {"name": "loss"}, "repair": repair}

@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from assay.influence import METHODS
-from assay.influence.page import brief, caveats, document, headline, reading
+from assay.influence.page import brief, caveats, document, headline, reading, repair_sentence, swap_sentence
 from assay.report import html
 from assay.report.console import shown
 from assay.report.save import FORMS, save
@@ -40,6 +40,30 @@ def test_the_headline_adds_up_what_is_leant_on() -> None:
     assert "higher" in headline(traced("loss")) and "would rise" in reading(traced("loss"))
     assert headline(traced() | {"supporting": []}) == "positive (90.0 %): no training text speaks for it"
     assert headline(suspected()).startswith("1 of the 2 most suspicious")
+
+
+@pytest.mark.parametrize(
+    ("method", "unit"),
+    [
+        ("dual", "the log-odds of positive would be about 0.75 lower"),
+        ("gradient_cosine", "have a mean cosine of −0.38"),
+        ("neighbours", "0.75 of the votes of its nearest neighbours"),
+        ("tracin", "by a score that ranks them"),
+    ],
+)
+def test_the_headline_and_the_reading_have_the_unit_of_the_method(method: str, unit: str) -> None:
+    made = traced() | {"method": traced()["method"] | {"story": story_of(METHODS[method]).json()}}
+    assert unit in headline(made) and "{" not in headline(made) + reading(made)
+    assert ("log-odds" in headline(made)) == (method == "dual")
+
+
+def test_what_was_mended_and_what_was_swapped_is_told() -> None:
+    mended, asked = suspected(), traced()
+    assert repair_sentence(mended["repair"]).startswith(
+        "Trained again with other labels for 2 of these texts, the model is right about 85.0 %"
+    )
+    assert swap_sentence(asked, asked["swap"]).endswith("negative: positive has 20.0 % instead of 90.0 %")
+    assert "Accuracy before and after" in render(mended) and "it reminds me of" in render(asked)
 
 
 def test_what_a_reader_must_know_is_told() -> None:

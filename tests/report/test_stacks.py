@@ -8,7 +8,7 @@ from functools import cache
 
 import pytest
 
-from assay.audits.adversary import Adversary
+from assay.audits.equal_predictions import Adversary
 from assay.audits.permutation import Permutation
 from assay.audits.sanity import Sanity
 from assay.audits.stack import LayerByLayer

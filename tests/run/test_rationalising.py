@@ -13,7 +13,7 @@ import torch
 import assay
 from assay.errors import AssayError
 from assay.intervene.edits import Act
-from assay.run.rationalising import FILE, PAGE, Rationalised, chosen
+from assay.run.rationalising import Rationalised, chosen
 from assay.run.workbench import Workbench
 from tests.rationales.folders import encoder, films, phrases
 
@@ -31,9 +31,9 @@ def made(folder: Path) -> Rationalised:
 
 
 def test_numbers_page_and_model_lie_in_the_folder(made: Rationalised, folder: Path) -> None:
-    stored = json.loads((folder / FILE).read_text(encoding="utf-8"))
+    stored = json.loads((folder / "rationales.json").read_text(encoding="utf-8"))
     assert stored == json.loads(json.dumps(made.answer))
-    assert (folder / PAGE).read_text(encoding="utf-8").startswith("<!doctype html>")
+    assert (folder / "rationales.html").read_text(encoding="utf-8").startswith("<!doctype html>")
     assert made.measures["size"] == pytest.approx(
         np.mean([len(each["selected"]) / words(each, made) for each in made.answer["texts"]])
     )

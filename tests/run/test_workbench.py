@@ -11,8 +11,8 @@ import pytest
 import torch
 from scipy.spatial.distance import jensenshannon
 
-from assay.audits.adversary import Adversary
 from assay.audits.cases import Case
+from assay.audits.equal_predictions import Adversary
 from assay.errors import AssayError
 from assay.explainers import EXPLAINERS, USUAL
 from assay.intervene.edits import ACTS, Act

@@ -10,8 +10,8 @@ import torch
 from scipy.spatial.distance import jensenshannon
 from torch import nn
 
-from assay.audits.adversary import Adversary
 from assay.audits.cases import Case
+from assay.audits.equal_predictions import Adversary
 from assay.errors import AssayError
 from assay.intervene.edits import ACTS, Act, Bend
 from assay.intervene.stack_attention import StackSearch

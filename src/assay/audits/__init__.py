@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from assay.audits.adversary import Adversary, Searched
 from assay.audits.attention_tests import FrozenUniform, Guide, SeedVariance, TrainedAdversary
 from assay.audits.cases import Audit
 from assay.audits.deception import Deception
 from assay.audits.deciding import Deciding
 from assay.audits.dispersion import Dispersion
-from assay.audits.evidence import Plausibility, Shortcut, Truth
+from assay.audits.equal_predictions import Adversary, Searched
+from assay.audits.marked_words import Plausibility, Shortcut, Truth
 from assay.audits.minimal_set import MinimalSet
 from assay.audits.pairwise import Agreement, Consistency
 from assay.audits.permutation import Permutation

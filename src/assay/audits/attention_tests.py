@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from assay.audits import four_tests
-from assay.audits.cases import LACKING, Answer, Case, Numbers, Resources, numpy
+from assay.audits.cases import Answer, Case, Resources, by_subject, numpy
 from assay.audits.rivals import (
     Rival,
     RivalAudit,
@@ -15,10 +14,8 @@ from assay.audits.rivals import (
     averaged,
     check_strengths,
     compared,
-    made,
     right,
     siblings,
-    unfit_for_rivals,
     viewed,
 )
 from assay.audits.statements import TRAINED
@@ -70,7 +67,7 @@ UNIFORM = Story(
 
 
 @dataclass(frozen=True)
-class FrozenUniform:
+class FrozenUniform(RivalAudit):
     """Whether the model is right more often than one that learnt the same texts with all attention frozen to 1/N.
 
     `right_gain` is how much more often. Where it is 0, the task does not need attention, and what is done to that of a
@@ -79,35 +76,24 @@ class FrozenUniform:
 
     story: ClassVar[Story] = UNIFORM
     paper: str = "Wiegreffe and Pinter (2019)"
-    lacking: str = LACKING
-    uniform: Rival | None = field(default=None, compare=False, repr=False)
 
-    def kind(self, classes: int) -> str:
-        return "sample"
-
-    def unfit(self, case: Case) -> str | None:
-        return unfit_for_rivals(case, self.lacking if self.uniform is None else None)
-
-    def prepared(self, resources: Resources) -> FrozenUniform:
-        """The audit with the other model at hand."""
-        if (reason := resources.lacks()) is not None:
-            return replace(self, lacking=reason)
-        recipe = made(resources)
+    def trained(self, resources: Resources) -> FrozenUniform:
+        recipe = resources.made
         even = replace(recipe, architecture=replace(recipe.architecture, projection="uniform"))
-        return replace(self, uniform=Rival(resources.train_all({"uniform": Variant(even)})["uniform"].network))
+        models = resources.train_all({"uniform": Variant(even)})
+        return replace(self, rivals={"uniform": Rival(models["uniform"].network)})
 
     def conclude(self, record: Record) -> Conclusion:
-        return Conclusion(four_tests.uniform(record), *four_tests.graded_uniform(record))
+        return four_tests.uniform(record)
 
     def __call__(self, case: Case) -> Answer:
-        assert self.uniform is not None
-        found = compared(case, self.uniform, "uniform")
-        learnt = right(numpy(case.probabilities), case)
+        found = compared(case, self.rivals["uniform"], "uniform")
+        learnt, even = right(numpy(case.probabilities), case), found["right:uniform"]
         return Answer(
             {
                 "right:learnt": learnt,
-                "right:uniform": found["right:uniform"],
-                "right_gain:learnt": learnt - found["right:uniform"],
+                "right:uniform": even,
+                "right_gain:learnt": learnt - even,
                 "tvd:uniform": found["tvd:uniform"],
                 "same:uniform": found["same:uniform"],
             }
@@ -147,27 +133,21 @@ class SeedVariance(RivalAudit):
     seeds: int = 8
     story: ClassVar[Story] = SEEDS
     paper: str = "Wiegreffe and Pinter (2019)"
-    lacking: str = LACKING
-    rivals: Mapping[str, Rival] = field(default_factory=dict, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.seeds < 2:
             raise AssayError(f"To see how models vary takes at least 2 other seeds, not {self.seeds}.")
 
-    def prepared(self, resources: Resources) -> SeedVariance:
-        """The audit with all other models at hand."""
-        if (reason := resources.lacks()) is not None:
-            return replace(self, lacking=reason)
+    def trained(self, resources: Resources) -> SeedVariance:
         models = resources.train_all(siblings(resources, self.seeds))
-        return replace(self, rivals={name.replace("-", " "): Rival(model.network) for name, model in models.items()})
+        rivals = {name.replace("-", " "): Rival(model.network) for name, model in models.items()}
+        return replace(self, rivals=rivals)
 
     def conclude(self, record: Record) -> Conclusion:
-        return Conclusion(four_tests.seeds(record))
+        return four_tests.seeds(record)
 
     def __call__(self, case: Case) -> Answer:
-        measures: Numbers = {}
-        for name, rival in self.rivals.items():
-            measures |= compared(case, rival, name)
+        measures = self.compared(case)
         return Answer(averaged(measures, "seeds") | measures)
 
 
@@ -232,29 +212,23 @@ class Guide(RivalAudit):
     strength: float = 0.01
     story: ClassVar[Story] = GUIDE
     paper: str = "Wiegreffe and Pinter (2019)"
-    lacking: str = LACKING
-    rivals: Mapping[str, Rival] = field(default_factory=dict, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         check_strengths((self.strength,))
 
-    def prepared(self, resources: Resources) -> Guide:
-        """The audit with all other models at hand."""
-        if (reason := resources.lacks()) is not None:
-            return replace(self, lacking=reason)
-        recipe = made(resources)
+    def trained(self, resources: Resources) -> Guide:
+        recipe = resources.made
         alone = replace(recipe, architecture=replace(recipe.architecture, encoder="average", inner="softmax"))
         even = replace(alone, architecture=replace(alone.architecture, projection="uniform"))
         other, variant = next(iter(adversary(resources, self.strength).items()))
         imported = Guided(resources.trained.network)
-        models = resources.train_all(
-            {
-                "guide-learnt": Variant(alone),
-                "guide-uniform": Variant(even),
-                "guide-imported": Variant(alone, imported),
-                other: variant,
-            }
-        )
+        variants = {
+            "guide-learnt": Variant(alone),
+            "guide-uniform": Variant(even),
+            "guide-imported": Variant(alone, imported),
+            other: variant,
+        }
+        models = resources.train_all(variants)
         adversarial = Guided(models[other].network)
         name = f"guide-{other}"
         models |= resources.train_all({name: Variant(alone, adversarial)})
@@ -267,14 +241,13 @@ class Guide(RivalAudit):
         return replace(self, rivals=rivals)
 
     def conclude(self, record: Record) -> Conclusion:
-        return Conclusion(four_tests.guide(record), *four_tests.graded_guide(record))
+        return four_tests.guide(record)
 
     def __call__(self, case: Case) -> Answer:
         assert isinstance(case.model, Network)
         found = {name: right(viewed(rival, case.batch).probabilities, case) for name, rival in self.rivals.items()}
-        measures = {f"right:{name}": values for name, values in found.items()}
-        measures |= {f"right_gain:{name}": values - found[LEARNT] for name, values in found.items() if name != LEARNT}
-        return Answer(measures)
+        gains = {name: values - found[LEARNT] for name, values in found.items() if name != LEARNT}
+        return Answer(by_subject("right", found) | by_subject("right_gain", gains))
 
 
 ADVERSARY = Story(
@@ -321,18 +294,13 @@ class TrainedAdversary(RivalAudit):
     seeds: int = 8
     story: ClassVar[Story] = ADVERSARY
     paper: str = "Wiegreffe and Pinter (2019), section 4"
-    lacking: str = LACKING
-    rivals: Mapping[str, Rival] = field(default_factory=dict, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         check_strengths(self.strengths)
         if self.seeds < 0:
             raise AssayError(f"The number of other seeds is a whole number from 0, not {self.seeds}.")
 
-    def prepared(self, resources: Resources) -> TrainedAdversary:
-        """The audit with all other models at hand."""
-        if (reason := resources.lacks()) is not None:
-            return replace(self, lacking=reason)
+    def trained(self, resources: Resources) -> TrainedAdversary:
         variants: dict[str, Variant] = {}
         for strength in self.strengths:
             variants |= adversary(resources, strength)
@@ -341,10 +309,7 @@ class TrainedAdversary(RivalAudit):
         return replace(self, rivals={titles[name]: Rival(model.network) for name, model in models.items()})
 
     def conclude(self, record: Record) -> Conclusion:
-        return Conclusion(four_tests.adversary(record), *four_tests.graded_adversary(record))
+        return four_tests.adversary(record)
 
     def __call__(self, case: Case) -> Answer:
-        measures: Numbers = {}
-        for name, rival in self.rivals.items():
-            measures |= compared(case, rival, name)
-        return Answer(measures)
+        return Answer(self.compared(case))

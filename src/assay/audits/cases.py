@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -25,8 +25,18 @@ from assay.models.workers import Variant, train_all
 from assay.stories import story_of
 from assay.types import Batch, Explainer, Model, PooledModel, attended, over_tokens, token_logits
 
-Numbers = dict[str, Float[np.ndarray, " B"]]
+PerText = Float[np.ndarray, " B"]
+"""A number of each text."""
+
+Numbers = dict[str, PerText]
 """A number of each text, by measure and subject."""
+
+ItemValues = Float[np.ndarray, "B N"]
+"""A number of each attended item of a text: a token, or a sentence."""
+
+TokenValues = Float[np.ndarray, "B T"]
+TokenMask = Bool[np.ndarray, "B T"]
+Scores = Float[Tensor, "B T"]
 
 
 @dataclass(frozen=True)
@@ -39,7 +49,7 @@ class Case:
 
     model: Model
     batch: Batch
-    scores: Mapping[str, Float[Tensor, "B T"]]
+    scores: Mapping[str, Scores]
     seed: int = 0
     explainers: Mapping[str, Explainer] = field(default_factory=dict)
     planted: bool = False
@@ -50,6 +60,18 @@ class Case:
         """The model in its stored precision, for the many forward passes of which only a mean is used."""
         return self.model if self.stored is None else self.stored
 
+    @property
+    def pooled(self) -> PooledModel:
+        """The model, whose attention pools hidden states."""
+        assert isinstance(self.model, PooledModel)
+        return self.model
+
+    @property
+    def mask(self) -> TokenMask:
+        """The mask of real tokens."""
+        mask: TokenMask = self.batch.mask.cpu().numpy()
+        return mask
+
     def part(self, rows: Bool[Tensor, " B"]) -> Case:
         """The case restricted to some of its texts."""
         chosen = rows.nonzero()[:, 0]
@@ -57,10 +79,10 @@ class Case:
         return replace(self, batch=self.batch[chosen], scores=scores)
 
     @cached_property
+    @torch.no_grad()
     def probabilities(self) -> Float[Tensor, "B C"]:
         """The class probabilities of each whole text."""
-        with torch.no_grad():
-            return self.model(self.model.embed(self.batch), self.batch).probabilities
+        return self.model(self.model.embed(self.batch), self.batch).probabilities
 
     @cached_property
     def predicted(self) -> Int[Tensor, " B"]:
@@ -70,50 +92,44 @@ class Case:
     @cached_property
     def items(self) -> Bool[Tensor, "B N"]:
         """The mask of real attended items, tokens or sentences."""
-        assert isinstance(self.model, PooledModel)
-        return attended(self.model, self.batch)
+        return attended(self.pooled, self.batch)
 
     @cached_property
+    @torch.no_grad()
     def _states(self) -> Float[Tensor, "B N M"]:
-        assert isinstance(self.model, PooledModel)
-        with torch.no_grad():
-            return self.model.states(self.model.embed(self.batch), self.batch)
+        return self.pooled.states(self.model.embed(self.batch), self.batch)
 
     @cached_property
+    @torch.no_grad()
     def weights(self) -> Float[Tensor, "B N"]:
         """The observed attention to the items, in double precision."""
-        assert isinstance(self.model, PooledModel)
-        with torch.no_grad():
-            return self.model.attend(self._states, self.batch).double()
+        return self.pooled.attend(self._states, self.batch).double()
 
     @cached_property
+    @torch.no_grad()
     def values(self) -> Float[Tensor, "B N C"]:
         """The logits of each item alone; attention weights average them into the text's logits."""
-        assert isinstance(self.model, PooledModel)
-        with torch.no_grad():
-            return token_logits(self.model, self._states).double()
+        return token_logits(self.pooled, self._states).double()
 
     @cached_property
+    @torch.no_grad()
     def empty(self) -> Float[Tensor, "B C"]:
         """The logits of the zero context vector, that is with every item erased."""
-        assert isinstance(self.model, PooledModel)
-        with torch.no_grad():
-            return self.model.decode(self._states, torch.zeros_like(self._states[..., 0])).double()
+        return self.pooled.decode(self._states, torch.zeros_like(self._states[..., 0])).double()
 
-    def shown(self, weights: Float[Tensor, "B N"]) -> Float[Tensor, "B T"]:
+    @torch.no_grad()
+    def shown(self, weights: Float[Tensor, "B N"]) -> Scores:
         """Item weights as token weights: a sentence's weight is shared among its words."""
-        assert isinstance(self.model, PooledModel)
-        with torch.no_grad():
-            within = self.model.within(self.model.embed(self.batch), self.batch)
-            return over_tokens(self.model, weights, self.batch) * within
+        within = self.pooled.within(self.model.embed(self.batch), self.batch)
+        return over_tokens(self.pooled, weights, self.batch) * within
 
 
 @dataclass(frozen=True)
 class Answer:
     """Results: a number for each example ("measure" or "measure:subject"), and token weights to display."""
 
-    measures: dict[str, Float[np.ndarray, " B"]]
-    weights: dict[str, Float[np.ndarray, "B T"]] = field(default_factory=dict)
+    measures: Numbers
+    weights: dict[str, TokenValues] = field(default_factory=dict)
 
 
 @runtime_checkable
@@ -129,6 +145,18 @@ class Audit(Protocol):
         """Why the audit does not apply to this model, or None."""
 
     def __call__(self, case: Case) -> Answer: ...
+
+
+class BaseAudit:
+    """What most audits share: numbers that are all as reliable, and no reason not to apply."""
+
+    reliability: ClassVar[str] = "sample"
+
+    def kind(self, classes: int) -> str:
+        return self.reliability
+
+    def unfit(self, case: Case) -> str | None:
+        return None
 
 
 @runtime_checkable
@@ -157,9 +185,27 @@ def without_pooling(case: Case) -> str | None:
     return no_pooling(case.model)
 
 
+def by_subject(measure: str, numbers: Mapping[str, PerText]) -> Numbers:
+    """The numbers of one measure, under the names of an answer."""
+    return {f"{measure}:{subject}": values for subject, values in numbers.items()}
+
+
+def of_subject(subject: str, numbers: Numbers) -> Numbers:
+    """The numbers of one subject, by measure, under the names of an answer."""
+    return {f"{measure}:{subject}": values for measure, values in numbers.items()}
+
+
 def numpy(tensor: Tensor) -> np.ndarray:
     """The tensor as a float64 array."""
     return tensor.detach().double().cpu().numpy()
+
+
+def mean_defined(values: Sequence[Float[np.ndarray, "*B"]] | Float[np.ndarray, "N ..."]) -> Float[np.ndarray, "*B"]:
+    """The mean of those numbers of each example that are defined; nan where none is."""
+    stacked = np.asarray(values)
+    defined = np.isfinite(stacked)
+    sums, counts = np.where(defined, stacked, 0.0).sum(0), defined.sum(0)
+    return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
 
 
 RETRAINED = "retrained"
@@ -189,6 +235,13 @@ class Resources:
         made = self.model.history.get("recipe")
         return None if made is None else Recipe.of(made)
 
+    @property
+    def made(self) -> Recipe:
+        """The same, where it must be known."""
+        recipe = self.recipe()
+        assert recipe is not None
+        return recipe
+
     def lacks(self) -> str | None:
         """Why no comparable model can be trained, or None."""
         learnt = self.model.history.get("data")
@@ -200,10 +253,8 @@ class Resources:
 
     def train(self, corpus: Corpus, name: str) -> Trained:
         """A model trained by the audited one's recipe on another corpus; stored under its name, so trained once."""
-        recipe = self.recipe()
-        assert recipe is not None
         folder = None if self.folder is None else self.folder / RETRAINED / name
-        return train(corpus, recipe, folder, str(self.model.device))
+        return train(corpus, self.made, folder, str(self.model.device))
 
     def train_all(self, variants: Mapping[str, Variant]) -> dict[str, Trained]:
         """Variants of the audited model trained on its own corpus, by name; each is trained once."""

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Int
 
-from assay.audits.cases import LACKING, Answer, Case, Numbers, Resources
-from assay.audits.rivals import Rival, RivalAudit, check_strengths, made, right, viewed
+from assay.audits.cases import Answer, Case, Resources, by_subject
+from assay.audits.rivals import Rival, RivalAudit, check_strengths, right, viewed
 from assay.audits.statements import TRAINED
 from assay.data.batches import Tokenised, tokenise
 from assay.data.text import SPECIAL, Tokeniser
@@ -81,10 +81,8 @@ class Deception(RivalAudit):
     strengths: tuple[float, ...] = (0.01, 0.1, 1.0)
     story: ClassVar[Story] = STORY
     paper: str = "Pruthi et al. (2020), section 3"
-    lacking: str = LACKING
     ids: tuple[int, ...] = field(default=(), compare=False, repr=False)
     avoided: tuple[str, ...] = field(default=(), compare=False, repr=False)
-    rivals: Mapping[str, Rival] = field(default_factory=dict, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         check_strengths(self.strengths)
@@ -96,11 +94,9 @@ class Deception(RivalAudit):
         """The words that attention is to avoid."""
         return f"The words to be avoided: {', '.join(self.avoided)}." if self.avoided else None
 
-    def prepared(self, resources: Resources) -> Deception:
+    def trained(self, resources: Resources) -> Deception:
         """The audit with its words and all other models at hand."""
-        if (reason := resources.lacks()) is not None:
-            return replace(self, lacking=reason)
-        tokeniser, recipe = resources.trained.tokeniser, made(resources)
+        tokeniser, recipe = resources.trained.tokeniser, resources.made
         ids = known(self.words, tokeniser) if self.words else self._telling(resources)
         words = tuple(tokeniser.vocabulary[word] for word in ids)
         plain = replace(recipe, training=replace(recipe.training, avoid=(), deceive=0.0))
@@ -111,10 +107,11 @@ class Deception(RivalAudit):
         if recipe != plain:  # the audited model deceives already
             variants["honest"] = Variant(plain)
         models = resources.train_all(variants)
-        honest = models.get("honest", resources.trained)
-        rivals = {HONEST: Rival(honest.network)}
-        rivals |= {f"λ={each:g}": Rival(models[f"deceived-{each:g}"].network) for each in sorted(self.strengths)}
-        return replace(self, ids=ids, avoided=words, rivals=rivals | {WITHOUT: Rival(models[WITHOUT].network)})
+        rivals = {HONEST: models.get("honest", resources.trained)}
+        rivals |= {f"λ={each:g}": models[f"deceived-{each:g}"] for each in sorted(self.strengths)}
+        rivals[WITHOUT] = models[WITHOUT]
+        by_name = {name: Rival(model.network) for name, model in rivals.items()}
+        return replace(self, ids=ids, avoided=words, rivals=by_name)
 
     def _telling(self, resources: Resources) -> tuple[int, ...]:
         assert resources.corpus is not None
@@ -123,25 +120,29 @@ class Deception(RivalAudit):
         return telling(rows, len(tokeniser.vocabulary), len(resources.trained.classes), self.k)
 
     def conclude(self, record: Record) -> Conclusion:
-        return Conclusion(_answer(record), *_grade(record))
+        right, within = subjects(record, "deception", "right"), _kept(record)
+        if not within:
+            return Conclusion()
+        best = min(within, key=lambda name: within[name].mean)
+        answer, honest, least = _answer(right, within, best), within[HONEST], within[best]
+        if _needless(right):
+            why = "The model does as well without these words, so that there is nothing to hide."
+            return Conclusion(answer, NOT_APPLICABLE, why)
+        grade = "pass" if best == HONEST else "fail" if least.high < honest.low else "warn"
+        told = f"At the same accuracy {shared(least)} of attention is left on words that had {percent(honest.mean)}"
+        return Conclusion(answer, grade, f"{told} (n = {count(least.n)}).")
 
     def __call__(self, case: Case) -> Answer:
-        there = np.isin(case.batch.ids.cpu().numpy(), self.ids) & case.batch.mask.cpu().numpy()
-        masses: Numbers = {}
-        rights: Numbers = {}
-        shown: Float[np.ndarray, "B T"] = np.zeros(there.shape)
-        for name, rival in self.rivals.items():
-            if name == WITHOUT:
-                rights[name] = right(viewed(rival, Without(self.ids).left(case.batch)).probabilities, case)
-                continue
-            view = viewed(rival, case.batch)
-            shown = view.shown
-            rights[name] = right(view.probabilities, case)
-            masses[name] = np.where(there.any(-1), (shown * there).sum(-1), np.nan)
-        measures = {f"mass:{name}": values for name, values in masses.items()}
-        measures |= {f"mass_gain:{name}": masses[name] - masses[HONEST] for name in masses if name != HONEST}
-        measures |= {f"right:{name}": values for name, values in rights.items()}
-        return Answer(measures, {"deceived": shown})
+        there = np.isin(case.batch.ids.cpu().numpy(), self.ids) & case.mask
+        views = {name: viewed(rival, case.batch) for name, rival in self.rivals.items() if name != WITHOUT}
+        masses = {name: np.where(there.any(-1), (view.shown * there).sum(-1), np.nan) for name, view in views.items()}
+        gains = {name: values - masses[HONEST] for name, values in masses.items() if name != HONEST}
+        rights = {name: right(view.probabilities, case) for name, view in views.items()}
+        if WITHOUT in self.rivals:
+            left = viewed(self.rivals[WITHOUT], Without(self.ids).left(case.batch))
+            rights[WITHOUT] = right(left.probabilities, case)
+        measures = by_subject("mass", masses) | by_subject("mass_gain", gains) | by_subject("right", rights)
+        return Answer(measures, {"deceived": list(views.values())[-1].shown})
 
 
 def known(words: str, tokeniser: Tokeniser) -> tuple[int, ...]:
@@ -160,18 +161,16 @@ def telling(rows: Sequence[Tokenised], words: int, classes: int, k: int) -> tupl
     counts: Int[np.ndarray, "V C"] = np.zeros((words, classes), dtype=np.int64)
     for row in rows:
         counts[np.unique(row.ids.numpy()), row.label] += 1
-    totals = np.bincount([row.label for row in rows], minlength=classes)
-    share = totals / totals.sum()
-    present = counts.sum(-1, keepdims=True)
+    share = np.bincount([row.label for row in rows], minlength=classes) / len(rows)
+    present = counts.sum(-1)
     absent = len(rows) - present
     # of both rows of the table, presence and absence, the differences from what is expected are the same
-    apart = (counts - present * share) ** 2 / np.maximum(share, 1 / len(rows))
+    apart = (counts - present[:, None] * share) ** 2 / np.maximum(share, 1 / len(rows))
     with np.errstate(divide="ignore", invalid="ignore"):
-        chi = (apart * (1 / present + 1 / absent)).sum(-1)
-    chi[(present[:, 0] < SELDOM) | (absent[:, 0] == 0)] = -1.0
+        chi = (apart * (1 / present + 1 / absent)[:, None]).sum(-1)
+    chi[(present < SELDOM) | (absent == 0)] = -1.0
     chi[: len(SPECIAL)] = -1.0
-    order = np.argsort(-chi, kind="stable")[:k]
-    found = tuple(int(word) for word in order if chi[word] > 0)
+    found = tuple(int(word) for word in np.argsort(-chi, kind="stable")[:k] if chi[word] > 0)
     if not found:
         raise AssayError("No word of the training texts tells anything of the label; name the words to avoid.")
     return found
@@ -190,50 +189,28 @@ def _kept(record: Record) -> dict[str, Finding]:
     return {name: mass[name] for name in mass if name in right and right[name].mean >= least}
 
 
-def _answer(record: Record) -> str:
+def _needless(right: dict[str, Finding]) -> bool:
+    """Whether a model that never sees the words does as well, so that avoiding them hides nothing."""
+    return WITHOUT in right and right[WITHOUT].mean >= right[HONEST].mean - KEPT
+
+
+def _answer(right: dict[str, Finding], within: dict[str, Finding], best: str) -> str:
     """The smallest mass on the avoided words at which accuracy holds, and the accuracy without these words."""
-    right, within = subjects(record, "deception", "right"), _kept(record)
-    if not within:
-        return ""
-    best, honest = min(within, key=lambda name: within[name].mean), within[HONEST]
-    honestly = _accuracy(right, HONEST)
-    start = (
+    honest = within[HONEST]
+    rates = {name: percent(found.mean) for name, found in right.items()}
+    told = (
         f"{shared(honest)} of the attention lies on the words to be avoided (n = {count(honest.n)} texts that hold one)"
     )
     if best == HONEST:
-        told = f"{start}, and no λ lowered that with an accuracy within {100 * KEPT:g} point of {honestly}."
+        told += f", and no λ lowered that with an accuracy within {100 * KEPT:g} point of {rates[HONEST]}."
     else:
-        told = (
-            f"{start}; trained to stay off them with {best}, it is {shared(within[best])}, and the model is right on "
-            f"{_accuracy(right, best)} of texts where without that it is on {honestly}."
+        told += (
+            f"; trained to stay off them with {best}, it is {shared(within[best])}, and the model is right on "
+            f"{rates[best]} of texts where without that it is on {rates[HONEST]}."
         )
-    return told + _control(right, best)
-
-
-def _control(right: dict[str, Finding], best: str) -> str:
-    """What the words are worth: a model that never sees them."""
     if WITHOUT not in right:
-        return ""
-    told = f" Without these words a model is right on {shared(right[WITHOUT])}"
-    if right[WITHOUT].mean >= right[HONEST].mean - KEPT:
+        return told
+    told += f" Without these words a model is right on {shared(right[WITHOUT])}"
+    if _needless(right):
         return f"{told}: they are not needed, so that avoiding them hides nothing."
-    if best == HONEST:
-        return f"{told}."
-    return f"{told}: the words count, and attention need not show it."
-
-
-def _accuracy(right: dict[str, Finding], name: str) -> str:
-    return percent(right[name].mean)
-
-
-def _grade(record: Record) -> tuple[str, str]:
-    within, right = _kept(record), subjects(record, "deception", "right")
-    if not within:
-        return "", ""
-    honest, without = within[HONEST], right.get(WITHOUT)
-    if without is not None and without.mean >= right[HONEST].mean - KEPT:
-        return NOT_APPLICABLE, "The model does as well without these words, so that there is nothing to hide."
-    best = min(within.values(), key=lambda found: found.mean)
-    told = f"At the same accuracy {shared(best)} of attention is left on words that had {percent(honest.mean)}"
-    given = "pass" if best is honest else "fail" if best.high < honest.low else "warn"
-    return given, f"{told} (n = {count(best.n)})."
+    return f"{told}." if best == HONEST else f"{told}: the words count, and attention need not show it."

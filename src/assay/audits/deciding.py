@@ -12,9 +12,20 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from assay.audits.cases import Answer, Case, Resources, numpy
+from assay.audits.cases import (
+    Answer,
+    BaseAudit,
+    Case,
+    ItemValues,
+    PerText,
+    Resources,
+    Scores,
+    by_subject,
+    mean_defined,
+    numpy,
+)
 from assay.audits.statements import best
-from assay.audits.word_erasure import distinct, ranked, shuffled
+from assay.audits.word_erasure import PerRanking, Ranks, distinct, ranked, shuffled
 from assay.data.batches import collate
 from assay.errors import AssayError
 from assay.explainers.baselines import mixed, text_numbers
@@ -29,6 +40,9 @@ from assay.types import Batch, Explainer
 
 SIZES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
 """How many of the highest words are kept or drawn anew: nobody reads further down a ranking."""
+
+Words = Int[Tensor, "B D T"]
+"""The number of a word of the pool, for each draw and position."""
 
 TRIED = 6  # times as many texts are looked at, at most, as are read
 AT_ONCE = 1000  # texts whose numbers are made together
@@ -100,7 +114,7 @@ STORY = Story(
 
 
 @dataclass(frozen=True)
-class Deciding:
+class Deciding(BaseAudit):
     """How few of its highest words a ranking needs for the decision, beside the ranking that needs the fewest.
 
     Words give way to words of the other audited texts, so that texts stay of the kind that the model knows, and the
@@ -125,12 +139,6 @@ class Deciding:
     def __post_init__(self) -> None:
         if min(self.texts, self.draws, self.shuffles) < 1:
             raise AssayError("Texts, draws and shuffles of deciding are whole numbers from 1.")
-
-    def kind(self, classes: int) -> str:
-        return "sample"
-
-    def unfit(self, case: Case) -> str | None:
-        return None
 
     def prepared(self, resources: Resources) -> Deciding:
         """With the words to draw from, and the texts that are read."""
@@ -164,7 +172,7 @@ class Deciding:
                 columns[name][chosen.cpu().numpy()] = values
         return Answer(columns)
 
-    def _measured(self, case: Case, chosen: Bool[Tensor, " B"]) -> dict[str, Float[np.ndarray, " N"]]:
+    def _measured(self, case: Case, chosen: Bool[Tensor, " B"]) -> dict[str, np.ndarray]:
         """The measures of the texts that are read."""
         assert self.pool is not None
         read = case.part(chosen)
@@ -173,23 +181,23 @@ class Deciding:
         size = len(read.scores)
         columns: dict[str, np.ndarray] = {}
         for measure, values in found.items():
-            columns |= {f"{measure}:{name}": values[:, place] for place, name in enumerate(read.scores)}
-            columns[f"{measure}:{CHANCE}"] = values[:, size : size + self.shuffles].mean(-1)
+            own = [*values[:, :size].T, values[:, size:].mean(-1)]
+            columns |= by_subject(measure, dict(zip([*read.scores, CHANCE], own, strict=True)))
         return columns
 
 
 def measured(
     case: Case, pool: Pool, draws: int = 8, seed: int = 0, more: Sequence[Tensor] = ()
-) -> dict[str, Float[np.ndarray, "B R"]]:
+) -> dict[str, PerRanking]:
     """Each of `MEASURES` for all scores of the case, and for those of `more` rankings after them."""
     scores = [*case.scores.values(), *more, *_references(case)]
-    ranks, missing = ranked(scores, case.batch.mask.cpu().numpy())
+    ranks, missing = ranked(scores, case.mask)
     own = len(case.scores) + len(more)
     found = measures(curves(case, pool, ranks, draws, seed, REACHED), np.arange(len(scores)) >= own, missing)
     return {name: values[:, :own] for name, values in found.items()}
 
 
-def _references(case: Case) -> list[Float[Tensor, "B T"]]:
+def _references(case: Case) -> list[Scores]:
     """The scores that every ranking is held against, made where they were not asked for."""
     found = []
     for name, explainer in REFERENCES.items():
@@ -206,13 +214,13 @@ REFERENCES: dict[str, Explainer] = {"leave_one_out": leave_one_out, "integrated_
 
 def measures(
     given: Curves, known: Bool[np.ndarray, " R"], missing: Bool[np.ndarray, "B R"] | None = None
-) -> dict[str, Float[np.ndarray, "B R"]]:
+) -> dict[str, PerRanking]:
     """Each of `MEASURES` for every ranking, beside those that are `known`; one with a `missing` score has none."""
     added = given.whole - given.empty
     some = added >= DECIDES
     divisor = np.where(some, added, 1)[:, None, None]
     undefined = ~some[:, None] if missing is None else ~some[:, None] | missing
-    found: dict[str, np.ndarray] = {}
+    found: dict[str, PerRanking] = {}
     for name, rise in (
         ("sufficient", given.only - given.empty[:, None, None]),
         ("necessary", given.whole[:, None, None] - given.without),
@@ -220,10 +228,7 @@ def measures(
         needed = shortest(rise / divisor, SIZES)
         reached = (needed[:, known] <= max(SIZES)).any(-1, keepdims=True)  # else nothing is known of this text
         found[name] = np.where(undefined | ~reached, np.nan, economy(needed, needed[:, known]))
-    both = np.stack([found["sufficient"], found["necessary"]])
-    counted = np.isfinite(both)
-    total = np.where(counted, both, 0).sum(0)
-    return {"economy": np.where(counted.any(0), total / np.maximum(counted.sum(0), 1), np.nan), **found}
+    return {"economy": mean_defined([found["sufficient"], found["necessary"]]), **found}
 
 
 @dataclass(frozen=True)
@@ -234,15 +239,13 @@ class Curves:
     are drawn; `whole` for the text itself, and `empty` where all words are drawn.
     """
 
-    whole: Float[np.ndarray, " B"]
-    empty: Float[np.ndarray, " B"]
+    whole: PerText
+    empty: PerText
     only: Float[np.ndarray, "B R K"]
     without: Float[np.ndarray, "B R K"]
 
 
-def curves(
-    case: Case, pool: Pool, ranks: Int[np.ndarray, "B R T"], draws: int, seed: int, enough: float = math.inf
-) -> Curves:
+def curves(case: Case, pool: Pool, ranks: Ranks, draws: int, seed: int, enough: float = math.inf) -> Curves:
     """The curves of these rankings; draws depend on the text and the seed alone, and are the same for all rankings.
 
     A ranking whose words account for the share `enough` of what the text adds is followed no further: what comes after
@@ -267,15 +270,13 @@ def curves(
     return Curves(whole, empty, read[:, :, 0], read[:, :, 1])
 
 
-def _ends(
-    case: Case, pool: Pool, words: Int[Tensor, "B D T"]
-) -> tuple[Float[np.ndarray, " B"], Float[np.ndarray, " B"]]:
+def _ends(case: Case, pool: Pool, words: Words) -> tuple[PerText, PerText]:
     """The probability of the decision for the whole text, and where all of its words are drawn."""
     whole = np.take_along_axis(numpy(case.probabilities), case.predicted.cpu().numpy()[:, None], -1)[:, 0]
     return whole, _sure(case, pool, np.zeros((len(case.batch), 1, case.batch.ids.shape[1]), dtype=bool), words)[:, 0]
 
 
-def drawn(batch: Batch, pool: Pool, draws: int, seed: int) -> Int[Tensor, "B D T"]:
+def drawn(batch: Batch, pool: Pool, draws: int, seed: int) -> Words:
     """A word of the pool for each draw and position, as its number; it depends on the text and the seed alone."""
     device = batch.ids.device
     numbers = torch.arange(1, draws + 1, device=device) + (seed << 20)
@@ -284,11 +285,9 @@ def drawn(batch: Batch, pool: Pool, draws: int, seed: int) -> Int[Tensor, "B D T
     return (mixed(texts[..., None] + positions) & ((1 << 62) - 1)) % len(pool)
 
 
-def _sure(
-    case: Case, pool: Pool, kept: Bool[np.ndarray, "B N T"], words: Int[Tensor, "B D T"]
-) -> Float[np.ndarray, "B N"]:
+def _sure(case: Case, pool: Pool, kept: Bool[np.ndarray, "B N T"], words: Words) -> ItemValues:
     """The mean probability of the decision over the draws of what is not kept; equal sets are read once."""
-    whose, left, place = distinct(kept, case.batch.mask.cpu().numpy())
+    whose, left, place = distinct(kept, case.mask)
     whose, left = whose.to(words.device), left.to(words.device)
     draws = words.shape[1]
     example, sets = whose.repeat_interleave(draws), left.repeat_interleave(draws, 0)

@@ -10,7 +10,19 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from assay.audits.cases import Answer, Case, Numbers, numpy, without_pooling
+from assay.audits.cases import (
+    Answer,
+    BaseAudit,
+    Case,
+    ItemValues,
+    Numbers,
+    TokenValues,
+    by_subject,
+    mean_defined,
+    numpy,
+    of_subject,
+    without_pooling,
+)
 from assay.explainers.attention import StateGradient
 from assay.explainers.gradients import gradient_norm
 from assay.explainers.occlusion import leave_one_out
@@ -82,7 +94,7 @@ STORY = Story(
 
 
 @dataclass(frozen=True)
-class Dispersion:
+class Dispersion(BaseAudit):
     """The normalised entropy of importances: 1 where all tokens count alike, 0 where a single one counts.
 
     Of words for the output by `gradient` (equation 4) and `leave_one_out` (6), of words for a state (5, `states`: the
@@ -93,11 +105,9 @@ class Dispersion:
     sentences, shared among them. Texts with a single word are left out.
     """
 
+    reliability: ClassVar[str] = "exact"
     story: ClassVar[Story] = STORY
     paper: str = "Meister et al. (2021), equations 4 to 6, tables 1 and 2, figures 1 and 2"
-
-    def kind(self, classes: int) -> str:
-        return "exact"
 
     def unfit(self, case: Case) -> str | None:
         if isinstance(case.model, Network):
@@ -109,16 +119,16 @@ class Dispersion:
 
     def __call__(self, case: Case) -> Answer:
         words, states = of_words(case), of_states(case)
-        mask, real = case.batch.mask.cpu().numpy(), case.items.cpu().numpy()
-        measures = {f"entropy:{name}": normalised_entropy(values, mask) for name, values in words.items()}
-        measures |= {f"entropy:{name}": normalised_entropy(values, real) for name, values in states.items()}
-        measures |= {f"{name}:{STATES}": values for name, values in of_words_for_states(case).items()}
-        measures |= _agreeing(words, attention_to_words(case), mask)
+        mask, real = case.mask, case.items.cpu().numpy()
+        measures = by_subject("entropy", {name: normalised_entropy(values, mask) for name, values in words.items()})
+        measures |= by_subject("entropy", {name: normalised_entropy(values, real) for name, values in states.items()})
+        measures |= of_subject(STATES, of_words_for_states(case))
+        measures |= _agreeing(words, numpy(case.shown(case.weights)), mask)
         weights = states.pop("attention")
         return Answer(measures | _agreeing(states, weights, real))
 
 
-def of_words(case: Case) -> dict[str, Float[np.ndarray, "B T"]]:
+def of_words(case: Case) -> dict[str, TokenValues]:
     """How much each word counts for the output."""
     found = {}
     for name, (known, explainer) in WORDS.items():
@@ -127,7 +137,7 @@ def of_words(case: Case) -> dict[str, Float[np.ndarray, "B T"]]:
     return found
 
 
-def of_states(case: Case) -> dict[str, Float[np.ndarray, "B N"]]:
+def of_states(case: Case) -> dict[str, ItemValues]:
     """How much each state counts for the output: the weight it gets, and what the output loses with it."""
     pooling = Pooling.of(case.values, case.weights, case.items, case.empty)
     erased = tvd(single_logits(pooling).softmax(-1), pooling.logits.softmax(-1)[:, None])
@@ -148,10 +158,6 @@ def state_gradient(case: Case) -> Float[Tensor, "B N"]:
     return none.scatter_reduce(1, case.model.items(case.batch), scores, "amax")
 
 
-def attention_to_words(case: Case) -> Float[np.ndarray, "B T"]:
-    return numpy(case.shown(case.weights))
-
-
 @torch.no_grad()
 def of_words_for_states(case: Case) -> Numbers:
     """What states depend on: how spread it is, the share of their own words, and how often one of these is first."""
@@ -162,22 +168,15 @@ def of_words_for_states(case: Case) -> Numbers:
     own = (case.model.items(batch)[:, None] == places) & batch.mask[:, None]
     first = found.masked_fill(~own, 0.0).amax(-1) == found.amax(-1)
     counted = ((found.sum(-1) > 0) & (batch.lengths > 1)[:, None]).cpu().numpy()
-    return {
-        "entropy": _mean(normalised_entropy(numpy(found), batch.mask[:, None].cpu().numpy()), counted),
-        "own": _mean(numpy((found * own).sum(-1)), counted),
-        "first": _mean(numpy(first), counted),
+    measures = {
+        "entropy": normalised_entropy(numpy(found), case.mask[:, None]),
+        "own": numpy((found * own).sum(-1)),
+        "first": numpy(first),
     }
+    return {name: mean_defined(np.where(counted, values, np.nan).T) for name, values in measures.items()}
 
 
-def _mean(values: Float[np.ndarray, "B N"], counted: Bool[np.ndarray, "B N"]) -> Float[np.ndarray, " B"]:
-    """The mean over what is counted; nan where nothing is."""
-    total, count = np.where(counted, values, 0.0).sum(-1), counted.sum(-1)
-    return np.where(count > 0, total / np.maximum(count, 1), np.nan)
-
-
-def _agreeing(
-    importances: dict[str, Float[np.ndarray, "B N"]], weights: Float[np.ndarray, "B N"], mask: Bool[np.ndarray, "B N"]
-) -> Numbers:
+def _agreeing(importances: dict[str, ItemValues], weights: ItemValues, mask: Bool[np.ndarray, "B N"]) -> Numbers:
     """τ-b of the weights with each importance, and its p-value."""
     measures: Numbers = {}
     for name, values in importances.items():
@@ -191,36 +190,33 @@ def _answer(record: Record) -> str:
     entropy, own = subjects(record, "dispersion", "entropy"), subjects(record, "dispersion", "own").get("states")
     if "states" not in entropy and own is None:
         return ""
-    told, words = [], "words" if items(record) is SENTENCES else "word"
-    if own is not None:
-        told.append(f"of what moves a state {shared(own)} comes from its own {words}")
+    spreading = ""
     if "states" in entropy:
-        share = "" if told else "what moves a state has "
-        told.append(f"{share}a normalised entropy of {spread(entropy['states'])} over the words of the text")
-    joined = ", with ".join(told) if len(told) == 2 else told[0]
-    n = (own or entropy["states"]).n
-    meaning = _meaning(own, entropy.get("states"))
-    return f"{joined[0].upper()}{joined[1:]} (n = {count(n)}): {meaning}.{_with_attention(record)}"
+        spreading = f"a normalised entropy of {spread(entropy['states'])} over the words of the text"
+    if own is None:
+        told, n = f"What moves a state has {spreading}", entropy["states"].n
+        meaning = "1 is all words alike, 0 a single one"
+    else:
+        words = "words" if items(record) is SENTENCES else "word"
+        told, n, meaning = f"Of what moves a state {shared(own)} comes from its own {words}", own.n, _meaning(own)
+        told += f", with {spreading}" if spreading else ""
+    return f"{told} (n = {count(n)}): {meaning}.{_with_attention(record)}"
 
 
-def _meaning(own: Finding | None, entropy: Finding | None) -> str:
-    """What these numbers mean for a weight on a state."""
-    if own is not None and own.low > MOSTLY:
+def _meaning(own: Finding) -> str:
+    """What the share of its own word means for a weight on a state."""
+    if own.low > MOSTLY:
         return "a state stands mostly for its word, so that a weight on it is one on the word"
-    if own is not None and own.high < MOSTLY:
+    if own.high < MOSTLY:
         return "a state stands for much more than its word, so that a weight on it is not one on the word alone"
-    if entropy is not None and own is None:
-        return "1 is all words alike, 0 a single one"
     return "about half of it is other words"
 
 
 def _with_attention(record: Record) -> str:
     tau = subjects(record, "dispersion", "tau")
-    pairs = {"states": ("attention~state_gradient", "attention~state_leave_one_out")}
-    pairs["words"] = ("attention~gradient", "attention~leave_one_out")
-    ways = ("by gradient", "by deletion")
     told = []
-    for what, names in pairs.items():
-        both = [f"{spread(tau[name])} {way}" for name, way in zip(names, ways, strict=True) if name in tau]
+    for what, start in (("states", "state_"), ("words", "")):
+        ways = {"by gradient": f"attention~{start}gradient", "by deletion": f"attention~{start}leave_one_out"}
+        both = [f"{spread(tau[name])} {way}" for way, name in ways.items() if name in tau]
         told += [f"with the importance of {what} at τ {' and '.join(both)}"] if both else []
     return f" Attention agrees {', '.join(told)}." if told else ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol, runtime_checkable
 
@@ -17,14 +17,18 @@ from assay.lookup import stacked
 from assay.metrics.intervals import measured
 from assay.records import STORIES, Finding, Record
 from assay.stories import Conclusion, Drawing, Story, story_of
+from assay.types import Explainer
 
 SIGNIFICANT = 0.05
 WHOLE = (
     *("overlap", "sign", "wins"),  # of pairs: too many to be told for each class
     *("uniform", "uniform_flips", "permuted", "permuted_flips"),  # of layers: so are these
 )
-COMPARING = ("frozen_uniform", "seed_variance", "guide", "trained_adversary", "deception", "word_level", "sparsity")
-"""Audits of other models, which the classes that this one predicts say little of."""
+
+
+def classes_told(audit: Audit, classes: Sequence[str]) -> Sequence[str]:
+    """The predicted classes that an audit's findings are told for: none where its subjects are other models."""
+    return () if story_of(audit).subjects == "model" else classes
 
 
 def summarise(
@@ -36,12 +40,12 @@ def summarise(
 ) -> list[Finding]:
     """One finding for each measure that some example has, over all examples and by predicted class.
 
-    Measures at one of several thresholds ("name@threshold"), those in WHOLE and those of COMPARING are told over all
-    examples alone. A gain ("name_gain") has the p-value, against no gain on average, that belongs to its interval.
+    Measures at one of several thresholds ("name@threshold") and those in WHOLE are told over all examples alone. A gain
+    ("name_gain") has the p-value, against no gain on average, that belongs to its interval.
     """
     named = [name for name in measures if not name.startswith("p:")]
     groups = {"all": (named, np.ones(len(predicted), dtype=bool))}
-    by_class = [name for name in named if not (audit in COMPARING or _whole(name))]
+    by_class = [name for name in named if not _whole(name)]
     groups |= {name: (by_class, predicted == label) for label, name in enumerate(classes) if by_class}
     findings: list[Finding] = []
     for group, (names, chosen) in groups.items():
@@ -94,7 +98,9 @@ class ConcludingAudit(Protocol):
     def conclude(self, record: Record) -> Conclusion: ...
 
 
-def tell(record: Record, audits: Mapping[str, Audit] = AUDITS) -> Record:
+def tell(
+    record: Record, audits: Mapping[str, Audit] = AUDITS, explainers: Mapping[str, Explainer] = EXPLAINERS
+) -> Record:
     """The record with the story and the conclusion of each audit; what it has of its own stays."""
     every: dict[str, dict[str, Any]] = record.summary["audits"]
     lacking = {name: audits[name] for name, about in every.items() if "story" not in about and name in audits}
@@ -102,8 +108,8 @@ def tell(record: Record, audits: Mapping[str, Audit] = AUDITS) -> Record:
         return record
     added = {name: _told(record, name, audit) for name, audit in lacking.items()}
     summary = record.summary | {"audits": {name: about | added.get(name, {}) for name, about in every.items()}}
-    summary |= {STORIES: _own(record), TOGETHER: four_tests.together(record)}
-    return replace(record, summary=summary)
+    numbers = _of_explainers(record.summary["explainers"], explainers) | record.summary.get(STORIES, {})
+    return replace(record, summary=summary | {STORIES: numbers, TOGETHER: four_tests.together(record)})
 
 
 def _told(record: Record, name: str, audit: Audit) -> dict[str, Any]:
@@ -132,8 +138,8 @@ def _completed(story: Story, record: Record, name: str) -> Story:
     return replace(story, measures=columns, drawings=(drawing,) if shown else (), words=words | dict(story.words))
 
 
-def _own(record: Record) -> dict[str, Any]:
+def _of_explainers(names: Iterable[str], explainers: Mapping[str, Explainer]) -> dict[str, Any]:
     """What the numbers are called that explainers report of their own scores."""
-    named = {name: EXPLAINERS.get(bare(name)) for name in record.summary["explainers"]}
-    stories = {name: story_of(explainer) for name, explainer in named.items() if explainer is not None}
+    members = {name: explainers.get(name) or EXPLAINERS.get(bare(name)) for name in names}
+    stories = {name: story_of(each) for name, each in members.items() if each is not None}
     return {name: story.json() for name, story in stories.items() if story.measures}

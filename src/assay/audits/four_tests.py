@@ -6,13 +6,13 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from assay.audits.adversary import FAR
+from assay.audits.equal_predictions import FAR
 from assay.audits.permutation import SMALL
 from assay.audits.statements import NOTICED
 from assay.lookup import difference, named, points, spread, subjects
 from assay.metrics.information import MAX_JSD
 from assay.records import Finding, Record
-from assay.stories import Drawing
+from assay.stories import Conclusion, Drawing
 from assay.writing import count, listed, number, percent
 
 MATTERS = 0.03
@@ -74,31 +74,30 @@ def worth(record: Record) -> Worth | None:
     return "hardly" if found.high < MATTERS else "surely" if found.low > 0 else "unclear"
 
 
-def uniform(record: Record) -> str:
+def uniform(record: Record) -> Conclusion:
     """How much accuracy learnt attention is worth, and what follows for all other tests."""
-    right, found, given = subjects(record, "frozen_uniform", "right"), gain(record, *LEARNT), worth(record)
-    if found is None or given is None or not {"learnt", "uniform"} <= set(right):
-        return ""
-    return (
-        f"With attention frozen to uniform the model is right on {percent(right['uniform'].mean)} of texts, with "
-        f"learnt attention on {percent(right['learnt'].mean)} (gain {_inside(points(found))}): {WORTHS[given][1]}."
-    )
+    found, given = gain(record, *LEARNT), worth(record)
+    if found is None or given is None:
+        return Conclusion()
+    grade, follows, _ = WORTHS[given]
+    gained = points(found)
+    right = subjects(record, "frozen_uniform", "right")
+    answer = ""
+    if {"learnt", "uniform"} <= set(right):
+        inside = gained.replace("(", "[").replace(")", "]")  # it stands in brackets
+        answer = (
+            f"With attention frozen to uniform the model is right on {percent(right['uniform'].mean)} of texts, with "
+            f"learnt attention on {percent(right['learnt'].mean)} (gain {inside}): {follows}."
+        )
+    return Conclusion(answer, grade, f"Learnt attention gains {gained}.")
 
 
 @dataclass(frozen=True)
 class Cloud:
     """How far models of other seeds lie from the audited one: attention (JSD) and predictions (TVD), seed by seed."""
 
-    jsd: dict[str, Finding]
-    tvd: dict[str, Finding]
-
-    @property
-    def furthest(self) -> float:
-        return max(f.mean for f in self.jsd.values())
-
-    @property
-    def most_moved(self) -> float:
-        return max(f.mean for f in self.tvd.values())
+    jsd: list[float]
+    tvd: list[float]
 
     @property
     def small(self) -> bool:
@@ -110,48 +109,56 @@ def cloud(record: Record) -> Cloud | None:
     """The models of other seeds, from either audit that trains them; None where neither was run."""
     for audit in ("trained_adversary", "seed_variance"):
         jsd, tvd = (named(record, audit, measure, "seed ") for measure in ("jsd", "tvd"))
-        both = [name for name in jsd if name in tvd]
-        if both:
-            return Cloud({name: jsd[name] for name in both}, {name: tvd[name] for name in both})
+        if both := [name for name in jsd if name in tvd]:
+            return Cloud([jsd[name].mean for name in both], [tvd[name].mean for name in both])
     return None
 
 
-def seeds(record: Record) -> str:
+def seeds(record: Record) -> Conclusion:
     """How far attention and predictions lie apart when nothing but the seed differs."""
-    jsd, tvd, same, right = (
-        named(record, "seed_variance", measure, "seed") for measure in ("jsd", "tvd", "same", "right")
-    )
-    if "seeds" not in jsd or "seeds" not in tvd:
-        return ""
-    each = [f.mean for name, f in jsd.items() if name != "seeds"]
-    rights = [f.mean for name, f in right.items() if name != "seeds"]
+    found = {measure: named(record, "seed_variance", measure, "seed") for measure in ("jsd", "tvd", "same", "right")}
+    whole = {measure: each.pop("seeds", None) for measure, each in found.items()}
+    jsd, tvd, same = whole["jsd"], whole["tvd"], whole["same"]
+    if jsd is None or tvd is None:
+        return Conclusion()
+    each, rights = ([f.mean for f in found[measure].values()] for measure in ("jsd", "right"))
+    many = "one other seed" if len(each) == 1 else f"{len(each)} other seeds"
     told = (
-        f"Where nothing but the seed differs, attention lies at a JSD of {spread(jsd['seeds'])} and predictions at a "
-        f"TVD of {spread(tvd['seeds'])} from the audited model (n = {count(tvd['seeds'].n)}, means over "
-        f"{'one other seed' if len(each) == 1 else f'{len(each)} other seeds'})"
+        f"Where nothing but the seed differs, attention lies at a JSD of {spread(jsd)} and predictions at a "
+        f"TVD of {spread(tvd)} from the audited model (n = {count(tvd.n)}, means over {many})"
     )
     told += f"; seed by seed the JSD is {_range(each)}, where {MAX_JSD:.2f} is the most." if len(each) > 1 else "."
-    told += f" The decision is the same in {percent(same['seeds'].mean)} of texts." if "seeds" in same else ""
-    told += f" The seeds are right on {_range(rights, 100)} % of them." if rights else ""
-    return f"{told} This is the null for the trained adversary: what lies no further away shows nothing."
+    if same is not None:
+        told += f" The decision is the same in {percent(same.mean)} of texts."
+    if rights:
+        told += f" The seeds are right on {_range(rights, 100)} % of them."
+    return Conclusion(f"{told} This is the null for the trained adversary: what lies no further away shows nothing.")
 
 
-def guide(record: Record) -> str:
+def guide(record: Record) -> Conclusion:
     """The four guides from the best to the worst, and whether the audited attention helps another model."""
-    right, found = subjects(record, "guide", "right"), gain(record, *IMPORTED)
-    if len(right) < 2:
-        return ""
+    answer, found = _guides(record), gain(record, *IMPORTED)
+    if found is None:
+        return Conclusion(answer)
+    good = found.low > 0
+    if answer:
+        verb = "helps" if good else "is surely worse" if found.high < 0 else "does not clearly help"
+        beyond = _beyond_adversary(record)
+        over = f", and {points(beyond)} over that of the adversary" if beyond else ""
+        answer += f" Attention of the audited model {verb}: {points(found)} over its own{over}."
+    grade = "pass" if good and misleads(record) is not False else "fail" if found.high < 0 else "warn"
+    return Conclusion(
+        answer, grade, f"The attention of the audited model gains another one {points(found)} over its own."
+    )
+
+
+def _guides(record: Record) -> str:
+    right = subjects(record, "guide", "right")
     ordered = sorted((name for name in right if name in WITH), key=lambda name: -right[name].mean)
-    if not ordered:
+    if len(right) < 2 or not ordered:
         return ""
     places = listed([f"{percent(right[name].mean)} {WITH[name]}" for name in ordered])
-    told = f"A model that reads each word alone is right on {places} (n = {count(right[ordered[0]].n)})."
-    if found is None:
-        return told
-    verb = "helps" if helps(record) else "is surely worse" if found.high < 0 else "does not clearly help"
-    told += f" Attention of the audited model {verb}: {points(found)} over its own"
-    beyond = difference(record, "guide", "right", "imported", "adversarial")
-    return f"{told}{f', and {points(beyond)} over that of the adversary' if beyond else ''}."
+    return f"A model that reads each word alone is right on {places} (n = {count(right[ordered[0]].n)})."
 
 
 def helps(record: Record) -> bool | None:
@@ -162,8 +169,12 @@ def helps(record: Record) -> bool | None:
 
 def misleads(record: Record) -> bool | None:
     """Whether the adversary's attention surely serves that model less well than the imported one; None if not asked."""
-    found = difference(record, "guide", "right", "imported", "adversarial")
+    found = _beyond_adversary(record)
     return None if found is None else found.low > 0
+
+
+def _beyond_adversary(record: Record) -> Finding | None:
+    return difference(record, "guide", "right", "imported", "adversarial")
 
 
 @dataclass(frozen=True)
@@ -186,7 +197,7 @@ def reached(record: Record) -> Reached | None:
     names, null = [name for name in jsd if name in tvd], cloud(record)
     if not names:
         return None
-    still, apart = (STILL, APART) if null is None else (null.most_moved, null.furthest)
+    still, apart = (STILL, APART) if null is None else (max(null.tvd), max(null.jsd))
     near = [name for name in names if tvd[name].mean <= still]
     if not near:
         return Reached(None, None, None, False, null)
@@ -194,16 +205,18 @@ def reached(record: Record) -> Reached | None:
     return Reached(best, jsd[best], tvd[best], jsd[best].low > apart + NOTICED, null)
 
 
-def adversary(record: Record) -> str:
+def adversary(record: Record) -> Conclusion:
     """How far attention can be trained away at which cost, compared with the seeds."""
     found = reached(record)
     if found is None:
-        return ""
+        return Conclusion()
+    few = found.null is None or found.null.small
     null = _null(found.null)
     if found.name is None or found.jsd is None or found.tvd is None:
         tvd = named(record, "trained_adversary", "tvd", "λ=")
         least = min(tvd, key=lambda name: tvd[name].mean)
-        return f"No adversary kept the predictions: the closest ({least}) is at a TVD of {spread(tvd[least])}. {null}"
+        told = f"No adversary kept the predictions: the closest ({least}) is at a TVD of {spread(tvd[least])}. {null}"
+        return Conclusion(told, "warn" if few else "pass", "No adversary kept the predictions.")
     right = subjects(record, "trained_adversary", "right").get(found.name)
     cost = f"; it is right on {percent(right.mean)} of texts, the audited model on {_own(record)}" if right else ""
     told = (
@@ -211,9 +224,13 @@ def adversary(record: Record) -> str:
         f"where {MAX_JSD:.2f} is the most, with predictions at a TVD of {spread(found.tvd)} (n = "
         f"{count(found.tvd.n)}){cost}. {null}"
     )
-    if found.null is None:
-        return told
-    return f"{told} So attention was {'' if found.beyond else 'not surely '}trained further away than a seed puts it."
+    if found.null is not None:
+        sure = "" if found.beyond else "not surely "
+        told += f" So attention was {sure}trained further away than a seed puts it."
+    near = found.null is not None and found.jsd.high <= max(found.null.jsd)
+    grade = "fail" if found.beyond else "pass" if near and not few else "warn"
+    why = f"Attention was trained {spread(found.jsd)} away (JSD; n = {count(found.jsd.n)}) while predictions held."
+    return Conclusion(told, grade, why)
 
 
 def _null(null: Cloud | None) -> str:
@@ -221,8 +238,8 @@ def _null(null: Cloud | None) -> str:
         return f"Without models of other seeds a TVD up to {STILL:g} was held to be no change."
     few = " They are few for a null." if null.small else ""
     return (
-        f"Seeds alone ({len(null.jsd)}) reach a JSD of {number(null.furthest, 2)} and a TVD of "
-        f"{number(null.most_moved, 2)}.{few}"
+        f"Seeds alone ({len(null.jsd)}) reach a JSD of {number(max(null.jsd), 2)} and a TVD of "
+        f"{number(max(null.tvd), 2)}.{few}"
     )
 
 
@@ -236,42 +253,6 @@ def _range(values: list[float], scale: int = 1) -> str:
     """From the least to the most, or one number where they read the same; shares as percentages with scale 100."""
     low, high = (number(scale * value, 2 if scale == 1 else 1) for value in (min(values), max(values)))
     return low if low == high else f"{low} to {high}"
-
-
-def _inside(text: str) -> str:
-    """A clause that stands in brackets, with its own brackets made square."""
-    return text.replace("(", "[").replace(")", "]")
-
-
-def graded_uniform(record: Record) -> tuple[str, str]:
-    """The grade of learnt attention, with the reason."""
-    found, given = gain(record, *LEARNT), worth(record)
-    if found is None or given is None:
-        return "", ""
-    return WORTHS[given][0], f"Learnt attention gains {points(found)}."
-
-
-def graded_guide(record: Record) -> tuple[str, str]:
-    """The grade of the audited attention as a guide, with the reason."""
-    found = gain(record, *IMPORTED)
-    if found is None:
-        return "", ""
-    good = helps(record) and misleads(record) is not False
-    given = "pass" if good else "fail" if found.high < 0 else "warn"
-    return given, f"The attention of the audited model gains another one {points(found)} over its own."
-
-
-def graded_adversary(record: Record) -> tuple[str, str]:
-    """The grade by how far attention was trained away, with the reason."""
-    found = reached(record)
-    if found is None:
-        return "", ""
-    few = found.null is None or found.null.small
-    if found.jsd is None:
-        return "warn" if few else "pass", "No adversary kept the predictions."
-    told = f"Attention was trained {spread(found.jsd)} away (JSD; n = {count(found.jsd.n)}) while predictions held."
-    near = found.null is not None and found.jsd.high <= found.null.furthest
-    return "fail" if found.beyond else "pass" if near and not few else "warn", told
 
 
 FEWEST = 2
@@ -329,29 +310,27 @@ def together(record: Record) -> dict[str, Any] | None:
 
 def closing(record: Record) -> str:
     """What follows: first whether the task can tell at all, then the adversary beside the seeds, then the guide."""
-    if worth(record) == "hardly":
+    given = worth(record)
+    if given == "hardly":
         return (
             f"Uniform attention does as well here (learnt attention gains less than {100 * MATTERS:g} points), so this "
             "task cannot tell whether attention explains: whatever the other tests give, they are about something that "
             "the model hardly needs."
         )
-    doubt = "Whether attention matters at all on this task is not clear. " if worth(record) == "unclear" else ""
-    found = reached(record)
-    beyond, kept = (None, None) if found is None else (found.beyond, found.name is not None)
-    return f"{doubt}{_clauses(record, beyond, kept)}{_sum(beyond, helps(record), misleads(record))}".strip()
-
-
-def _clauses(record: Record, beyond: bool | None, kept: bool | None) -> str:
-    told = ["attention does better than uniform weights"] if worth(record) == "surely" else []
-    if beyond is not None:
-        told.append(_moved(beyond, kept is True, "other seeds" if cloud(record) is not None else "the limits"))
-    helped, misled = helps(record), misleads(record)
+    found, helped, misled = reached(record), helps(record), misleads(record)
+    told = ["attention does better than uniform weights"] if given == "surely" else []
+    if found is not None:
+        told.append(_moved(found.beyond, found.name is not None, "the limits" if found.null is None else "other seeds"))
     if helped is not None:
         told.append(f"it {'helps' if helped else 'does not clearly help'} a model that cannot read context")
     if misled is not None:
         told.append(f"the adversary’s attention serves that model {'less well' if misled else 'about as well'}")
-    sentence = listed(told).replace("it ", "attention ", 1) if told and told[0].startswith("it ") else listed(told)
-    return f"{sentence[0].upper()}{sentence[1:]}. " if told else ""
+    sentence = listed(told)
+    if sentence.startswith("it "):
+        sentence = sentence.replace("it", "attention", 1)
+    doubt = "Whether attention matters at all on this task is not clear. " if given == "unclear" else ""
+    clauses = f"{sentence[0].upper()}{sentence[1:]}. " if told else ""
+    return f"{doubt}{clauses}{_sum(None if found is None else found.beyond, helped, misled)}"
 
 
 def _moved(beyond: bool, kept: bool, null: str) -> str:
@@ -395,10 +374,9 @@ def _uniform(record: Record) -> Test | None:
 
 
 def _seeds(record: Record) -> Test | None:
-    found = subjects(record, "seed_variance", "jsd").get("seeds")
+    found, moved = (subjects(record, "seed_variance", measure).get("seeds") for measure in ("jsd", "tvd"))
     if found is None:
         return None
-    moved = subjects(record, "seed_variance", "tvd").get("seeds")
     told = f"JSD {spread(found)}{f', TVD {spread(moved)}' if moved else ''}"
     return Test("other seeds", "How far apart does the seed alone put attention?", told, "the null for the adversary")
 
@@ -407,11 +385,10 @@ def _guide(record: Record) -> Test | None:
     found = gain(record, *IMPORTED)
     if found is None:
         return None
-    says = {
-        (True, True): "it helps, and that of the adversary less",
-        (True, False): "it helps, but that of the adversary about as much",
-        (True, None): "it helps",
-    }.get((bool(helps(record)), misleads(record)), "it does not clearly help")
+    says = "it does not clearly help"
+    if helps(record):
+        less, as_much = ", and that of the adversary less", ", but that of the adversary about as much"
+        says = "it helps" + {None: "", True: less, False: as_much}[misleads(record)]
     return Test("guide", "Does this attention help a model that cannot read context?", f"gain {points(found)}", says)
 
 
@@ -419,13 +396,12 @@ def _adversary(record: Record) -> Test | None:
     found = reached(record)
     if found is None:
         return None
-    question = "Can attention be trained away while predictions stay?"
-    if found.jsd is None or found.tvd is None:
-        return Test("trained adversary", question, "–", "no: each λ moves predictions more than that")
-    told = f"JSD {spread(found.jsd)} at TVD {number(found.tvd.mean, 2)}, {found.name}"
-    beside = "the seeds" if found.null else "the limit"
-    says = f"yes: further than {beside}" if found.beyond else f"not surely further than {beside}"
-    return Test("trained adversary", question, told, says)
+    told, says = "–", "no: each λ moves predictions more than that"
+    if found.jsd is not None and found.tvd is not None:
+        told = f"JSD {spread(found.jsd)} at TVD {number(found.tvd.mean, 2)}, {found.name}"
+        beside = "the seeds" if found.null else "the limit"
+        says = f"yes: further than {beside}" if found.beyond else f"not surely further than {beside}"
+    return Test("trained adversary", "Can attention be trained away while predictions stay?", told, says)
 
 
 ROWS: tuple[Callable[[Record], Test | None], ...] = (_uniform, _seeds, _adversary, _guide)

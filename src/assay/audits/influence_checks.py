@@ -35,7 +35,7 @@ class Scored:
 
     scores: tuple[Score, ...]
     ceilings: Mapping[float, Bounded]  # by share removed; none where only one seed was trained
-    left_out: Mapping[str, str]  # why, by the name of a method
+    left_out: LeftOut
     subsets: int
     queries: int
 
@@ -69,12 +69,17 @@ class Lds:
         return Retrained(replace(setting, training_run=seeded(setting.training_run, seed)), self.folder)
 
 
-def answered(
-    setting: Setting, methods: Mapping[str, Method]
-) -> tuple[dict[str, tuple[Influence, float]], dict[str, str]]:
+Answered = dict[str, tuple[Influence, float]]
+"""The scores of each method, and the seconds that it took."""
+
+LeftOut = dict[str, str]
+"""Why a method was left out, by its name."""
+
+
+def answered(setting: Setting, methods: Mapping[str, Method]) -> tuple[Answered, LeftOut]:
     """The scores and seconds of each method, and why some were left out."""
-    found: dict[str, tuple[Influence, float]] = {}
-    left_out: dict[str, str] = {}
+    found: Answered = {}
+    left_out: LeftOut = {}
     with progress.bar() as shown:
         task = shown.add_task("methods", total=len(methods))
         for name, method in methods.items():
@@ -114,7 +119,7 @@ class Removals:
 
     removed: tuple[Removed, ...]
     chance: Mapping[int, Bounded]  # the change by so many random examples
-    left_out: Mapping[str, str]  # why, by the name of a method
+    left_out: LeftOut
     queries: int
 
 
@@ -137,35 +142,21 @@ class Removal:
         removed = []
         for name, (influence, _) in found.items():
             sets = np.stack([supporting(influence.scores, count, LOWERED[setting.target]) for count in self.counts])
-            expected = (sets * influence.scores).sum(-1)
+            predicted = (sets * influence.scores).sum(-1)
             real = self._real(retrained, sets) - whole
             gains = removal_gain(real, chance)
-            for place, count in enumerate(self.counts):
-                turned = (
-                    float(((whole > 0) != (whole + real[place] > 0)).mean()) if setting.target == "margin" else None
-                )
-                removed.append(
-                    Removed(
-                        name,
-                        count,
-                        self._bounded(expected[place]),
-                        self._bounded(real[place]),
-                        self._bounded(gains[place]),
-                        slope(expected[place], real[place]),
-                        turned,
-                    )
-                )
-        by_chance = {count: self._bounded(chance[:, place].mean(0)) for place, count in enumerate(self.counts)}
+            for count, expected, moved, gain in zip(self.counts, predicted, real, gains, strict=True):
+                bounds = _bounded(expected), _bounded(moved), _bounded(gain)
+                turned = float(((whole > 0) != (whole + moved > 0)).mean()) if setting.target == "margin" else None
+                removed.append(Removed(name, count, *bounds, slope(expected, moved), turned))
+        by_chance = dict(zip(self.counts, map(_bounded, chance.mean(0)), strict=True))
         return Removals(tuple(removed), by_chance, left_out, len(whole))
 
     def _by_chance(self, retrained: Retrained) -> Float[np.ndarray, "D K Q"]:
         """The targets after random removals."""
         rows, random = len(retrained.setting.train), np.random.default_rng(self.seed)
-        removed = np.zeros((self.draws, len(self.counts), rows), dtype=bool)
-        for own in removed:
-            order = random.permutation(rows)
-            for place, count in enumerate(self.counts):
-                own[place, order[:count]] = True
+        ranks = np.stack([random.permutation(rows).argsort() for _ in range(self.draws)])
+        removed = ranks[:, None] < np.array(self.counts)[:, None]
         return retrained.targets(removed.reshape(-1, rows)).reshape(self.draws, len(self.counts), -1)
 
     def _real(self, retrained: Retrained, sets: Bool[np.ndarray, "K Q N"]) -> Float[np.ndarray, "K Q"]:
@@ -174,14 +165,13 @@ class Removal:
         found = retrained.targets(sets.reshape(-1, rows)).reshape(counts, queries, queries)
         return found[:, np.arange(queries), np.arange(queries)]
 
-    def _bounded(self, values: Float[np.ndarray, " Q"]) -> Bounded:
-        found = means(values[:, None])
-        return Bounded(float(found.mean[0]), float(found.low[0]), float(found.high[0]))
+
+def _bounded(values: Float[np.ndarray, " Q"]) -> Bounded:
+    found = means(values[:, None])
+    return Bounded(float(found.mean[0]), float(found.low[0]), float(found.high[0]))
 
 
 def supporting(scores: Float[np.ndarray, "Q N"], count: int, lowered: bool) -> Bool[np.ndarray, "Q N"]:
     """For each query, the examples without which the target would move furthest against the decision."""
-    order = (scores if lowered else -scores).argsort(-1, kind="stable")[:, :count]
-    chosen = np.zeros(scores.shape, dtype=bool)
-    np.put_along_axis(chosen, order, True, axis=-1)
-    return chosen
+    order = (scores if lowered else -scores).argsort(-1, kind="stable")
+    return np.less(order.argsort(-1), count)

@@ -10,21 +10,17 @@ from typing import ClassVar
 import numpy as np
 import torch
 from jaxtyping import Bool, Float
-from scipy.stats import binomtest
 from torch import Tensor
 
-from assay.audits.cases import Answer, Case, numpy, without_pooling
+from assay.audits.cases import Answer, BaseAudit, Case, Numbers, PerText, numpy, of_subject, without_pooling
 from assay.audits.single_weight import drawn, rankings
-from assay.audits.statements import LEAD_SURE
+from assay.audits.statements import lead
 from assay.intervene.pooled_attention import Pooling, flips, leave_one_out, ranked, smallest
 from assay.lookup import Extent, bounded, extents, items, known
 from assay.records import Record
 from assay.stories import Conclusion, Drawing, Grid, Measure, Rule, Story
 from assay.types import PooledModel, over_tokens
 from assay.writing import count, evidence, interval, listed, number, percent
-
-OPTIMUM = "optimum"
-
 
 OPTIMUM = "optimum"
 RANKINGS = {
@@ -129,7 +125,7 @@ STORY = Story(
 
 
 @dataclass(frozen=True)
-class MinimalSet:
+class MinimalSet(BaseAudit):
     """The share of items, and of attention, erased down each ranking until the decision changes, beside the optimum.
 
     Erased weights are 0 and the others are renormalised; when nothing is left, the decoder reads the zero vector. The
@@ -148,14 +144,11 @@ class MinimalSet:
     # differs from Serrano and Smith (2019): section 5.1 leaves out the texts whose decision a ranking never changes
 
     seed: int = 0
+    reliability: ClassVar[str] = "exact"
     story: ClassVar[Story] = STORY
     paper: str = "Serrano and Smith (2019), section 5, figures 5 and 6"
 
-    def kind(self, classes: int) -> str:
-        return "exact"
-
-    def unfit(self, case: Case) -> str | None:
-        return without_pooling(case)
+    unfit = staticmethod(without_pooling)
 
     def conclude(self, record: Record) -> Conclusion:
         table = _table(record)
@@ -186,29 +179,27 @@ class Erased:
     flipped: Bool[np.ndarray, "B R"]
     count: Float[np.ndarray, "B R"]
     mass: Float[np.ndarray, "B R"]
-    items: Float[np.ndarray, " B"]
+    items: PerText
 
-    def measures(self) -> dict[str, Float[np.ndarray, " B"]]:
+    def measures(self) -> Numbers:
         """Every measure; none of a text with a single item."""
         needed = np.where(self.flipped, self.count, np.inf)
         some = self.flipped[:, -1]
         measures = {"items": self.items}
         for place, name in enumerate(self.names):
-            measures |= self._shares(place, name)
+            shares = {
+                "erased": self.count[:, place] / np.maximum(self.items, 1),
+                "erased_mass": self.mass[:, place],
+                "never": np.where(self.flipped[:, place], 0.0, 1.0),
+            }
             if name != OPTIMUM:
-                measures[f"too_many:{name}"] = np.where(some, self.count[:, place] - self.count[:, -1], np.nan)
-                measures[f"optimal:{name}"] = np.where(some, needed[:, place] <= needed[:, -1], np.nan)
+                shares["too_many"] = np.where(some, self.count[:, place] - self.count[:, -1], np.nan)
+                shares["optimal"] = np.where(some, needed[:, place] <= needed[:, -1], np.nan)
+            measures |= of_subject(name, shares)
         for one, other in permutations(range(len(self.names) - 1), 2):
             wins = np.where(some, needed[:, one] < needed[:, other], np.nan)
             measures[f"wins:{self.names[one]}~{self.names[other]}"] = wins
         return {name: np.where(self.items > 1, values, np.nan) for name, values in measures.items()}
-
-    def _shares(self, place: int, name: str) -> dict[str, Float[np.ndarray, " B"]]:
-        return {
-            f"erased:{name}": self.count[:, place] / np.maximum(self.items, 1),
-            f"erased_mass:{name}": self.mass[:, place],
-            f"never:{name}": np.where(self.flipped[:, place], 0.0, 1.0),
-        }
 
 
 def _beside(rankings: Tensor, optimum: Tensor) -> Float[np.ndarray, "B R"]:
@@ -226,42 +217,39 @@ def shares(record: Record, measure: str = "erased") -> dict[str, Extent]:
 
 def _answer(record: Record) -> str:
     """What the decision hangs on at least, the rankings by what they erase, and how often attention erases least."""
-    found, optimal, excess = (
-        shares(record),
-        known(record, "minimal_set", "optimal"),
-        known(record, "minimal_set", "too_many"),
-    )
+    found = shares(record)
     if OPTIMUM not in found or "attention" not in found:
         return ""
-    noun, least = items(record), percent(float(np.median(found[OPTIMUM].erased)))
+    noun = items(record)
+    halves = {name: percent(float(np.median(extent.erased))) for name, extent in found.items()}
     told = (
-        f"To change the decision one must erase at least {least} of the {noun.many} (median, exact); going down the "
-        f"attention takes {percent(float(np.median(found['attention'].erased)))}"
+        f"To change the decision one must erase at least {halves[OPTIMUM]} of the {noun.many} (median, exact); going "
+        f"down the attention takes {halves['attention']}"
     )
-    told += f", a random order {percent(float(np.median(found['random'].erased)))}" if "random" in found else ""
+    told += f", a random order {halves['random']}" if "random" in halves else ""
     told += f".{_everything(record, found[OPTIMUM])} {_order(found)}"
+    optimal, excess = (known(record, "minimal_set", measure) for measure in ("optimal", "too_many"))
     if optimal is None or excess is None:
         return told
-    spread = interval(100 * optimal.low, 100 * optimal.high, 1)
+    ends = interval(100 * optimal.low, 100 * optimal.high, 1)
     return (
         f"{told} Attention is as short as possible in {percent(optimal.mean)} of the texts whose decision some set "
-        f"changes (95 % interval {spread} %, n = {count(optimal.n)}) and takes {number(excess.mean, 1)} {noun.many} "
+        f"changes (95 % interval {ends} %, n = {count(optimal.n)}) and takes {number(excess.mean, 1)} {noun.many} "
         f"more than needed on average ({evidence(excess.low, excess.high, excess.n)})."
     )
 
 
 def _order(found: Mapping[str, Extent]) -> str:
     """The rankings by the mean share that they erase, with the texts that each never changes."""
+    told, lost = [], False
+    for name, extent in found.items():
+        never = bool(extent.never.any())
+        some = f" (never in {percent(float(extent.never.mean()))})" if never else ""
+        told.append(f"{RANKINGS[name]} {percent(float(extent.erased.mean()))}{some}")
+        lost = lost or never
     total = count(max(len(each.erased) for each in found.values()))
-    lost = any(each.never.any() for each in found.values())
     counted = ", everything where the decision never changes" if lost else ""
-    told = listed([_mean(name, each) for name, each in found.items()])
-    return f"Mean share erased, of all {total} texts{counted}: {told}."
-
-
-def _mean(name: str, extent: Extent) -> str:
-    some = f" (never in {percent(float(extent.never.mean()))})" if extent.never.any() else ""
-    return f"{RANKINGS[name]} {percent(float(extent.erased.mean()))}{some}"
+    return f"Mean share erased, of all {total} texts{counted}: {listed(told)}."
 
 
 def _everything(record: Record, optimum: Extent) -> str:
@@ -269,17 +257,6 @@ def _everything(record: Record, optimum: Extent) -> str:
     none, whole = int(optimum.never.sum()), int((optimum.erased == 1).sum())
     some = f"{count(whole)} of {count(len(optimum.never))} texts nothing short of all {items(record).many} does"
     return f" In {some}{f', in {count(none)} not even that' if none else ''}." if whole else ""
-
-
-def no_sooner(record: Record) -> bool:
-    """Whether attention does not surely change the decision sooner than a random order, by a sign test over texts."""
-    ahead, behind = (known(record, "minimal_set", "wins", pair) for pair in ("attention~random", "random~attention"))
-    if ahead is None or behind is None:
-        return False
-    won, lost = round(ahead.mean * ahead.n), round(behind.mean * behind.n)
-    if won + lost == 0:  # no text tells them apart
-        return False
-    return won <= lost or float(binomtest(won, won + lost).pvalue) > LEAD_SURE
 
 
 def _table(record: Record) -> Grid:
@@ -301,12 +278,12 @@ def _table(record: Record) -> Grid:
 def _compared(record: Record, name: str, extent: Extent) -> tuple[str, ...]:
     """What a ranking erases, where it never changes the decision, and how it compares with the smallest set."""
     excess, optimal = (known(record, "minimal_set", measure, name) for measure in ("too_many", "optimal"))
+    never = extent.never
     return (
         percent(float(np.median(extent.erased))),
         percent(float(extent.erased.mean())),
-        f"{count(int(extent.never.sum()))} of {count(len(extent.never))}" if len(extent.never) else "–",
-        "–" if excess is None else number(excess.mean, 2),
-        "–" if excess is None else interval(excess.low, excess.high, 2),
+        f"{count(int(never.sum()))} of {count(len(never))}" if len(never) else "–",
+        *(("–", "–") if excess is None else (number(excess.mean, 2), interval(excess.low, excess.high, 2))),
         "–" if optimal is None else percent(optimal.mean),
     )
 
@@ -322,5 +299,6 @@ def _grade(record: Record) -> tuple[str, str]:
     lost = [bounded(record, "minimal_set", "never", name) for name in ("attention", "random")]
     never = [percent(each.mean) for each in lost if each is not None]
     why += f"; it never changes the decision in {never[0]}, that order in {never[1]}." if len(never) == 2 else "."
-    tied = ahead.mean == behind.mean == 0
-    return "warn" if tied else "fail" if no_sooner(record) else "pass", why
+    if ahead.mean == behind.mean == 0:
+        return "warn", why
+    return "pass" if lead(ahead, behind) > 0 else "fail", why

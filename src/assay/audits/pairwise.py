@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import ClassVar
 
-from assay.audits.cases import Answer, Case, numpy
+from assay.audits.cases import Answer, BaseAudit, Case, numpy
 from assay.audits.statements import extremes, mean, pairs, tested
 from assay.metrics.agreement import correlation, ranked, sign_agreement, top_overlap
 from assay.records import Finding, Record
@@ -76,14 +76,12 @@ AGREEMENT = Story(
 
 
 @dataclass(frozen=True)
-class Agreement:
+class Agreement(BaseAudit):
     """Kendall's τ-b between the absolute scores of every two explainers."""
 
+    reliability: ClassVar[str] = "exact"
     story: ClassVar[Story] = AGREEMENT
     paper: str = "Jain and Wallace (2019), section 4.1, table 2 and figure 2"
-
-    def kind(self, classes: int) -> str:
-        return "exact"
 
     def unfit(self, case: Case) -> str | None:
         return None if len(case.scores) > 1 else "it takes two explainers to agree"
@@ -101,7 +99,7 @@ class Agreement:
         return Conclusion(extremes(record, "agreement", "tau", "a τ of"))
 
     def __call__(self, case: Case) -> Answer:
-        mask = case.batch.mask.cpu().numpy()
+        mask = case.mask
         sizes = {name: ranked(numpy(scores.abs()), mask) for name, scores in case.scores.items()}
         measures = {}
         for one, other in combinations(sizes, 2):
@@ -155,18 +153,16 @@ CONSISTENCY = Story(
 
 
 @dataclass(frozen=True)
-class Consistency:
+class Consistency(BaseAudit):
     """How much of their highest words every two explainers share, and how often their signs are the same.
 
     Scores are ranked as they are. The rank correlation of all words is what the audit `agreement` measures.
     """
 
     share: float = 0.2
+    reliability: ClassVar[str] = "exact"
     story: ClassVar[Story] = CONSISTENCY
     paper: str = "Krishna et al. (2022), section 3.2: the disagreement problem"
-
-    def kind(self, classes: int) -> str:
-        return "exact"
 
     def unfit(self, case: Case) -> str | None:
         return None if len(case.scores) > 1 else "it takes two explainers to contradict each other"
@@ -179,7 +175,7 @@ class Consistency:
         return Conclusion(f"{told} They give a word the same sign in {number(mean(signs), 2)} of cases on average.")
 
     def __call__(self, case: Case) -> Answer:
-        mask = case.batch.mask.cpu().numpy()
+        mask = case.mask
         scores = {name: numpy(values) for name, values in case.scores.items()}
         measures = {}
         for one, other in combinations(scores, 2):

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import torch
 
-from assay.audits.cases import Answer, Case, numpy
+from assay.audits.cases import Answer, BaseAudit, Case, numpy
 from assay.audits.stack import answers, of_stack, parts, seeds, stacked, without_attention
 from assay.intervene.edits import Permute
 from assay.intervene.stack_attention import Shuffled, Stack
@@ -72,7 +72,7 @@ TRANSFORMER = replace(
 
 
 @dataclass(frozen=True)
-class Permutation:
+class Permutation(BaseAudit):
     """The median total variation distance of the output over random shuffles, beside the largest weight.
 
     In a stack of self-attention the weights of every layer, head and attending place are shuffled at once, over what
@@ -86,11 +86,7 @@ class Permutation:
     transformer: ClassVar[Story] = TRANSFORMER
     paper: str = "Jain and Wallace (2019), section 4.2.1, algorithm 2 and figure 6"
 
-    def kind(self, classes: int) -> str:
-        return "sample"
-
-    def unfit(self, case: Case) -> str | None:
-        return without_attention(case)
+    unfit = staticmethod(without_attention)
 
     def conclude(self, record: Record) -> Conclusion:
         found, sure = known(record, "permutation", "median_tvd"), bounded(record, "permutation", "median_tvd")

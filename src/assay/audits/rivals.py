@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor
 
-from assay.audits.cases import FOREIGN, Case, Numbers, Resources, numpy
+from assay.audits.cases import (
+    FOREIGN,
+    LACKING,
+    BaseAudit,
+    Case,
+    ItemValues,
+    Numbers,
+    PerText,
+    Resources,
+    TokenValues,
+    mean_defined,
+    numpy,
+)
 from assay.errors import AssayError
 from assay.metrics.agreement import kendall
 from assay.metrics.information import jsd, tvd
 from assay.models.network import Network
 from assay.models.objectives import Imitated
-from assay.models.recipes import Recipe
 from assay.models.textmodel import TextModel
 from assay.models.workers import Variant
 from assay.types import Batch, Edit, Explainer, Output, over_tokens
@@ -28,11 +39,6 @@ def without_twins(case: Case) -> str | None:
     if not isinstance(case.model, TextModel):
         return "the model is not one whose weights can be drawn anew"
     return None if case.explainers else "only scores were given, not the explainers that made them"
-
-
-def explained_on(network: TextModel, case: Case, name: str) -> Float[Tensor, "B T"]:
-    """The scores of an explainer on another network, for the class that the audited model predicts."""
-    return case.explainers[name](network, case.batch, case.predicted)
 
 
 @dataclass(frozen=True)
@@ -69,17 +75,8 @@ def heard(network: TextModel, batch: Batch, target: Int[Tensor, " B"], explainer
 def likeness(case: Case, name: str, scores: Float[Tensor, "*N B T"]) -> Float[np.ndarray, "*N B"]:
     """Kendall's τ-b between the absolute scores of an explainer on the audited model and other scores of the texts."""
     others = numpy(scores.abs())
-    own, mask = numpy(case.scores[name].abs()), case.batch.mask.cpu().numpy()
-    flat = (np.broadcast_to(each, others.shape).reshape(-1, others.shape[-1]) for each in (own, others, mask))
-    return kendall(*flat).tau.reshape(others.shape[:-1])
-
-
-def mean_defined(values: Sequence[Float[np.ndarray, " B"]] | Float[np.ndarray, "N B"]) -> Float[np.ndarray, " B"]:
-    """The mean for each example of those numbers that are defined; nan where none is."""
-    stacked = np.asarray(values)
-    defined = np.isfinite(stacked)
-    sums, counts = np.where(defined, stacked, 0.0).sum(0), defined.sum(0)
-    return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
+    alike = (np.broadcast_to(each, others.shape) for each in (numpy(case.scores[name].abs()), others, case.mask))
+    return kendall(*(each.reshape(-1, others.shape[-1]) for each in alike)).tau.reshape(others.shape[:-1])
 
 
 @dataclass(frozen=True)
@@ -95,21 +92,43 @@ class View:
     """A rival's predictions, and its attention to items and to tokens."""
 
     probabilities: Float[np.ndarray, "B C"]
-    weights: Float[np.ndarray, "B N"]
-    shown: Float[np.ndarray, "B T"]
+    weights: ItemValues
+    shown: TokenValues
 
 
-class RivalAudit:
+@dataclass(frozen=True, kw_only=True)
+class RivalAudit(BaseAudit):
     """What audits share that compare the model with `rivals`, which are trained beside it."""
 
-    lacking: str  # why there are none
-    rivals: Mapping[str, Rival]
-
-    def kind(self, classes: int) -> str:
-        return "sample"
+    lacking: str = LACKING  # why there are none
+    rivals: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
     def unfit(self, case: Case) -> str | None:
-        return unfit_for_rivals(case, None if self.rivals else self.lacking)
+        if not isinstance(case.model, Network):
+            return FOREIGN
+        return None if self.rivals else self.lacking
+
+    def prepared(self, resources: Resources) -> RivalAudit:
+        """The audit with all other models at hand, or with the reason why there are none."""
+        reason = resources.lacks() or self.refused(resources)
+        if reason is not None:
+            return replace(self, lacking=reason)
+        return self.trained(resources)
+
+    def refused(self, resources: Resources) -> str | None:
+        """Why these models cannot be compared with the audited one, although models can be trained; or None."""
+        return None
+
+    def trained(self, resources: Resources) -> RivalAudit:
+        """The audit with all other models."""
+        raise NotImplementedError
+
+    def compared(self, case: Case) -> Numbers:
+        """How far each rival is from the audited model."""
+        measures: Numbers = {}
+        for name, rival in self.rivals.items():
+            measures |= compared(case, rival, name)
+        return measures
 
 
 @torch.no_grad()
@@ -122,63 +141,48 @@ def viewed(rival: Rival, batch: Batch) -> View:
     return View(numpy(output.probabilities), numpy(output.attention[-1]), numpy(shown))
 
 
-def right(probabilities: Float[np.ndarray, "B C"], case: Case) -> Float[np.ndarray, " B"]:
+def right(probabilities: Float[np.ndarray, "B C"], case: Case) -> PerText:
     """1 where the highest probability is that of the label, else 0."""
-    hit: Bool[np.ndarray, " B"] = probabilities.argmax(-1) == case.batch.labels.cpu().numpy()
-    return hit.astype(np.float64)
+    hit = np.equal(probabilities.argmax(-1), case.batch.labels.cpu().numpy())
+    return np.asarray(hit, dtype=np.float64)
 
 
 def compared(case: Case, rival: Rival, subject: str) -> Numbers:
     """Distances of a rival from the audited model in attention, output and decision; and its accuracy."""
     view = viewed(rival, case.batch)
-    same: Bool[np.ndarray, " B"] = view.probabilities.argmax(-1) == case.predicted.cpu().numpy()
+    same = np.equal(view.probabilities.argmax(-1), case.predicted.cpu().numpy())
     return {
         f"jsd:{subject}": jsd(numpy(case.weights), view.weights),
         f"tvd:{subject}": tvd(numpy(case.probabilities), view.probabilities),
-        f"same:{subject}": same.astype(np.float64),
+        f"same:{subject}": np.asarray(same, dtype=np.float64),
         f"right:{subject}": right(view.probabilities, case),
     }
 
 
 def averaged(numbers: Numbers, subject: str) -> Numbers:
     """The mean of each measure over all its subjects, for each text."""
-    names = dict.fromkeys(name.partition(":")[0] for name in numbers)
-    return {
-        f"{name}:{subject}": mean_defined([values for key, values in numbers.items() if key.partition(":")[0] == name])
-        for name in names
-    }
-
-
-def unfit_for_rivals(case: Case, lacking: str | None) -> str | None:
-    """Why audits that compare models trained alike do not apply, or None."""
-    return lacking if isinstance(case.model, Network) else FOREIGN
-
-
-def made(resources: Resources) -> Recipe:
-    """The recipe of the audited model, which must be known."""
-    recipe = resources.recipe()
-    assert recipe is not None
-    return recipe
+    measures: dict[str, list[PerText]] = {}
+    for name, values in numbers.items():
+        measures.setdefault(name.partition(":")[0], []).append(values)
+    return {f"{name}:{subject}": mean_defined(values) for name, values in measures.items()}
 
 
 def siblings(resources: Resources, seeds: int) -> dict[str, Variant]:
     """Models trained like the audited one with the next seeds, by name."""
-    recipe = made(resources)
-    numbers = range(recipe.training.seed + 1, recipe.training.seed + seeds + 1)
+    recipe = resources.made
+    first = recipe.training.seed + 1
     return {
-        f"seed-{number}": Variant(replace(recipe, training=replace(recipe.training, seed=number))) for number in numbers
+        f"seed-{seed}": Variant(replace(recipe, training=replace(recipe.training, seed=seed)))
+        for seed in range(first, first + seeds)
     }
 
 
 def adversary(resources: Resources, strength: float) -> dict[str, Variant]:
     """An adversary trained to give the audited model's predictions by other attention, by name."""
-    recipe = made(resources)
+    recipe = resources.made
     training = replace(recipe.training, balanced=False)  # answers are imitated, and labels take no part
-    return {
-        f"adversary-{strength:g}": Variant(
-            replace(recipe, training=training), Imitated(resources.trained.network, float(strength))
-        )
-    }
+    imitated = Imitated(resources.trained.network, float(strength))
+    return {f"adversary-{strength:g}": Variant(replace(recipe, training=training), imitated)}
 
 
 def check_strengths(strengths: tuple[float, ...]) -> None:

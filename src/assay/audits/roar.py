@@ -11,11 +11,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Int
 from torch import Tensor
 
 from assay import progress
-from assay.audits.cases import FOREIGN, LACKING, Answer, Case, Resources
+from assay.audits.cases import FOREIGN, LACKING, Answer, BaseAudit, Case, Resources, Scores
 from assay.audits.statements import beating, rivals, tested
 from assay.data.batches import Tokenised, by_tokens, collate, tokenise
 from assay.data.examples import Example
@@ -70,11 +70,9 @@ class Retraining:
 
     def answers(self, share: float, checkpoint: Checkpoint | None = None) -> list[int]:
         """Predictions on the audited texts without their highest words, by a model trained without theirs."""
-        recipe = self.resources.recipe()
-        assert recipe is not None
         left = [without(row, order, share) for row, order in zip(self._rows, self._orders, strict=True)]
         train, dev = len(self.splits.train), len(self.splits.train) + len(self.splits.dev)
-        model = refit(self.resources.trained, recipe, left[:train], left[train:dev], checkpoint)
+        model = refit(self.resources.trained, self.resources.made, left[:train], left[train:dev], checkpoint)
         classes: list[int] = predict(model.network, left[dev:]).argmax(-1).tolist()
         return classes
 
@@ -84,13 +82,11 @@ class Retraining:
 
     @cached_property
     def _orders(self) -> list[Order]:
-        rows = self._rows
+        rows, model = self._rows, self.resources.model
         lengths = np.array([len(row.ids) for row in rows])
         orders: list[Order] = [row.ids for row in rows]
         for group in by_tokens(lengths, TOKENS):
-            batch = collate([rows[place] for place in group], len(self.resources.model.classes)).to(
-                self.resources.model.device
-            )
+            batch = collate([rows[place] for place in group], len(model.classes)).to(model.device)
             for place, order in zip(group, self._ranked(batch).cpu(), strict=True):
                 orders[place] = order[: lengths[place]]
             self.ticked(lengths[group].sum() / lengths.sum())
@@ -107,7 +103,7 @@ class Retraining:
         return ranking(scores.abs().masked_fill(~batch.mask, -torch.inf), drawn)
 
 
-def ranking(scores: Float[Tensor, "B T"], drawn: Float[Tensor, "B T"]) -> Int[Tensor, "B T"]:
+def ranking(scores: Scores, drawn: Scores) -> Int[Tensor, "B T"]:
     """The places of each row by scores, highest first; of equal ones, those with the higher draw."""
     shuffled = drawn.argsort(dim=-1, descending=True)
     return shuffled.gather(1, scores.gather(1, shuffled).argsort(dim=-1, descending=True, stable=True))
@@ -194,7 +190,7 @@ STORY = Story(
 
 
 @dataclass(frozen=True)
-class Roar:
+class Roar(BaseAudit):
     """Whether a model that learnt without the words of the highest absolute scores is right without them; low is good.
 
     `fall_gain` is how much more often it is wrong than a model that learnt without words drawn by chance; `accuracy@0`
@@ -210,9 +206,6 @@ class Roar:
     lacking: str = LACKING
     places: Mapping[Text, int] = field(default_factory=dict, compare=False, repr=False)
     answers: Mapping[tuple[str, float], Answers] = field(default_factory=dict, compare=False, repr=False)
-
-    def kind(self, classes: int) -> str:
-        return "sample"
 
     def unfit(self, case: Case) -> str | None:
         if not isinstance(case.model, Network):

@@ -7,10 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
-import numpy as np
-
-from assay.audits.cases import Answer, Case, Resources
-from assay.audits.rivals import explained_on, likeness, mean_defined, without_twins
+from assay.audits.cases import Answer, BaseAudit, Case, Numbers, Resources, mean_defined, of_subject
+from assay.audits.rivals import likeness, without_twins
 from assay.audits.statements import rivals, tested
 from assay.data.examples import Corpus
 from assay.intervene.perturbation import cascade
@@ -79,7 +77,7 @@ STORY = Story(
 
 
 @dataclass(frozen=True)
-class Sanity:
+class Sanity(BaseAudit):
     """Kendall's τ-b between the absolute scores on the model and on ones that have not learnt its task; low is good.
 
     They are the model with its parts drawn anew, from the decoder down to the embeddings, and, where the training texts
@@ -91,11 +89,7 @@ class Sanity:
     paper: str = "Adebayo et al. (2018), cascading randomisation and random labels"
     networks: Mapping[str, TextModel] = field(default_factory=dict, compare=False, repr=False)
 
-    def kind(self, classes: int) -> str:
-        return "sample"
-
-    def unfit(self, case: Case) -> str | None:
-        return without_twins(case)
+    unfit = staticmethod(without_twins)
 
     def prepared(self, resources: Resources) -> Sanity:
         """The audit with all other models at hand."""
@@ -119,11 +113,13 @@ class Sanity:
     def __call__(self, case: Case) -> Answer:
         assert isinstance(case.model, TextModel)
         networks = self.networks or cascade(case.model, self.seed)
-        measures: dict[str, np.ndarray] = {}
-        for name in case.explainers:
-            found = {step: likeness(case, name, explained_on(other, case, name)) for step, other in networks.items()}
-            measures |= {f"similarity_{step}:{name}": values for step, values in found.items()}
-            measures[f"similarity:{name}"] = mean_defined(list(found.values()))
+        measures: Numbers = {}
+        for name, explainer in case.explainers.items():
+            found = {
+                f"similarity_{step}": likeness(case, name, explainer(network, case.batch, case.predicted))
+                for step, network in networks.items()
+            }
+            measures |= of_subject(name, found | {"similarity": mean_defined(list(found.values()))})
         return Answer(measures)
 
 

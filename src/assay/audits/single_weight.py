@@ -7,18 +7,17 @@ from typing import ClassVar
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
-from scipy.stats import binomtest
 from torch import Tensor
 
-from assay.audits.cases import Answer, Case, numpy, without_pooling
-from assay.audits.statements import LEAD_SURE
+from assay.audits.cases import Answer, BaseAudit, Case, ItemValues, Numbers, numpy, of_subject, without_pooling
+from assay.audits.statements import lead
 from assay.explainers.baselines import Random
 from assay.intervene.pooled_attention import Pooling, gradient, ranked, single_logits
-from assay.lookup import bounded, items, known
+from assay.lookup import bounded, items, known, shared
 from assay.metrics.information import jsd
 from assay.records import Record
 from assay.stories import Conclusion, Drawing, Measure, Rule, Story
-from assay.writing import count, evidence, interval, percent
+from assay.writing import count, evidence, percent
 
 STORY = Story(
     title="Does the most attended {item} matter more than another?",
@@ -93,7 +92,7 @@ STORY = Story(
 
 
 @dataclass(frozen=True)
-class SingleWeight:
+class SingleWeight(BaseAudit):
     """What erasing the top item i* alone does to the output, less what erasing a random other item r does.
 
     `delta_js` is JS(p, q without i*) − JS(p, q without r) in nats, `delta_weight` the difference of their attention,
@@ -108,14 +107,29 @@ class SingleWeight:
     story: ClassVar[Story] = STORY
     paper: str = "Serrano and Smith (2019), section 4, figures 3 and 4 and table 2"
 
-    def kind(self, classes: int) -> str:
-        return "sample"
-
-    def unfit(self, case: Case) -> str | None:
-        return without_pooling(case)
+    unfit = staticmethod(without_pooling)
 
     def conclude(self, record: Record) -> Conclusion:
-        return Conclusion(_answer(record), *_grade(record))
+        """How often erasing the most attended item alone changes the decision, beside a random other one."""
+        names = ("both", "top_only", "other_only", "smaller")
+        both, top, other, smaller = (known(record, "single_weight", name) for name in names)
+        if both is None or top is None or other is None or smaller is None:
+            return Conclusion()
+        one = items(record).one
+        answer = (
+            f"Erasing the most attended {one} alone changed the decision in {percent(both.mean + top.mean)} of texts "
+            f"(n = {count(top.n)}), erasing a random other {one} in {percent(both.mean + other.mean)}; only the first "
+            f"did in {shared(top)}. In {percent(smaller.mean)} of texts the most attended "
+            f"{one} moved the output less than the other one."
+        )
+        if any(bounded(record, "single_weight", name) is None for name in ("top_only", "other_only")):
+            return Conclusion(answer)
+        grade = {1: "pass", 0: "warn", -1: "fail"}[lead(top, other)]
+        why = (
+            f"In {percent(top.mean)} of texts only the most attended one changes the decision, in "
+            f"{percent(other.mean)} only the other one ({evidence(top.low, top.high, top.n)} for the first share)."
+        )
+        return Conclusion(answer, grade, why)
 
     def __call__(self, case: Case) -> Answer:
         pooling = Pooling.of(case.values, case.weights, case.items, case.empty)
@@ -126,14 +140,14 @@ class SingleWeight:
             numpy(pooling.weights),
             (logits.argmax(-1) != pooling.predicted[:, None]).cpu().numpy(),
         )
-        measures: dict[str, np.ndarray] = {}
+        measures: Numbers = {}
         for subject, scores in rankings(pooling).items():
             top = ranked(scores, pooling.mask)[:, :1]
             others = pooling.mask.scatter(1, top, False)
             other = ranked(chance, others)[:, :1]
             found = single.compared(top.cpu().numpy(), other.cpu().numpy())
             defined = others.any(-1).cpu().numpy()
-            measures |= {f"{name}:{subject}": np.where(defined, values, np.nan) for name, values in found.items()}
+            measures |= of_subject(subject, {name: np.where(defined, each, np.nan) for name, each in found.items()})
         return Answer(measures)
 
 
@@ -148,15 +162,19 @@ def drawn(case: Case, seed: int) -> Float[Tensor, "B N"]:
     return Random(seed)(case.model, case.batch, case.predicted)[:, : case.items.shape[1]]
 
 
+Place = Int[np.ndarray, "B 1"]
+"""One item of each text."""
+
+
 @dataclass(frozen=True)
 class Single:
     """What happens when each item alone is erased, and the weight that it had."""
 
-    apart: Float[np.ndarray, "B N"]
-    weights: Float[np.ndarray, "B N"]
+    apart: ItemValues
+    weights: ItemValues
     flipped: Bool[np.ndarray, "B N"]
 
-    def compared(self, top: Int[np.ndarray, "B 1"], other: Int[np.ndarray, "B 1"]) -> dict[str, np.ndarray]:
+    def compared(self, top: Place, other: Place) -> dict[str, np.ndarray]:
         """Every measure of one item against another."""
         divergence, weight = (_at(each, top) - _at(each, other) for each in (self.apart, self.weights))
         by_top, by_other = (_at(self.flipped, place) for place in (top, other))
@@ -171,38 +189,11 @@ class Single:
         }
 
 
-def _at(values: np.ndarray, place: Int[np.ndarray, "B 1"]) -> np.ndarray:
+def _at(values: np.ndarray, place: Place) -> np.ndarray:
     return np.take_along_axis(values, place, 1)[:, 0]
 
 
-def _apart(whole: Float[Tensor, "B C"], erased: Float[Tensor, "B N C"]) -> Float[np.ndarray, "B N"]:
+def _apart(whole: Float[Tensor, "B C"], erased: Float[Tensor, "B N C"]) -> ItemValues:
     """The divergence of each output from that of the whole text."""
     after = numpy(erased.softmax(-1))
     return jsd(np.broadcast_to(numpy(whole.softmax(-1))[:, None], after.shape), after)
-
-
-def _answer(record: Record) -> str:
-    """How often erasing the most attended item alone changes the decision, beside a random other one."""
-    names = ("both", "top_only", "other_only", "smaller")
-    both, top, other, smaller = (known(record, "single_weight", name) for name in names)
-    if both is None or top is None or other is None or smaller is None:
-        return ""
-    noun = items(record)
-    spread = interval(100 * top.low, 100 * top.high, 1)
-    return (
-        f"Erasing the most attended {noun.one} alone changed the decision in {percent(both.mean + top.mean)} of texts "
-        f"(n = {count(top.n)}), erasing a random other {noun.one} in {percent(both.mean + other.mean)}; only the first "
-        f"did in {percent(top.mean)} (95 % interval {spread} %). In {percent(smaller.mean)} of texts the most attended "
-        f"{noun.one} moved the output less than the other one."
-    )
-
-
-def _grade(record: Record) -> tuple[str, str]:
-    top, other = (bounded(record, "single_weight", measure) for measure in ("top_only", "other_only"))
-    if top is None or other is None:
-        return "", ""
-    won, lost = round(top.mean * top.n), round(other.mean * other.n)
-    sure = won + lost > 0 and float(binomtest(won, won + lost).pvalue) <= LEAD_SURE
-    why = f"In {percent(top.mean)} of texts only the most attended one changes the decision, in {percent(other.mean)} "
-    given = "warn" if not sure else "pass" if won > lost else "fail"
-    return given, f"{why}only the other one ({evidence(top.low, top.high, top.n)} for the first share)."

@@ -3,30 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
-from jaxtyping import Float
 
 from assay.audits import dispersion
-from assay.audits.cases import LACKING, Answer, Case, Numbers, Resources, numpy
-from assay.audits.rivals import made, right, unfit_for_rivals
+from assay.audits.cases import Answer, Case, Numbers, PerText, Resources, numpy, of_subject
+from assay.audits.rivals import RivalAudit, right
 from assay.audits.statements import TRAINED
 from assay.errors import AssayError
 from assay.lookup import short, strength, subjects
 from assay.metrics.agreement import kendall
 from assay.metrics.information import normalised_entropy
 from assay.models.config import Architecture
-from assay.models.network import Network
 from assay.models.workers import Variant
-from assay.records import Finding, Record
+from assay.records import Record
 from assay.stories import Conclusion, Drawing, Measure, Story
-from assay.writing import count, listed, number, percent
+from assay.writing import count, interval, listed, number, percent
 
 DENSE = "softmax"
 KNOWN: dict[float, str] = {1.0: DENSE, 2.0: "sparsemax"}  # entmax by other names
-TRENDS = {"trend_entropy": "entropy_gradient", "trend_input": "tau_input", "trend_state": "tau_state"}
+TRENDS = {
+    "trend_entropy": ("entropy_gradient", "the entropy of the importance of words"),
+    "trend_input": ("tau_input", "agreement of attention with the importance of words"),
+    "trend_state": ("tau_state", "agreement of attention with the importance of states"),
+}
+"""What is followed along λ or α, with its name: a positive τ means that it rises as attention gets sparser."""
 
 
 STORY = Story(
@@ -105,7 +108,7 @@ STORY = Story(
 
 
 @dataclass(frozen=True)
-class Sparsity:
+class Sparsity(RivalAudit):
     """One model for each projection from scores to weights, made as the audited one otherwise.
 
     Of each model, `right` says whether its class is the label, `support` which share of the items gets any weight;
@@ -121,8 +124,6 @@ class Sparsity:
     inner: bool = False
     story: ClassVar[Story] = STORY
     paper: str = "Meister et al. (2021), table 2 and figures 1 to 3"
-    lacking: str | None = LACKING
-    models: Mapping[str, Network] = field(default_factory=dict, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if not self.strengths and not self.alphas:
@@ -141,28 +142,28 @@ class Sparsity:
             return {KNOWN.get(alpha, f"entmax({alpha:g})"): alpha for alpha in self.alphas}
         return {f"sparsegen({strength:g})" if strength else "sparsemax": strength for strength in self.strengths}
 
-    def kind(self, classes: int) -> str:
-        return "sample"
+    def refused(self, resources: Resources) -> str | None:
+        if self.inner and resources.made.architecture.encoder != "transformer":
+            return "only a transformer has attention within its encoder"
+        return None
 
-    def unfit(self, case: Case) -> str | None:
-        return unfit_for_rivals(case, self.lacking)
+    def projections(self, own: Architecture) -> dict[str, Architecture]:
+        """The architecture of the model for each projection."""
+        names = (DENSE, *self.graded)
+        return {name: replace(own, projection=name, inner=name if self.inner else own.inner) for name in names}
 
-    def prepared(self, resources: Resources) -> Sparsity:
+    def trained(self, resources: Resources) -> Sparsity:
         """The audit with a model for each projection."""
-        if (reason := resources.lacks()) is not None:
-            return replace(self, lacking=reason)
-        recipe = made(resources)
-        if self.inner and recipe.architecture.encoder != "transformer":
-            return replace(self, lacking="only a transformer has attention within its encoder")
-        wanted = {name: self._projected(recipe.architecture, name) for name in (DENSE, *self.graded)}
+        recipe = resources.made
+        wanted = self.projections(recipe.architecture)
         others = {
             f"sparsity-{name}": Variant(replace(recipe, architecture=each))
             for name, each in wanted.items()
             if each != recipe.architecture
         }
-        trained = resources.train_all(others)
-        models = {name: trained.get(f"sparsity-{name}", resources.trained).network for name in wanted}
-        return replace(self, models=models, lacking=None)
+        models = resources.train_all(others)
+        rivals = {name: models.get(f"sparsity-{name}", resources.trained).network for name in wanted}
+        return replace(self, rivals=rivals)
 
     def conclude(self, record: Record) -> Conclusion:
         swept = sweep(record)
@@ -172,16 +173,14 @@ class Sparsity:
     def __call__(self, case: Case) -> Answer:
         found = {
             name: measured(case if model is case.model else replace(case, model=model, scores={}))
-            for name, model in self.models.items()
+            for name, model in self.rivals.items()
         }
-        measures = {f"{measure}:{name}": values for name, each in found.items() for measure, values in each.items()}
-        return Answer(measures | {trend: self._trend(found, measure) for trend, measure in TRENDS.items()})
+        measures: Numbers = {}
+        for name, numbers in found.items():
+            measures |= of_subject(name, numbers)
+        return Answer(measures | {trend: self._trend(found, measure) for trend, (measure, _) in TRENDS.items()})
 
-    def _projected(self, architecture: Architecture, name: str) -> Architecture:
-        inner = name if self.inner else architecture.inner
-        return replace(architecture, projection=name, inner=inner)
-
-    def _trend(self, found: Mapping[str, Numbers], measure: str) -> Float[np.ndarray, " B"]:
+    def _trend(self, found: Mapping[str, Numbers], measure: str) -> PerText:
         """τ-b over the models that have the number."""
         values = np.stack([found[name][measure] for name in self.graded], axis=1)
         strengths = np.broadcast_to(list(self.graded.values()), values.shape)
@@ -192,7 +191,7 @@ class Sparsity:
 def measured(case: Case) -> Numbers:
     """How good a model is, how sparse its attention, how spread what matters to it, and how alike the two are."""
     words, states = dispersion.of_words(case), dispersion.of_states(case)
-    mask, real = case.batch.mask.cpu().numpy(), case.items.cpu().numpy()
+    mask, real = case.mask, case.items.cpu().numpy()
     return {
         "right": right(numpy(case.probabilities), case),
         "support": ((states["attention"] > 0) & real).sum(-1) / np.maximum(real.sum(-1), 1),
@@ -200,17 +199,9 @@ def measured(case: Case) -> Numbers:
         "entropy_gradient": normalised_entropy(words["gradient"], mask),
         "entropy_loo": normalised_entropy(words["leave_one_out"], mask),
         "entropy_states": dispersion.of_words_for_states(case)["entropy"],
-        "tau_input": kendall(dispersion.attention_to_words(case), words["gradient"], mask).tau,
+        "tau_input": kendall(numpy(case.shown(case.weights)), words["gradient"], mask).tau,
         "tau_state": kendall(states["attention"], states["state_gradient"], real).tau,
     }
-
-
-RISING = {
-    "trend_entropy": "the entropy of the importance of words",
-    "trend_input": "agreement of attention with the importance of words",
-    "trend_state": "agreement of attention with the importance of states",
-}
-"""What is followed along λ or α: a positive τ means that it rises as attention gets sparser."""
 
 
 @dataclass(frozen=True)
@@ -242,7 +233,7 @@ def _answer(record: Record) -> str:
     values = list(swept.strengths.values())
     if len(values) < 2:
         return ""
-    known = [clause for measure in RISING if (clause := _trend(record, measure, swept.symbol))]
+    known = [clause for measure in TRENDS if (clause := _trend(record, measure, swept.symbol))]
     ends = f"{swept.symbol} from {short(values[0])} to {short(values[-1])}"
     opening = f"As attention gets sparser ({swept.family}, {ends})"
     rates = [right[name].mean for name in swept.strengths]
@@ -260,8 +251,5 @@ def _trend(record: Record, measure: str, symbol: str) -> str:
     if found is None:
         return ""
     moves = "rises" if found.low > 0 else "falls" if found.high < 0 else "neither clearly rises nor falls"
-    return f"{RISING[measure]} {moves} (τ with {symbol} {number(found.mean, 2)}, 95 % interval {_ends(found)})"
-
-
-def _ends(found: Finding) -> str:
-    return f"{number(found.low, 2)} to {number(found.high, 2)}"
+    ends = f"{number(found.mean, 2)}, 95 % interval {interval(found.low, found.high, 2)}"
+    return f"{TRENDS[measure][1]} {moves} (τ with {symbol} {ends})"

@@ -11,8 +11,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from assay.audits.cases import Answer, Case, Numbers, Resources, numpy
-from assay.audits.rivals import Heard, heard, likeness, mean_defined, siblings, without_twins
+from assay.audits.cases import Answer, BaseAudit, Case, Numbers, PerText, Resources, by_subject, mean_defined, numpy
+from assay.audits.rivals import Heard, heard, likeness, siblings, without_twins
 from assay.audits.statements import best, tested
 from assay.explainers.gradients import room
 from assay.intervene.perturbation import Nudges, nudges
@@ -75,7 +75,7 @@ STORY = Story(
 
 
 @dataclass(frozen=True)
-class Stability:
+class Stability(BaseAudit):
     """How alike the scores are when every embedding is moved a little, and when the model is trained from another seed.
 
     `steadiness` and `seeds` are Kendall's τ-b of absolute scores, `change` is the length of the change of the scores
@@ -92,11 +92,7 @@ class Stability:
     moved: Nudges | None = field(default=None, compare=False, repr=False)
     siblings: Sequence[TextModel] = field(default=(), compare=False, repr=False)
 
-    def kind(self, classes: int) -> str:
-        return "sample"
-
-    def unfit(self, case: Case) -> str | None:
-        return without_twins(case)
+    unfit = staticmethod(without_twins)
 
     def prepared(self, resources: Resources) -> Stability:
         """The audit with all other models at hand."""
@@ -153,11 +149,10 @@ def _change(before: Float[Tensor, "B T"], after: Float[Tensor, "N B T"]) -> Floa
 
 def _across(case: Case, siblings: Sequence[TextModel]) -> Numbers:
     """How alike explanations are on models from other seeds, over those that predict the same class."""
-    others = [heard(sibling, case.batch, case.predicted, case.explainers) for sibling in siblings]
-    agree = [(other.probabilities.argmax(-1) == case.predicted).cpu().numpy() for other in others]
-    measures = {}
-    for name in case.explainers:
-        taus = [likeness(case, name, other.scores[name]) for other in others]
-        alike = [np.where(same, tau, np.nan) for same, tau in zip(agree, taus, strict=True)]
-        measures[f"seeds:{name}"] = mean_defined(alike)
-    return measures
+    taus: dict[str, list[PerText]] = {name: [] for name in case.explainers}
+    for sibling in siblings:
+        other = heard(sibling, case.batch, case.predicted, case.explainers)
+        same = (other.probabilities.argmax(-1) == case.predicted).cpu().numpy()
+        for name, scores in other.scores.items():
+            taus[name].append(np.where(same, likeness(case, name, scores), np.nan))
+    return by_subject("seeds", {name: mean_defined(values) for name, values in taus.items()})

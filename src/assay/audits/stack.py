@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from itertools import count, repeat
 from typing import ClassVar
 
-import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from assay.audits.cases import Answer, Case, numpy
+from assay.audits.cases import Answer, BaseAudit, Case, Numbers, numpy, of_subject
 from assay.explainers.needs import no_layers, no_pooling
 from assay.intervene.edits import Within, uniform
 from assay.intervene.stack_attention import Shuffled
@@ -124,7 +123,7 @@ STORY = Story(
 
 
 @dataclass(frozen=True)
-class LayerByLayer:
+class LayerByLayer(BaseAudit):
     """How far the output moves when the attention of one layer is other than it was, and when that of all layers is.
 
     `uniform` is the total variation distance with equal weights on all that may be attended to, `permuted` its median
@@ -136,11 +135,7 @@ class LayerByLayer:
     story: ClassVar[Story] = STORY
     paper: str = "Jain and Wallace (2019), algorithm 2, and Wiegreffe and Pinter (2019), layer by layer"
 
-    def kind(self, classes: int) -> str:
-        return "sample"
-
-    def unfit(self, case: Case) -> str | None:
-        return without_stack(case)
+    unfit = staticmethod(without_stack)
 
     def conclude(self, record: Record) -> Conclusion:
         alone = [f for f in over_all(record, "layers", "permuted") if f.subject != ALL]
@@ -157,25 +152,17 @@ class LayerByLayer:
         )
 
     def __call__(self, case: Case) -> Answer:
-        measures: dict[str, Float[np.ndarray, " B"]] = {}
-        for subject, layers in _choices(of_stack(case).layers).items():
+        measures: Numbers = {}
+        for layer in (None, *range(of_stack(case).layers)):
+            layers = None if layer is None else (layer,)
             even = answers(case, repeat(Within(uniform, layers)), 1)
-            shuffled = answers(case, _shuffles(case.seed, layers), self.shuffles)
-            for name, found in {"uniform": even, "permuted": shuffled}.items():
-                measures |= {f"{measure}:{subject}": values for measure, values in _moved(case, name, found).items()}
+            mixed = answers(case, (Within(Shuffled(seed), layers) for seed in seeds(case.seed)), self.shuffles)
+            found = _moved(case, "uniform", even) | _moved(case, "permuted", mixed)
+            measures |= of_subject(ALL if layer is None else f"layer {layer}", found)
         return Answer(measures)
 
 
-def _choices(layers: int) -> dict[str, tuple[int, ...] | None]:
-    """Which layers are changed, by the name of the choice: the lowest is layer 0."""
-    return {ALL: None} | {f"layer {layer}": (layer,) for layer in range(layers)}
-
-
-def _shuffles(seed: int, layers: tuple[int, ...] | None) -> Iterator[Edit]:
-    return (Within(Shuffled(each), layers) for each in seeds(seed))
-
-
-def _moved(case: Case, name: str, found: Float[Tensor, "B N C"]) -> dict[str, Float[np.ndarray, " B"]]:
+def _moved(case: Case, name: str, found: Float[Tensor, "B N C"]) -> Numbers:
     """How far the versions of each text lie from it, and how many of them are decided otherwise."""
     distance = tvd(found, case.probabilities[:, None]).quantile(0.5, dim=-1)
     flips = (found.argmax(-1) != case.predicted[:, None]).double().mean(-1)

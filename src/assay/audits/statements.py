@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from scipy.stats import binomtest
+
 from assay.lookup import BASELINES, MODEL, RANDOM, over_all, told
 from assay.metrics.comparisons import holm
 from assay.records import Finding, Record
@@ -40,9 +42,10 @@ def best(record: Record, audit: str, measure: str, amount: str) -> str:
     if len(rest) >= NAMED:
         others = f"from {number(rest[-1].mean, 2)} to {number(rest[0].mean, 2)}"
     null = next((f for f in over_all(record, audit, measure) if f.subject in BASELINES), None)
-    words = [f"the others: {others}"] if rest else []
-    words += [f"random scores reach {number(null.mean, 2)}"] if null else []
-    return f"Best is {leader.subject} with {amount} {tested(leader)}{''.join(f'; {each}' for each in words)}."
+    told = f"Best is {leader.subject} with {amount} {tested(leader)}"
+    told += f"; the others: {others}" if rest else ""
+    told += f"; random scores reach {number(null.mean, 2)}" if null else ""
+    return f"{told}."
 
 
 def beating(gains: Sequence[Finding]) -> str:
@@ -90,6 +93,14 @@ def tested(found: Finding) -> str:
     """A mean with what stands behind it, and the p-value where there is one."""
     p = significance(found.p_value)
     return f"{told(found)[:-1]}, {p})" if p else told(found)
+
+
+def lead(ahead: Finding, behind: Finding) -> int:
+    """1 where the first share surely exceeds the second by a two-sided sign test over texts, −1 where it is less."""
+    won, lost = (round(each.mean * each.n) for each in (ahead, behind))
+    if won + lost == 0 or binomtest(won, won + lost).pvalue > LEAD_SURE:
+        return 0
+    return 1 if won > lost else -1
 
 
 def mean(found: Sequence[Finding]) -> float:

@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from assay.audits.cases import Answer, Case, numpy
+from assay.audits.cases import Answer, BaseAudit, Case, Numbers, Scores, TokenMask, by_subject, numpy
 from assay.audits.statements import beating, best, rivals, tested
 from assay.errors import AssayError
 from assay.explainers.baselines import Random
@@ -21,15 +21,22 @@ from assay.records import CHANCE, Record
 from assay.stories import Conclusion, Drawing, Measure, Rule, Story
 from assay.types import BlankModel
 
+Ranks = Int[np.ndarray, "B R T"]
+"""The rank of each word under R rankings."""
 
-def shuffled(case: Case, first: int, count: int) -> list[Float[Tensor, "B T"]]:
+PerRanking = Float[np.ndarray, "B R"]
+AtPoints = Float[np.ndarray, "B R G"]
+"""A number of each ranking at G points, from nothing erased to everything."""
+
+Probabilities = Float[np.ndarray, "B R G C"]
+
+
+def shuffled(case: Case, first: int, count: int) -> list[Scores]:
     """The scores of `count` random rankings, with seeds from the `first` on."""
     return [Random(seed)(case.model, case.batch, case.predicted) for seed in range(first, first + count)]
 
 
-def ranked(
-    scores: Sequence[Float[Tensor, "B T"]], mask: Bool[np.ndarray, "B T"]
-) -> tuple[Int[np.ndarray, "B R T"], Bool[np.ndarray, "B R"]]:
+def ranked(scores: Sequence[Scores], mask: TokenMask) -> tuple[Ranks, Bool[np.ndarray, "B R"]]:
     """The rank of each word under each of these scores, and where a score is missing."""
     values = [numpy(each) for each in scores]
     missing = [(np.isnan(each) & mask).any(-1) for each in values]
@@ -37,7 +44,7 @@ def ranked(
 
 
 def distinct(
-    kept: Bool[np.ndarray, "B N T"], mask: Bool[np.ndarray, "B T"]
+    kept: Bool[np.ndarray, "B N T"], mask: TokenMask
 ) -> tuple[Int[Tensor, " V"], Bool[Tensor, "V T"], Int[np.ndarray, " M"]]:
     """The different sets of words of each text, each once: of which text, which words; and which one each set is."""
     example = np.arange(len(kept)).repeat(kept.shape[1])
@@ -63,8 +70,8 @@ class Curves:
 
     predicted: Int[np.ndarray, " B"]
     points: Int[np.ndarray, "B G"]
-    without: Float[np.ndarray, "B R G C"]
-    only: Float[np.ndarray, "B R G C"]
+    without: Probabilities
+    only: Probabilities
     masked: Float[np.ndarray, "B E G C"] | None
 
     @property
@@ -72,17 +79,17 @@ class Curves:
         """The share of tokens at each point."""
         return np.asarray(self.points / self.points[:, -1:])[:, None]
 
-    def chosen(self, answers: Float[np.ndarray, "B R G C"], others: bool = False) -> Float[np.ndarray, "B R G"]:
+    def chosen(self, answers: Probabilities, others: bool = False) -> AtPoints:
         """The probability of the class that is predicted for the whole text, or of all others together."""
         wanted = (np.arange(answers.shape[-1]) == self.predicted[:, None]) != others
         return np.asarray((answers * wanted[:, None, None]).sum(-1))
 
-    def at(self, values: Float[np.ndarray, "B R G"], sizes: Int[np.ndarray, "B K"]) -> Float[np.ndarray, "B R K"]:
+    def at(self, values: AtPoints, sizes: Int[np.ndarray, "B K"]) -> Float[np.ndarray, "B R K"]:
         """The values at these numbers of tokens."""
         places = (self.points[:, :, None] == sizes[:, None]).argmax(1)
         return np.take_along_axis(values, places[:, None], -1)
 
-    def flips(self, answers: Float[np.ndarray, "B R G C"]) -> tuple[Float[np.ndarray, "B R"], Bool[np.ndarray, "B R"]]:
+    def flips(self, answers: Probabilities) -> tuple[PerRanking, Bool[np.ndarray, "B R"]]:
         """The share of tokens at which the decision first changes, and whether it does."""
         return erasure.first_flip(answers.argmax(-1) != self.predicted[:, None, None], self.share)
 
@@ -185,7 +192,7 @@ STORY = Story(
 
 
 @dataclass(frozen=True)
-class Erasure:
+class Erasure(BaseAudit):
     """Comprehensiveness, sufficiency, log-odds, decision flips, MoRF and LeRF areas, beside those of random rankings.
 
     Tokens are ranked by their scores as they are, the highest first; of equal scores the earlier token comes first.
@@ -212,12 +219,6 @@ class Erasure:
         if min(self.shuffles, self.prefixes) < 1:
             raise AssayError("Shuffles and prefixes of erasure are whole numbers from 1.")
 
-    def kind(self, classes: int) -> str:
-        return "sample"
-
-    def unfit(self, case: Case) -> str | None:
-        return None
-
     def conclude(self, record: Record) -> Conclusion:
         gains = rivals(record, "erasure", "comprehensiveness_gain")
         if not gains:
@@ -230,12 +231,12 @@ class Erasure:
 
     def __call__(self, case: Case) -> Answer:
         chance = shuffled(case, FIRST_SHUFFLE + self.seed * self.shuffles, self.shuffles)
-        ranks, missing = ranked([*case.scores.values(), *chance], case.batch.mask.cpu().numpy())
+        ranks, missing = ranked([*case.scores.values(), *chance], case.mask)
         measures = self._measures(self._read(case, ranks))
         found = {name: np.where(missing, np.nan, values) for name, values in measures.items()}
         return Answer(_named(found, list(case.scores)))
 
-    def _read(self, case: Case, ranks: Int[np.ndarray, "B R T"]) -> Curves:
+    def _read(self, case: Case, ranks: Ranks) -> Curves:
         points = erasure.grid(case.batch.lengths.cpu().numpy(), self.thresholds, self.prefixes)
         top = ranks[:, :, None] < points[:, None, :, None]
         both = _answers(case, np.concatenate([~top, top], 1), self.removal)
@@ -248,7 +249,7 @@ class Erasure:
             masked=_answers(case, ~top[:, : len(case.scores)], "mask") if masked else None,
         )
 
-    def _measures(self, curves: Curves) -> dict[str, Float[np.ndarray, "B R"]]:
+    def _measures(self, curves: Curves) -> dict[str, PerRanking]:
         """Every measure of every ranking."""
         sizes = erasure.sizes(curves.points[:, -1], self.thresholds)
         without, only = curves.chosen(curves.without), curves.chosen(curves.only)
@@ -273,23 +274,22 @@ class Erasure:
         return measures
 
 
-def _answers(case: Case, kept: Bool[np.ndarray, "B R G T"], removal: str) -> Float[np.ndarray, "B R G C"]:
+def _answers(case: Case, kept: Bool[np.ndarray, "B R G T"], removal: str) -> Probabilities:
     """The probabilities when these tokens are left; what several rankings leave of a text is read once."""
     device = case.batch.ids.device
     sets = kept.reshape(len(kept), -1, kept.shape[-1])
-    whose, left, place = distinct(sets, case.batch.mask.cpu().numpy())
+    whose, left, place = distinct(sets, case.mask)
     read = version_probabilities(case.quick, case.batch, whose.to(device), left.to(device), removal)
     return np.asarray(numpy(read)[place].reshape(*kept.shape[:3], -1))
 
 
-def _named(measures: dict[str, Float[np.ndarray, "B R"]], names: Sequence[str]) -> dict[str, Float[np.ndarray, " B"]]:
+def _named(measures: dict[str, PerRanking], names: Sequence[str]) -> Numbers:
     """One column for each measure and explainer, for the mean of the random rankings, and for the gains over it."""
-    columns: dict[str, np.ndarray] = {}
+    columns: Numbers = {}
     for measure, values in measures.items():
         own, chance = values[:, : len(names)], values[:, len(names) :].mean(-1)
-        columns |= {f"{measure}:{name}": own[:, place] for place, name in enumerate(names)}
-        columns[f"{measure}:{CHANCE}"] = chance
+        columns |= by_subject(measure, dict(zip([*names, CHANCE], [*own.T, chance], strict=True)))
         if measure in GAINS:
-            gains = own - chance[:, None] if GAINS[measure] else chance[:, None] - own
-            columns |= {f"{measure}_gain:{name}": gains[:, place] for place, name in enumerate(names)}
+            gains = own.T - chance if GAINS[measure] else chance - own.T
+            columns |= by_subject(f"{measure}_gain", dict(zip(names, gains, strict=True)))
     return columns

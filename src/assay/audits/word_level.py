@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,11 +13,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from assay.audits.adversary import Adversary
-from assay.audits.cases import LACKING, Answer, Case, Numbers, Resources, numpy
-from assay.audits.evidence import Truth
+from assay.audits.cases import Answer, Case, Numbers, PerText, Resources, mean_defined, numpy, of_subject
+from assay.audits.equal_predictions import Adversary
+from assay.audits.marked_words import Truth
 from assay.audits.permutation import Permutation
-from assay.audits.rivals import mean_defined, right, unfit_for_rivals
+from assay.audits.rivals import RivalAudit, right
 from assay.audits.statements import NOTICED, TRAINED
 from assay.data.batches import Tokenised, tokenise
 from assay.errors import AssayError, unknown
@@ -34,8 +34,6 @@ from assay.stories import Conclusion, Drawing, Grid, Measure, Story
 from assay.types import Batch
 from assay.writing import count, interval, listed, number, percent
 
-Bits = Float[np.ndarray, " B"]
-
 
 @dataclass(frozen=True)
 class Decoded:
@@ -45,16 +43,15 @@ class Decoded:
     decoder: Decoder
     shuffled: Decoder
 
-    def bits(self, batch: Batch) -> tuple[Bits, Bits]:
+    def bits(self, batch: Batch) -> tuple[PerText, PerText]:
         """The mean information of each text's hidden states about their words, in bits, by both decoders."""
         states, mask = numpy(word_states(self.network, batch)), batch.mask.cpu().numpy()
         words = batch.ids.cpu().numpy()[mask]
-        told = []
-        for decoder in (self.decoder, self.shuffled):
-            found = np.full(mask.shape, np.nan)
-            found[mask] = decoder.pointwise(states[mask], words)
-            told.append(mean_defined(list(found.T)))
-        return told[0], told[1]
+        found = np.full((2, *mask.shape), np.nan)
+        for each, decoder in zip(found, (self.decoder, self.shuffled), strict=True):
+            each[mask] = decoder.pointwise(states[mask], words)
+        information, shuffled = (mean_defined(each.T) for each in found)
+        return information, shuffled
 
 
 @torch.no_grad()
@@ -108,7 +105,14 @@ class Decoding:
 BASE, CONCAT = "base", "concat"
 STRENGTHS = (*REGULARISERS, "mlm")
 GAINS = ("right", "median_tvd", "auprc")
+SHUFFLED = "information_shuffled"
 
+
+BESIDE = {
+    "called": {name: name for name in (BASE, CONCAT, "tying", "mlm", "conicity", "diversity")},
+    "null": BASE,
+}
+"""The models of a figure, in their order, and the one that others are held against."""
 
 STORY = Story(
     title="Does attention say more when states stay close to their words?",
@@ -149,15 +153,7 @@ STORY = Story(
             {
                 "measure": "right",
                 "title": "texts on which it is right",
-                "called": {
-                    "base": "base",
-                    "concat": "concat",
-                    "tying": "tying",
-                    "mlm": "mlm",
-                    "conicity": "conicity",
-                    "diversity": "diversity",
-                },
-                "null": "base",
+                **BESIDE,
                 "shares": True,
             },
         ),
@@ -168,15 +164,7 @@ STORY = Story(
             {
                 "measure": "information",
                 "title": "information on the word, at least (bits)",
-                "called": {
-                    "base": "base",
-                    "concat": "concat",
-                    "tying": "tying",
-                    "mlm": "mlm",
-                    "conicity": "conicity",
-                    "diversity": "diversity",
-                },
-                "null": "base",
+                **BESIDE,
             },
         ),
         Drawing(
@@ -189,15 +177,7 @@ STORY = Story(
             {
                 "measure": "median_tvd",
                 "title": "change when shuffled (TVD)",
-                "called": {
-                    "base": "base",
-                    "concat": "concat",
-                    "tying": "tying",
-                    "mlm": "mlm",
-                    "conicity": "conicity",
-                    "diversity": "diversity",
-                },
-                "null": "base",
+                **BESIDE,
             },
         ),
     ),
@@ -218,7 +198,7 @@ STORY = Story(
 
 
 @dataclass(frozen=True)
-class WordLevel:
+class WordLevel(RivalAudit):
     """The model without and with a word-level objective: is it as good, and is its attention harder to replace?
 
     `right` says whether the class is right, `information` how many bits at least a state tells of its word, among the
@@ -242,8 +222,6 @@ class WordLevel:
     seed: int = 0
     story: ClassVar[Story] = STORY
     paper: str = "Tutek and Šnajder (2020), word-level objectives; Mohankumar et al. (2020)"
-    lacking: str = LACKING
-    models: Mapping[str, Decoded] = field(default_factory=dict, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         for name in self.variants:
@@ -260,34 +238,38 @@ class WordLevel:
     def kind(self, classes: int) -> str:
         return "sample" if classes == 2 else "lower bound"  # of ε-max JSD; information is one for any number
 
-    def unfit(self, case: Case) -> str | None:
-        return unfit_for_rivals(case, None if self.models else self.lacking)
+    def refused(self, resources: Resources) -> str | None:
+        """Why states of this recipe cannot have the size of embeddings, or None."""
+        parts = resources.made.architecture
+        if parts.encoder == "none":
+            return "the model has no encoder, so its states are the words themselves"
+        step = 8 if parts.encoder in ("cnn", "transformer") else 2
+        if "tying" not in self.variants or parts.embedding % step == 0:
+            return None
+        return f"states of the {parts.encoder} encoder can be as large as embeddings only if {step} divides their size"
 
-    def prepared(self, resources: Resources) -> WordLevel:
+    def trained(self, resources: Resources) -> WordLevel:
         """The audit with all models and the decoders of their states."""
-        recipe = resources.recipe()
-        reason = resources.lacks()
-        if reason is not None or recipe is None or (reason := self._untieable(recipe)) is not None:
-            return replace(self, lacking=reason or self.lacking)
-        recipes = self.recipes(recipe)
-        own = recipes[BASE] == recipe
+        recipes = self.recipes(resources.made)
+        own = recipes[BASE] == resources.made
         wanted = {f"word_level-{name}": Variant(made) for name, made in recipes.items() if not (own and name == BASE)}
-        trained = {f"word_level-{BASE}": resources.trained, **resources.train_all(wanted)}
+        models = {f"word_level-{BASE}": resources.trained, **resources.train_all(wanted)}
         decoding = Decoding.of(resources, Words(self.words), self.tokens, self.seed)
-        return replace(self, models={name: decoding(trained[f"word_level-{name}"].network) for name in recipes})
+        return replace(self, rivals={name: decoding(models[f"word_level-{name}"].network) for name in recipes})
 
     def conclude(self, record: Record) -> Conclusion:
         table = _table(record)
         return Conclusion(_answer(record), tables=(table,) if table.rows else ())
 
     def __call__(self, case: Case) -> Answer:
-        found = {name: self._measured(replace(case, model=each.network), each) for name, each in self.models.items()}
+        found = {name: self._measured(replace(case, model=each.network), each) for name, each in self.rivals.items()}
         measures: Numbers = {}
         for name, numbers in found.items():
-            measures |= {f"{measure}:{name}": values for measure, values in numbers.items()}
+            measures |= of_subject(name, numbers)
             if name != BASE:
-                gains = {measure: numbers[measure] - found[BASE][measure] for measure in GAINS if measure in numbers}
-                measures |= {f"{measure}_gain:{name}": values for measure, values in gains.items()}
+                gained = [measure for measure in GAINS if measure in numbers]
+                gains = {f"{measure}_gain": numbers[measure] - found[BASE][measure] for measure in gained}
+                measures |= of_subject(name, gains)
         return Answer(measures)
 
     def recipes(self, recipe: Recipe) -> dict[str, Recipe]:
@@ -307,27 +289,13 @@ class WordLevel:
         Training(**strengths)
         return strengths
 
-    def _untieable(self, recipe: Recipe) -> str | None:
-        """Why states of this recipe cannot have the size of embeddings, or None."""
-        parts = recipe.architecture
-        if parts.encoder == "none":
-            return "the model has no encoder, so its states are the words themselves"
-        if "tying" not in self.variants:
-            return None
-        step = 8 if parts.encoder in ("cnn", "transformer") else 2
-        if parts.embedding % step:
-            return (
-                f"states of the {parts.encoder} encoder can be as large as embeddings only if {step} divides their size"
-            )
-        return None
-
     def _measured(self, case: Case, model: Decoded) -> Numbers:
         """All numbers of one model; the case is that model's."""
         information, shuffled = model.bits(case.batch)
         measures = {
             "right": right(numpy(case.probabilities), case),
             "information": information,
-            "information_shuffled": shuffled,
+            SHUFFLED: shuffled,
             "median_tvd": Permutation()(case).measures["median_tvd"],
         }
         for epsilon in self.epsilons[:: 1 if case.values.shape[-1] <= 3 else 2]:
@@ -365,13 +333,13 @@ def _answer(record: Record) -> str:
     right, names = subjects(record, "word_level", "right"), _variants(record)
     if BASE not in right or not names:
         return ""
-    told = _score(record, names)
+    told = _score(_gains(record, "right"))
     for measure, start in (
         ("information", "States tell more bits of their words (at least)"),
         ("median_tvd", "Shuffling attention moves predictions more (TVD)"),
         ("auprc", "Attention finds the deciding words better (AUPRC)"),
     ):
-        told += _raised(record, names, measure, start)
+        told += _raised(_gains(record, measure), start)
     told += (
         f" The base model is right on {percent(right[BASE].mean)} of texts (n = {count(right[BASE].n)}); in brackets "
     )
@@ -379,62 +347,54 @@ def _answer(record: Record) -> str:
     return told.strip()
 
 
-def _score(record: Record, names: list[str]) -> str:
-    gains = {name: found for name in names if (found := _gain(record, "right", name)) is not None}
+def _gains(record: Record, measure: str) -> dict[str, Finding]:
+    found = {name: _gain(record, measure, name) for name in _variants(record)}
+    return {name: gain for name, gain in found.items() if gain is not None}
+
+
+def _score(gains: dict[str, Finding]) -> str:
     lost = {name: found for name, found in gains.items() if found.high < 0}
     held = [name for name in gains if name not in lost]
     told = [f"not surely lower with {listed(held)}"] if held else []
-    fallen = [
-        f"{name} by {number(-100 * f.mean, 1)} ({interval(-100 * f.high, -100 * f.low, 1)})" for name, f in lost.items()
-    ]
-    told += [f"lower with {listed(fallen)} points"] if lost else []
+    told += [f"lower with {_amounts(lost, -100, 1)} points"] if lost else []
     return f"The task score is {' and '.join(told)}." if gains else ""
 
 
-def _raised(record: Record, names: list[str], measure: str, start: str) -> str:
-    gains = {name: found for name in names if (found := _gain(record, measure, name)) is not None}
-    more = [
-        f"{name} by {number(f.mean, 2)} ({interval(f.low, f.high, 2)})" for name, f in gains.items() if f.low > NOTICED
-    ]
-    less = [
-        f"{name} by {number(-f.mean, 2)} ({interval(-f.high, -f.low, 2)})"
-        for name, f in gains.items()
-        if f.high < -NOTICED
-    ]
+def _raised(gains: dict[str, Finding], start: str) -> str:
+    more = {name: found for name, found in gains.items() if found.low > NOTICED}
+    less = {name: found for name, found in gains.items() if found.high < -NOTICED}
     if not gains:
         return ""
-    told = f" {start} with {listed(more) if more else 'none of them'}"
-    return f"{told}; it is the other way round with {listed(less)}." if less else f"{told}."
+    told = f" {start} with {_amounts(more, 1) if more else 'none of them'}"
+    return f"{told}; it is the other way round with {_amounts(less, -1)}." if less else f"{told}."
+
+
+def _amounts(gains: dict[str, Finding], scale: int, places: int = 2) -> str:
+    return listed([f"{name} by {_with_ends(found, scale, places)}" for name, found in gains.items()])
+
+
+def _with_ends(found: Finding, scale: int, places: int) -> str:
+    """A mean with its interval in brackets; a negative scale turns both round."""
+    low, high = sorted((scale * found.low, scale * found.high))
+    return f"{number(scale * found.mean, places)} ({interval(low, high, places)})"
 
 
 def _table(record: Record) -> Grid:
     """A row for each model: accuracy, information with its floor, what shuffling does, and AUPRC where there is one."""
     measures = {"right": "right", "information": "information (bits)", "median_tvd": "median TVD", "auprc": "AUPRC"}
-    found = {measure: subjects(record, "word_level", measure) for measure in (*measures, "information_shuffled")}
+    found = {measure: subjects(record, "word_level", measure) for measure in (*measures, SHUFFLED)}
     shown = {measure: head for measure, head in measures.items() if found[measure]}
     columns = ["model"]
+    rows = {name: [TITLES.get(name, name)] for name in found["right"]}
     for measure, head in shown.items():
-        columns += [head, "gain over base"] + (["words shuffled"] if measure == "information" else [])
-    rows = []
-    for name in found["right"]:
-        row = [TITLES.get(name, name)]
-        for measure in shown:
-            row += [_mean(found[measure].get(name), measure), _gained(record, measure, name)]
-            row += [_mean(found["information_shuffled"].get(name), "")] if measure == "information" else []
-        rows.append(tuple(row))
-    return Grid(tuple(columns), tuple(rows), first_number=1)
-
-
-def _mean(found: Finding | None, measure: str) -> str:
-    if found is None:
-        return "–"
-    return percent(found.mean) if measure == "right" else number(found.mean, 2)
-
-
-def _gained(record: Record, measure: str, name: str) -> str:
-    found = None if name == BASE else _gain(record, measure, name)
-    if found is None:
-        return "–"
-    scale, places = (100, 1) if measure == "right" else (1, 2)
-    ends = interval(scale * found.low, scale * found.high, places)
-    return f"{number(scale * found.mean, places)} ({ends})"
+        share = measure == "right"
+        columns += [head, "gain over base"]
+        for name, row in rows.items():
+            mean, gain = found[measure].get(name), None if name == BASE else _gain(record, measure, name)
+            row.append("–" if mean is None else percent(mean.mean) if share else number(mean.mean, 2))
+            row.append("–" if gain is None else _with_ends(gain, 100, 1) if share else _with_ends(gain, 1, 2))
+            if measure == "information":
+                floor = found[SHUFFLED].get(name)
+                row.append("–" if floor is None else number(floor.mean, 2))
+        columns += ["words shuffled"] if measure == "information" else []
+    return Grid(tuple(columns), tuple(map(tuple, rows.values())), first_number=1)

@@ -45,10 +45,10 @@ from assay.cli.options import (
     ProbeOptions,
     Query,
     Reading,
+    RepairOptions,
     Results,
     SelectionOptions,
     SelectionTraining,
-    SuspectOptions,
     TracedModel,
     TracedResults,
     TrainedModel,
@@ -249,7 +249,7 @@ def influence(
     if text is None:
         if options.check is not None:
             raise AssayError("A check is about the decision on a text; leave --check out, or give a text.")
-        asked = SuspectOptions(options.method, options.top)
+        asked = RepairOptions(options.method, options.top)
         mislabelled(given=given, data=data, seed=seed, options=asked, results=results)
         return
     model = given.opened()
@@ -263,10 +263,10 @@ def mislabelled(
     given: TracedModel,
     data: TrainedOn = TrainedOn(),
     seed: LearntSeed = None,
-    options: SuspectOptions = SuspectOptions(),
+    options: RepairOptions = RepairOptions(),
     results: TracedResults = TracedResults(),
 ) -> None:
-    """Show which training texts have a doubtful label.
+    """Show which training texts have a doubtful label, and with --fix train the model again with these mended.
 
     Leaves a folder with influence.html and influence.json.
     """

@@ -571,6 +571,17 @@ class SuspectOptions:
 
 @Parameter(name="*", group=ASK)
 @dataclass(frozen=True)
+class RepairOptions(SuspectOptions):
+    """What is asked about doubtful labels, and what is done about them."""
+
+    fix: Path | None = None
+    """Folder for the model trained again with the doubtful labels mended; its accuracy is compared on test texts."""
+    way: Literal["relabel", "remove"] = "relabel"
+    """What mends a label that the model would not give: its likeliest other class, or leaving the text out."""
+
+
+@Parameter(name="*", group=ASK)
+@dataclass(frozen=True)
 class InfluenceOptions(SuspectOptions):
     """What is asked about training texts."""
 
@@ -584,6 +595,8 @@ class InfluenceOptions(SuspectOptions):
     """Check of the estimates: retrain without some training texts, and compare."""
     retrainings: int = 20
     """Number of models that a check trains."""
+    swaps: int = 0
+    """Number of opposing training texts whose words are tried in place of the most salient word."""
     mislabelled: Annotated[bool, Parameter(negative="", show=False)] = False  # before there was a verb for it
 
 

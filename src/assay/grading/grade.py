@@ -74,11 +74,6 @@ class Yardstick:
     reason: str
 
 
-_INTERVALS = (
-    "An explainer passes when the whole 95 % interval of its {symbol} lies at or above {passes:g}. It fails when the "
-    "whole interval lies below {fails:g}, or when it does not lie above what random scores reach. In between it gets a "
-    "warning. With fewer than 30 texts nothing is graded."
-)
 TRUTH = Yardstick(
     "truth",
     "auprc",
@@ -86,7 +81,9 @@ TRUTH = Yardstick(
     0.8,
     0.5,
     "the words that are known to decide",
-    _INTERVALS.format(symbol="AUPRC", passes=0.8, fails=0.5),
+    "An explainer passes when the whole 95 % interval of its AUPRC lies at or above 0.8. It fails when the whole "
+    "interval lies below 0.5, or when it does not lie above what random scores reach. In between it gets a warning. "
+    "With fewer than 30 texts nothing is graded.",
     "Where the deciding words are known, an explainer has to find them. Reading down its ranking, an AUPRC "
     "of 0.8 means that at each deciding word on average four in five of the words read so far are deciding "
     "ones; at 0.5 it is every second one.",
@@ -173,9 +170,8 @@ def scale(record: Record, rule: Yardstick | None = None) -> Scale:
         return Scale(rule, measured, measured, reached, reached, reached if null is None else null.high)
     reasons = tuple(unlike(record)) if measured else ()
     effects = {name: likely(found, reasons) for name, found in measured.items()}
-    if null is None:
-        return Scale(rule, effects, measured, 0.0, 0.0, 0.0, reasons)
-    return Scale(rule, effects, measured, likely(null).mean, null.mean, null.high, reasons)
+    nulls = (0.0, 0.0, 0.0) if null is None else (likely(null).mean, null.mean, null.high)
+    return Scale(rule, effects, measured, *nulls, reasons)
 
 
 def _random_ranking(record: Record) -> float:
@@ -244,31 +240,27 @@ def trusts(record: Record) -> dict[int, dict[str, float]]:
     It is read off the economy in the text and the explainer's mean over texts.
     """
     audit, measure = ECONOMY
-    means = {f.subject: f.mean for f in over_all(record, audit, measure)}
-    means.pop(CHANCE, None)
+    means = {f.subject: f.mean for f in over_all(record, audit, measure) if f.subject != CHANCE}
     start, own, whole = known_reasons()["text"]["coefficients"]
     economies = side_by_side(record, audit, [f"{measure}:{name}" for name in means])
     sure = expit(start + own * economies + whole * np.array(list(means.values())))
-    pairs = zip(texts(record, audit).tolist(), sure.tolist(), strict=True)
-    told = {example: _finite(dict(zip(means, row, strict=True))) for example, row in pairs}
+    told = {}
+    for example, row in zip(texts(record, audit).tolist(), sure.tolist(), strict=True):
+        told[example] = {name: value for name, value in zip(means, row, strict=True) if math.isfinite(value)}
     return {example: numbers for example, numbers in told.items() if numbers}
-
-
-def _finite(numbers: dict[str, float]) -> dict[str, float]:
-    return {name: value for name, value in numbers.items() if math.isfinite(value)}
 
 
 def unlike(record: Record) -> list[str]:
     """In what the audited model is unlike every model of the bank, as parts of a sentence."""
     bank, model = known_reasons()["bank"], record.summary.get("model", {})
     lengths = record.examples["starts"].combine_chunks().value_lengths().to_numpy() if len(record.examples) else []
-    found = []
-    if len(lengths):
-        found += _outside("its texts have {} words on average", float(np.mean(lengths)), bank["words"], 0)
-    found += _outside("it tells {} classes apart", float(len(record.summary["corpus"]["classes"])), bank["classes"], 0)
-    accuracy = (model.get("test") or {}).get("accuracy")
-    if accuracy is not None:
-        found += _outside("its accuracy is {}", accuracy, bank["accuracy"], 2)
+    words = float(np.mean(lengths)) if len(lengths) else None
+    classes, accuracy = float(len(record.summary["corpus"]["classes"])), (model.get("test") or {}).get("accuracy")
+    found = [
+        *_outside("its texts have {} words on average", words, bank["words"], 0),
+        *_outside("it tells {} classes apart", classes, bank["classes"], 0),
+        *_outside("its accuracy is {}", accuracy, bank["accuracy"], 2),
+    ]
     network = kind(model)
     if network not in bank["networks"]:
         found.append(f"it is another kind of network ({network or 'not known'})")
@@ -282,9 +274,9 @@ def kind(model: dict[str, Any]) -> str:
     return str(encoder if encoder and shape == "flat" else shape)
 
 
-def _outside(words: str, value: float, ends: Sequence[int | float], digits: int) -> list[str]:
+def _outside(words: str, value: float | None, ends: Sequence[int | float], digits: int) -> list[str]:
     low, high = ends
-    if low <= value <= high:
+    if value is None or low <= value <= high:
         return []
     told = count(round(value)) if not digits else number(value, digits)
     return [f"{words.format(told)}, in the bank {number(float(low), digits)} to {number(float(high), digits)}"]
@@ -312,7 +304,7 @@ class Verdict:
     n: int
     null: float | None
     sentence: str
-    more: tuple[str, ...] = ()
+    more: tuple[str, ...] = ()  # what each audit of attention says
 
 
 def verdicts(record: Record) -> list[Verdict]:
@@ -363,16 +355,15 @@ def ability(record: Record) -> tuple[float | None, float, float | None]:
 def _verdict(record: Record, name: str, laid: Scale) -> Verdict:
     rule, found = laid.rule, laid.effects.get(name)
     more = _of_attention(record) if name == ATTENTION else ()
-    if found is None:
-        return _without_number(name, rule, _why_not(record, rule), more)
+    grade: Grade = "not applicable" if found is None else "reference" if name == RANDOM else laid.grade(name)
+    if found is None or grade == "not applicable":
+        sentence = _why_not(record, rule) if found is None else too_few(found) or HOPELESS
+        return Verdict(name, grade, rule.measure, None, None, None, 0, None, sentence, more)
     numbers = (rule.measure, found.mean, found.low, found.high, found.n)
-    if name == RANDOM:
+    if grade == "reference":
         sentence = "Scores drawn at random: what an explainer that knows nothing reaches. The others must beat it."
-        return Verdict(name, "reference", *numbers, None, sentence)
-    given = laid.grade(name)
-    if given == "not applicable":
-        return _without_number(name, rule, too_few(found) or HOPELESS, more)
-    return Verdict(name, given, *numbers, laid.null, _sentence(given, found, laid), more)
+        return Verdict(name, grade, *numbers, None, sentence)
+    return Verdict(name, grade, *numbers, laid.null, _sentence(grade, found, laid), more)
 
 
 def _of_attention(record: Record) -> tuple[str, ...]:
@@ -388,10 +379,6 @@ def too_few(found: Finding) -> str | None:
     """Why a finding is too small for a grade, or None."""
     usable = "1 text is" if found.n == 1 else f"{count(found.n)} texts are"
     return None if found.n >= FEW else f"Too few texts: {usable} usable, and a grade takes {FEW}."
-
-
-def _without_number(name: str, rule: Yardstick, sentence: str, more: tuple[str, ...] = ()) -> Verdict:
-    return Verdict(name, "not applicable", rule.measure, None, None, None, 0, None, sentence, more)
 
 
 def _why_not(record: Record, rule: Yardstick) -> str:

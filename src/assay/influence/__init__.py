@@ -5,12 +5,13 @@ from __future__ import annotations
 from assay.influence.dual import DualGaussNewton
 from assay.influence.functions import FastIF, InfluenceFunctions
 from assay.influence.kronecker import Kronecker
+from assay.influence.landmarks import Landmarks
 from assay.influence.last_layer import Representer, TracInFast
 from assay.influence.neighbours import Neighbours, NeighbourShapley
 from assay.influence.projected import ProjectedGaussNewton
 from assay.influence.setting import Method
 from assay.influence.similarity import GradientCosine, GradientDot
-from assay.influence.tracin import TracIn, TracInProjected, Trak
+from assay.influence.tracin import TracIn, TracInIdeal, TracInProjected, Trak
 from assay.influence.turnover import TurnoverDropout
 from assay.influence.unrolled import Unrolled
 
@@ -28,10 +29,12 @@ METHODS: dict[str, Method] = {
     "tracin": TracIn(),
     "tracin_fast": TracInFast(),
     "tracin_projected": TracInProjected(),
+    "tracin_ideal": TracInIdeal(),
     "gradient_dot": GradientDot(),
     "gradient_cosine": GradientCosine(),
     "representer": Representer(),
     "turnover": TurnoverDropout(),
     "neighbours": Neighbours(),
     "neighbour_shapley": NeighbourShapley(),
+    "landmarks": Landmarks(),
 }

@@ -8,25 +8,29 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor
 
 from assay.influence import targets
 from assay.influence.gradients import Reading
-from assay.influence.setting import Setting
+from assay.influence.setting import Indices, Labels, PerExample, Setting
 from assay.influence.similarity import Vectors
 from assay.models.walk import UnfusedOps
-from assay.types import Batch
+from assay.types import Batch, Logits
 
-AT_ONCE = 2**24  # numbers that the vectors of one backward pass take together, with the states of a batch for each
+AT_ONCE = 2**24  # numbers that the vectors of one backward pass take together, with the hidden states of a batch each
 
 
-def flattened(vectors: Vectors) -> Float[Tensor, "Q P"]:
+Flat = Float[Tensor, "Q P"]
+"""Vectors over all parameters, concatenated."""
+
+
+def flattened(vectors: Vectors) -> Flat:
     """All parameters of the vectors concatenated, in the order of the mapping."""
     return torch.cat([each.flatten(1) for each in vectors.values()], dim=1)
 
 
-def by_name(vectors: Float[Tensor, "Q P"], setting: Setting) -> dict[str, Tensor]:
+def by_name(vectors: Flat, setting: Setting) -> dict[str, Tensor]:
     """The inverse of `flattened`."""
     shapes = {name: each.shape for name, each in setting.parameters.items()}
     parts: Sequence[Tensor] = torch.split(vectors, [shape.numel() for shape in shapes.values()], dim=1)
@@ -48,25 +52,22 @@ class Curvature(ABC):
     @property
     def size(self) -> int:
         """The number of parameters."""
-        return sum(each.numel() for each in self.setting.parameters.values())
+        return self.setting.size
 
     @property
     def decay(self) -> Float[Tensor, " P"]:
         """The L2 of each parameter, which is part of the curvature."""
         return spread(self.setting.decay, self.setting)
 
-    def matvec(
-        self, vectors: Float[Tensor, "Q P"], indices: Int[np.ndarray, " n"] | None = None
-    ) -> Float[Tensor, "Q P"]:
+    def matvec(self, vectors: Flat, indices: Indices | None = None) -> Flat:
         """Products with the vectors; with `indices`, of the mean over these training examples."""
         found = vectors * self.decay
         for shares, batch in self.batches(indices):
-            step = max(1, AT_ONCE // (self.size + batch.ids.numel() * 64))
-            pieces = torch.split(vectors, step)
-            found += torch.cat([*self._products(batch, shares.to(vectors), pieces)])
+            step = max(1, AT_ONCE // (self.setting.size + batch.ids.numel() * 64))
+            found += torch.cat([*self._products(batch, shares.to(vectors), torch.split(vectors, step))])
         return found
 
-    def batches(self, indices: Int[np.ndarray, " n"] | None = None) -> Iterator[tuple[Float[Tensor, " n"], Batch]]:
+    def batches(self, indices: Indices | None = None) -> Iterator[tuple[Float[Tensor, " n"], Batch]]:
         """Training examples with their shares in the loss."""
         setting = self.setting
         chosen = np.arange(len(setting.train)) if indices is None else indices
@@ -78,17 +79,15 @@ class Curvature(ABC):
     def dense(self) -> Float[Tensor, "P P"]:
         """The matrix itself."""
         some = next(iter(self.setting.parameters.values()))
-        return symmetric(self.matvec(torch.eye(self.size, dtype=some.dtype, device=some.device)))
+        return symmetric(self.matvec(torch.eye(self.setting.size, dtype=some.dtype, device=some.device)))
 
     @abstractmethod
     def _products(self, batch: Batch, shares: Float[Tensor, " n"], pieces: Sequence[Tensor]) -> Iterator[Tensor]:
         """What a batch adds to the products."""
 
-    def _logits(self, batch: Batch) -> Float[Tensor, "B C"]:
-        network = self.setting.network
+    def _logits(self, batch: Batch) -> Logits:
         with UnfusedOps(), torch.enable_grad():
-            logits: Tensor = network(network.embed(batch), batch).logits
-        return logits
+            return self.setting.logits(batch)
 
 
 class Hessian(Curvature):
@@ -99,13 +98,12 @@ class Hessian(Curvature):
         with torch.enable_grad():
             loss = (targets.loss(self._logits(batch), batch.labels) * shares).sum()
             gradients = torch.autograd.grad(loss, parameters, create_graph=True, materialize_grads=True)
-            moved = [each for each in gradients if each.requires_grad]
+        used = [index for index, each in enumerate(gradients) if each.requires_grad]
         for piece in pieces:
-            split = [part for part, each in zip(self._split(piece), gradients, strict=True) if each.requires_grad]
-            yield _vector_jacobian_products(moved, parameters, split)
-
-    def _split(self, vectors: Float[Tensor, "q P"]) -> list[Tensor]:
-        return list(by_name(vectors, self.setting).values())
+            split = list(by_name(piece, self.setting).values())
+            yield _vector_jacobian_products(
+                [gradients[index] for index in used], parameters, [split[index] for index in used]
+            )
 
 
 class GaussNewton(Curvature):
@@ -115,12 +113,10 @@ class GaussNewton(Curvature):
         parameters = list(self.setting.parameters.values())
         logits = self._logits(batch)
         probabilities = logits.detach().softmax(-1)
-        with (
-            torch.enable_grad()
-        ):  # what goes back is linear in what is put in: its own backward pass is the forward derivative
+        with torch.enable_grad():  # a backward pass is linear in its input: its own backward is the forward derivative
             put = torch.zeros_like(logits, requires_grad=True)
             back = torch.autograd.grad(logits, parameters, put, create_graph=True, materialize_grads=True)
-            used = [index for index, each in enumerate(back) if each.requires_grad]
+        used = [index for index, each in enumerate(back) if each.requires_grad]
         for piece in pieces:
             split = list(by_name(piece, self.setting).values())
             ahead = _vector_jacobian_products([back[index] for index in used], [put], [split[index] for index in used])
@@ -137,26 +133,28 @@ class GaussNewton(Curvature):
         return symmetric(found)
 
 
+CURVATURES: dict[str, type[Curvature]] = {"gauss_newton": GaussNewton, "hessian": Hessian}
+
+
 def curvature_roots(reading: Reading) -> Float[Tensor, "B K P"]:
     """Vectors whose outer products add up to the Gauss–Newton curvature of each example, without its weight."""
     columns = output_roots(reading.logits.detach()).unbind(-1)
     return torch.stack([reading.gradients(each).flat() for each in columns], dim=1)
 
 
-def curvature_of(kind: str, setting: Setting) -> Curvature:
-    """The curvature of that name."""
-    return (Hessian if kind == "hessian" else GaussNewton)(setting)
+def output_roots(logits: Logits) -> Float[Tensor, "B C K"]:
+    """The C − 1 directions whose outer products sum to diag(p) − p pᵀ, the curvature of the cross-entropy.
 
-
-def output_roots(logits: Float[Tensor, "B C"]) -> Float[Tensor, "B C K"]:
-    """C − 1 columns whose outer products add up to diag(p) − p pᵀ: each class against all that follow."""
-    shares = logits.softmax(-1)
-    left = shares.flip(-1).cumsum(-1).flip(-1)  # of this class and those that follow
-    after = left[:, 1:].clamp(min=torch.finfo(logits.dtype).tiny)
-    sizes = (shares[:, :-1] * left[:, 1:] / left[:, :-1].clamp(min=torch.finfo(logits.dtype).tiny)).sqrt()
-    others = -(shares[:, :, None] / after[:, None]).tril(-1)
-    columns = others + torch.eye(logits.shape[1], dtype=logits.dtype, device=logits.device)[:, :-1]
-    return columns * sizes[:, None]
+    A Cholesky factor in closed form: each class against all that follow (Tanabe and Sagae, 1992).
+    """
+    shares = logits.double().softmax(-1)
+    after = shares.flip(-1).cumsum(-1).flip(-1)  # the sum from each class on
+    left, rest = after[:, :-1].clamp(min=1e-300), after[:, 1:]
+    scale = (shares[:, :-1] / left).sqrt()
+    roots = -shares[:, :, None] * (scale / rest.clamp(min=1e-300).sqrt())[:, None]
+    roots = roots.tril(-1)
+    roots.diagonal(dim1=1, dim2=2).copy_(scale * rest.sqrt())
+    return roots.to(logits)
 
 
 def symmetric(matrix: Float[Tensor, "P P"]) -> Float[Tensor, "P P"]:
@@ -174,9 +172,6 @@ def _vector_jacobian_products(
     return torch.cat([each.flatten(1) for each in found], dim=1)
 
 
-# Gradient and curvature of the loss at the logits for each training example, in an orthonormal basis.
-
-
 def directions(classes: int) -> Float[Tensor, "C K"]:
     """Orthonormal basis of logit changes that sum to 0 (softmax ignores a constant), one less than classes."""
     basis = torch.zeros(classes, classes - 1, dtype=torch.float64)
@@ -188,17 +183,14 @@ def directions(classes: int) -> Float[Tensor, "C K"]:
 
 @dataclass(frozen=True)
 class Outputs:
-    """Gradient, curvature and its root by the logits for each of N training examples, in K directions."""
+    """Gradient and root of the curvature by the logits for each of N training examples, in K directions."""
 
     gradients: Float[Tensor, "N K"]  # of the loss, without its weight
-    curvature: Float[Tensor, "N K K"]  # of the loss, times its weight / N
-    roots: Float[Tensor, "N K K"]  # of that, symmetric
+    roots: Float[Tensor, "N K K"]  # of its curvature times weight / N, symmetric
     shares: Float[Tensor, " N"]  # weight / N
 
     @classmethod
-    def of(
-        cls, logits: Float[Tensor, "N C"], labels: Int[np.ndarray, " N"], shares: Float[np.ndarray, " N"]
-    ) -> Outputs:
+    def of(cls, logits: Float[Tensor, "N C"], labels: Labels, shares: PerExample) -> Outputs:
         """From logits and labels; the shares are weights / the number of all training examples."""
         device, basis = logits.device, directions(logits.shape[1])
         probabilities = logits.double().cpu().softmax(-1)
@@ -208,21 +200,13 @@ class Outputs:
         curvature = share[:, None, None] * (basis.T @ whole @ basis)
         sizes, axes = torch.linalg.eigh(curvature)
         roots = axes * sizes.clamp(min=0).sqrt()[:, None] @ axes.mT
-        return cls(*(each.to(device) for each in (gradients @ basis, curvature, roots, share)))
+        return cls(*(each.to(device) for each in (gradients @ basis, roots, share)))
 
     @classmethod
+    @torch.no_grad()
     def train(cls, setting: Setting) -> Outputs:
         """Of all training examples, by a forward pass over them."""
-        labels = np.array([row.label for row in setting.train])
-        return cls.of(train_logits(setting), labels, setting.weights / len(setting.train))
-
-
-def train_logits(setting: Setting) -> Float[Tensor, "N C"]:
-    """The logits of all training examples."""
-    network = setting.network
-    found = torch.zeros(len(setting.train), network.classes, dtype=torch.float64, device=network.device)
-    with torch.no_grad():
+        logits = torch.zeros(len(setting.train), setting.network.classes, dtype=torch.float64)
         for indices, batch in setting.batches(setting.train):
-            logits = network(network.embed(batch), batch).logits
-            found[torch.from_numpy(indices).to(found.device)] = logits.double()
-    return found
+            logits[torch.from_numpy(indices)] = setting.logits(batch).double().cpu()
+        return cls.of(logits.to(setting.network.device), setting.labels, setting.shares)

@@ -20,6 +20,7 @@ import numpy as np
 import torch
 from jaxtyping import Float
 from scipy.optimize import brentq
+from scipy.special import entr
 from torch import Tensor
 
 from assay import progress
@@ -27,6 +28,7 @@ from assay.errors import AssayError, unknown
 from assay.influence.curvature import output_roots
 from assay.influence.gradient_records import TableGradients, add_kernel
 from assay.influence.gradients import Gradients
+from assay.influence.replay import adam_states, divided
 from assay.influence.setting import Setting
 from assay.influence.targets import loss
 from assay.influence.training_run import TrainingRun
@@ -70,8 +72,9 @@ def chosen_damping(setting: Setting) -> float:
 
 def reach(training_run: TrainingRun) -> dict[str, Tensor]:
     """Tη / √v: how far each parameter would move in all steps, for each unit of a constant gradient."""
+    identity = training_run.training, training_run.epochs
     known = _reached.get(training_run.network)
-    if known is not None and known[0] is training_run.rows and known[1] == (training_run.training, training_run.epochs):
+    if known is not None and known[0] is training_run.rows and known[1] == identity:
         return known[2]
     found: dict[str, Tensor] = {}
 
@@ -79,48 +82,38 @@ def reach(training_run: TrainingRun) -> dict[str, Tensor]:
         shown.update(task, completed=number)
         if number < training_run.steps:
             return
-        names = {id(each): name for name, each in network.named_parameters()}
-        for group in optimiser.param_groups:
-            for parameter in group["params"]:
-                if id(parameter) in names and (state := optimiser.state.get(parameter)):
-                    found[names[id(parameter)]] = number * group["lr"] / _divisor(state, group)
+        for name, group, state in adam_states(network, optimiser):
+            moment, divisor = divided(group, state)
+            found[name] = number * group["lr"] / torch.where(moment > 0, divisor, 0.0)
 
     with progress.bar() as shown:
         task = shown.add_task("training once more, for the damping", total=training_run.steps)
         training_run.learn(watch=watch)
     seen = torch.cat([each[each.isfinite()].flatten() for each in found.values()])
-    typical = float(seen.median()) if len(seen) else 1.0
-    whole = {name: each.nan_to_num(posinf=typical) for name, each in found.items()}  # any will do: nothing pulls there
-    parameters = {name: each for name, each in training_run.network.named_parameters() if each.requires_grad}
-    complete = {name: whole.get(name, torch.full_like(each.detach(), typical)) for name, each in parameters.items()}
-    _reached[training_run.network] = training_run.rows, (training_run.training, training_run.epochs), complete
+    typical = float(seen.median()) if len(seen) else 1.0  # for what never had a gradient: nothing pulls there
+    complete = {
+        name: found[name].nan_to_num(posinf=typical) if name in found else torch.full_like(each.detach(), typical)
+        for name, each in training_run.network.named_parameters()
+        if each.requires_grad
+    }
+    _reached[training_run.network] = training_run.rows, identity, complete
     return complete
 
 
+@torch.no_grad()
 def learnt_share(setting: Setting) -> float:
     """The share of the loss of a constant predictor (class frequencies) that training removed."""
-    network, weights = setting.network, setting.weights / setting.weights.sum()
-    total = 0.0
-    with torch.no_grad():
-        for indices, batch in setting.batches(setting.train):
-            losses = loss(network(network.embed(batch), batch).logits.double(), batch.labels)
-            total += float(losses.cpu().numpy() @ weights[indices])
-    frequencies = np.bincount([row.label for row in setting.train], weights)
-    known = frequencies[frequencies > 0]
-    return max(LEAST, 1 - total / max(float(-(known * np.log(known)).sum()), 1e-12))
-
-
-def _divisor(state: dict[str, Any], group: dict[str, Any]) -> Tensor:
-    """Adam's denominator; 0 where there never was a gradient."""
-    moment = state.get("max_exp_avg_sq", state["exp_avg_sq"]).detach()
-    root = (moment / (1 - group["betas"][1] ** float(state["step"]))).sqrt()
-    return torch.where(moment > 0, root + group["eps"], 0.0)
+    weights, total = setting.weights / setting.weights.sum(), 0.0
+    for indices, batch in setting.batches(setting.train):
+        losses = loss(setting.logits(batch).double(), batch.labels)
+        total += float(losses.cpu().numpy() @ weights[indices])
+    constant = float(entr(np.bincount(setting.labels, weights)).sum())
+    return max(LEAST, 1 - total / max(constant, 1e-12))
 
 
 def _sampled(setting: Setting) -> list[Gradients]:
     """Roots of the Gauss–Newton curvature of some training examples, read as one batch."""
-    numbers = sum(each.numel() for each in setting.parameters.values())
-    outputs = int(min(OUTPUTS, max(FEWEST, (WORK / numbers) ** 0.5)))
+    outputs = int(min(OUTPUTS, max(FEWEST, (WORK / setting.size) ** 0.5)))
     some = np.random.default_rng(0).permutation(len(setting.train))[: max(1, outputs // (setting.network.classes - 1))]
     part = replace(setting, train=[setting.train[index] for index in some], weights=setting.weights[some])
     ((indices, batch),) = part.batches(part.train, tokens=2**40)
@@ -143,14 +136,13 @@ def _kernel(sampled: list[Gradients], name: str, scale: Tensor | None) -> Float[
     rows = [each.rows(name) for each in sampled]
     tables = [each for each in rows if each is not None]
     if len(tables) == len(rows):
-        owners = torch.arange(len(tables) * sampled[0].size, device=tables[0].ids.device).view(len(tables), -1)
-        total = owners.numel()
-        found = TableGradients.joined(
-            [TableGradients.of(each, own, total) for each, own in zip(tables, owners, strict=True)]
-        )
+        total = len(tables) * sampled[0].size
+        owners = torch.arange(total, device=tables[0].ids.device).split(sampled[0].size)  # type: ignore[no-untyped-call]
+        parts = [TableGradients.of(each, own, total) for each, own in zip(tables, owners, strict=True)]
+        found = TableGradients.joined(parts)
+        found = found if scale is None else found.scaled(scale.to(found.gradients))
         products = found.gradients.new_zeros(total, total, dtype=torch.float64)
-        scaled = found if scale is None else found.scaled(scale.to(found.gradients))
-        add_kernel(products, scaled, scaled)
+        add_kernel(products, found, found)
         return products
     whole = torch.cat([each.dense(name) for each in sampled])
     whole = whole if scale is None else whole * scale.flatten().to(whole)
@@ -159,11 +151,7 @@ def _kernel(sampled: list[Gradients], name: str, scale: Tensor | None) -> Float[
 
 def _mean(setting: Setting) -> float:
     """The mean of the diagonal of the Gauss–Newton curvature."""
-    size = sum(each.numel() for each in setting.parameters.values())
-    return float(_eigenvalues(_sampled(setting), {}).sum()) / size
-
-
-# The diagonal added to the curvature: L2 regularisation, and damping in the metric of the optimiser.
+    return float(_eigenvalues(_sampled(setting), {}).sum()) / setting.size
 
 
 METRICS = ("plain", "adam")
@@ -185,9 +173,11 @@ def diagonal(setting: Setting, metric: str, damping: float | None) -> dict[str, 
 
 def mean_damping(setting: Setting, added: Mapping[str, Float[Tensor, ...]]) -> float:
     """The mean of what was added beside the L2 regularisation, over all parameters."""
-    sizes = {name: each.numel() for name, each in setting.parameters.items()}
-    total = sum(size * (float(added[name].mean()) - setting.decay.get(name, 0.0)) for name, size in sizes.items())
-    return total / sum(sizes.values())
+    total = sum(
+        each.numel() * (float(added[name].mean()) - setting.decay.get(name, 0.0))
+        for name, each in setting.parameters.items()
+    )
+    return total / setting.size
 
 
 def _damped(setting: Setting, metric: str, damping: float | None) -> dict[str, Float[Tensor, ...]]:
@@ -216,19 +206,14 @@ def adam_metric(setting: Setting) -> dict[str, Float[Tensor, ...]]:
 def mean_squares(setting: Setting) -> dict[str, Float[Tensor, ...]]:
     """The mean over the training examples of the squared gradient of the loss."""
     found = {name: torch.zeros_like(each, dtype=torch.float64) for name, each in setting.parameters.items()}
-    device = setting.network.device
-    with progress.bar() as shown:
-        task = shown.add_task("squared gradients", total=len(setting.train))
-        for indices, batch in setting.batches(setting.train):
-            reading = setting.reader.read(batch)
-            gradients = reading.gradients(setting.train_logit_gradients(batch, reading))
-            share = torch.from_numpy(setting.weights[indices]).to(device).square() / len(setting.train)
-            for name, total in found.items():
-                rows = gradients.rows(name)
-                if rows is None:
-                    total += (share @ gradients.dense(name).double().square()).view_as(total)
-                else:
-                    each = TableGradients.of(rows, torch.arange(len(indices), device=device), len(indices))
-                    total.index_add_(0, each.tokens, share[each.owners, None] * each.gradients.double().square())
-            shown.advance(task, len(indices))
+    for indices, gradients in setting.train_gradients(label="squared gradients"):
+        share = torch.from_numpy(setting.weights[indices]).to(setting.network.device).square() / len(setting.train)
+        for name, total in found.items():
+            rows = gradients.rows(name)
+            if rows is None:
+                total += (share @ gradients.dense(name).double().square()).view_as(total)
+            else:
+                owners = torch.arange(len(indices), device=share.device)
+                each = TableGradients.of(rows, owners, len(indices))
+                total.index_add_(0, each.tokens, share[each.owners, None] * each.gradients.double().square())
     return found

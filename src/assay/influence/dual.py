@@ -12,24 +12,22 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor
 
 from assay import progress
 from assay.data.batches import Tokenised
 from assay.influence.curvature import Outputs, directions
 from assay.influence.damping import diagonal, mean_damping
-from assay.influence.gradient_records import Outer, Record, Rows, TableGradients, add_kernel
+from assay.influence.gradient_records import Outer, Rows, TableGradients, add_kernel, cut
 from assay.influence.gradients import Gradients, Reading
-from assay.influence.setting import Influence, Setting
+from assay.influence.setting import Indices, Influence, PerExample, Scores, Setting, Texts
 from assay.influence.similarity import Vectors
 from assay.influence.stories import CHANGE
 from assay.models import budget
+from assay.models.walk import UnfusedOps
 from assay.stories import with_story
 from assay.types import Batch
-
-# Slices of parameters, so that the gradients held at a time fit into memory.
-
 
 FEWEST, MOST = 4, 256  # rows that show which forms gradients have
 
@@ -68,17 +66,8 @@ class ParameterSlice:
 
     def rows(self, gradients: Gradients) -> Rows:
         """The gradient of the table as the rows that were looked up."""
-        found = gradients.rows(self.name)
-        if found is None:
-            whole = gradients.dense(self.name).reshape(gradients.size, *self.shape)
-            found = Rows(torch.arange(self.shape[0], device=whole.device).expand(len(whole), -1), whole, self.shape)
+        found = gradients.lookups(self.name)
         return replace(found, gradients=found.gradients[..., self.start : self.stop])
-
-
-def cut(record: Record, start: int, stop: int) -> Record:
-    """The record of a range of examples."""
-    own = {name: getattr(record, name)[start:stop] for name in ("inputs", "ids", "gradients") if hasattr(record, name)}
-    return replace(record, **own)
 
 
 def grouped(
@@ -115,7 +104,7 @@ def sample_rows(setting: Setting) -> list[Tokenised]:
     return [setting.train[index] for index in order[indices]]
 
 
-def sample_gradients(setting: Setting, rows: Sequence[Tokenised]) -> Gradients:
+def sample_gradients(setting: Setting, rows: Texts) -> Gradients:
     """The gradients of rows in random directions of their logits."""
     _, batch = next(setting.batches(rows))
     reading = setting.reader.read(batch)
@@ -125,15 +114,8 @@ def sample_gradients(setting: Setting, rows: Sequence[Tokenised]) -> Gradients:
 
 def table_sizes(gradients: Gradients) -> dict[str, int]:
     """The embedding tables among the parameters, and how many of their rows these examples look up."""
-    found: dict[str, int] = {}
-    for name in gradients.records:
-        rows = gradients.rows(name)
-        if rows is not None:
-            found[name] = rows.ids.numel()
-    return found
-
-
-# Inner products of gradients over all parameters, computed by slices so that they fit into memory.
+    rows = {name: gradients.rows(name) for name in gradients.records}
+    return {name: each.ids.numel() for name, each in rows.items() if each is not None}
 
 
 NUMBERS = 2**25  # that are held in float64 at once
@@ -142,7 +124,7 @@ STRIPS = 8  # a symmetric product leaves out almost half of all numbers
 Roots = Mapping[str, Float[Tensor, "..."]]
 """What the gradient of each parameter is multiplied with: a number, or one for each number in it."""
 
-LogitGradients = Callable[[Int[np.ndarray, " n"], Batch, Reading], Float[Tensor, "K n C"]]
+LogitGradients = Callable[[Indices, Batch, Reading], Float[Tensor, "K n C"]]
 """The directions of the logits in which some rows are asked about."""
 
 
@@ -159,7 +141,7 @@ class ComputedGradients:
     """Gradients computed by a network, in `width` directions of the logits for each row."""
 
     setting: Setting
-    rows: Sequence[Tokenised]
+    rows: Texts
     logit_gradients: LogitGradients
     width: int = 1
     advance: Callable[[int], object] = field(default=lambda rows: None)
@@ -169,7 +151,7 @@ class ComputedGradients:
         """Of all training rows, in an orthonormal basis of the logits."""
         basis = directions(setting.network.classes)
 
-        def logit_gradients(indices: Int[np.ndarray, " n"], batch: Batch, reading: Reading) -> Float[Tensor, "K n C"]:
+        def logit_gradients(indices: Indices, batch: Batch, reading: Reading) -> Float[Tensor, "K n C"]:
             return basis.T[:, None].to(reading.logits).expand(-1, len(batch), -1)
 
         return cls(setting, setting.train, logit_gradients, basis.shape[1], advance)
@@ -191,7 +173,7 @@ class ComputedGradients:
         """One pass over all rows, for the parameters of one group."""
         device = self.setting.network.device
         wide = sum((each.stop - each.start) * each.size for each in group if not each.table)
-        dense = torch.zeros(self.count, wide, device=device, dtype=_dtype(self.setting))
+        dense = torch.zeros(self.count, wide, device=device, dtype=self.setting.dtype)
         tables: dict[str, list[TableGradients]] = defaultdict(list)
         for indices, batch in self.setting.batches(self.rows):
             reading = self.setting.reader.read(batch)
@@ -269,15 +251,6 @@ def _cut(root: Float[Tensor, ...], part: ParameterSlice) -> Tensor:
     return root[:, part.start : part.stop] if part.table else root.flatten()[part.columns]
 
 
-def _dtype(setting: Setting) -> torch.dtype:
-    """The precision of the parameters, single precision at least."""
-    kinds = {each.dtype for each in setting.parameters.values()}
-    return torch.float64 if torch.float64 in kinds else torch.float32
-
-
-# Inverse curvature in dual form (Woodbury): U is the Jacobian by outputs, W their curvature, K = U D⁻¹ Uᵀ.
-
-
 Blocks = Float[Tensor, "N K K"]
 
 
@@ -314,6 +287,12 @@ class Solved:
         """F G⁻¹ Uᵀ = F D⁻¹ Uᵀ (1 + W K)⁻¹."""
         rooted = _times(self.outputs.roots, cross.T)
         return cross - torch.cholesky_solve(rooted, self.factor).T @ self.half
+
+    def coefficients(self, cross: Float[Tensor, "Q R"]) -> Float[Tensor, "Q N K"]:
+        """S M⁻¹ S c of each row c."""
+        roots = self.outputs.roots
+        rooted = _times(roots, cross.T)
+        return _times(roots, torch.cholesky_solve(rooted, self.factor)).T.reshape(len(cross), *roots.shape[:2])
 
     def gradients(self, leverage: bool) -> Float[Tensor, "N K"]:
         """Gradients r by the outputs; with leverage (1 − W_i U_i G⁻¹ U_iᵀ)⁻¹ r_i, as if the example were not in G."""
@@ -395,13 +374,15 @@ class DualGaussNewton:
         work = self.work(setting, ComputedGradients.queries(setting))
         return Influence(work.scores(self.leverage), notes=work.notes)
 
-    def solve(self, setting: Setting, vectors: Vectors) -> Float[np.ndarray, "Q N"]:
-        """The scores for the given vectors in place of the gradients of targets."""
-        return self.work(setting, GivenGradients(vectors)).scores(self.leverage)
-
-    def own(self, setting: Setting) -> Float[np.ndarray, " N"]:
+    def own(self, setting: Setting) -> PerExample:
         """The predicted rise of each training example's own loss if it were removed."""
         return self.work(setting, None).solved.own(self.leverage).cpu().numpy()
+
+    def inverse(self, setting: Setting, vectors: Vectors) -> dict[str, Tensor]:
+        """The inverse of the curvature times the vectors: G⁻¹ v = D⁻¹ (v − Uᵀ S M⁻¹ S U D⁻¹ v)."""
+        work = self.work(setting, GivenGradients(vectors))
+        shares = _led_back(setting, work.solved.coefficients(work.cross))
+        return {name: ((each - shares[name]) / work.added[name]).to(each) for name, each in vectors.items()}
 
     def work(self, setting: Setting, asked: GradientSource | None) -> DualSystem:
         """The dual system: inner products of all training gradients with each other and with those asked about."""
@@ -416,7 +397,7 @@ class DualGaussNewton:
         speed = len(setting.train) * len(groups) / (time.perf_counter() - start)
         damping = self.damping or mean_damping(setting, added)
         notes = {"damping": damping, "metric": self.metric, "passes": len(groups), "examples per second": round(speed)}
-        return DualSystem(Solved(kernel, Outputs.train(setting)), cross, notes)
+        return DualSystem(Solved(kernel, Outputs.train(setting)), cross, added, notes)
 
     def _groups(self, setting: Setting) -> list[list[ParameterSlice]]:
         """Parameter slices that each pass reads, as memory allows."""
@@ -424,9 +405,8 @@ class DualGaussNewton:
         outputs = len(setting.train) * (setting.network.classes - 1)
         words = sum(len(row.ids) for row in setting.train) / max(1, sum(len(row.ids) for row in some))
         times = words * (setting.network.classes - 1)
-        tables = {
-            name: int(looked * times) + 1 for name, looked in table_sizes(sample_gradients(setting, some)).items()
-        }
+        sizes = table_sizes(sample_gradients(setting, some))
+        tables = {name: int(looked_up * times) + 1 for name, looked_up in sizes.items()}
         bytes_each = max(each.element_size() for each in setting.parameters.values())
         room = max(self.memory - self._products(setting), self.memory // MATRICES) // bytes_each
         return grouped(setting.reader.shapes, tables, outputs + len(setting.queries), room)
@@ -442,9 +422,10 @@ class DualSystem:
 
     solved: Solved
     cross: Float[Tensor, "Q R"]
+    added: Mapping[str, Float[Tensor, ...]]  # D, the diagonal of the curvature
     notes: dict[str, Any]
 
-    def scores(self, leverage: bool) -> Float[np.ndarray, "Q N"]:
+    def scores(self, leverage: bool) -> Scores:
         return self.solved.scores(self.cross, leverage).cpu().numpy()
 
 
@@ -465,3 +446,25 @@ def products(
             add_products(cross, asked.block(group, roots, block), block)
         del block  # before the next is made: two would take twice the memory
     return kernel.triu() + kernel.triu(1).T, cross
+
+
+def _led_back(setting: Setting, coefficients: Float[Tensor, "Q N K"]) -> dict[str, Tensor]:
+    """Uᵀ c for each row of coefficients, by backward passes over all training examples at once."""
+    parameters, basis = setting.parameters, directions(setting.network.classes).to(coefficients)
+    found = {
+        name: torch.zeros(len(coefficients), *each.shape, dtype=torch.float64, device=each.device)
+        for name, each in parameters.items()
+    }
+    with progress.bar() as shown:
+        task = shown.add_task("training examples", total=len(setting.train))
+        for indices, batch in setting.batches(setting.train):
+            with torch.enable_grad(), UnfusedOps():
+                logits = setting.logits(batch)
+            gradients = (coefficients[:, torch.from_numpy(indices).to(basis.device)] @ basis.T).to(logits)
+            back = torch.autograd.grad(
+                logits, list(parameters.values()), gradients, is_grads_batched=True, materialize_grads=True
+            )
+            for total, part in zip(found.values(), back, strict=True):
+                total += part
+            shown.advance(task, len(indices))
+    return found

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from copy import deepcopy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,23 +17,22 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from assay import progress
-from assay.data.batches import Tokenised
 from assay.errors import AssayError, unknown
-from assay.influence import kronecker
-from assay.influence.curvature import by_name, curvature_of, curvature_roots, directions, flattened
-from assay.influence.damping import damping_of_each, diagonal
-from assay.influence.dual import DualGaussNewton, DualSystem, GivenGradients
+from assay.influence.curvature import CURVATURES, Flat, by_name, curvature_roots, flattened
+from assay.influence.damping import damping_of_each
 from assay.influence.neighbours import Vectors as Stored
 from assay.influence.representations import DECODER, layers, representations
-from assay.influence.setting import Influence, Setting
+from assay.influence.setting import Indices, Influence, PerExample, Scores, Setting, Texts
 from assay.influence.similarity import Vectors, query_gradients, train_products
 from assay.influence.solvers import SOLVERS, Lissa, Solve, Solver
 from assay.influence.stories import CHANGE
-from assay.models.walk import UnfusedOps
 from assay.stories import with_story
 
-CURVATURES = ("gauss_newton", "hessian")
 AT_ONCE = 2**26  # numbers of the gradients that are solved for together
+TOP = 10  # scores that the recall of FastIF is about
+
+Inverse = Callable[[Setting, Vectors], Vectors]
+"""Takes vectors; returns the inverse of the curvature of the training objective times each of them."""
 
 
 @with_story("Influence functions", "Koh and Liang (2017), eq. 2; eq. 4 of the survey", like=CHANGE)
@@ -64,30 +63,35 @@ class InfluenceFunctions:
         """Too many parameters for the solver, or one that cannot solve for every training example."""
         if self.leverage and not self._solver.ready:
             return "is solved anew for each vector, too slow for the leverage of every example; use explicit or arnoldi"
-        return self._solver.unfit(sum(each.numel() for each in setting.parameters.values()))
+        return self._solver.unfit(setting.size)
 
     def __call__(self, setting: Setting) -> Influence:
         solve, notes = self.prepared(setting)
         solved = solve(flattened(query_gradients(setting)))
         tries = np.stack([train_products(setting, by_name(each, setting)) for each in solved.tries])
-        tries *= setting.weights / len(setting.train)
+        tries *= setting.shares
         if self.leverage:
             tries[0] += _corrections(setting, solve, solved.tries[0])
         errors = tries.std(0, ddof=1) / len(tries) ** 0.5 if len(tries) > 1 else None
         return Influence(tries.mean(0), errors=errors, notes=notes | dict(solved.notes))
 
-    def own(self, setting: Setting) -> Float[np.ndarray, " N"]:
+    def own(self, setting: Setting) -> PerExample:
         """The predicted rise of each training example's own loss if it were removed."""
         solve, _ = self.prepared(setting)
         found = np.zeros(len(setting.train))
         for indices, part in _portions(setting):
             gradients = flattened(query_gradients(part))
             solved = torch.stack(solve(gradients).tries).mean(0)
-            found[indices] = (gradients * solved).sum(1).double().cpu().numpy() * part.weights / len(setting.train)
+            found[indices] = (gradients * solved).sum(1).double().cpu().numpy() * setting.shares[indices]
             if self.leverage:
                 rows = np.arange(len(indices))
                 found[indices] += _corrections(part, solve, solved, len(setting.train))[rows, rows]
         return found
+
+    def inverse(self, setting: Setting, vectors: Vectors) -> dict[str, Tensor]:
+        """The inverse of the curvature times the vectors."""
+        solve, _ = self.prepared(setting)
+        return by_name(torch.stack(solve(flattened(vectors)).tries).mean(0), setting)
 
     def prepared(self, setting: Setting) -> tuple[Solve, dict[str, Any]]:
         """The solver, made ready for this curvature."""
@@ -95,30 +99,24 @@ class InfluenceFunctions:
             damping = flattened({name: each[None] for name, each in damping_of_each(setting).items()})[0]
         else:
             some = next(iter(setting.parameters.values()))
-            size = sum(each.numel() for each in setting.parameters.values())
-            damping = torch.full((size,), self.damping, dtype=some.dtype, device=some.device)
+            damping = torch.full((setting.size,), self.damping, dtype=some.dtype, device=some.device)
         notes = {"damping": float(damping.median()), "curvature": self.curvature}
-        return self._solver.prepared(curvature_of(self.curvature, setting), damping), notes
+        return self._solver.prepared(CURVATURES[self.curvature](setting), damping), notes
 
 
 def _portions(setting: Setting) -> Iterator[tuple[np.ndarray, Setting]]:
     """Slices of the training examples, as queries about their own loss."""
-    size = sum(each.numel() for each in setting.parameters.values())
-    step = max(1, AT_ONCE // size)
+    step = max(1, AT_ONCE // setting.size)
     with progress.bar() as shown:
         task = shown.add_task("training examples", total=len(setting.train))
-        for start in range(0, len(setting.train), step):
-            indices = np.arange(len(setting.train))[start : start + step]
+        for indices in np.split(np.arange(len(setting.train)), range(step, len(setting.train), step)):
             rows = [setting.train[index] for index in indices]
-            labels = np.array([row.label for row in rows])
-            weights = setting.weights[indices]
+            weights, labels = setting.weights[indices], setting.labels[indices]
             yield indices, replace(setting, train=rows, queries=rows, classes=labels, target="loss", weights=weights)
             shown.advance(task, len(indices))
 
 
-def _corrections(
-    setting: Setting, solve: Solve, vectors: Float[Tensor, "Q P"], count: int | None = None
-) -> Float[np.ndarray, "Q N"]:
+def _corrections(setting: Setting, solve: Solve, vectors: Flat, count: int | None = None) -> Scores:
     """Leverage corrections of the scores, by the Woodbury identity."""
     count = len(setting.train) if count is None else count
     found = np.zeros((len(vectors), len(setting.train)))
@@ -136,105 +134,6 @@ def _corrections(
     return found
 
 
-# Inverse-curvature–vector products over all parameters, also for vectors from outside the training texts.
-
-
-Inverse = Callable[[Setting, Vectors], Vectors]
-"""Takes vectors; returns the inverse of the curvature of the training objective times each of them."""
-
-AFFORDABLE = {"cpu": 2e12, "cuda": 2e14}  # multiplications of training examples with each other
-
-
-@dataclass(frozen=True)
-class ThroughDual:
-    """G⁻¹ v = D⁻¹ (v − Uᵀ S M⁻¹ S U D⁻¹ v): exact, solved in the space of the training outputs."""
-
-    dual: DualGaussNewton = field(default_factory=DualGaussNewton)
-
-    def __call__(self, setting: Setting, vectors: Vectors) -> dict[str, Tensor]:
-        work = self.dual.work(setting, GivenGradients(vectors))
-        shares = _led_back(setting, _coefficients(work))
-        damping = work.notes["damping"] if self.dual.metric == "plain" else self.dual.damping  # not chosen anew
-        divided = diagonal(setting, self.dual.metric, damping)
-        return {name: ((each - shares[name]) / divided[name]).to(each) for name, each in vectors.items()}
-
-
-@dataclass(frozen=True)
-class ThroughSolver:
-    """By a linear solver: conjugate gradients, LiSSA, Arnoldi or an explicit inverse."""
-
-    method: InfluenceFunctions = field(default_factory=InfluenceFunctions)
-
-    def __call__(self, setting: Setting, vectors: Vectors) -> dict[str, Tensor]:
-        solve, _ = self.method.prepared(setting)
-        return by_name(torch.stack(solve(flattened(vectors)).tries).mean(0), setting)
-
-
-@dataclass(frozen=True)
-class ThroughKronecker:
-    """By EK-FAC: the curvature of each layer from that of its inputs and outputs; for very many examples."""
-
-    method: kronecker.Kronecker = field(default_factory=kronecker.Kronecker)
-
-    def __call__(self, setting: Setting, vectors: Vectors) -> dict[str, Tensor]:
-        _, blocks = self.method.damped(setting)
-        return kronecker.solved(blocks, vectors)
-
-
-def affordable(setting: Setting, vectors: Vectors) -> Vectors:
-    """The exact inverse where it takes seconds to minutes, else EK-FAC."""
-    outputs = len(setting.train) * (setting.network.classes - 1)
-    work = outputs**2 * sum(each.numel() for each in setting.parameters.values())
-    exact = work <= AFFORDABLE.get(setting.network.device.type, 2e12) and DualGaussNewton().unfit(setting) is None
-    return (ThroughDual() if exact else ThroughKronecker())(setting, vectors)
-
-
-def _coefficients(work: DualSystem) -> Float[Tensor, "Q N K"]:
-    """S M⁻¹ S U D⁻¹ v for each vector v."""
-    roots = work.solved.outputs.roots
-    rooted = torch.einsum("nkj,qnj->qnk", roots, work.cross.view(len(work.cross), *roots.shape[:2]))
-    inner = torch.cholesky_solve(rooted.flatten(1).T, work.solved.factor).T
-    return torch.einsum("nkj,qnj->qnk", roots, inner.reshape(rooted.shape))
-
-
-def _led_back(setting: Setting, coefficients: Float[Tensor, "Q N K"]) -> dict[str, Tensor]:
-    """Uᵀ c for each row of coefficients, by backward passes over all training examples at once."""
-    parameters, network = setting.parameters, setting.network
-    basis = directions(network.classes).to(coefficients)
-    found = {
-        name: torch.zeros(len(coefficients), *each.shape, dtype=torch.float64, device=each.device)
-        for name, each in parameters.items()
-    }
-    with progress.bar() as shown:
-        task = shown.add_task("training examples", total=len(setting.train))
-        for indices, batch in setting.batches(setting.train):
-            with torch.enable_grad(), UnfusedOps():
-                logits = network(network.embed(batch), batch).logits
-            gradients = (coefficients[:, torch.from_numpy(indices).to(basis.device)] @ basis.T).to(logits)
-            back = torch.autograd.grad(
-                logits, list(parameters.values()), gradients, is_grads_batched=True, materialize_grads=True
-            )
-            for total, part in zip(found.values(), back, strict=True):
-                total += part
-            shown.advance(task, len(indices))
-    return found
-
-
-# FastIF: influence functions of each query's nearest training examples alone.
-
-
-TOP = 10
-
-
-def series() -> Inverse:
-    """A LiSSA solver with one series of few examples a term.
-
-    Guo et al. (2021), section 3.3: one long series is as good as several that are averaged; how long it must be comes
-    from the damping.
-    """
-    return ThroughSolver(InfluenceFunctions(Lissa(batch=16, repeats=1, most=500)))
-
-
 @with_story("FastIF", "Guo et al. (2021)", like=CHANGE)
 @dataclass(frozen=True)
 class FastIF:
@@ -248,7 +147,7 @@ class FastIF:
     candidates: float | int = 0.1
     layer: str = DECODER
     distance: str = "euclidean"
-    inverse: Inverse = field(default_factory=series)
+    inverse: Inverse | None = None  # such as InfluenceFunctions("cg").inverse; none given: one LiSSA series
     compared: bool = False
     devices: tuple[str, ...] = ()  # more than one: each reads a part of the candidates
     folder: Path | None = None  # keeps representations
@@ -260,13 +159,13 @@ class FastIF:
         started = time.perf_counter()
         near = self.near(setting)
         searched = time.perf_counter()
-        vectors = self.inverse(setting, query_gradients(setting))
+        vectors = (self.inverse or series)(setting, query_gradients(setting))
         solved = time.perf_counter()
         read, indices = np.unique(near, return_inverse=True)
         products = self._products(setting, vectors, [setting.train[index] for index in read])
-        scores = np.zeros((len(near), len(setting.train)))
-        own = np.take_along_axis(products, indices.reshape(near.shape), 1) * setting.weights[near]
-        np.put_along_axis(scores, near, own / len(setting.train), 1)
+        own = np.take_along_axis(products, indices.reshape(near.shape), 1) * setting.shares[near]
+        scores = setting.zeros()
+        np.put_along_axis(scores, near, own, 1)
         ended = time.perf_counter()
         notes: dict[str, Any] = {
             "candidates": near.shape[1],
@@ -274,7 +173,7 @@ class FastIF:
             "seconds": {"search": searched - started, "solve": solved - searched, "products": ended - solved},
         }
         if self.compared:
-            whole = train_products(setting, vectors) * setting.weights / len(setting.train)
+            whole = train_products(setting, vectors) * setting.shares
             full = time.perf_counter() - ended + solved - searched
             notes |= {"recall": recall(whole, near), "speed-up": full / (ended - started)}
         return Influence(scores, notes=notes)
@@ -291,13 +190,13 @@ class FastIF:
         stored, asked = (representations(setting.network, each, [self.layer], self.folder)[self.layer] for each in rows)
         return Stored(stored, self.distance, device=str(setting.network.device)).nearest(asked, k).indices
 
-    def _products(self, setting: Setting, vectors: Vectors, rows: Sequence[Tokenised]) -> Float[np.ndarray, "Q n"]:
+    def _products(self, setting: Setting, vectors: Vectors, rows: Texts) -> Float[np.ndarray, "Q n"]:
         """Products with the gradients of the candidates, split over several devices where there are any."""
         if len(self.devices) < 2:
             return train_products(setting, vectors, rows, "candidates")
         parts = [part for part in np.array_split(np.arange(len(rows)), len(self.devices)) if len(part)]
 
-        def one(part: Int[np.ndarray, " n"], device: str) -> Float[np.ndarray, "Q n"]:
+        def one(part: Indices, device: str) -> Float[np.ndarray, "Q n"]:
             there = replace(setting, network=deepcopy(setting.network).to(device))
             moved: dict[str, Tensor] = {name: each.to(device) for name, each in vectors.items()}
             return train_products(there, moved, [rows[index] for index in part], "candidates")
@@ -308,7 +207,15 @@ class FastIF:
         return np.concatenate([each.result() for each in found], 1)
 
 
-def recall(whole: Float[np.ndarray, "Q N"], near: Int[np.ndarray, "Q k"], top: int = TOP) -> float:
+def series(setting: Setting, vectors: Vectors) -> Vectors:
+    """The inverse by one LiSSA series of few examples a term; the damping says how long it must be.
+
+    Guo et al. (2021), section 3.3: one long series is as good as several that are averaged.
+    """
+    return InfluenceFunctions(Lissa(batch=16, repeats=1, most=500)).inverse(setting, vectors)
+
+
+def recall(whole: Scores, near: Int[np.ndarray, "Q k"], top: int = TOP) -> float:
     """The share of the largest scores of the full answer, whatever their sign, that are of candidates."""
     largest = np.argsort(-np.abs(whole), axis=1, kind="stable")[:, :top]
     chosen = np.zeros(whole.shape, bool)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-# Per-example gradients of one parameter in factored form: outer products, table rows, or dense.
+BATCHED = ("inputs", "ids", "gradients")  # fields of records whose first dimension are the examples
 
 
 @dataclass(frozen=True)
@@ -20,11 +20,6 @@ class Outer:
     gradients: Float[Tensor, "B T O"]
     shape: torch.Size  # of the parameter
     transposed: bool = False  # the parameter has its inputs in rows
-
-    def of(self, index: int) -> Outer:
-        """The record of one example."""
-        own = slice(index, index + 1)
-        return replace(self, inputs=self.inputs[own], gradients=self.gradients[own])
 
     def dense(self) -> Float[Tensor, "B P"]:
         left, right = (self.inputs, self.gradients) if self.transposed else (self.gradients, self.inputs)
@@ -39,11 +34,6 @@ class Rows:
     gradients: Float[Tensor, "B K D"]
     shape: torch.Size
 
-    def of(self, index: int) -> Rows:
-        """The record of one example."""
-        own = slice(index, index + 1)
-        return replace(self, ids=self.ids[own], gradients=self.gradients[own])
-
     def dense(self) -> Float[Tensor, "B P"]:
         batch, size = len(self.ids), self.shape[1]
         whole = self.gradients.new_zeros(batch, *self.shape)
@@ -56,10 +46,6 @@ class Whole:
 
     gradients: Float[Tensor, "B ..."]
 
-    def of(self, index: int) -> Whole:
-        """The record of one example."""
-        return Whole(self.gradients[index : index + 1])
-
     def dense(self) -> Float[Tensor, "B P"]:
         return self.gradients.flatten(1)
 
@@ -67,7 +53,10 @@ class Whole:
 Record = Outer | Rows | Whole
 
 
-# Sparse gradients of an embedding table as the rows that texts look up, and their inner products.
+def cut(record: Record, start: int, stop: int) -> Record:
+    """The record of a range of examples."""
+    own = {each.name: getattr(record, each.name)[start:stop] for each in fields(record) if each.name in BATCHED}
+    return replace(record, **own)
 
 
 NUMBERS = 2**24  # that one step holds at once

@@ -9,10 +9,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from assay.influence.gradient_records import Record, Rows, Whole
+from assay.influence.gradient_records import Record, Rows, Whole, cut
 from assay.influence.tape import Tape
 from assay.models.textmodel import TextModel
-from assay.types import Batch
+from assay.types import Batch, Logits
 
 REORDERED = ("word_encoder.", "word_alignment.")  # a hierarchical network reads sentences here, in any order
 
@@ -41,6 +41,15 @@ class Gradients:
             return None
         ids, gradients = (torch.cat([getattr(each, part) for each in records], dim=1) for part in ("ids", "gradients"))
         return Rows(ids, gradients, records[0].shape)
+
+    def lookups(self, name: str) -> Rows:
+        """The gradient of an embedding table as rows: those that were looked up, or all where it is used otherwise."""
+        found = self.rows(name)
+        if found is None:
+            whole = self.dense(name).reshape(self.size, *self.shapes[name])
+            every = torch.arange(len(whole[0]), device=whole.device).expand(self.size, -1)
+            found = Rows(every, whole, self.shapes[name])
+        return found
 
 
 @dataclass
@@ -71,10 +80,10 @@ class Reading:
 
     reader: Reader
     tape: Tape
-    logits: Float[Tensor, "B C"]
+    logits: Logits
     unbatched: set[str]
 
-    def gradients(self, logit_gradients: Float[Tensor, "B C"]) -> Gradients:
+    def gradients(self, logit_gradients: Logits) -> Gradients:
         """The gradient of Σ_c logit_gradients[b, c] logits[b, c] for each example b."""
         shapes, rows = self.reader.shapes, len(logit_gradients)
         parameters = dict(self.reader.network.named_parameters())
@@ -89,7 +98,7 @@ class Reading:
         }
         return Gradients({name: own.get(name) or found.get(name) or nothing[name] for name in shapes}, shapes, rows)
 
-    def _each(self, parameter: Tensor, logit_gradients: Float[Tensor, "B C"]) -> Float[Tensor, "B ..."]:
+    def _each(self, parameter: Tensor, logit_gradients: Logits) -> Float[Tensor, "B ..."]:
         """The gradients of one parameter, by a backward pass for each example."""
         asked = (self.logits * logit_gradients).sum(-1)
         return torch.stack([_own(each, parameter) for each in asked])
@@ -137,4 +146,4 @@ def _precision(reading: Reading) -> tuple[float, float]:
 
 def _one(found: Gradients, name: str, index: int) -> Float[Tensor, " P"]:
     """The gradient of one example."""
-    return torch.stack([record.of(index).dense()[0] for record in found.records[name]]).sum(0)
+    return torch.stack([cut(record, index, index + 1).dense()[0] for record in found.records[name]]).sum(0)

@@ -17,16 +17,16 @@ from assay.data.batches import Tokenised, collate
 from assay.errors import AssayError, unknown
 from assay.explainers.gradients import input_x_gradient
 from assay.influence import targets
-from assay.influence.functions import Inverse, affordable
-from assay.influence.setting import Influence, Setting
+from assay.influence.dual import DualGaussNewton
+from assay.influence.functions import Inverse
+from assay.influence.kronecker import Kronecker
+from assay.influence.setting import Indices, Influence, Scores, Setting, Unconditional
 from assay.influence.similarity import Vectors, query_gradients, train_products
 from assay.models.textmodel import TextModel, predict
 from assay.models.walk import UnfusedOps
 from assay.types import Batch
 
-# Salience of tokens (gradient-based) and its gradient by all parameters.
-
-
+AFFORDABLE = {"cpu": 2e12, "cuda": 2e14}  # multiplications of training examples with each other
 NODES = 15  # on the path of an integrated gradient
 
 Pair = tuple[int, int]
@@ -65,7 +65,7 @@ def norm(class_score: ClassScore) -> Float[Tensor, "B T"]:
     return (gradient * (held / sizes.where(sizes > 0, 1))).sum(-1)
 
 
-def product(class_score: ClassScore) -> Float[Tensor, "B T"]:
+def times_gradient(class_score: ClassScore) -> Float[Tensor, "B T"]:
     """Input × gradient: x_t · ∂S/∂x_t, which has a sign."""
     x = class_score.embedded()
     return (x * class_score.gradient(x)).sum(-1)
@@ -82,7 +82,7 @@ def integrated_gradient(class_score: ClassScore) -> Float[Tensor, "B T"]:
 
 SALIENCES: dict[str, Callable[[ClassScore], Float[Tensor, "B T"]]] = {
     "norm": norm,
-    "input_x_gradient": product,
+    "input_x_gradient": times_gradient,
     "integrated_gradient": integrated_gradient,
 }
 """One number for each token, a function of the parameters that can be differentiated."""
@@ -123,15 +123,12 @@ def salience_gradients(setting: Setting, pairs: Sequence[Pair], kind: str = "nor
     return found
 
 
-def _measured(setting: Setting, indices: Int[np.ndarray, " n"], batch: Batch, kind: str) -> Float[Tensor, "n T"]:
+def _measured(setting: Setting, indices: Indices, batch: Batch, kind: str) -> Float[Tensor, "n T"]:
     if kind not in SALIENCES:
         raise unknown("salience", kind, SALIENCES)
     classes = torch.from_numpy(setting.classes[indices]).to(batch.ids.device)
     with torch.enable_grad():
         return SALIENCES[kind](ClassScore(setting.network, batch, classes, setting.target))
-
-
-# Influence of single tokens of training examples.
 
 
 OfTokens = Callable[[Setting, Vectors, Sequence[int]], list[Float[np.ndarray, "Q T"]]]
@@ -152,7 +149,7 @@ def deletion(setting: Setting, vectors: Vectors, indices: Sequence[int]) -> list
     for number, (index, row) in enumerate(zip(indices, rows, strict=True)):
         stop = start + (len(row.ids) if len(row.ids) > 1 else 0)
         left = rest[:, start:stop] if stop > start else 0.0
-        found.append((whole[:, number, None] - left) * _share(setting, index))
+        found.append((whole[:, number, None] - left) * setting.shares[index])
         start = stop
     return found
 
@@ -167,7 +164,7 @@ def gradient(setting: Setting, vectors: Vectors, indices: Sequence[int]) -> list
             products = _input_x_gradient(setting, vectors, batch).double().cpu().numpy()
             for row, number in enumerate(numbers):
                 own = products[:, row, : len(rows[number].ids)]
-                found[number] = own * _share(setting, indices[number])
+                found[number] = own * setting.shares[indices[number]]
             shown.advance(task, len(numbers))
     return found
 
@@ -206,13 +203,6 @@ def _input_x_gradient(setting: Setting, vectors: Vectors, batch: Batch) -> Float
         (found,) = torch.autograd.grad(outputs, nudge, directions, is_grads_batched=True)
     products: Tensor = (found * x.detach()).sum(-1) * batch.mask
     return products
-
-
-def _share(setting: Setting, index: int) -> float:
-    return float(setting.weights[index]) / len(setting.train)
-
-
-# Results of hybrid influence: salient tokens with the training examples, and their tokens, that cause the salience.
 
 
 @dataclass(frozen=True)
@@ -279,8 +269,17 @@ def _written(row: Tokenised, text: str, scores: Float[np.ndarray, " T"]) -> dict
     return {"text": text, "starts": starts, "ends": ends, "scores": scores.tolist()}
 
 
+def affordable(setting: Setting, vectors: Vectors) -> Vectors:
+    """The exact inverse where it takes seconds to minutes, else EK-FAC."""
+    work = (len(setting.train) * (setting.network.classes - 1)) ** 2 * setting.size
+    most = AFFORDABLE.get(setting.network.device.type, AFFORDABLE["cpu"])
+    dual = DualGaussNewton()
+    method = dual if work <= most and dual.unfit(setting) is None else Kronecker()
+    return method.inverse(setting, vectors)
+
+
 @dataclass(frozen=True)
-class Hybrid:
+class Hybrid(Unconditional):
     """∇_θ s · H⁻¹ ∇_θ loss(z), s the salience of a token (Meng et al., 2020, "Pair the dots"; survey eqs. 28 to 31).
 
     Salience is `norm`, `input_x_gradient` or `integrated_gradient`. A token of z is taken away (`deletion`), or its
@@ -299,9 +298,6 @@ class Hybrid:
         if self.perturbation not in OF_TOKENS:
             raise unknown("perturbation", self.perturbation, OF_TOKENS)
 
-    def unfit(self, setting: Setting) -> str | None:
-        return None
-
     def __call__(self, setting: Setting) -> Influence:
         """The change of the salience of each query's most salient token by the removal of each training example."""
         positions = [int(np.abs(each).argmax()) for each in saliences(setting, self.salience)]
@@ -312,9 +308,9 @@ class Hybrid:
         """H⁻¹ ∇_θ s for the salience s of each of these tokens."""
         return self.inverse(setting, salience_gradients(setting, pairs, self.salience))
 
-    def scores(self, setting: Setting, solved: Vectors) -> Float[np.ndarray, "Q N"]:
+    def scores(self, setting: Setting, solved: Vectors) -> Scores:
         """The change of each of these saliences by the removal of each training example."""
-        return np.asarray(train_products(setting, solved) * setting.weights / len(setting.train))
+        return np.asarray(train_products(setting, solved) * setting.shares)
 
     def explain(
         self, setting: Setting, query: int = 0, tokens: Sequence[int] | None = None, top: int = 5, most: int = 1
@@ -354,9 +350,6 @@ class Hybrid:
         )
 
 
-# Adversarial swaps: does a word by which training examples of another class were learnt flip a text?
-
-
 @dataclass(frozen=True)
 class Swap:
     """One token replaced by a token of a training example, and the probability of the class before and after."""
@@ -367,6 +360,7 @@ class Swap:
     token: int  # its position there
     before: float  # the probability of the class that was decided
     after: float
+    predicted: int  # the class with the new token
     flipped: bool
 
 
@@ -381,14 +375,13 @@ class Swapping:
     least probable counts.
     """
 
-    inverse: Inverse
+    inverse: Inverse = affordable
     tries: int = 1
 
     def __call__(self, setting: Setting) -> list[Swap]:
         vectors = self.inverse(setting, query_gradients(setting))
-        scores = train_products(setting, vectors) * setting.weights / len(setting.train)
-        own = np.array([row.label for row in setting.train])
-        opposed = np.where(own[None] != setting.classes[:, None], scores, -np.inf)
+        scores = train_products(setting, vectors) * setting.shares
+        opposed = np.where(setting.labels[None] != setting.classes[:, None], scores, -np.inf)
         chosen = np.argsort(-opposed, axis=1, kind="stable")[:, : self.tries]
         tokens = _responsible(setting, vectors, chosen)
         return swapped(setting, salient(setting), chosen, tokens)
@@ -435,6 +428,7 @@ def swapped(
             int(tokens[number, one]),
             float(before[number]),
             float(after[number, one]),
+            int(decided[number, one]),
             bool(decided[number, one] != setting.classes[number]),
         )
         for number, (one, position) in enumerate(zip(best, salient, strict=True))

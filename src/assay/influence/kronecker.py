@@ -4,24 +4,26 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor
 
 from assay import progress
 from assay.errors import unknown
+from assay.influence.curvature import output_roots
 from assay.influence.damping import chosen_damping
-from assay.influence.gradient_records import Outer, Rows
+from assay.influence.gradient_records import Outer, TableGradients
 from assay.influence.gradients import Gradients
-from assay.influence.setting import Influence, Setting
-from assay.influence.similarity import Vectors, dots, over_train, shares
+from assay.influence.setting import Influence, PerExample, Setting, Unconditional
+from assay.influence.similarity import Vectors, dots, over_train
 from assay.influence.stories import CHANGE
 from assay.influence.targets import logit_gradients
 from assay.stories import with_story
+from assay.types import at_least_float32
 
 # Blocks of a block-diagonal curvature, each diagonal in a basis of its own.
 
@@ -75,7 +77,7 @@ class Vector(Block):
 
     def gather(self, gradients: Gradients) -> None:
         if self.basis is not None:
-            flat = wide(gradients.dense(self.names[0]))
+            flat = at_least_float32(gradients.dense(self.names[0]))
             self.basis += (flat.T @ flat).double()
 
     def decompose(self) -> None:
@@ -95,7 +97,7 @@ class Vector(Block):
         return {self.names[0]: found.reshape(vector.shape)}
 
     def _turned(self, flat: Float[Tensor, "B P"]) -> Float[Tensor, "B P"]:
-        flat = wide(flat)
+        flat = at_least_float32(flat)
         return flat if self.basis is None else flat @ self.basis.to(flat)
 
 
@@ -109,47 +111,33 @@ class Table(Block):
         self.values = like.new_zeros(like.shape, dtype=torch.float64)
 
     def gather(self, gradients: Gradients) -> None:
-        row_gradients = wide(self._rows(gradients).gradients).flatten(0, 1)
+        row_gradients = at_least_float32(gradients.lookups(self.names[0]).gradients).flatten(0, 1)
         self.basis += (row_gradients.T @ row_gradients).double()
 
     def decompose(self) -> None:
         self.basis = basis(self.basis)
 
     def correct(self, gradients: Gradients, total: int) -> None:
-        _, ids, turned = self._turned(gradients)
-        self.values.index_add_(0, ids, turned.double().square() / total)
+        found = self._turned(gradients)
+        self.values.index_add_(0, found.tokens, found.gradients.double().square() / total)
 
     def squares(self, gradients: Gradients, scale: Tensor) -> Float[Tensor, " B"]:
-        examples, ids, turned = self._turned(gradients)
-        found = self.values.new_zeros(gradients.size)
-        return found.index_add_(0, examples, (turned.double().square() * scale[ids]).sum(1))
+        found = self._turned(gradients)
+        each = (found.gradients.double().square() * scale[found.tokens]).sum(1)
+        return self.values.new_zeros(gradients.size).index_add_(0, found.owners, each)
 
     def solved(self, vectors: Vectors) -> dict[str, Tensor]:
-        vector = wide(vectors[self.names[0]])
+        vector = at_least_float32(vectors[self.names[0]])
         turn = self.basis.to(vector)
         return {self.names[0]: (vector @ turn * self.inverse.to(vector)) @ turn.T}
 
-    def _rows(self, gradients: Gradients) -> Rows:
-        name = self.names[0]
-        found = gradients.rows(name)
-        if found is None:  # a batch that says nothing of the table, or uses it otherwise
-            every = torch.arange(len(self.values), device=self.values.device).expand(gradients.size, -1)
-            found = Rows(every, gradients.dense(name).view(gradients.size, *self.values.shape), self.values.shape)
-        return found
-
-    def _turned(self, gradients: Gradients) -> tuple[Int[Tensor, " K"], Int[Tensor, " K"], Float[Tensor, "K D"]]:
-        """Example and row of each lookup, without duplicates, and its gradient in the basis."""
-        rows, total = self._rows(gradients), len(self.values)
-        numbers = torch.arange(len(rows.ids), device=rows.ids.device)[:, None] * total + rows.ids
-        once, indices = numbers.flatten().unique(return_inverse=True)  # type: ignore[no-untyped-call]
-        row_gradients = wide(rows.gradients).flatten(0, 1)
-        summed = row_gradients.new_zeros(len(once), row_gradients.shape[1]).index_add_(0, indices, row_gradients)
-        return once // total, once % total, summed @ self.basis.to(summed)
-
-
-def wide(tensor: Tensor) -> Tensor:
-    """The tensor in single precision at least."""
-    return tensor if tensor.dtype.itemsize >= 4 else tensor.float()
+    def _turned(self, gradients: Gradients) -> TableGradients:
+        """The lookups of each example without duplicates, with their gradients in the basis."""
+        rows = gradients.lookups(self.names[0])
+        rows = replace(rows, gradients=at_least_float32(rows.gradients))
+        owners = torch.arange(gradients.size, device=rows.ids.device)
+        found = TableGradients.of(rows, owners, gradients.size)
+        return replace(found, gradients=found.gradients @ self.basis.to(found.gradients))
 
 
 def basis(matrix: Float[Tensor, "S S"]) -> Float[Tensor, "S S"]:
@@ -157,9 +145,6 @@ def basis(matrix: Float[Tensor, "S S"]) -> Float[Tensor, "S S"]:
     size = matrix.diagonal().mean().clamp(min=1e-300)
     vectors: Tensor = torch.linalg.eigh((matrix + matrix.T) / (2 * size)).eigenvectors
     return vectors
-
-
-# Kronecker-factored curvature of a linear map, a convolution or a recurrence, with corrected eigenvalues.
 
 
 AT_ONCE = 2**26  # numbers that the gradients of a layer may take at once
@@ -210,7 +195,7 @@ class Layer(Block):
 
     def _joined(self, parts: Sequence[Tensor]) -> Float[Tensor, "B O I"]:
         matrix = parts[0].reshape(len(parts[0]), self.shape[0], -1)
-        matrix = wide(matrix.mT if self.transposed else matrix)
+        matrix = at_least_float32(matrix.mT if self.transposed else matrix)
         return torch.cat([matrix, *(part[..., None].to(matrix) for part in parts[1:])], dim=-1)
 
     def _matrices(self, gradients: Gradients) -> Float[Tensor, "B O I"]:
@@ -222,7 +207,8 @@ class Layer(Block):
         if len(records) < len(gradients.records[self.names[0]]):
             return None
         output_gradients, inputs = (
-            wide(torch.cat([getattr(each, part) for each in records], 1)) for part in ("gradients", "inputs")
+            at_least_float32(torch.cat([getattr(each, part) for each in records], 1))
+            for part in ("gradients", "inputs")
         )
         ones = [inputs.new_ones(*inputs.shape[:2], 1)] if len(self.names) == 2 else []
         return output_gradients, torch.cat([inputs, *ones], dim=-1)
@@ -248,7 +234,7 @@ LARGEST = 8_192  # side of a matrix that is decomposed
 
 @with_story("EK-FAC", "George et al. (2018), Grosse et al. (2023), equations 16 to 22", like=CHANGE)
 @dataclass(frozen=True)
-class Kronecker:
+class Kronecker(Unconditional):
     """EK-FAC over every parameter; George et al. (2018), Grosse et al. (2023), equations 16 to 22.
 
     The curvature of each layer is diagonal in the eigenvectors of the second moments of its inputs and of the gradients
@@ -264,23 +250,24 @@ class Kronecker:
         if self.fisher not in FISHERS:
             raise unknown("Fisher information", self.fisher, FISHERS)
 
-    def unfit(self, setting: Setting) -> str | None:
-        """Nothing is lacking."""
-        return None
-
     def __call__(self, setting: Setting) -> Influence:
         damping, blocks = self.damped(setting)
-        scores = dots(setting, lambda vectors: solved(blocks, vectors)) * shares(setting)
+        scores = dots(setting, lambda vectors: solved(blocks, vectors)) * setting.shares
         return Influence(scores, notes={"damping": damping, "relative": self.relative, "fisher": self.fisher})
 
-    def own(self, setting: Setting) -> Float[np.ndarray, " N"]:
+    def own(self, setting: Setting) -> PerExample:
         """The predicted rise of each training example's own loss if it were removed."""
         _, blocks = self.damped(setting)
 
-        def say(gradients: Gradients) -> Tensor:
+        def squares(gradients: Gradients) -> Tensor:
             return torch.stack([block.squares(gradients, block.inverse) for block in blocks]).sum(0)
 
-        return np.asarray(over_train(setting, say) * shares(setting))
+        return np.asarray(over_train(setting, squares) * setting.shares)
+
+    def inverse(self, setting: Setting, vectors: Vectors) -> dict[str, Tensor]:
+        """The inverse of the curvature times the vectors."""
+        _, blocks = self.damped(setting)
+        return solved(blocks, vectors)
 
     def damped(self, setting: Setting) -> tuple[float, list[Block]]:
         """The damping, and the damped curvature of each layer."""
@@ -319,23 +306,8 @@ class Kronecker:
             if self.fisher == "empirical":
                 yield reading.gradients(roots * logit_gradients("loss", logits, batch.labels)), len(indices)
                 continue
-            for number, direction in enumerate(softmax_roots(logits).unbind(-1)):
+            for number, direction in enumerate(output_roots(logits).unbind(-1)):
                 yield reading.gradients(roots * direction), len(indices) * (number == 0)
-
-
-def softmax_roots(logits: Float[Tensor, "B C"]) -> Float[Tensor, "B C K"]:
-    """The C−1 directions whose outer products sum to diag(p) − p pᵀ, the curvature of the cross-entropy.
-
-    A Cholesky factor in closed form (Tanabe and Sagae, 1992). differs from George et al. (2018): they draw labels.
-    """
-    shares = logits.double().softmax(-1)
-    after = shares.flip(-1).cumsum(-1).flip(-1)  # the sum from each class on
-    left, rest = after[:, :-1].clamp(min=1e-300), after[:, 1:]
-    scale = (shares[:, :-1] / left).sqrt()
-    roots = -shares[:, :, None] * (scale / rest.clamp(min=1e-300).sqrt())[:, None]
-    roots = roots.tril(-1)
-    roots.diagonal(dim1=1, dim2=2).copy_(scale * rest.sqrt())
-    return roots.to(logits)
 
 
 def solved(blocks: list[Block], vectors: Vectors) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
 from itertools import pairwise
@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Int, Shaped
+from jaxtyping import Float, Int, Shaped
 from safetensors.torch import load_file
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -22,17 +22,15 @@ from assay.files import write_text
 from assay.influence.landmark_kernels import (
     Kernel,
     Passage,
-    Product,
+    Passages,
     Spectrum,
     Subsequences,
-    Sum,
     WordVectors,
-    likeness,
-    mean_vectors,
 )
 from assay.models.config import Training
 from assay.models.fit import Rows, State, Trainer
 from assay.models.store import save_tensors
+from assay.types import Logits
 
 # Nyström method: which training texts are landmarks, and the space they span (Williams and Seeger, 2001).
 
@@ -171,37 +169,13 @@ class LandmarkNetwork(nn.Module):
         found = [part @ each for part, each in zip(parts, self.projections, strict=True)]
         return torch.cat(found, dim=1) * self.scale
 
-    def forward(self, likeness: Float[Tensor, "B M"]) -> Float[Tensor, "B C"]:
+    def forward(self, likeness: Float[Tensor, "B M"]) -> Logits:
         x = self.projected(likeness)
         for number, linear in enumerate(self.linear):
             if number:
                 x = F.dropout(ACTIVATIONS[self.layers.activation](x), self.layers.dropout, self.training)
             x = linear(x)
         return x
-
-
-class TrainedVectors(nn.Module):
-    """Similarity of texts to landmarks by mean word vectors that are trained with the network above."""
-
-    ids: Tensor
-    mask: Tensor
-
-    def __init__(
-        self,
-        table: Float[Tensor, "V D"],
-        ids: Int[Tensor, "M T"],
-        mask: Bool[Tensor, "M T"],
-        shape: str = "cosine",
-        width: float = 1.0,
-    ) -> None:
-        super().__init__()
-        self.table, self.shape, self.width = nn.Parameter(table), shape, width
-        self.register_buffer("ids", ids, persistent=False)
-        self.register_buffer("mask", mask, persistent=False)
-
-    def forward(self, ids: Int[Tensor, "B T"], mask: Bool[Tensor, "B T"]) -> Float[Tensor, "B M"]:
-        texts, landmarks = mean_vectors(self.table, ids, mask), mean_vectors(self.table, self.ids, self.mask)
-        return likeness(texts, landmarks, self.shape, self.width)
 
 
 # Landmark classifier: its recipe, its landmarks and its network.
@@ -213,18 +187,15 @@ class LandmarkRecipe:
 
     kernels: tuple[Kernel, ...] = (Spectrum(longest=2),)
     landmarks: int = 200  # of each set
-    choice: str = "balanced"  # one of nystrom.CHOICES
+    choice: str = "balanced"  # one of CHOICES
     sets: int = 1  # for each kernel; several make an ensemble
-    cutoff: float = 1e-3  # directions with a smaller share of the largest eigenvalue are left out; see nystrom.py
-    joint: bool = False  # the word vectors of kernels that have any are trained as well
+    cutoff: float = 1e-3  # directions with a smaller share of the largest eigenvalue are left out; see `projection`
     layers: Layers = field(default_factory=Layers)
     training: Training = field(default_factory=lambda: Training(epochs=60, patience=8))
 
     def __post_init__(self) -> None:
         if not self.kernels or self.sets < 1:
             raise AssayError("At least one kernel and one set of landmarks are needed.")
-        if self.joint and not any(isinstance(kernel, WordVectors) for kernel in self.kernels):
-            raise AssayError("Only word vectors can be trained jointly; name a kernel that has them: WordVectors().")
 
 
 @dataclass(frozen=True)
@@ -260,13 +231,19 @@ class LandmarkModel:
     def texts(self) -> tuple[Passage, ...]:
         return tuple(text for each in self.sets for text in each.texts)
 
-    def likeness(self, texts: Sequence[Passage]) -> Float[Tensor, "N M"]:
+    def likeness(self, texts: Passages) -> Float[Tensor, "N M"]:
         """The similarity of each text to each landmark."""
         parts = [torch.from_numpy(each.kernel(texts, each.texts)) for each in self.sets]
         return torch.cat(parts, dim=1).to(self.network.projections[0])
 
+    def renumbered(self, order: Int[np.ndarray, " N"]) -> LandmarkModel:
+        """The model with the training texts numbered as before they were put into this order."""
+        sets = tuple(replace(each, indices=order[each.indices]) for each in self.sets)
+        held = order[self.history["held"]].tolist()
+        return replace(self, sets=sets, history={**self.history, "held": held})
+
     @torch.no_grad()
-    def logits(self, texts: Sequence[Passage]) -> Float[Tensor, "N C"]:
+    def logits(self, texts: Passages) -> Float[Tensor, "N C"]:
         found: Tensor = self.network(self.likeness(texts))
         return found
 
@@ -278,34 +255,12 @@ Goals = Shaped[Tensor, "N ..."]
 """The right class of each text, [N], or the logits that are to be learnt, [N, C]."""
 
 
-class LikenessLayer(nn.Module):
-    """Similarity of texts to the landmarks of all sets: precomputed, or from word vectors that are trained.
-
-    Texts are given by their indices.
-
-    Texts are named by their indices.
-    """
-
-    def __init__(self, parts: Sequence[Float[Tensor, "N _"] | tuple[TrainedVectors, Tensor, Tensor]]) -> None:
-        super().__init__()
-        self.known = [None if isinstance(part, tuple) else part for part in parts]
-        trained = [part for part in parts if isinstance(part, tuple)]
-        self.trained = nn.ModuleList([part[0] for part in trained])
-        self.texts = [(ids, mask) for _, ids, mask in trained]
-
-    def forward(self, indices: Int[Tensor, " B"]) -> Float[Tensor, "B M"]:
-        made = iter(
-            [each(ids[indices], mask[indices]) for each, (ids, mask) in zip(self.trained, self.texts, strict=True)]
-        )
-        return torch.cat([next(made) if each is None else each[indices] for each in self.known], dim=1)
-
-
 @dataclass(kw_only=True, eq=False)
 class LandmarkTrainer(Trainer):
-    """The training of a network and of word vectors on all indices but those of the `dev` texts."""
+    """The training of a network on all indices but those of the `dev` texts."""
 
     network: LandmarkNetwork
-    front: LikenessLayer
+    likeness: Float[Tensor, "T M"]  # of all texts
     goals: Shaped[Tensor, "T ..."]  # of all texts, as `Goals`
     train: Int[np.ndarray, " N"]
     dev: Int[np.ndarray, " D"]
@@ -321,7 +276,7 @@ class LandmarkTrainer(Trainer):
     def step(self, rows: Rows) -> Tensor:
         """As declared; the loss counts as much as the texts that it is of."""
         indices = torch.from_numpy(rows).to(self.goals.device)
-        loss = self.update(lost(self.network(self.front(indices)), self.goals[indices], self.weights))
+        loss = self.update(lost(self.network(self.likeness[indices]), self.goals[indices], self.weights))
         steps = -(-len(self.train) // self.options.batch_size)
         return loss * (len(rows) * steps / len(self.train))
 
@@ -330,7 +285,7 @@ class LandmarkTrainer(Trainer):
         """Accuracy (or agreement with the logits to be learnt) on dev texts, and the loss."""
         self.learner.eval()
         indices = torch.from_numpy(self.dev).to(self.goals.device)
-        logits, goals = self.network(self.front(indices)), self.goals[indices]
+        logits, goals = self.network(self.likeness[indices]), self.goals[indices]
         loss = float(lost(logits, goals))
         if goals.dim() > 1:
             return -loss, loss
@@ -338,20 +293,23 @@ class LandmarkTrainer(Trainer):
 
 
 def fit(
-    network: LandmarkNetwork, front: LikenessLayer, goals: Goals, dev: Int[np.ndarray, " D"], training: Training
+    network: LandmarkNetwork,
+    likeness: Float[Tensor, "T M"],
+    goals: Goals,
+    dev: Int[np.ndarray, " D"],
+    training: Training,
 ) -> dict[str, object]:
-    """Trains network and word vectors in place, and restores the weights of the best epoch; returns the history."""
-    learner = nn.ModuleDict({"network": network, "front": front})
+    """Trains the network in place, and restores the weights of the best epoch; returns the history."""
     train = np.setdiff1d(np.arange(len(goals)), dev)
-    parameters = [each for each in learner.parameters() if each.requires_grad]
+    parameters = [each for each in network.parameters() if each.requires_grad]
     state = LandmarkTrainer(
-        learner=learner,
+        learner=network,
         optimiser=torch.optim.Adam(parameters, lr=training.learning_rate, weight_decay=training.decay),
         options=training,
         lengths=np.ones(len(train), dtype=int),
         state=State(best_score=-float("inf")),
         network=network,
-        front=front,
+        likeness=likeness,
         goals=goals,
         train=train,
         dev=dev,
@@ -365,7 +323,7 @@ def fit(
     }
 
 
-def lost(logits: Float[Tensor, "B C"], goals: Goals, weights: Float[Tensor, " C"] | None = None) -> Float[Tensor, ""]:
+def lost(logits: Logits, goals: Goals, weights: Float[Tensor, " C"] | None = None) -> Float[Tensor, ""]:
     """The loss: cross-entropy of classes, or the mean squared error of centred logits."""
     if goals.dim() == 1:
         return F.cross_entropy(logits, goals, weights)
@@ -384,10 +342,10 @@ def _class_weights(goals: Goals, training: Training) -> Float[Tensor, " C"] | No
 
 def train(
     recipe: LandmarkRecipe,
-    texts: Sequence[Passage],
+    texts: Passages,
     labels: Int[np.ndarray, " N"],
     classes: Sequence[str],
-    dev: tuple[Sequence[Passage], Int[np.ndarray, " D"]] | None = None,
+    dev: tuple[Passages, Int[np.ndarray, " D"]] | None = None,
     logits: Float[np.ndarray, "N C"] | None = None,
     device: str = "cpu",
 ) -> LandmarkModel:
@@ -404,18 +362,18 @@ def train(
         np.arange(len(texts), len(texts) + len(more)) if dev is not None else _tenth(len(texts), recipe.training.seed)
     )
     own = np.setdiff1d(np.arange(len(texts)), held)
-    sets = _sets(recipe, texts, labels, own)
-    front = LikenessLayer([_part(each, [*texts, *more], recipe.joint, device) for each in sets]).to(device)
+    sets = tuple(_sets(recipe, texts, labels, own))
+    alike = [torch.from_numpy(each.kernel([*texts, *more], each.texts)) for each in sets]
+    likeness = torch.cat(alike, dim=1).float().to(device)
     grams = [each.kernel(each.texts, each.texts) for each in sets]
     spaces = [torch.from_numpy(projection(gram, recipe.cutoff)).float() for gram in grams]
     with torch.random.fork_rng(), torch.no_grad():
         torch.manual_seed(recipe.training.seed)
-        seen = front(torch.from_numpy(own).to(device)).cpu()
-        network = LandmarkNetwork(spaces, len(classes), recipe.layers, seen).to(device)
+        network = LandmarkNetwork(spaces, len(classes), recipe.layers, likeness[own].cpu()).to(device)
     wanted = torch.from_numpy(goals) if logits is None else torch.from_numpy(logits).float()
-    history = fit(network, front, wanted.to(device), held, recipe.training)
+    history = fit(network, likeness, wanted.to(device), held, recipe.training)
     unseen = held.tolist() if dev is None else []
-    return LandmarkModel(tuple(_learnt(sets, front)), network, tuple(classes), len(texts), history | {"held": unseen})
+    return LandmarkModel(sets, network, tuple(classes), len(texts), history | {"held": unseen})
 
 
 def _tenth(count: int, seed: int) -> Int[np.ndarray, " D"]:
@@ -424,64 +382,27 @@ def _tenth(count: int, seed: int) -> Int[np.ndarray, " D"]:
 
 
 def _sets(
-    recipe: LandmarkRecipe, texts: Sequence[Passage], labels: Int[np.ndarray, " N"], own: Int[np.ndarray, " n"]
-) -> list[LandmarkSet]:
+    recipe: LandmarkRecipe, texts: Passages, labels: Int[np.ndarray, " N"], own: Int[np.ndarray, " n"]
+) -> Iterator[LandmarkSet]:
     """The landmark sets of all kernels, from the texts at the indices `own`."""
-    read, found = [texts[index] for index in own], []
+    known = [texts[index] for index in own]
     for number, kernel in enumerate(recipe.kernels):
-        fitted = kernel.fit(read)
+        fitted = kernel.fit(known)
+
+        def column(index: int, kernel: Kernel = fitted) -> Float[np.ndarray, " n"]:
+            return kernel(known, [known[index]])[:, 0]
+
         for again in range(recipe.sets):
             seed = recipe.training.seed * 10_007 + number * recipe.sets + again
-            found.append(_drawn(fitted, recipe, read, labels[own], own, seed))
-    return found
-
-
-def _drawn(
-    kernel: Kernel,
-    recipe: LandmarkRecipe,
-    texts: Sequence[Passage],
-    labels: Int[np.ndarray, " n"],
-    own: Int[np.ndarray, " n"],
-    seed: int,
-) -> LandmarkSet:
-    """Chooses the landmarks of one set."""
-
-    def column(index: int) -> Float[np.ndarray, " n"]:
-        return kernel(texts, [texts[index]])[:, 0]
-
-    found = chosen(recipe.choice, labels, recipe.landmarks, seed, column)
-    return LandmarkSet(kernel, own[found], tuple(texts[index] for index in found), labels[found])
-
-
-def _part(
-    landmarks: LandmarkSet, texts: Sequence[Passage], joint: bool, device: str
-) -> Float[Tensor, "N M"] | tuple[TrainedVectors, Tensor, Tensor]:
-    """Similarities of all texts to one set, or what they are computed from where word vectors are trained."""
-    kernel = landmarks.kernel
-    if joint and isinstance(kernel, WordVectors):
-        table = torch.from_numpy(kernel.vectors).float()
-        trained = TrainedVectors(table, *kernel.read(landmarks.texts), kernel.shape, kernel.width)
-        ids, mask = kernel.read(texts)
-        return trained, ids.to(device), mask.to(device)
-    return torch.from_numpy(kernel(texts, landmarks.texts)).float().to(device)
-
-
-def _learnt(sets: Sequence[LandmarkSet], front: LikenessLayer) -> list[LandmarkSet]:
-    """The sets with trained word vectors."""
-    tables = iter([each.table.detach().double().cpu().numpy() for each in front.trained])  # type: ignore[operator]
-    return [
-        each
-        if known is not None or not isinstance(each.kernel, WordVectors)
-        else replace(each, kernel=replace(each.kernel, table=next(tables)))
-        for each, known in zip(sets, front.known, strict=True)
-    ]
+            found = chosen(recipe.choice, labels[own], recipe.landmarks, seed, column)
+            yield LandmarkSet(fitted, own[found], tuple(known[index] for index in found), labels[own[found]])
 
 
 # Saves and loads landmark classifiers: tensors as safetensors, everything else as JSON.
 
 
 CARD, WEIGHTS = "landmarks.json", "landmarks.safetensors"
-STORED = {each.__name__: each for each in (Sum, Product, Spectrum, Subsequences, WordVectors)}
+STORED = {each.__name__: each for each in (Spectrum, Subsequences, WordVectors)}
 
 
 def save(model: LandmarkModel, folder: Path) -> None:
@@ -541,8 +462,6 @@ def _written(kernel: Kernel, name: str, found: dict[str, Tensor]) -> dict[str, A
         if isinstance(value, np.ndarray):
             found[f"{name}.{each.name}"] = torch.from_numpy(value).clone()
             written[each.name] = {"tensor": f"{name}.{each.name}"}
-        elif each.name == "parts":
-            written[each.name] = [_written(part, f"{name}.{index}", found) for index, part in enumerate(value)]
         else:
             written[each.name] = value
     return written
@@ -554,8 +473,6 @@ def _read(written: Mapping[str, Any], found: Mapping[str, Tensor]) -> Kernel:
     for name, value in written.items():
         if isinstance(value, dict):
             given[name] = found[value["tensor"]].numpy()
-        elif name == "parts":
-            given[name] = tuple(_read(part, found) for part in value)
         elif name == "stretches" and value is not None:
             given[name] = tuple(map(tuple, value))
         else:

@@ -11,7 +11,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from scipy import sparse
 from torch import Tensor, nn
 
@@ -20,17 +20,14 @@ from assay.data.batches import Tokenised, by_tokens
 from assay.data.published import glove
 from assay.data.text import WORD
 from assay.errors import AssayError, unknown
+from assay.influence.representations import DECODER, read
 from assay.models import budget
 from assay.models.textmodel import TextModel, groups
 
-__all__ = ["KERNELS", "Kernel", "Passage", "Product", "Represented", "Spectrum", "Subsequences", "Sum", "WordVectors"]
-
-
-# Inputs of kernels: a text as written or a row of word ids, split into units.
-
-
 Passage = str | Tokenised
 """A text as written, or one in the word ids of a network."""
+
+Passages = Sequence[Passage]
 
 Unit = str | int
 UNITS = ("word", "character")
@@ -51,9 +48,7 @@ def units(passage: Passage, unit: str = "word") -> list[Unit]:
     return [*passage.ids.tolist(), *asked]
 
 
-def numbered(
-    passages: Sequence[Passage], unit: str, known: dict[Unit, int], longest: int
-) -> list[Int[np.ndarray, " _"]]:
+def numbered(passages: Passages, unit: str, known: dict[Unit, int], longest: int) -> list[Int[np.ndarray, " _"]]:
     """The units of each passage as ids, at most `longest` of them; new units are added to `known`."""
     return [
         np.array([known.setdefault(each, len(known)) for each in units(passage, unit)[:longest]], dtype=np.int64)
@@ -79,9 +74,6 @@ def looked_up(words: Iterable[Unit]) -> tuple[tuple[str, ...], Float[np.ndarray,
     return tuple(word for word, known in zip(written, there, strict=True) if known), vectors[there].astype(np.float64)
 
 
-# The kernel protocol, and sums and products of kernels.
-
-
 Gram = Float[np.ndarray, "N M"]
 
 
@@ -89,10 +81,10 @@ Gram = Float[np.ndarray, "N M"]
 class Kernel(Protocol):
     """A positive semidefinite similarity of two texts, 1 for a text and itself unless it is empty."""
 
-    def fit(self, texts: Sequence[Passage]) -> Kernel:
+    def fit(self, texts: Passages) -> Kernel:
         """The kernel with statistics of the training texts, such as document frequencies."""
 
-    def __call__(self, left: Sequence[Passage], right: Sequence[Passage]) -> Gram: ...
+    def __call__(self, left: Passages, right: Passages) -> Gram: ...
 
 
 def normalised(
@@ -103,53 +95,6 @@ def normalised(
     found = np.zeros_like(products)
     np.divide(products, norms, out=found, where=norms > 0)
     return found
-
-
-@dataclass(frozen=True)
-class Sum:
-    """The weighted mean of kernels, all alike where no weights are given."""
-
-    parts: tuple[Kernel, ...]
-    weights: tuple[float, ...] = ()
-
-    def __post_init__(self) -> None:
-        if not self.parts or (self.weights and len(self.weights) != len(self.parts)):
-            raise AssayError("A sum of kernels needs at least one kernel, and either no weights or one for each.")
-        if any(weight < 0 for weight in self.weights) or (self.weights and not sum(self.weights)):
-            raise AssayError("The weights of kernels are numbers from 0, and not all of them 0.")
-
-    def fit(self, texts: Sequence[Passage]) -> Sum:
-        return replace(self, parts=tuple(part.fit(texts) for part in self.parts))
-
-    def __call__(self, left: Sequence[Passage], right: Sequence[Passage]) -> Gram:
-        weights = self.weights or (1.0,) * len(self.parts)
-        found = np.zeros((len(left), len(right)))
-        for weight, part in zip(weights, self.parts, strict=True):
-            found += weight / sum(weights) * part(left, right)
-        return found
-
-
-@dataclass(frozen=True)
-class Product:
-    """The product of kernels: similar where all of them are."""
-
-    parts: tuple[Kernel, ...]
-
-    def __post_init__(self) -> None:
-        if not self.parts:
-            raise AssayError("A product of kernels needs at least one kernel.")
-
-    def fit(self, texts: Sequence[Passage]) -> Product:
-        return replace(self, parts=tuple(part.fit(texts) for part in self.parts))
-
-    def __call__(self, left: Sequence[Passage], right: Sequence[Passage]) -> Gram:
-        found = np.ones((len(left), len(right)))
-        for part in self.parts:
-            found *= part(left, right)
-        return found
-
-
-# Spectrum kernels: bags of words, and n-grams of words or characters.
 
 
 WEIGHTINGS = ("rarity", "counts", "presence")
@@ -180,19 +125,19 @@ class Spectrum:
         if not 1 <= self.shortest <= self.longest:
             raise AssayError("Stretches have at least one unit, and the shortest are not longer than the longest.")
 
-    def fit(self, texts: Sequence[Passage]) -> Spectrum:
+    def fit(self, texts: Passages) -> Spectrum:
         found: Counter[Stretch] = Counter(each for text in texts for each in set(self._stretches(text)))
         stretches = tuple(sorted(found, key=repr))
         among = np.array([found[each] for each in stretches], dtype=np.float64)
         rarity = 1 + np.log((1 + len(texts)) / (1 + among))
         return replace(self, stretches=stretches, weights=rarity if self.weighting == "rarity" else np.ones(len(among)))
 
-    def __call__(self, left: Sequence[Passage], right: Sequence[Passage]) -> Gram:
+    def __call__(self, left: Passages, right: Passages) -> Gram:
         a, b = self.features(left), self.features(right)
         products = np.asarray((a @ b.T).toarray())
         return normalised(products, _squared(a), _squared(b)) if self.cosine else products
 
-    def features(self, texts: Sequence[Passage]) -> sparse.csr_array:
+    def features(self, texts: Passages) -> sparse.csr_array:
         """The weighted counts, a row a text and a column an n-gram."""
         if self.weights is None:
             raise AssayError("A kernel that counts must know which stretches there are; call its fit(texts) first.")
@@ -220,9 +165,6 @@ class Spectrum:
 
 def _squared(features: sparse.csr_array) -> Float[np.ndarray, " N"]:
     return np.asarray(features.multiply(features).sum(axis=1), dtype=np.float64).reshape(-1)
-
-
-# Subsequence kernels over words or characters in order, with gaps: nearest to tree kernels without a parser.
 
 
 def gap_weighted(matches: Float[Tensor, "T S *P"], length: int, decay: float) -> Float[Tensor, "*P"]:
@@ -275,14 +217,14 @@ class Subsequences:
         if self.smooth and self.unit != "word":
             raise AssayError("Only words have vectors; leave smooth out for characters.")
 
-    def fit(self, texts: Sequence[Passage]) -> Subsequences:
+    def fit(self, texts: Passages) -> Subsequences:
         """With `smooth` and no vectors given, those of GloVe for all words of these texts."""
         if not self.smooth or self.vectors is not None:
             return self
         words, vectors = looked_up({each for text in texts for each in units(text)})
         return replace(self, words=words, vectors=vectors)
 
-    def __call__(self, left: Sequence[Passage], right: Sequence[Passage]) -> Gram:
+    def __call__(self, left: Passages, right: Passages) -> Gram:
         known: dict[Unit, int] = {}
         sides = [padded(numbered(texts, self.unit, known, self.longest)) for texts in (left, right)]
         a, b = (torch.from_numpy(rows).to(self.device) for rows in sides)
@@ -342,11 +284,7 @@ class Subsequences:
         return {word: position for position, word in enumerate(self.words or ())}
 
 
-# Kernels over vectors: a text's mean word vector, or its representation in a network.
-
-
 SHAPES = ("cosine", "rbf")
-SOURCES = ("glove", "random")
 LEAST = 1e-12  # a shorter vector has no direction
 
 
@@ -366,42 +304,38 @@ def likeness(
 
 @dataclass(frozen=True)
 class WordVectors:
-    """Similarity of mean word vectors: GloVe's, random ones to be trained, or a table over `words`."""
+    """Similarity of mean word vectors: GloVe's, or a table over `words`."""
 
     shape: str = "cosine"
     width: float = 1.0
-    source: str = "glove"
-    size: int = 50  # of random vectors
-    seed: int = 0
     words: tuple[Unit, ...] | None = field(default=None, repr=False)
     table: Float[np.ndarray, "V D"] | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.shape not in SHAPES:
             raise unknown("shape", self.shape, SHAPES)
-        if self.source not in SOURCES:
-            raise unknown("source of word vectors", self.source, SOURCES)
-        if self.width <= 0 or self.size < 1:
-            raise AssayError("The width of a kernel is a number above 0, and vectors have a size from 1.")
+        if self.width <= 0:
+            raise AssayError("The width of a kernel is a number above 0.")
 
-    def fit(self, texts: Sequence[Passage]) -> WordVectors:
+    def fit(self, texts: Passages) -> WordVectors:
         """Loads a vector for every word of these texts that has one, where there is no table."""
         if self.table is not None:
             return self
-        words = sorted({each for text in texts for each in units(text)}, key=repr)
-        if self.source == "random":
-            drawn = np.random.default_rng(self.seed).normal(size=(len(words), self.size))
-            return replace(self, words=tuple(words), table=drawn)
-        written, vectors = looked_up(words)
+        written, vectors = looked_up({each for text in texts for each in units(text)})
         return replace(self, words=written, table=vectors)
 
-    def __call__(self, left: Sequence[Passage], right: Sequence[Passage]) -> Gram:
+    def __call__(self, left: Passages, right: Passages) -> Gram:
         a, b = (self.means(texts) for texts in (left, right))
         return likeness(a, b, self.shape, self.width).numpy()
 
-    def means(self, texts: Sequence[Passage]) -> Float[Tensor, "N D"]:
+    def means(self, texts: Passages) -> Float[Tensor, "N D"]:
         """The mean vector of each text, 0 where none of its words has one."""
-        return mean_vectors(torch.from_numpy(self.vectors).double(), *self.read(texts))
+        found = np.zeros((len(texts), self.vectors.shape[1]))
+        for mean, text in zip(found, texts, strict=True):
+            rows = [index for each in units(text) if (index := self._indices.get(each)) is not None]
+            if rows:
+                mean[:] = self.vectors[rows].mean(0)
+        return torch.from_numpy(found)
 
     @property
     def vectors(self) -> Float[np.ndarray, "V D"]:
@@ -410,26 +344,9 @@ class WordVectors:
             raise AssayError("A kernel over word vectors must know them; call its fit(texts) first.")
         return self.table
 
-    def read(self, texts: Sequence[Passage]) -> tuple[Int[Tensor, "N T"], Bool[Tensor, "N T"]]:
-        """Table rows of each text, padded, and the mask of real positions."""
-        rows = [[index for each in units(text) if (index := self._indices.get(each)) is not None] for text in texts]
-        ids = torch.zeros(len(rows), max([1, *map(len, rows)]), dtype=torch.long)
-        for index, row in enumerate(rows):
-            ids[index, : len(row)] = torch.tensor(row, dtype=torch.long)
-        lengths = torch.tensor([len(row) for row in rows], dtype=torch.long)
-        return ids, torch.arange(ids.shape[1]) < lengths[:, None]
-
     @cached_property
     def _indices(self) -> dict[Unit, int]:
         return {word: index for index, word in enumerate(self.words or ())}
-
-
-def mean_vectors(
-    table: Float[Tensor, "V D"], ids: Int[Tensor, "N T"], mask: Bool[Tensor, "N T"]
-) -> Float[Tensor, "N D"]:
-    """The mean of the rows that each text reads; it can be differentiated by the table."""
-    weights = mask.to(table) / mask.sum(-1, keepdim=True).clamp(min=1)
-    return nn.functional.embedding_bag(ids, table, per_sample_weights=weights, mode="sum")
 
 
 @dataclass(frozen=True)
@@ -440,10 +357,10 @@ class Represented:
     shape: str = "cosine"
     width: float = 1.0
 
-    def fit(self, texts: Sequence[Passage]) -> Represented:
+    def fit(self, texts: Passages) -> Represented:
         return self
 
-    def __call__(self, left: Sequence[Passage], right: Sequence[Passage]) -> Gram:
+    def __call__(self, left: Passages, right: Passages) -> Gram:
         if self.network is None:
             raise AssayError("Which network's representations are to be compared? Name it: Represented(network).")
         a, b = (represented(self.network, rows) for rows in (left, right))
@@ -451,28 +368,16 @@ class Represented:
 
 
 @torch.no_grad()
-def represented(network: TextModel, rows: Sequence[Passage]) -> Float[Tensor, "N D"]:
+def represented(network: TextModel, rows: Passages) -> Float[Tensor, "N D"]:
     """The inputs of the last linear layer for each row."""
-    read = [row for row in rows if isinstance(row, Tokenised)]
-    if len(read) < len(rows):
+    known = [row for row in rows if isinstance(row, Tokenised)]
+    if len(known) < len(rows):
         raise AssayError("A network reads rows of word ids; tokenise the texts for it first.")
-    seen: list[Tensor] = []
-    linear = [module for module in network.modules() if isinstance(module, nn.Linear)]
-    hooks = [module.register_forward_pre_hook(lambda _, given: seen.append(given[0])) for module in linear]
-    found: dict[int, Tensor] = {}
-    try:
-        for indices, batch in groups(network, read):
-            seen.clear()
-            network(network.embed(batch), batch)
-            if not seen or seen[-1].dim() != 2:
-                raise AssayError(
-                    "This network does not end in a linear layer over one vector, so it has none to compare."
-                )
-            found |= dict(zip(indices.tolist(), seen[-1].double().cpu(), strict=True))
-    finally:
-        for hook in hooks:
-            hook.remove()
-    return torch.stack([found[index] for index in range(len(read))]) if read else torch.zeros(0, 1).double()
+    found: list[Tensor] = [torch.zeros(0)] * len(known)
+    for indices, batch in groups(network, known):
+        for index, vector in zip(indices, read(network, batch)[DECODER].double().cpu(), strict=True):
+            found[index] = vector
+    return torch.stack(found) if found else torch.zeros(0, 1).double()
 
 
 KERNELS: dict[str, Kernel] = {

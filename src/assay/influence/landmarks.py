@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -11,39 +12,21 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from assay.data.batches import Tokenised
-from assay.errors import AssayError
+from assay.errors import AssayError, unknown
 from assay.influence import targets
 from assay.influence.landmark_classifier import (
     ACTIVATIONS,
     LandmarkModel,
     LandmarkNetwork,
     LandmarkRecipe,
-    Layers,
     train,
 )
-from assay.influence.landmark_kernels import KERNELS, Kernel, Passage, Represented
-from assay.influence.setting import Influence, Setting
+from assay.influence.landmark_kernels import KERNELS, Kernel, Passages, Represented
+from assay.influence.setting import Influence, Setting, Texts, labels_of, refuse
+from assay.influence.stories import PARTS
 from assay.models.textmodel import TextModel, groups
+from assay.stories import with_story
 from assay.writing import listed, quoted
-
-__all__ = [
-    "KERNELS",
-    "Faithfulness",
-    "LandmarkModel",
-    "LandmarkNetwork",
-    "LandmarkRecipe",
-    "Landmarks",
-    "Layers",
-    "because",
-    "faithfulness",
-    "influence",
-    "relevance",
-    "sentence",
-    "train",
-]
-
-
-# Relevance of landmarks for the logits, by layer-wise relevance propagation (Croce et al., 2019).
 
 
 @torch.no_grad()
@@ -87,9 +70,6 @@ def contrast(values: Float[Tensor, "B C *M"], classes: Int[Tensor, " B"]) -> Flo
     return own - (values.sum(1) - own) / max(1, count - 1)
 
 
-# Reasons: the landmarks that an answer comes from, and those that speak against it.
-
-
 @dataclass(frozen=True)
 class Reasons:
     """Indices of training texts, the strongest first."""
@@ -124,9 +104,6 @@ def _summed(values: Float[np.ndarray, "B M"], columns: Int[np.ndarray, " M"], co
     found = np.zeros((count, len(values)))
     np.add.at(found, columns, values.T)
     return found.T
-
-
-# Explanations as a sentence: the training texts that a text reminds the model of (Croce et al., 2019).
 
 
 Named = tuple[str, str]
@@ -173,9 +150,6 @@ def because(model: LandmarkModel, text: str, count: int = 1, contrast: bool = Fa
     )
 
 
-# Faithfulness of landmark explanations: do the landmarks that are named matter more to the answer than others?
-
-
 @dataclass(frozen=True)
 class Faithfulness:
     """The mean fall of the answer's lead in logits when its similarity to some landmarks is set to the usual one."""
@@ -188,9 +162,7 @@ class Faithfulness:
 
 
 @torch.no_grad()
-def faithfulness(
-    model: LandmarkModel, texts: Sequence[Passage], count: int = 1, draws: int = 20, seed: int = 0
-) -> Faithfulness:
+def faithfulness(model: LandmarkModel, texts: Passages, count: int = 1, draws: int = 20, seed: int = 0) -> Faithfulness:
     """Erases the `count` landmarks that are named, the most alike, and random ones, for texts that have reasons."""
     likeness = model.likeness(texts)
     answers = model.network(likeness).argmax(-1)
@@ -228,12 +200,9 @@ def _fall(
     return fall
 
 
-# Landmarks as an influence method: which training texts an answer comes from.
-
-
 def influence(
     model: LandmarkModel,
-    texts: Sequence[Passage],
+    texts: Passages,
     classes: Int[np.ndarray, " Q"] | None = None,
     target: str = "logit",
     epsilon: float = 0.0,
@@ -261,18 +230,26 @@ def influence(
     return Influence(scores, share, notes=notes)
 
 
+@with_story("Landmarks", "Croce et al. (2018, 2019); section 3.3 of the survey", like=PARTS)
 @dataclass(frozen=True)
 class Landmarks:
     """Influence of training texts in a kernel-based classifier (Croce et al., 2018, 2019).
 
     It trains that classifier itself, on the same rows, and answers about it, not about the given network. With
     `distilled` the classifier learns the network's logits instead of the labels, and the notes say on what share of
-    rows that it did not learn from, and of the queries, it answers as the network does.
+    rows that it did not learn from, and of the queries, it answers as the network does. The facts of a query name the
+    landmarks that its answer comes from.
     """
 
-    recipe: LandmarkRecipe = field(default_factory=lambda: LandmarkRecipe((Represented(),), cutoff=1e-2))
+    kernel: str = "representations"  # a name of landmark_kernels.KERNELS
+    landmarks: int = 200
     distilled: bool = True
     epsilon: float = 0.0
+    recipe: LandmarkRecipe | None = None  # all options of the classifier, in place of kernel and number
+
+    def __post_init__(self) -> None:
+        if self.kernel not in KERNELS:
+            raise unknown("kernel", self.kernel, KERNELS)
 
     def unfit(self, setting: Setting) -> str | None:
         if len(setting.train) < 4:
@@ -283,25 +260,36 @@ class Landmarks:
 
     def __call__(self, setting: Setting) -> Influence:
         """The scores of the classifier's landmarks, 0 for all other rows; see `influence`."""
+        refuse(self.unfit(setting))
         model = self.learnt(setting)
         found = influence(model, setting.queries, setting.classes, setting.target, self.epsilon)
         held = [setting.train[index] for index in model.history["held"]]
-        agreement = {
+        notes = {
             "agreement": agreement_with(setting.network, model, setting.queries),
             "agreement_held_out": agreement_with(setting.network, model, held),
+            "about": "a classifier of its own",
         }
-        return replace(found, notes={**found.notes, **agreement, "about": "a classifier of its own"})
+        likeness = model.likeness(setting.queries)
+        answers = model.network(likeness).argmax(-1)
+        reasoned = zip(answers.tolist(), reasons(model, likeness, answers), strict=True)
+        facts = [{"landmarks": {"answer": answer, **asdict(each)}} for answer, each in reasoned]
+        return replace(found, notes={**found.notes, **notes}, facts=facts)
 
     def learnt(self, setting: Setting) -> LandmarkModel:
-        """The landmark classifier, trained on the setting's rows."""
-        recipe = replace(self.recipe, kernels=tuple(_bound(each, setting.network) for each in self.recipe.kernels))
-        labels = np.array([row.label for row in setting.train])
-        known = logits(setting.network, setting.train) if self.distilled else None
+        """The landmark classifier, trained on the setting's rows; their order does not matter."""
+        recipe = self.recipe or LandmarkRecipe((KERNELS[self.kernel],), landmarks=self.landmarks, cutoff=1e-2)
+        recipe = replace(recipe, kernels=tuple(_bound(each, setting.network) for each in recipe.kernels))
+        order = sorted(range(len(setting.train)), key=lambda index: _content(setting.train[index]))
+        rows = [setting.train[index] for index in order]
+        known = logits(setting.network, rows) if self.distilled else None
         names = [str(number) for number in range(setting.network.classes)]
-        return train(recipe, setting.train, labels, names, logits=known, device=str(setting.network.device))
+        device = str(setting.network.device)
+        model = train(recipe, rows, labels_of(rows), names, logits=known, device=device)
+        model.network.double()  # trained in single precision; scores do not hang on how many are asked for at once
+        return model.renumbered(np.array(order))
 
 
-def agreement_with(network: TextModel, model: LandmarkModel, rows: Sequence[Tokenised]) -> float:
+def agreement_with(network: TextModel, model: LandmarkModel, rows: Texts) -> float:
     """The share of rows on which classifier and network agree."""
     theirs, ours = logits(network, rows), model.logits(rows).cpu().numpy()
     return float((theirs.argmax(-1) == ours.argmax(-1)).mean())
@@ -312,8 +300,14 @@ def _bound(kernel: Kernel, network: TextModel) -> Kernel:
     return replace(kernel, network=network) if isinstance(kernel, Represented) and kernel.network is None else kernel
 
 
+def _content(row: Tokenised) -> tuple[Any, ...]:
+    """What a row says, to sort by."""
+    asked = [] if row.query is None else row.query.tolist()
+    return row.ids.tolist(), asked, row.sentences.tolist(), row.label
+
+
 @torch.no_grad()
-def logits(network: TextModel, rows: Sequence[Tokenised]) -> Float[np.ndarray, "N C"]:
+def logits(network: TextModel, rows: Texts) -> Float[np.ndarray, "N C"]:
     """The logits of a network for each row."""
     found = np.zeros((len(rows), network.classes))
     for indices, batch in groups(network, rows):

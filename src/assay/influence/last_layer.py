@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,17 +10,17 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import functional as F
 
-from assay.data.batches import Tokenised
+from assay import progress
 from assay.errors import AssayError
 from assay.influence.gradients import Gradients, Reading
-from assay.influence.setting import Influence, Setting
-from assay.influence.similarity import shares
-from assay.influence.stories import CHANGE
+from assay.influence.setting import Influence, PerExample, Scores, Setting, Texts
+from assay.influence.solvers import ConjugateGradients
+from assay.influence.stories import CHANGE, ORDER
 from assay.influence.targets import logit_gradients
-from assay.influence.tracin import UNKNOWN_TRAINING, TracIn
+from assay.influence.tracin import passed
 from assay.stories import with_story
 
-# The last linear layer: its inputs and its parameters.
+HEADLESS = "the logits of this model are no linear map of what comes before"
 
 
 @dataclass(frozen=True)
@@ -35,18 +34,22 @@ class Head:
     def names(self) -> tuple[str, ...]:
         return (self.weight,) if self.bias is None else (self.weight, self.bias)
 
+    def covered(self, setting: Setting) -> float:
+        """The share of the parameters that the layer has."""
+        return sum(setting.parameters[name].numel() for name in self.names) / setting.size
+
 
 def head(setting: Setting) -> Head:
     """The last layer, found by name and checked on some training rows."""
     found = _found(setting)
     if found is None:
-        raise AssayError(f"This method cannot be used: {headless(setting)}.")
+        raise AssayError(f"This method cannot be used: {HEADLESS}.")
     return found
 
 
 def headless(setting: Setting) -> str | None:
     """Why there is no last layer, as the end of a sentence, or None."""
-    return None if _found(setting) is not None else "the logits of this model are no linear map of what comes before"
+    return None if _found(setting) is not None else HEADLESS
 
 
 def _found(setting: Setting) -> Head | None:
@@ -83,7 +86,7 @@ def _read(reading: Reading, weight: str) -> Float[Tensor, "B F"]:
 
 
 def read_by_head(
-    setting: Setting, rows: Sequence[Tokenised], weight: str
+    setting: Setting, rows: Texts, weight: str
 ) -> tuple[Float[np.ndarray, "N F"], Float[np.ndarray, "N C"]]:
     """The inputs of the last layer for each row, and the logits."""
     features = np.zeros((len(rows), setting.parameters[weight].shape[1]))
@@ -93,9 +96,6 @@ def read_by_head(
         features[indices] = _read(reading, weight).double().cpu().numpy()
         logits[indices] = reading.logits.detach().double().cpu().numpy()
     return features, logits
-
-
-# Representer points: logits as sums over training examples, by the last layer.
 
 
 STEPS = 100  # of Newton's method; about ten are needed
@@ -127,13 +127,11 @@ class Representer:
         kernel = points.kernel(features)
         refitted = kernel @ points.values
         asked = logit_gradients(setting.target, torch.from_numpy(refitted), torch.from_numpy(setting.classes)).numpy()
-        read = sum(setting.parameters[name].numel() for name in last.names)
-        covered = read / sum(each.numel() for each in setting.parameters.values())
         agreed = float((refitted.argmax(1) == logits.argmax(1)).mean())
         notes = {"parameters": f"of the last layer alone: {', '.join(last.names)}", "decisions kept": agreed}
-        return Influence(-(asked @ points.values.T) * kernel, covered, notes=notes)
+        return Influence(-(asked @ points.values.T) * kernel, last.covered(setting), notes=notes)
 
-    def own(self, setting: Setting) -> Float[np.ndarray, " N"]:
+    def own(self, setting: Setting) -> PerExample:
         """The rise of each loss without the example's own term."""
         points = self.points(setting)
         return np.asarray(-(points.gradients * points.values).sum(1) * (points.features**2).sum(1))
@@ -143,8 +141,8 @@ class Representer:
         last = head(setting)
         read, _ = read_by_head(setting, setting.train, last.weight)
         features = torch.from_numpy(_extended(read))
-        labels = torch.tensor([row.label for row in setting.train])
-        weights = torch.from_numpy(np.asarray(setting.weights / len(setting.train)))
+        labels = torch.from_numpy(setting.labels)
+        weights = torch.from_numpy(setting.shares)
         layer = refit(features, labels, weights, self.strength, setting.network.classes)
         rest = (features @ layer.T).softmax(-1) - F.one_hot(labels, setting.network.classes)
         values = -rest * weights[:, None] / (2 * self.strength)
@@ -160,7 +158,7 @@ class Points:
     values: Float[np.ndarray, "N C"]  # α
     layer: Float[np.ndarray, "C F"]
 
-    def kernel(self, read: Float[np.ndarray, "Q G"]) -> Float[np.ndarray, "Q N"]:
+    def kernel(self, read: Float[np.ndarray, "Q G"]) -> Scores:
         """k(x_i, x) for the last layer's inputs of some texts."""
         return np.asarray(_extended(read) @ self.features.T)
 
@@ -178,51 +176,39 @@ def refit(
 ) -> Float[Tensor, "C F"]:
     """The layer that minimises Σ_i weights[i] loss_i + strength ‖layer‖², by Newton's method."""
     layer = features.new_zeros(classes, features.shape[1])
+    solver = ConjugateGradients(iterations=4 * layer.numel(), tolerance=1e-10)
 
     def height(layer: Tensor) -> Tensor:
         losses = F.cross_entropy(features @ layer.T, labels, reduction="none")
         return weights @ losses + strength * layer.square().sum()
 
-    for _ in range(STEPS):
-        shares = (features @ layer.T).softmax(-1)
-        gradient = ((shares - F.one_hot(labels, classes)) * weights[:, None]).T @ features + 2 * strength * layer
-        if gradient.abs().max() < 1e-12:
-            break
-        step, length = _newton(features, shares, weights, strength, gradient), 1.0
-        fall = (step * gradient).sum()
-        while height(layer - length * step) > height(layer) - 1e-4 * length * fall and length > 1e-3 and fall > 1e-14:
-            length /= 2
-        layer = layer - length * step
+    def curved(flat: Float[Tensor, "1 P"]) -> Float[Tensor, "1 P"]:
+        """The curvature times a change of the layer."""
+        change = flat.view_as(layer)
+        moved = shares * (features @ change.T)
+        moved = (moved - shares * moved.sum(1, keepdim=True)) * weights[:, None]
+        return (moved.T @ features + 2 * strength * change).view_as(flat)
+
+    with progress.bar() as shown:
+        task = shown.add_task("refitting the last layer", total=None)
+        for _ in range(STEPS):
+            shares = (features @ layer.T).softmax(-1)
+            gradient = ((shares - F.one_hot(labels, classes)) * weights[:, None]).T @ features + 2 * strength * layer
+            if gradient.abs().max() < 1e-12:
+                break
+            flat = gradient.reshape(1, -1)
+            step, length = solver.solved(curved, flat, torch.ones_like(flat[0])).tries[0].view_as(layer), 1.0
+            fall = (step * gradient).sum()
+            while (
+                height(layer - length * step) > height(layer) - 1e-4 * length * fall and length > 1e-3 and fall > 1e-14
+            ):
+                length /= 2
+            layer = layer - length * step
+            shown.advance(task)
     return layer
 
 
-def _newton(
-    features: Float[Tensor, "N F"],
-    shares: Float[Tensor, "N C"],
-    weights: Float[Tensor, " N"],
-    strength: float,
-    gradient: Float[Tensor, "C F"],
-) -> Float[Tensor, "C F"]:
-    """The Newton step: the gradient times the inverse curvature, by conjugate gradients."""
-    found, left = torch.zeros_like(gradient), gradient.clone()
-    along, size = left.clone(), left.square().sum()
-    for _ in range(4 * gradient.numel()):
-        moved = shares * (features @ along.T)
-        moved = (moved - shares * moved.sum(1, keepdim=True)) * weights[:, None]
-        bent = moved.T @ features + 2 * strength * along
-        rate = size / (along * bent).sum()
-        found, left = found + rate * along, left - rate * bent
-        size, before = left.square().sum(), size
-        if size < 1e-20 * gradient.square().sum():
-            break
-        along = left + size / before * along
-    return found
-
-
-# TracIn for the last layer alone.
-
-
-@with_story("TracIn of the last layer", "Pruthi et al. (2020), section 3.4", like=CHANGE)
+@with_story("TracIn of the last layer", "Pruthi et al. (2020), section 3.4", like=ORDER)
 @dataclass(frozen=True)
 class TracInFast:
     """TracIn for the parameters of the last layer alone; Pruthi et al. (2020), section 3.4.
@@ -235,44 +221,28 @@ class TracInFast:
 
     def unfit(self, setting: Setting) -> str | None:
         """Where the training is unknown, or there is no last linear layer."""
-        return UNKNOWN_TRAINING if setting.training_run is None else headless(setting)
+        return setting.untrainable or headless(setting)
 
     def __call__(self, setting: Setting) -> Influence:
-        last = head(setting)
-        found = np.zeros((len(setting.queries), len(setting.train)))
-        for length, each in self._passed(setting):
-            asked, learnt = _at_head(each, last, True), _at_head(each, last, False)
-            found += length * _products(last, asked, learnt)
-        read = sum(setting.parameters[name].numel() for name in last.names)
-        covered = read / sum(each.numel() for each in setting.parameters.values())
+        last, found = head(setting), setting.zeros()
+        for factor, at, _ in passed(setting, self.checkpoints, self.steps):
+            asked, learnt = _at_head(at, last, True), _at_head(at, last, False)
+            found += factor * (asked[1] @ learnt[1].T) * (asked[0] @ learnt[0].T + (last.bias is not None))
         notes = {"checkpoints": self.checkpoints, "parameters": f"of the last layer alone: {', '.join(last.names)}"}
-        return Influence(found * shares(setting), covered, notes=notes)
+        return Influence(found * setting.shares, last.covered(setting), notes=notes)
 
-    def own(self, setting: Setting) -> Float[np.ndarray, " N"]:
+    def own(self, setting: Setting) -> PerExample:
         """The rise of each loss without the example's own contributions to the last layer."""
         last, found = head(setting), np.zeros(len(setting.train))
-        for length, each in self._passed(setting):
-            features, own = _at_head(each, last, False)
-            found += length * (own**2).sum(1) * ((features**2).sum(1) + (last.bias is not None))
-        return np.asarray(found * shares(setting))
-
-    def _passed(self, setting: Setting) -> list[tuple[float, Setting]]:
-        method = TracIn(self.checkpoints, steps=self.steps)
-        return [(method.length(each), each.setting(setting)) for each in method.passed(setting)]
+        for factor, at, _ in passed(setting, self.checkpoints, self.steps):
+            features, own = _at_head(at, last, False)
+            found += factor * (own**2).sum(1) * ((features**2).sum(1) + (last.bias is not None))
+        return np.asarray(found * setting.shares)
 
 
-AtHead = tuple[Float[np.ndarray, "_ F"], Float[np.ndarray, "_ C"]]
-
-
-def _at_head(setting: Setting, last: Head, asked: bool) -> AtHead:
+def _at_head(setting: Setting, last: Head, asked: bool) -> tuple[Float[np.ndarray, "_ F"], Float[np.ndarray, "_ C"]]:
     """Inputs of the last layer and gradients of its outputs, for the queries or the training rows."""
-    rows = setting.queries if asked else setting.train
-    features, logits = read_by_head(setting, rows, last.weight)
-    classes = setting.classes if asked else np.array([row.label for row in rows])
+    features, logits = read_by_head(setting, setting.queries if asked else setting.train, last.weight)
+    classes = setting.classes if asked else setting.labels
     target = setting.target if asked else "loss"
     return features, logit_gradients(target, torch.from_numpy(logits), torch.from_numpy(classes)).numpy()
-
-
-def _products(last: Head, left: AtHead, right: AtHead) -> Float[np.ndarray, "Q N"]:
-    """Products of the last layer's gradients."""
-    return np.asarray((left[1] @ right[1].T) * (left[0] @ right[0].T + (last.bias is not None)))

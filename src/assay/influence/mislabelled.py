@@ -1,41 +1,38 @@
-"""Mislabelled training examples: signals that rank them, and their grade where errors were planted."""
+"""Mislabelled training examples: signals that rank them, their grade where errors were planted, and their repair."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from copy import deepcopy
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float
 
-from assay.data.batches import Tokenised, collate
+from assay.data.batches import Tokenised
 from assay.errors import AssayError, unknown
-from assay.influence.neighbours import Neighbours, labels
-from assay.influence.setting import Method, Setting
-from assay.influence.targets import loss
+from assay.influence.neighbours import Neighbours
+from assay.influence.setting import Indices, Labels, Method, PerExample, Setting, Texts, labels_of, refuse
 from assay.influence.training_run import TrainingRun
 from assay.metrics.intervals import measured
 from assay.metrics.performance import auc
 from assay.models.textmodel import TextModel, predict
 
-Signal = Callable[[Setting], Float[np.ndarray, " N"]]
+Signal = Callable[[Setting], PerExample]
 """How suspicious each training example is; the `own` of every method that has it is one."""
 
 RESAMPLES = 1000
 CELLS = 2**22
 
 
-def plain_loss(setting: Setting) -> Float[np.ndarray, " N"]:
+def plain_loss(setting: Setting) -> PerExample:
     """The loss of each training example: the baseline of every other signal."""
-    chosen = predict(setting.network, setting.train)[np.arange(len(setting.train)), labels(setting)]
+    chosen = predict(setting.network, setting.train)[np.arange(len(setting.train)), setting.labels]
     return np.asarray(-np.log(np.maximum(chosen, 1e-30)))
 
 
-def margin(setting: Setting) -> Float[np.ndarray, " N"]:
+def margin(setting: Setting) -> PerExample:
     """The probability of the likeliest other class less that of the label (Northcutt et al., 2021)."""
-    probabilities, own = predict(setting.network, setting.train), labels(setting)
+    probabilities, own = predict(setting.network, setting.train), setting.labels
     chosen = probabilities[np.arange(len(own)), own].copy()
     probabilities[np.arange(len(own)), own] = -1
     return np.asarray(probabilities.max(1) - chosen)
@@ -43,26 +40,6 @@ def margin(setting: Setting) -> Float[np.ndarray, " N"]:
 
 SIGNALS: dict[str, Signal] = {"loss": plain_loss, "margin": margin, "neighbours": Neighbours().own}
 """Signals that need no gradient."""
-
-
-def flipped(
-    rows: Sequence[Tokenised], share: float, seed: int = 0, classes: int | None = None
-) -> tuple[list[Tokenised], Bool[np.ndarray, " N"]]:
-    """The rows with random other labels for that share of them, and which these are."""
-    if not 0 <= share <= 1:
-        raise AssayError(f"The share of labels to flip must be from 0 to 1, got {share}.")
-    known = classes or max(row.label for row in rows) + 1
-    if known < 2:
-        raise AssayError("Labels can be flipped where there are two classes or more.")
-    random = np.random.default_rng(seed)
-    chosen = np.zeros(len(rows), bool)
-    chosen[random.permutation(len(rows))[: round(share * len(rows))]] = True
-    steps = random.integers(1, known, len(rows))
-    changed = [
-        replace(row, label=int((row.label + step) % known)) if wrong else row
-        for row, step, wrong in zip(rows, steps, chosen, strict=True)
-    ]
-    return changed, chosen
 
 
 @dataclass(frozen=True)
@@ -78,9 +55,7 @@ class Grade:
     k: int
 
 
-def graded(
-    suspicion: Float[np.ndarray, " N"], wrong: Bool[np.ndarray, " N"], k: int | None = None, seed: int = 0
-) -> Grade:
+def graded(suspicion: PerExample, wrong: Bool[np.ndarray, " N"], k: int | None = None, seed: int = 0) -> Grade:
     """The grade of a signal, with bootstrap intervals over examples (95 %); k is the number of wrong labels."""
     k = k or int(wrong.sum())
     area = auc(wrong.astype(int), np.stack([-suspicion, suspicion], 1))
@@ -92,7 +67,7 @@ def graded(
 
 
 def _resampled(
-    suspicion: Float[np.ndarray, " N"], wrong: Bool[np.ndarray, " N"], k: int, seed: int
+    suspicion: PerExample, wrong: Bool[np.ndarray, " N"], k: int, seed: int
 ) -> tuple[Float[np.ndarray, " R"], Float[np.ndarray, " R"]]:
     """The area and the precision in resamples of right and of wrong labels, each of their number."""
     order = np.argsort(-suspicion, kind="stable")
@@ -116,38 +91,22 @@ def _resampled(
     return np.concatenate(areas), np.concatenate(precisions)
 
 
-def _levels(counts: Float[np.ndarray, "R N"], level: Int[np.ndarray, " N"]) -> Float[np.ndarray, "R L"]:
+def _levels(counts: Float[np.ndarray, "R N"], level: Labels) -> Float[np.ndarray, "R L"]:
     """The sum of the counts at each level of suspicion, highest first."""
     size = int(level.max()) + 1
     indices = level + size * np.arange(len(counts))[:, None]
     return np.bincount(indices.ravel(), counts.ravel(), minlength=size * len(counts)).reshape(len(counts), size)
 
 
-def ranked(setting: Setting, signals: Mapping[str, Signal] | None = None) -> dict[str, Float[np.ndarray, " N"]]:
-    """The suspicion of each training example by each signal, higher for more."""
-    found = {}
-    for name, signal in (signals or SIGNALS).items():
-        values = signal(setting)
-        if not np.isfinite(values).all():
-            raise AssayError(f"The signal {name!r} is no number for some training example; choose a higher damping.")
-        found[name] = values
+def suspicion(setting: Setting, name: str, signal: Signal) -> PerExample:
+    """The suspicion of each training example by a signal, higher for more."""
+    found = signal(setting)
+    if not np.isfinite(found).all():
+        raise AssayError(f"The signal {name!r} is no number for some training example; choose a higher damping.")
     return found
 
 
-# Fixing errors: which training examples cause them, and retraining without these or with other labels.
-
-
-WAYS = ("remove", "relabel")
-
-
-@dataclass(frozen=True)
-class Error:
-    """A misclassified text, and the training examples whose removal lowers its loss, most harmful first."""
-
-    row: Tokenised
-    predicted: int
-    indices: Int[np.ndarray, " n"]
-    changes: Float[np.ndarray, " n"]  # of the loss, as predicted
+WAYS = ("relabel", "remove")
 
 
 @dataclass(frozen=True)
@@ -157,108 +116,68 @@ class Repair:
     before: tuple[float, float, float]
     after: tuple[float, float, float]
     gained: tuple[float, float, float]
-    indices: Int[np.ndarray, " n"]
+    indices: Indices
     network: TextModel
 
 
-def right(network: TextModel, rows: Sequence[Tokenised]) -> Bool[np.ndarray, " N"]:
-    """Which texts are classified as labelled."""
-    return np.asarray(predict(network, rows).argmax(1) == np.array([row.label for row in rows]))
-
-
-def errors(
-    method: Method, network: TextModel, training_run: TrainingRun, rows: Sequence[Tokenised], top: int = 5
-) -> list[Error]:
-    """The harmful training examples of each text that is misclassified."""
-    wrong = [row for row, good in zip(rows, right(network, rows), strict=True) if not good]
-    if not wrong:
-        return []
-    scores = _harm(method, network, training_run, wrong)
-    order = np.argsort(scores, axis=1, kind="stable")[:, :top]
-    predicted = predict(network, wrong).argmax(1)
-    found = zip(wrong, predicted, order, np.take_along_axis(scores, order, 1), strict=True)
-    return [Error(row, int(said), indices[change < 0], change[change < 0]) for row, said, indices, change in found]
-
-
-def _harm(
-    method: Method, network: TextModel, training_run: TrainingRun, rows: Sequence[Tokenised]
-) -> Float[np.ndarray, "Q N"]:
-    setting = Setting.of(network, training_run.rows, rows, "loss", training_run=training_run)
-    if (why := method.unfit(setting)) is not None:
-        raise AssayError(f"{type(method).__name__} does not fit: {why}.")
-    return method(setting).scores
-
-
 @dataclass(frozen=True)
-class Fixing:
-    """Retrains without the training examples that harm dev texts most, or with other labels for them.
+class Harmful:
+    """The training examples that harm dev texts most.
 
     The harm of an example is the predicted fall of the loss, without it, summed over the dev texts that are classified
-    wrongly, or over `every` one. Only examples that are predicted to harm are touched. Another label is that of the
-    class that the model finds likeliest beside the present one.
+    wrongly, or over `every` one. Only examples that are predicted to harm are named.
     """
 
     method: Method
     count: int = 20
-    way: str = "remove"
     every: bool = False
 
-    def __post_init__(self) -> None:
-        if self.way not in WAYS:
-            raise unknown("way to fix", self.way, WAYS)
-
-    def __call__(
-        self, network: TextModel, training_run: TrainingRun, dev: Sequence[Tokenised], test: Sequence[Tokenised]
-    ) -> Repair:
-        """Accuracy on test texts before and after; the examples are chosen by dev texts alone."""
-        indices = self.harmful(network, training_run, dev)
-        if self.way == "remove":
-            shares = np.ones(len(training_run.rows))
-            shares[indices] = 0
-            mended = training_run.learn(shares)
-        else:
-            mended = replace(training_run, rows=relabelled(network, training_run.rows, indices)).learn()
-        good = [right(each, test) * 1.0 for each in (network, mended)]
-        found = measured(("right", "right", "right_gain"), np.stack([*good, good[1] - good[0]], 1))
-        before, after, gained = zip(found.mean.tolist(), found.low.tolist(), found.high.tolist(), strict=True)
-        return Repair(before, after, gained, indices, mended)
-
-    def harmful(self, network: TextModel, training_run: TrainingRun, dev: Sequence[Tokenised]) -> Int[np.ndarray, " n"]:
-        """Indices of the training examples that harm most, most harmful first."""
+    def __call__(self, network: TextModel, training_run: TrainingRun, dev: Texts) -> Indices:
+        """Their indices, most harmful first."""
         chosen = [row for row, good in zip(dev, right(network, dev), strict=True) if self.every or not good]
         if not chosen:
             return np.zeros(0, int)
-        scores = _harm(self.method, network, training_run, chosen).sum(0)
+        setting = Setting.of(network, training_run.rows, chosen, "loss", training_run=training_run)
+        refuse(self.method.unfit(setting))
+        scores = self.method(setting).scores.sum(0)
         order = np.argsort(scores, kind="stable")[: self.count]
         return np.asarray(order[scores[order] < 0])
 
 
-def relabelled(network: TextModel, rows: Sequence[Tokenised], indices: Int[np.ndarray, " n"]) -> list[Tokenised]:
+def repaired(
+    network: TextModel,
+    training_run: TrainingRun,
+    indices: Indices,
+    test: Texts,
+    way: str = "relabel",
+) -> Repair:
+    """Trains again without some training examples, or with the likeliest other labels for them."""
+    if way not in WAYS:
+        raise unknown("way to fix", way, WAYS)
+    if way == "remove":
+        shares = np.ones(len(training_run.rows))
+        shares[indices] = 0
+        mended = training_run.learn(shares)
+    else:
+        mended = replace(training_run, rows=relabelled(network, training_run.rows, indices)).learn()
+    good = [right(each, test) * 1.0 for each in (network, mended)]
+    found = measured(("right", "right", "right_gain"), np.stack([*good, good[1] - good[0]], 1))
+    before, after, gained = zip(found.mean.tolist(), found.low.tolist(), found.high.tolist(), strict=True)
+    return Repair(before, after, gained, indices, mended)
+
+
+def right(network: TextModel, rows: Texts) -> Bool[np.ndarray, " N"]:
+    """Which texts are classified as labelled."""
+    return np.asarray(predict(network, rows).argmax(1) == labels_of(rows))
+
+
+def relabelled(network: TextModel, rows: Texts, indices: Indices) -> list[Tokenised]:
     """The rows with some labels replaced by the likeliest other class."""
     changed = list(rows)
     if len(indices):
-        own = np.array([rows[index].label for index in indices])
-        probabilities = predict(network, [rows[index] for index in indices])
-        probabilities[np.arange(len(own)), own] = -1
+        some = [rows[index] for index in indices]
+        probabilities = predict(network, some)
+        probabilities[np.arange(len(some)), labels_of(some)] = -1
         for index, label in zip(indices.tolist(), probabilities.argmax(1).tolist(), strict=True):
             changed[index] = replace(rows[index], label=label)
     return changed
-
-
-def corrected(network: TextModel, rows: Sequence[Tokenised], steps: int = 3, rate: float = 1e-3) -> TextModel:
-    """A copy of the network after a few steps of gradient descent on these examples, such as the most helpful ones.
-
-    Guo et al. (2021), section 5.2.
-    """
-    copied = deepcopy(network).eval()
-    parameters = [each for each in copied.parameters() if each.requires_grad]
-    batch = collate(rows, copied.classes).to(copied.device)
-    for _ in range(steps):
-        with torch.enable_grad():
-            mean = loss(copied(copied.embed(batch), batch).logits, batch.labels).mean()
-            gradients = torch.autograd.grad(mean, parameters, allow_unused=True)
-        with torch.no_grad():
-            for parameter, gradient in zip(parameters, gradients, strict=True):
-                if gradient is not None:
-                    parameter.sub_(gradient, alpha=rate)
-    return copied

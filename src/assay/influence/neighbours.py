@@ -6,8 +6,8 @@ nearest training examples in one of its layers. For this one the answer is exact
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
@@ -18,16 +18,12 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from assay.data.batches import Tokenised
 from assay.errors import AssayError, unknown
 from assay.influence.representations import DECODER, layers, representations, share_below
-from assay.influence.setting import Influence, Setting
-from assay.influence.stories import CHANGE
+from assay.influence.setting import Influence, Labels, PerExample, Scores, Setting, Texts, labels_of, refuse
+from assay.influence.stories import VOTES
 from assay.models.textmodel import TextModel
 from assay.stories import with_story
-
-# Nearest-neighbour search over vectors: exact, or in a navigable small-world graph.
-
 
 DISTANCES = ("cosine", "euclidean")
 AT_ONCE = 2**25  # distances held at a time
@@ -151,106 +147,109 @@ class Vectors:
         return NearestVectors(np.take_along_axis(indices, order, 1), np.take_along_axis(distances, order, 1))
 
 
-VOTES = "share of votes"
-
-
-@with_story("Nearest neighbours", "Cover and Hart (1967)", like=CHANGE)
 @dataclass(frozen=True)
-class Neighbours:
-    """The change of the class's share of votes if an example is removed and the next nearest one votes instead.
-
-    Cover and Hart (1967). The score of one of the k nearest is ([the next votes for the class] - [it does]) / k, of
-    all others 0. With the target "loss" the sign is turned; units are shares of votes whatever the target.
-    """
+class Voting:
+    """Base of methods that count the votes of the k nearest training examples in one layer."""
 
     layer: str = DECODER
     k: int = 20
     distance: str = "cosine"
-    approximate: bool = False
     folder: Path | None = None  # keeps representations
 
     def unfit(self, setting: Setting) -> str | None:
-        return _unfit(setting, self.layer, self.k)
+        if self.layer not in layers(setting.network):
+            return f"the model has no layer {self.layer!r}"
+        count = len(setting.train)
+        return None if self.k < count else f"there are no more than {count} training examples"
+
+    def stored(self, setting: Setting) -> Vectors:
+        """The training examples, ready to be searched."""
+        refuse(self.unfit(setting))
+        found = self._represented(setting, setting.train)
+        return Vectors(found, self.distance, device=str(setting.network.device))
+
+    def _represented(self, setting: Setting, rows: Texts) -> Float[np.ndarray, "N _"]:
+        return representations(setting.network, rows, [self.layer], self.folder)[self.layer]
+
+    def _influence(
+        self,
+        setting: Setting,
+        indices: Int[np.ndarray, "Q k"],
+        values: Float[np.ndarray, "Q k"],
+        facts: Sequence[Mapping[str, Any]] = (),
+    ) -> Influence:
+        """The values of the neighbours as scores, 0 for all other examples."""
+        scores = setting.zeros()
+        np.put_along_axis(scores, indices, -values if setting.target == "loss" else values, 1)
+        covered = share_below(setting.network, setting.train[0], self.layer)
+        notes = {"layer": self.layer, "unit": "share of votes", "distance": self.distance, "k": self.k}
+        return Influence(scores, covered, notes=notes, facts=facts)
+
+
+@with_story("Nearest neighbours", "Cover and Hart (1967); Wallace et al. (2018)", like=VOTES)
+@dataclass(frozen=True)
+class Neighbours(Voting):
+    """The change of the class's share of votes if an example is removed and the next nearest one votes instead.
+
+    Cover and Hart (1967). The score of one of the k nearest is ([the next votes for the class] - [it does]) / k, of
+    all others 0. With the target "loss" the sign is turned; units are shares of votes whatever the target. The facts
+    of a query hold its conformity, the share of votes for its class, and where `calibrated`, what that share is worth
+    beside those of the training examples.
+    """
+
+    approximate: bool = False
+    calibrated: bool = False
+
+    def stored(self, setting: Setting) -> Vectors:
+        return replace(super().stored(setting), approximate=self.approximate)
 
     def __call__(self, setting: Setting) -> Influence:
-        stored = _stored(setting, self)
-        asked = representations(setting.network, setting.queries, [self.layer], self.folder)[self.layer]
-        found = stored.nearest(asked, self.k + 1)
-        votes = labels(setting)[found.indices] == setting.classes[:, None]
-        scores = np.zeros((len(asked), len(setting.train)))
-        np.put_along_axis(scores, found.indices[:, :-1], (votes[:, -1:] * 1.0 - votes[:, :-1]) / self.k, 1)
-        return _answer(setting, self.layer, scores, {"distance": self.distance, "k": self.k})
+        stored, labels = self.stored(setting), setting.labels
+        found = stored.nearest(self._represented(setting, setting.queries), self.k + 1)
+        voted = labels[found.indices] == setting.classes[:, None]
+        change = (voted[:, -1:] * 1.0 - voted[:, :-1]) / self.k
+        shares = votes(labels[found.indices[:, :-1]], np.ones_like(change), setting.network.classes)
+        facts = [{"conformity": float(row[one])} for row, one in zip(shares, setting.classes, strict=True)]
+        if self.calibrated:
+            p = p_values(shares, 1 - self.own(setting))
+            for fact, one, other in zip(facts, credibility(p), confidence(p), strict=True):
+                fact |= {"credibility": float(one), "confidence": float(other)}
+        return self._influence(setting, found.indices[:, :-1], change, facts)
 
-    def own(self, setting: Setting) -> Float[np.ndarray, " N"]:
+    def own(self, setting: Setting) -> PerExample:
         """The share of the k nearest others whose label differs from the example's.
 
         One that is stored itself is its own nearest neighbour; what is left without it is the vote of the others.
         """
-        stored, own = _stored(setting, self), labels(setting)
+        stored, own = self.stored(setting), setting.labels
         found = stored.nearest(stored.given, self.k, np.arange(len(own)))
-        shares: Float[np.ndarray, " N"] = (own[found.indices] != own[:, None]).mean(1)
+        shares: PerExample = (own[found.indices] != own[:, None]).mean(1)
         return shares
 
 
-@with_story("Shapley values of nearest neighbours", "Jia et al. (2019), theorem 1", like=CHANGE)
+@with_story("Shapley values of nearest neighbours", "Jia et al. (2019), theorem 1", like=VOTES)
 @dataclass(frozen=True)
-class NeighbourShapley:
+class NeighbourShapley(Voting):
     """Minus the Shapley value of each example for the votes of the k nearest for the class.
 
     Jia et al. (2019), theorem 1: exact, by one pass from the farthest example to the nearest. The values of all
     examples sum to the share of the votes. With the target "loss" the sign is turned.
     """
 
-    layer: str = DECODER
-    k: int = 20
-    distance: str = "cosine"
-    folder: Path | None = None
-
-    def unfit(self, setting: Setting) -> str | None:
-        return _unfit(setting, self.layer, self.k)
-
     def __call__(self, setting: Setting) -> Influence:
-        stored = _stored(setting, self)
-        asked = representations(setting.network, setting.queries, [self.layer], self.folder)[self.layer]
-        found = stored.nearest(asked, len(setting.train))
-        values = shapley(labels(setting)[found.indices] == setting.classes[:, None], self.k)
-        scores = np.zeros_like(values)
-        np.put_along_axis(scores, found.indices, -values, 1)
-        return _answer(setting, self.layer, scores, {"distance": self.distance, "k": self.k})
+        asked = self._represented(setting, setting.queries)
+        found = self.stored(setting).nearest(asked, len(setting.train))
+        values = shapley(setting.labels[found.indices] == setting.classes[:, None], self.k)
+        return self._influence(setting, found.indices, -values)
 
 
-def shapley(agree: Bool[np.ndarray, "Q N"], k: int) -> Float[np.ndarray, "Q N"]:
+def shapley(agree: Bool[np.ndarray, "Q N"], k: int) -> Scores:
     """Shapley values of examples sorted by distance; `agree` says which have the class."""
     ranks = np.arange(1, agree.shape[1])
     steps = (agree[:, :-1] * 1.0 - agree[:, 1:]) * np.minimum(k, ranks) / (k * ranks)
     last = agree[:, -1:] / agree.shape[1]
-    values: Float[np.ndarray, "Q N"] = np.concatenate([steps, last], 1)[:, ::-1].cumsum(1)[:, ::-1]
+    values: Scores = np.concatenate([steps, last], 1)[:, ::-1].cumsum(1)[:, ::-1]
     return values
-
-
-def labels(setting: Setting) -> Int[np.ndarray, " N"]:
-    """The class of each training example."""
-    return np.array([row.label for row in setting.train])
-
-
-def _stored(setting: Setting, method: Neighbours | NeighbourShapley) -> Vectors:
-    if (reason := method.unfit(setting)) is not None:
-        raise AssayError(f"This method cannot be used: {reason}.")
-    found = representations(setting.network, setting.train, [method.layer], method.folder)[method.layer]
-    walked = isinstance(method, Neighbours) and method.approximate
-    return Vectors(found, method.distance, walked, str(setting.network.device))
-
-
-def _unfit(setting: Setting, layer: str, k: int) -> str | None:
-    if layer not in layers(setting.network):
-        return f"the model has no layer {layer!r}"
-    return None if k < len(setting.train) else f"there are no more than {len(setting.train)} training examples"
-
-
-def _answer(setting: Setting, layer: str, scores: Float[np.ndarray, "Q N"], notes: dict[str, str | int]) -> Influence:
-    sign = -1.0 if setting.target == "loss" else 1.0
-    covered = share_below(setting.network, setting.train[0], layer)
-    return Influence(sign * scores, covered, notes={"layer": layer, "unit": VOTES} | notes)
 
 
 # Conformity: how far the nearest training examples support each class (deep k-nearest neighbours).
@@ -276,12 +275,12 @@ class Conformity:
     approximate: bool = False
     folder: Path | None = None  # keeps representations
 
-    def fit(self, network: TextModel, rows: Sequence[Tokenised]) -> LayerNeighbours:
+    def fit(self, network: TextModel, rows: Texts) -> LayerNeighbours:
         """Stores the representations of the training examples."""
         found = representations(network, rows, self.layers, self.folder)
         device = str(network.device)
         vectors = {name: Vectors(each, self.distance, self.approximate, device) for name, each in found.items()}
-        return LayerNeighbours(self, network, vectors, np.array([row.label for row in rows]))
+        return LayerNeighbours(self, network, vectors, labels_of(rows))
 
 
 @dataclass(frozen=True)
@@ -291,9 +290,9 @@ class LayerNeighbours:
     options: Conformity
     network: TextModel
     vectors: dict[str, Vectors]
-    labels: Int[np.ndarray, " N"]
+    labels: Labels
 
-    def __call__(self, rows: Sequence[Tokenised]) -> Float[np.ndarray, "Q C"]:
+    def __call__(self, rows: Texts) -> Float[np.ndarray, "Q C"]:
         """The conformity of texts to each class."""
         asked = representations(self.network, rows, self.options.layers, self.options.folder)
         return self._asked(asked, None)

@@ -41,8 +41,8 @@ BRIEF, MOST = 160, 20  # letters and rows in a terminal
 WORDS, LISTED = 60, 12  # words of a text that are shown, and those that stand as numbers
 
 LIMITS = (
-    "A score is a prediction of what training again without the text would change, not its outcome. How good such "
-    "predictions are for a model can be measured: assay influence --check lds, or --check removal.",
+    "A score is what a method expects of a text, not what happens when the model is trained without it. How good that "
+    "is for a model can be measured: assay influence --check lds, or --check removal.",
     "Texts that say the same stand in for one another: each alone may count little though all together count much.",
     "Training has luck in it. Another seed gives another model, and for that one other texts may count.",
 )
@@ -52,8 +52,8 @@ SUSPECTED = (
     "The plain loss is the usual signal: on texts with flipped labels no method found them clearly better.",
 )
 SALIENCES = {
-    "norm": "the length of the slope of the {target} of {asked} by the word’s embedding",
-    "input_x_gradient": "the slope of the {target} of {asked} by the word’s embedding, times that embedding",
+    "norm": "the norm of the gradient of the {target} of {asked} by the word’s embedding",
+    "input_x_gradient": "the gradient of the {target} of {asked} by the word’s embedding, times that embedding",
     "integrated_gradient": "the word’s share in the {target} of {asked} by integrated gradients",
 }
 
@@ -71,14 +71,19 @@ def brief(answer: Answer) -> tuple[Block, ...]:
     lead = Headline(f"{headline(answer)}.")
     if answer["kind"] == "mislabelled":
         heads = ("label", "model says", "suspicion", "training text")
-        return lead, _brief(heads, [(each, each["predicted"]) for each in answer["suspects"][:MOST]])
-    return lead, *(
+        mended = [Prose(f"{repair_sentence(answer['repair'])}.")] if "repair" in answer else []
+        return lead, _brief(heads, [(each, each["predicted"]) for each in answer["suspects"][:MOST]]), *mended
+    label = story(answer).measure("score").label
+    tables = [
         _brief(
-            ("label", "", story(answer).measure("score").label, title),
+            ("label", "", label, title),
             [(each, "" if each["label"] == each["predicted"] else "≠") for each in answer[name]],
         )
         for title, name in (("speaks for it", "supporting"), ("speaks against it", "opposing"))
-    )
+    ]
+    said = [Prose(answer["sentence"])] if answer.get("sentence") else []
+    said += [Prose(f"{swap_sentence(answer, answer['swap'])}.")] if answer.get("swap") else []
+    return lead, *tables, *said
 
 
 def headline(answer: Answer) -> str:
@@ -92,12 +97,7 @@ def headline(answer: Answer) -> str:
     sure = percent(answer["probabilities"][answer["asked"]])
     if not answer["supporting"]:
         return f"{answer['asked']} ({sure}): no training text speaks for it"
-    moved = abs(sum(each["score"] for each in answer["supporting"]))
-    worse = "higher" if answer["target"] == "loss" else "lower"
-    return (
-        f"{answer['asked']} ({sure}): without the {count(len(answer['supporting']))} training texts that it leans on "
-        f"most, {_target(answer)} would be about {figures(moved)} {worse}; it is {figures(answer['value'])}"
-    )
+    return f"{answer['asked']} ({sure}): {_filled(answer, story(answer).finding)}"
 
 
 def reading(answer: Answer) -> str:
@@ -107,8 +107,25 @@ def reading(answer: Answer) -> str:
             "Texts are in the order of suspicion by the method; the loss is that of the model for the label that the "
             "text has."
         )
-    lower, higher = ("rise", "fall") if answer["target"] == "loss" else ("fall", "rise")
-    return filled(story(answer).reading, target=_target(answer), lower=lower, higher=higher)
+    return _filled(answer, story(answer).reading)
+
+
+def _filled(answer: Answer, template: str) -> str:
+    """A sentence of the method's story with the numbers of this answer."""
+    scores = [each["score"] for each in answer["supporting"]]
+    falls = answer["target"] != "loss"
+    return filled(
+        template,
+        target=f"the {_named(answer['target'])} of {answer['asked']}",
+        asked=str(answer["asked"]),
+        value=figures(answer["value"]),
+        count=count(len(scores)),
+        moved=figures(abs(sum(scores))),
+        mean=number(sum(scores) / max(1, len(scores)), 2),
+        less="lower" if falls else "higher",
+        lower="fall" if falls else "rise",
+        higher="rise" if falls else "fall",
+    )
 
 
 def caveats(answer: Answer) -> list[str]:
@@ -133,6 +150,10 @@ def _sections(answer: Answer, text: bool) -> Iterable[Section]:
         yield Section("tokens", "Why the model looks at a word", words_behind(tokens), "Words")
     made = {"lds": _lds, "removal": _removal}
     checks = [made[name](check) for name, check in (answer.get("checks") or {}).items() if name in made]
+    if repair := answer.get("repair"):
+        yield Section("repair", "Trained again", _repaired(repair), "Repair")
+    if swap := answer.get("swap"):
+        yield Section("swap", "A word of the other side", _swapped(answer, swap), "Swap")
     if checks:
         yield Section("checks", "", tuple(chain.from_iterable(checks)), "Checks", "Checks by training again")
     yield Section("limits", "Limits", tuple(map(Prose, LIMITS if text else SUSPECTED)), "Limits")
@@ -151,7 +172,7 @@ def _verdict(answer: Answer, text: bool) -> tuple[Block, ...]:
     warned = [Prose(each, "caveat") for each in caveats(answer)]
     if not text:
         return some(top, warned, Prose(reading(answer), "reading"), _suspects(answer))
-    quotes = [Prose(each, "quote") for each in (answer["text"], answer["query"]) if each]
+    quotes = [Prose(each, "quote") for each in (answer["text"], answer["query"], answer.get("sentence")) if each]
     peak = max((abs(each["score"]) for name in ("supporting", "opposing") for each in answer[name]), default=0.0)
     head = story(answer).measure("score").label
     tables: list[Block] = []
@@ -214,11 +235,6 @@ def _brief(heads: Sequence[str], rows: Iterable[tuple[Answer, str]]) -> Table:
     return Table(columns, tuple(lines))
 
 
-def _target(answer: Answer) -> str:
-    """What the scores are changes of."""
-    return f"the {_named(answer['target'])} of {answer['asked']}"
-
-
 def _named(target: str) -> str:
     return "log-odds" if target == "margin" else target
 
@@ -236,6 +252,42 @@ def _facts(answer: Answer) -> Iterable[tuple[str, str]]:
     yield "Weights (sha256)", model["sha256"]
     yield "Seconds", figures(answer["seconds"])
     yield "Versions", versions(answer)
+
+
+def repair_sentence(repair: Answer) -> str:
+    """What training again with mended labels changed."""
+    what = "with other labels for" if repair["way"] == "relabel" else "without"
+    return (
+        f"Trained again {what} {count(repair['rows'])} of these texts, "
+        f"the model is right about {percent(repair['after'][0])} of {count(repair['tests'])} test texts, "
+        f"where it was about {percent(repair['before'][0])}"
+    )
+
+
+def _repaired(repair: Answer) -> tuple[Block, ...]:
+    names = {"before": "as it was", "after": "trained again", "gained": "difference"}
+    rows = [(title, number(repair[name][0]), interval(*repair[name][1:])) for name, title in names.items()]
+    heads = ("model", "share of test texts it is right about", "95 % interval")
+    said = Prose((f"{repair_sentence(repair)}. It is in ", Span(repair["folder"], "name"), "."))
+    return said, grid(heads, rows, title="Accuracy before and after")
+
+
+def swap_sentence(answer: Answer, swap: Answer) -> str:
+    """What the model answers with one word swapped."""
+    source = swap["source"]
+    then = f"the model answers {swap['predicted']}" if swap["flipped"] else "the decision stays"
+    return (
+        f"With “{swap['by']}” from a training text of {source['label']} in place of “{swap['word']}”, {then}: "
+        f"{answer['asked']} has {percent(swap['after'])} instead of {percent(swap['before'])}"
+    )
+
+
+def _swapped(answer: Answer, swap: Answer) -> tuple[Block, ...]:
+    return (
+        Prose(f"{swap_sentence(answer, swap)}."),
+        Prose(swap["text"], "quote"),
+        Prose(("The word is taken from: ", Span(_cut(swap["source"]["text"]), "name")), "soft"),
+    )
 
 
 def _lds(check: Answer) -> tuple[Block, ...]:

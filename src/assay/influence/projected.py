@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -19,24 +19,17 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from assay import progress
-from assay.data.batches import Tokenised
 from assay.errors import AssayError
 from assay.files import write_text
 from assay.influence.curvature import Outputs
 from assay.influence.damping import chosen_damping, diagonal
 from assay.influence.dual import ComputedGradients, sample_gradients, sample_rows
-from assay.influence.gradient_records import Record, Whole
-from assay.influence.gradients import Gradients
 from assay.influence.projection import Projection, sides
-from assay.influence.setting import Influence, Setting
-from assay.influence.similarity import Vectors
+from assay.influence.setting import Indices, Influence, PerExample, Scores, Setting, Texts, Unconditional
 from assay.influence.stories import CHANGE
 from assay.models.store import save_tensors
 from assay.models.textmodel import TextModel
 from assay.stories import with_story
-
-# Store of projected gradients, in chunks of examples: on the device, in memory or in files, so that work resumes.
-
 
 IDENTITY = "features.json"
 
@@ -116,7 +109,7 @@ class FeatureStore:
             yield self.get(number, device)
 
 
-def digest(network: TextModel, rows: Sequence[Tokenised]) -> str:
+def digest(network: TextModel, rows: Texts) -> str:
     """A hash of a network with its texts and labels."""
     found = hashlib.sha256()
     for name, tensor in network.state_dict().items():
@@ -127,9 +120,6 @@ def digest(network: TextModel, rows: Sequence[Tokenised]) -> str:
         found.update(b"" if row.query is None else row.query.numpy().tobytes())
         found.update(str((len(row.ids), row.label)).encode())
     return found.hexdigest()
-
-
-# Inverse of the curvature in the space of features (projected, preconditioned gradients).
 
 
 @dataclass(frozen=True)
@@ -187,7 +177,7 @@ ROWS = 8192  # of a part
 
 @with_story("Projected Gauss–Newton influence", like=CHANGE)
 @dataclass(frozen=True)
-class ProjectedGaussNewton:
+class ProjectedGaussNewton(Unconditional):
     """DualGaussNewton with each gradient projected to `size` numbers; the error falls with size.
 
     Each example is read once. In a folder what was read outlasts a stop, and serves other queries.
@@ -208,21 +198,12 @@ class ProjectedGaussNewton:
         if min(self.size, self.side) < 1:
             raise AssayError("Sizes of projections are whole numbers from 1.")
 
-    def unfit(self, setting: Setting) -> str | None:
-        """Nothing is too large."""
-        return None
-
     def __call__(self, setting: Setting) -> Influence:
         """The scores of all training examples for the targets of all queries."""
         work = ProjectedSystem(self, setting)
         return Influence(work.scores(work.asked()), notes=work.notes)
 
-    def solve(self, setting: Setting, vectors: Vectors) -> Float[np.ndarray, "Q N"]:
-        """The scores for the given vectors in place of the gradients of targets."""
-        work = ProjectedSystem(self, setting)
-        return work.scores(work.given(vectors))
-
-    def own(self, setting: Setting) -> Float[np.ndarray, " N"]:
+    def own(self, setting: Setting) -> PerExample:
         """The predicted rise of each training example's own loss if it were removed."""
         return ProjectedSystem(self, setting).own()
 
@@ -236,7 +217,7 @@ class ProjectedSystem:
         self.kept = FeatureStore(method.folder, method.memory)
         given = self.kept.stored("damping") if method.damping is None else method.damping
         self.damping: float = chosen_damping(setting) if given is None else given
-        self.labels = np.array([row.label for row in setting.train])
+        self.labels = setting.labels
         order = np.argsort([len(row.ids) for row in setting.train], kind="stable")
         self.parts = np.split(order, range(ROWS, len(order), ROWS))
         self.read, self.seconds = 0, 0.0
@@ -271,7 +252,7 @@ class ProjectedSystem:
                 shown.advance(task, len(indices))
         return Primal.of(gram)
 
-    def scores(self, asked: Float[Tensor, "Q S"]) -> Float[np.ndarray, "Q N"]:
+    def scores(self, asked: Float[Tensor, "Q S"]) -> Scores:
         """Scores of all training examples for the features of queries."""
         solved = self.primal.solve(asked)
         found = np.zeros((len(asked), len(self.labels)))
@@ -280,7 +261,7 @@ class ProjectedSystem:
             found[:, part.indices.cpu().numpy()] = scores.cpu().numpy()
         return found
 
-    def own(self) -> Float[np.ndarray, " N"]:
+    def own(self) -> PerExample:
         """Scores for the loss of each training example itself."""
         primal, found = self.primal, np.zeros(len(self.labels))
         for part in self.kept.all(len(self.parts), self.device):
@@ -292,17 +273,7 @@ class ProjectedSystem:
         """The features of the targets of all queries."""
         return self._features(ComputedGradients.queries(self.setting))[0].squeeze(1)
 
-    def given(self, vectors: Vectors) -> Float[Tensor, "Q S"]:
-        """The features of vectors; a missing parameter counts as 0."""
-        shapes, count = self.setting.reader.shapes, len(next(iter(vectors.values())))
-        own = self.setting.parameters
-        records: dict[str, list[Record]] = {
-            name: [Whole(vectors[name] if name in vectors else own[name].new_zeros(count, *shape))]
-            for name, shape in shapes.items()
-        }
-        return self.projection(Gradients(records, shapes, count), self._dtype)
-
-    def _part(self, indices: Int[np.ndarray, " n"]) -> FeatureChunk:
+    def _part(self, indices: Indices) -> FeatureChunk:
         rows = [self.setting.train[index] for index in indices]
         start = time.perf_counter()
         features, logits = self._features(replace(ComputedGradients.train(self.setting), rows=rows))
@@ -317,31 +288,25 @@ class ProjectedSystem:
         features = torch.zeros(
             len(source.rows), source.width, self.method.size, dtype=self._kept_as, device=self.device
         )
-        logits = torch.zeros(len(source.rows), classes, dtype=self._dtype, device=self.device)
+        logits = torch.zeros(len(source.rows), classes, dtype=self.setting.dtype, device=self.device)
         lower = PRECISIONS[self.method.precision]
         for indices, batch in self.setting.batches(source.rows):
             own = torch.from_numpy(indices).to(self.device)
             with nullcontext() if lower is None else torch.autocast(self.device.type, lower):
                 reading = self.setting.reader.read(batch)
-                reading = replace(reading, logits=reading.logits.to(self._dtype))
+                reading = replace(reading, logits=reading.logits.to(self.setting.dtype))
                 logits[own] = reading.logits.detach()
                 for direction, each in enumerate(source.logit_gradients(indices, batch, reading)):
-                    features[own, direction] = projection(reading.gradients(each), self._dtype).to(self._kept_as)
+                    features[own, direction] = projection(reading.gradients(each), self.setting.dtype).to(self._kept_as)
         return features, logits
 
     def _outputs(self, part: FeatureChunk) -> Outputs:
         indices = part.indices.cpu().numpy()
-        return Outputs.of(part.logits, self.labels[indices], self.setting.weights[indices] / len(self.labels))
-
-    @property
-    def _dtype(self) -> torch.dtype:
-        """The precision in which features are summed."""
-        kinds = {each.dtype for each in self.setting.parameters.values()}
-        return torch.float64 if torch.float64 in kinds else torch.float32
+        return Outputs.of(part.logits, self.labels[indices], self.setting.shares[indices])
 
     @property
     def _kept_as(self) -> torch.dtype:
-        return PRECISIONS[self.method.precision] or self._dtype
+        return PRECISIONS[self.method.precision] or self.setting.dtype
 
     def _identity(self) -> dict[str, Any]:
         """Everything that the features depend on."""

@@ -6,7 +6,7 @@ out, the rows of tables and all else is spread by signs over the same numbers (c
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import prod
 from zlib import crc32
@@ -16,12 +16,9 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from assay.influence.dual import ParameterSlice, cut
-from assay.influence.gradient_records import Outer, Record, Rows
+from assay.influence.gradient_records import Outer, Record, Rows, cut
 from assay.influence.gradients import Gradients
-
-# Projection matrices for the sides of weight matrices: principal directions are kept, the others mixed at random.
-
+from assay.influence.setting import Indices, Scores
 
 MAIN = 0.75  # of the directions on a side are kept as they are
 ROUNDS = 4  # of subspace iteration, which finds them well enough
@@ -142,8 +139,7 @@ class Hashed:
         return self.signs.numel()
 
     def add(self, out: Float[Tensor, "B S"], gradients: Gradients, name: str, factor: float) -> None:
-        shape = gradients.shapes[name]
-        rows = ParameterSlice(name, shape, 0, shape[1], table=True).rows(gradients)
+        rows = gradients.lookups(name)
         values = (_onto(rows.gradients, self.right) * (self.signs[rows.ids] * factor)).to(out)
         steps = torch.arange(self.signs.shape[1], device=out.device)
         slots = (self.offset + self.indices[rows.ids, None] * self.signs.shape[1] + steps) % out.shape[1]
@@ -224,9 +220,6 @@ def _fold(out: Float[Tensor, "B S"], values: Float[Tensor, "B P"], offset: int) 
     out[:, : values.shape[1] - last] += values[:, last:]
 
 
-# Random-sign sketches of gradients whose inner products estimate those of the gradients.
-
-
 @dataclass(frozen=True)
 class Signs:
     """A sketch: each of its numbers is Σ u G v over all parameters G, with random signs u and v of its own.
@@ -253,6 +246,13 @@ class Signs:
         parts = [self._part(name, record) for name, records in gradients.records.items() for record in records]
         return torch.stack(parts).sum(0)
 
+    def sketched(self, gradients: Iterable[tuple[Indices, Gradients]], count: int) -> Float[np.ndarray, "N K"]:
+        """The sketches of so many examples, from batches of their gradients."""
+        found = np.zeros((count, next(iter(self.rows.values())).shape[1]))
+        for indices, each in gradients:
+            found[indices] = self(each).double().cpu().numpy()
+        return found
+
     def _part(self, name: str, record: Record) -> Float[Tensor, "B K"]:
         rows, columns = self.rows[name], self.columns[name]
         if isinstance(record, Outer):
@@ -270,9 +270,7 @@ def _signs(count: int, size: int, generator: torch.Generator, like: Tensor) -> T
     return (torch.randint(0, 2, (count, size), generator=generator, dtype=torch.int8) * 2 - 1).to(like.device, dtype)
 
 
-def summarised(
-    left: Float[np.ndarray, "Q K"], right: Float[np.ndarray, "N K"]
-) -> tuple[Float[np.ndarray, "Q N"], Float[np.ndarray, "Q N"]]:
+def summarised(left: Float[np.ndarray, "Q K"], right: Float[np.ndarray, "N K"]) -> tuple[Scores, Scores]:
     """Inner products of gradients estimated from their sketches, and the variances of these estimates."""
     size = left.shape[1]
     mean = left @ right.T / size

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,9 +19,6 @@ from assay.models.fit import ClassifierTrainer, Members
 from assay.models.textmodel import TextModel
 from assay.types import Batch
 
-# Adam as PyTorch computes it, and the backward pass through one of its steps, for many targets at once.
-
-
 SLACK = 1e-6  # that PyTorch adds to the norm of a gradient before it clips
 
 
@@ -31,8 +27,6 @@ class Moments:
     """A parameter with Adam's running means: of gradients, of their squares, and the largest of the latter (amsgrad).
 
     Gradients of targets with respect to these (adjoints) have the same form, with one more axis in front.
-
-    Adjoints by all of these have the same form, with one more axis in front.
     """
 
     value: Tensor
@@ -88,6 +82,25 @@ class Rule:
         return self.rate / (1 - self.betas[0] ** steps), math.sqrt(1 - self.betas[1] ** steps)
 
 
+def adam_states(
+    network: nn.Module, optimiser: torch.optim.Optimizer
+) -> Iterator[tuple[str, dict[str, Any], dict[str, Any]]]:
+    """The name, options and state of each parameter that Adam has moved."""
+    names = {id(each): name for name, each in network.named_parameters()}
+    for group in optimiser.param_groups:
+        for parameter in group["params"]:
+            state = optimiser.state.get(parameter, {})
+            if id(parameter) in names and "exp_avg_sq" in state:
+                yield names[id(parameter)], group, state
+
+
+def divided(group: Mapping[str, Any], state: Mapping[str, Any]) -> tuple[Tensor, Tensor]:
+    """Adam's second moment of a parameter, and the denominator of its steps."""
+    moment = state.get("max_exp_avg_sq", state["exp_avg_sq"]).detach()
+    root = (moment / (1 - group["betas"][1] ** float(state["step"]))).sqrt()
+    return moment, root + group["eps"]
+
+
 Tensors = Mapping[str, Tensor]
 
 
@@ -113,9 +126,6 @@ def clipping_backward(gradients: Tensors, adjoints: Tensors, limit: float | None
     along = torch.stack([adjoints[name].flatten(1) @ each.flatten() for name, each in gradients.items()]).sum(0)
     pull = along * share / ((norm + SLACK) * norm)
     return {name: share * adjoints[name] - pull.view(-1, *[1] * each.dim()) * each for name, each in gradients.items()}
-
-
-# Replay of a training: a learner that can be reset to before any step, with its random state.
 
 
 State = dict[str, Moments]
@@ -159,9 +169,7 @@ class Learner:
     @classmethod
     def of(cls, training_run: TrainingRun) -> Learner:
         """Before the first step."""
-        network = deepcopy(training_run.network).train()
-        run = training_run
-        return cls(run, ClassifierTrainer.of(network, run.rows, run.training, run.lesson))
+        return cls(training_run, training_run.trainer())
 
     @property
     def network(self) -> TextModel:
@@ -264,7 +272,7 @@ class Trace:
 def learn_together(training_run: TrainingRun, shares: Float[np.ndarray, "S N"]) -> Members:
     """Trains networks together, each with its own weights of the rows; `TrainingRun.learn` of each, up to rounding."""
     with torch.random.fork_rng():
-        members = Members.of([Learner.of(training_run).trainer] * len(shares))
+        members = Members.of([training_run.trainer()] * len(shares))
         for group in training_run.groups():
             members.step(group, torch.from_numpy(shares[:, group]))
     return members

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -23,10 +23,10 @@ from assay.influence.setting import Setting
 from assay.influence.targets import target
 from assay.influence.training_run import TrainingRun
 from assay.models import store
-from assay.models.fit import Members
 from assay.models.network import Network
 from assay.models.recipes import drawn
 from assay.models.textmodel import TextModel
+from assay.types import Batch
 
 AT_ONCE = 16  # networks of ours that learn together
 
@@ -66,12 +66,7 @@ class Retrained:
 
     @property
     def training_run(self) -> TrainingRun:
-        training_run = self.setting.training_run
-        if training_run is None:
-            raise AssayError("How the model was trained is not known, so it cannot be trained without some examples.")
-        if len(training_run.rows) != len(self.setting.train):
-            raise AssayError("The model was trained on other examples than those that are asked about.")
-        return training_run
+        return self.setting.repeatable_training()
 
     def whole(self) -> Float[np.ndarray, " Q"]:
         """The targets with nothing removed."""
@@ -111,15 +106,8 @@ class Retrained:
 
     def _trained(self, shares: Float[np.ndarray, "S N"]) -> Float[np.ndarray, "S Q"]:
         if len(shares) > 1:
-            return self._asked(learn_together(self.training_run, shares))
+            return _targets(self.setting, learn_together(self.training_run, shares).logits, len(shares))
         return measured(self.training_run.learn(shares[0]), self.setting)[None]
-
-    def _asked(self, networks: Members) -> Float[np.ndarray, "S Q"]:
-        parts = np.zeros((networks.count, len(self.setting.queries)))
-        for indices, batch in self.setting.batches(self.setting.queries):
-            for own, logits in zip(parts, networks.logits(batch), strict=True):
-                own[indices] = _targets(self.setting, indices, logits)
-        return parts
 
     def _paths(self, removed: Bool[np.ndarray, "S N"]) -> list[Path | None]:
         """Cache files of the trainings; each name is a hash of all that decides the result."""
@@ -144,18 +132,21 @@ class Retrained:
         return hashlib.sha256(json.dumps(about, sort_keys=True).encode()).digest()
 
 
-@torch.no_grad()
 def measured(network: TextModel, setting: Setting) -> Float[np.ndarray, " Q"]:
     """The targets of all queries in another network."""
-    found = np.zeros(len(setting.queries))
+    found = _targets(setting, lambda batch: network(network.embed(batch), batch).logits[None], 1)
+    return np.asarray(found[0])
+
+
+@torch.no_grad()
+def _targets(setting: Setting, read: Callable[[Batch], Float[Tensor, "S B C"]], count: int) -> Float[np.ndarray, "S Q"]:
+    """The targets of all queries in so many networks, by their logits of a batch."""
+    found = np.zeros((count, len(setting.queries)))
     for indices, batch in setting.batches(setting.queries):
-        found[indices] = _targets(setting, indices, network(network.embed(batch), batch).logits)
+        logits = read(batch).double()
+        classes = torch.from_numpy(setting.classes[indices]).to(logits.device).repeat(count)
+        found[:, indices] = target(setting.target)(logits.flatten(0, 1), classes).view(count, -1).cpu().numpy()
     return found
-
-
-def _targets(setting: Setting, indices: np.ndarray, logits: Tensor) -> Float[np.ndarray, " n"]:
-    classes = torch.from_numpy(setting.classes[indices]).to(logits.device)
-    return target(setting.target)(logits.double(), classes).cpu().numpy()
 
 
 def _values(row: Tokenised) -> list[Any]:

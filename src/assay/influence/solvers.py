@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -15,54 +16,44 @@ from torch import Tensor
 
 from assay import progress
 from assay.errors import AssayError
-from assay.influence.curvature import Curvature
-
-__all__ = ["SOLVERS", "Arnoldi", "ConjugateGradients", "Explicit", "Lissa", "Solve", "Solved", "Solver"]
-
-
-# The solver protocol and its result.
+from assay.influence.curvature import Curvature, Flat
 
 
 @dataclass(frozen=True)
 class Solved:
     """Solutions of one or several random runs."""
 
-    tries: tuple[Float[Tensor, "Q P"], ...]
+    tries: tuple[Flat, ...]
     notes: Mapping[str, Any] = field(default_factory=dict)
 
 
-Solve = Callable[[Float[Tensor, "Q P"]], Solved]
+Solve = Callable[[Flat], Solved]
 
 
-@runtime_checkable
-class Solver(Protocol):
-    """Prepares a curvature once; then any number of vectors can be solved for.
+class Solver(ABC):
+    """Prepares a curvature once; then any number of vectors can be solved for."""
 
-    `ready` says whether a vector more costs next to nothing.
-    """
+    ready: ClassVar[bool] = True  # whether a vector more costs next to nothing
 
-    @property
-    def ready(self) -> bool: ...
     def unfit(self, size: int) -> str | None:
         """Why a network of so many parameters is too large, as the end of a sentence, or None."""
+        return None
 
-    def prepared(self, curvature: Curvature, damping: Float[Tensor, " P"]) -> Solve: ...
-
-
-# Explicit inverse of the curvature matrix.
+    @abstractmethod
+    def prepared(self, curvature: Curvature, damping: Float[Tensor, " P"]) -> Solve:
+        """A function that solves (curvature + damping) x = v for any v."""
 
 
 FLAT = 1e-12  # of the largest eigenvalue: directions below are not moved along
 
 
 @dataclass(frozen=True)
-class Explicit:
+class Explicit(Solver):
     """Exact in double precision: by Cholesky where the matrix is positive definite, else by eigenvalues.
 
     Directions without any curvature or damping are left out, as by the pseudo-inverse.
     """
 
-    ready: ClassVar[bool] = True
     largest: int = 10_000  # parameters
 
     def unfit(self, size: int) -> str | None:
@@ -83,14 +74,11 @@ class Explicit:
         return lambda vectors: Solved((((vectors.double() @ axes) * inverse @ axes.T).to(vectors),), notes)
 
 
-# Conjugate gradients for many right-hand sides at once, each with its own step lengths.
-
-
-Product = Callable[[Float[Tensor, "Q P"]], Float[Tensor, "Q P"]]
+Product = Callable[[Flat], Flat]
 
 
 @dataclass(frozen=True)
-class ConjugateGradients:
+class ConjugateGradients(Solver):
     """Conjugate gradients until each residual is below `tolerance`. Martens (2010); Koh and Liang (2017).
 
     Damping and decay, which differ from parameter to parameter, are the preconditioner.
@@ -100,16 +88,13 @@ class ConjugateGradients:
     iterations: int = 200
     tolerance: float = 1e-4
 
-    def unfit(self, size: int) -> str | None:
-        return None
-
     def prepared(self, curvature: Curvature, damping: Float[Tensor, " P"]) -> Solve:
-        def product(vectors: Float[Tensor, "Q P"]) -> Float[Tensor, "Q P"]:
+        def product(vectors: Flat) -> Flat:
             return curvature.matvec(vectors) + vectors * damping
 
         return lambda vectors: self.solved(product, vectors, damping + curvature.decay)
 
-    def solved(self, product: Product, vectors: Float[Tensor, "Q P"], scale: Float[Tensor, " P"]) -> Solved:
+    def solved(self, product: Product, vectors: Flat, scale: Float[Tensor, " P"]) -> Solved:
         """The solutions, and in the notes the largest relative residual."""
         sizes = vectors.norm(dim=1).clamp(min=torch.finfo(vectors.dtype).tiny)
         inverse = 1 / scale if float(scale.min()) > 0 else torch.ones_like(scale)
@@ -142,19 +127,16 @@ class ConjugateGradients:
         return Solved((x,), notes | ({"downward": int(downward.sum())} if downward.any() else {}))
 
 
-# LiSSA: the Neumann series Σ (1 − M / s)^j v / s, with the curvature of a few random examples in each term.
-
-
 POWER = 12  # steps by which the largest eigenvalue is found
 PROBES = 2  # times from another start
 DOUBLINGS = 8
 GROWTH = 100  # times the largest possible solution: the series does not converge
 
-SampledProduct = Callable[[Float[Tensor, "Q P"], np.random.Generator], Float[Tensor, "Q P"]]
+SampledProduct = Callable[[Flat, np.random.Generator], Flat]
 
 
 @dataclass(frozen=True)
-class Lissa:
+class Lissa(Solver):
     """LiSSA: Agarwal, Bullins and Hazan (2017); for influence, Koh and Liang (2017), section 3.
 
     differs from Koh and Liang: the scale comes from the largest eigenvalue and doubles where the series grows, and the
@@ -169,29 +151,26 @@ class Lissa:
     tolerance: float = 1e-2
     seed: int = 0
 
-    def unfit(self, size: int) -> str | None:
-        return None
-
     def prepared(self, curvature: Curvature, damping: Float[Tensor, " P"]) -> Solve:
         """In coordinates in which damping and decay are 1, where there are any; the scale is found here."""
         known = damping + curvature.decay
         roots = known.rsqrt() if float(known.min()) > 0 else torch.ones_like(known)
         smallest = float((known * roots.square()).min())
 
-        def product(vectors: Float[Tensor, "Q P"], rng: np.random.Generator) -> Float[Tensor, "Q P"]:
+        def product(vectors: Flat, rng: np.random.Generator) -> Flat:
             scaled = vectors * roots
             return (curvature.matvec(scaled, self._drawn(curvature, rng)) + scaled * damping) * roots
 
         rng = np.random.default_rng(self.seed)
         scale = 1.2 * max(_largest(product, torch.ones_like(known), rng) for _ in range(PROBES))
 
-        def solve(vectors: Float[Tensor, "Q P"]) -> Solved:
+        def solve(vectors: Flat) -> Solved:
             found = self.solved(product, vectors * roots, scale, smallest)
             return Solved(tuple(each * roots for each in found.tries), found.notes)
 
         return solve
 
-    def solved(self, product: SampledProduct, vectors: Float[Tensor, "Q P"], scale: float, smallest: float) -> Solved:
+    def solved(self, product: SampledProduct, vectors: Flat, scale: float, smallest: float) -> Solved:
         """A solution for each repeat, for a matrix whose eigenvalues are at least `smallest`."""
         for _ in range(DOUBLINGS):
             terms = self.terms or self._enough(smallest / scale)
@@ -220,13 +199,13 @@ class Lissa:
 
 def _summed(
     product: SampledProduct,
-    vectors: Float[Tensor, "Q P"],
+    vectors: Flat,
     scale: float,
     terms: int,
     most: float,
     rng: np.random.Generator,
     advance: Callable[[], None],
-) -> Float[Tensor, "Q P"] | None:
+) -> Flat | None:
     """The sum of so many terms; None where it diverges."""
     x = vectors / scale
     for _ in range(terms):
@@ -247,27 +226,20 @@ def _largest(product: SampledProduct, x: Float[Tensor, " P"], rng: np.random.Gen
     return size
 
 
-# Arnoldi iteration: the directions of largest curvature, computed once for all vectors.
-
-
 NOTHING = 1e-10  # of the first step: a direction that short is rounding
 
 
 @dataclass(frozen=True)
-class Arnoldi:
+class Arnoldi(Solver):
     """Ritz vectors of the Krylov space v, Hv, H²v, … of a random v. Schioppa, Zablotskaia, Vilar and Sokolov (2022).
 
     differs from Schioppa et al.: damping is the metric of the space, every new direction is made orthogonal to all
     before it, and outside of the directions that are kept there is the damping alone, where they leave everything out.
     """
 
-    ready: ClassVar[bool] = True
     steps: int = 100
     rank: int = 50
     seed: int = 0
-
-    def unfit(self, size: int) -> str | None:
-        return None
 
     def prepared(self, curvature: Curvature, damping: Float[Tensor, " P"]) -> Solve:
         """In coordinates in which damping and decay are 1, and share the eigenvectors of the curvature."""
@@ -281,7 +253,7 @@ class Arnoldi:
         values, axes = values[order], axes[:, order].T.to(basis) @ basis  # [r, P]
         inverse = (1 / (1 + values) - 1).to(axes)
 
-        def solve(vectors: Float[Tensor, "Q P"]) -> Solved:
+        def solve(vectors: Flat) -> Solved:
             given = vectors * roots
             return Solved(((given + (given @ axes.T * inverse) @ axes) * roots,), notes)
 

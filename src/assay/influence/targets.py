@@ -9,28 +9,29 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from assay.errors import unknown
+from assay.types import Logits
 
-Target = Callable[[Float[Tensor, "B C"], Int[Tensor, " B"]], Float[Tensor, " B"]]
+Target = Callable[[Logits, Int[Tensor, " B"]], Float[Tensor, " B"]]
 """Takes logits and the class that is asked about."""
 
 
-def margin(logits: Float[Tensor, "B C"], classes: Int[Tensor, " B"]) -> Float[Tensor, " B"]:
+def margin(logits: Logits, classes: Int[Tensor, " B"]) -> Float[Tensor, " B"]:
     """The log-odds of the class: its logit less the log-sum-exp of all others."""
     others = logits.scatter(1, classes[:, None], -torch.inf)
     return logit(logits, classes) - others.logsumexp(-1)
 
 
-def loss(logits: Float[Tensor, "B C"], classes: Int[Tensor, " B"]) -> Float[Tensor, " B"]:
+def loss(logits: Logits, classes: Int[Tensor, " B"]) -> Float[Tensor, " B"]:
     """The cross-entropy of the class."""
     return -logit(logits.log_softmax(-1), classes)
 
 
-def logit(logits: Float[Tensor, "B C"], classes: Int[Tensor, " B"]) -> Float[Tensor, " B"]:
+def logit(logits: Logits, classes: Int[Tensor, " B"]) -> Float[Tensor, " B"]:
     """The logit of the class."""
     return logits.gather(1, classes[:, None]).squeeze(1)
 
 
-def probability(logits: Float[Tensor, "B C"], classes: Int[Tensor, " B"]) -> Float[Tensor, " B"]:
+def probability(logits: Logits, classes: Int[Tensor, " B"]) -> Float[Tensor, " B"]:
     """The probability of the class."""
     return logit(logits.softmax(-1), classes)
 
@@ -45,7 +46,7 @@ def target(name: str) -> Target:
     return TARGETS[name]
 
 
-def logit_gradients(name: str, logits: Float[Tensor, "B C"], classes: Int[Tensor, " B"]) -> Float[Tensor, "B C"]:
+def logit_gradients(name: str, logits: Logits, classes: Int[Tensor, " B"]) -> Logits:
     """The gradient of each text's target by its own logits."""
     with torch.enable_grad():
         free = logits.detach().requires_grad_()

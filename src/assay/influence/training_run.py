@@ -56,17 +56,20 @@ class TrainingRun:
 
     def learn(self, shares: Float[np.ndarray, " N"] | None = None, watch: Watch | None = None) -> TextModel:
         """Trains; `shares` are weights of the rows in the loss, 0 where a row is left out."""
-        network = deepcopy(self.network)
         with torch.random.fork_rng():
-            trainer = ClassifierTrainer.of(network, self.rows, self.training, self.lesson)
-            network.train()
+            trainer = self.trainer()
             for number, group in enumerate(self.groups()):
                 if watch is not None:
-                    watch(number, network, trainer.optimiser)
+                    watch(number, trainer.network, trainer.optimiser)
                 trainer.step(group, None if shares is None else torch.from_numpy(shares[group]))
             if watch is not None:
-                watch(number + 1, network, trainer.optimiser)
-        return network.eval()
+                watch(number + 1, trainer.network, trainer.optimiser)
+        return trainer.network.eval()
+
+    def trainer(self) -> ClassifierTrainer:
+        """The trainer of a copy of the network, before its first step."""
+        network = deepcopy(self.network).train()
+        return ClassifierTrainer.of(network, self.rows, self.training, self.lesson)
 
     def groups(self) -> Iterator[Int[np.ndarray, " n"]]:
         """The rows of each step in the order of the training; restores the random state, so dropout is repeated."""

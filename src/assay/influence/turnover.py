@@ -8,13 +8,13 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from assay import progress
 from assay.errors import AssayError
 from assay.influence.replay import Learner, micro_batches
-from assay.influence.setting import Influence, Setting
+from assay.influence.setting import Indices, Influence, Labels, Scores, Setting, refuse
 from assay.influence.stories import CHANGE
 from assay.influence.targets import target
 from assay.influence.training_run import TrainingRun
@@ -57,11 +57,11 @@ class TurnoverDropout:
     def unfit(self, setting: Setting) -> str | None:
         if not isinstance(setting.network, Network):
             return "turn-over dropout needs a network of ours, with a linear decoder"
-        if self.network is None and setting.training_run is None:
-            return "how the model was trained is not known, so none can be trained with turn-over dropout"
+        if self.network is None and setting.untrainable:
+            return f"{setting.untrainable}, so none can be trained with turn-over dropout"
         return None
 
-    def masks(self, numbers: Int[np.ndarray, " N"], units: int) -> Bool[np.ndarray, "N P"]:
+    def masks(self, numbers: Labels, units: int) -> Bool[np.ndarray, "N P"]:
         """The dropout mask of each example, a hash of its number."""
         rows, columns = numbers.astype(np.uint64)[:, None], np.arange(units, dtype=np.uint64)[None]
         with np.errstate(over="ignore"):
@@ -90,8 +90,7 @@ class TurnoverDropout:
         return network.eval()
 
     def __call__(self, setting: Setting) -> Influence:
-        if (reason := self.unfit(setting)) is not None:
-            raise AssayError(f"Turn-over dropout cannot be used: {reason}.")
+        refuse(self.unfit(setting))
         made = [(self, self.network)] if self.network is not None else list(self._made(setting.training_run))
         found = [method._scores(setting, network) for method, network in made]
         scores = np.stack(found)
@@ -110,11 +109,11 @@ class TurnoverDropout:
             method = replace(self, seed=self.seed + number)
             yield method, method.train(training_run)
 
-    def _scores(self, setting: Setting, network: Network) -> Float[np.ndarray, "Q N"]:
+    def _scores(self, setting: Setting, network: Network) -> Scores:
         """Scores by one network that was trained with these masks."""
         decoder = network.decoder
         on = torch.from_numpy(self.masks(np.arange(len(setting.train)), decoder.in_features)).to(decoder.weight)
-        scores = np.zeros((len(setting.queries), len(setting.train)))
+        scores = setting.zeros()
         for indices, pooled, beside in _pooled(network, setting):
             for start in range(0, len(on), step := max(1, CELLS // (len(indices) * network.classes))):
                 part = on[start : start + step]
@@ -124,7 +123,7 @@ class TurnoverDropout:
                 scores[indices, start : start + step] = change.double().cpu().numpy()
         return scores
 
-    def _targets(self, setting: Setting, indices: Int[np.ndarray, " n"], logits: Float[Tensor, "n N C"]) -> Tensor:
+    def _targets(self, setting: Setting, indices: Indices, logits: Float[Tensor, "n N C"]) -> Tensor:
         classes = torch.from_numpy(setting.classes[indices]).to(logits.device)[:, None].expand(logits.shape[:2])
         return target(setting.target)(logits.flatten(0, 1), classes.flatten()).view(logits.shape[:2])
 
@@ -135,7 +134,7 @@ def decoded(decoder: nn.Linear, pooled: Float[Tensor, "n P"], on: Float[Tensor, 
     return torch.stack([(pooled * row) @ on.T for row in decoder.weight], dim=-1)
 
 
-Pooled = tuple[Int[np.ndarray, " n"], Float[Tensor, "n P"], Float[Tensor, "n 1 C"]]
+Pooled = tuple[Indices, Float[Tensor, "n P"], Float[Tensor, "n 1 C"]]
 
 
 def _pooled(network: Network, setting: Setting) -> Iterator[Pooled]:

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 import torch
-from jaxtyping import Float
 from torch import nn
 
 from assay import progress
 from assay.errors import AssayError
 from assay.influence.replay import Learner, Trace
-from assay.influence.setting import Influence, Setting
+from assay.influence.setting import Influence, Repeating, Scores, Setting
 from assay.influence.similarity import query_gradients
 from assay.influence.stories import CHANGE
 from assay.influence.training_backward import BackwardPass
@@ -27,7 +26,7 @@ SAME = 1e-3  # how far weights that were trained again may be from those of the 
 
 @with_story("Unrolled training", "Maclaurin et al. (2015); Ilyas and Engstrom (2025), MAGIC", like=CHANGE)
 @dataclass(frozen=True)
-class Unrolled:
+class Unrolled(Repeating):
     """−d target / d weight of each example, through every step of the training as it was.
 
     Exact for small changes of a weight; what it says of a removal is the first order of that. Maclaurin et al. (2015)
@@ -42,17 +41,8 @@ class Unrolled:
         if self.queries_at_once < 1 or (self.keep is not None and self.keep < 1):
             raise AssayError("Queries at once and the steps between states that are kept are whole numbers from 1.")
 
-    def unfit(self, setting: Setting) -> str | None:
-        if setting.training_run is None:
-            return "how the model was trained is not known"
-        if len(setting.training_run.rows) != len(setting.train):
-            return "it was trained on other examples than those that are asked about"
-        return None
-
     def __call__(self, setting: Setting) -> Influence:
-        training_run = setting.training_run
-        if training_run is None or self.unfit(setting):
-            raise AssayError(f"Training cannot be unrolled: {self.unfit(setting)}.")
+        training_run = setting.repeatable_training()
         every = self.keep or math.ceil(math.sqrt(training_run.steps))
         with torch.random.fork_rng(), progress.bar() as shown:
             begun = time.perf_counter()
@@ -60,7 +50,8 @@ class Unrolled:
             trace = Trace.of(learner, every)
             trained = time.perf_counter() - begun
             _check(learner.network, setting.network)
-            parts = list(self._parts(setting))
+            starts = range(0, len(setting.queries), self.queries_at_once)
+            parts = [setting.some_queries(start, start + self.queries_at_once) for start in starts]
             task = shown.add_task("steps back through training", total=len(parts) * len(trace.groups))
             found = [_unrolled(part, learner, trace, partial(shown.advance, task)) for part in parts]
             spent = time.perf_counter() - begun - trained
@@ -73,18 +64,10 @@ class Unrolled:
         }
         return Influence(np.concatenate([scores for scores, _ in found]), notes=notes)
 
-    def _parts(self, setting: Setting) -> Iterator[Setting]:
-        """Some queries at a time."""
-        for start in range(0, len(setting.queries), self.queries_at_once):
-            own = slice(start, start + self.queries_at_once)
-            yield replace(setting, queries=setting.queries[own], classes=setting.classes[own])
 
-
-def _unrolled(
-    setting: Setting, learner: Learner, trace: Trace, advance: Callable[[], None]
-) -> tuple[Float[np.ndarray, "Q N"], float]:
+def _unrolled(setting: Setting, learner: Learner, trace: Trace, advance: Callable[[], None]) -> tuple[Scores, float]:
     """Scores of some queries, and the largest relative error of a recomputed gradient."""
-    scores = np.zeros((len(setting.queries), len(setting.train)))
+    scores = setting.zeros()
     back = BackwardPass.of(learner, trace, query_gradients(setting))
     for start, states in trace.stretches(learner):
         for index in reversed(range(len(states) - 1)):

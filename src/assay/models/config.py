@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from assay.errors import AssayError, unknown
 from assay.models.encoders import ALIGNMENTS, ENCODERS
@@ -123,6 +125,11 @@ class Training:
     penalty: float = 1.0  # of networks that have one: that of rows of attention that are alike, or of many spans
     avoid: tuple[str, ...] = ()  # words that attention is kept away from
     deceive: float = 0.0  # λ: how strongly
+
+    @classmethod
+    def of(cls, stored: Mapping[str, Any]) -> Training:
+        """The options from their stored form; those that did not exist then have their defaults."""
+        return cls(**{**stored, "avoid": tuple(stored.get("avoid", ()))})  # JSON knows lists only
 
     def __post_init__(self) -> None:
         if min(self.epochs, self.patience, self.batch_size) < 1:

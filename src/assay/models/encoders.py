@@ -6,16 +6,25 @@ import math
 from collections.abc import Callable
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from assay.models.projections import Projection, softmax
+from assay.types import Embeddings, Mask, TokenIds, TokenStates
 
-# Attention scores: a linear projection of each hidden state, and a nonlinear rest (`finish`).
+
+class Alignment(nn.Module):
+    """Attention scores: a linear projection of each hidden state, and a nonlinear rest (`finish`)."""
+
+    project: nn.Linear
+    finish: Callable[..., Tensor]
+
+    def forward(self, states: Float[Tensor, "*B T M"]) -> Float[Tensor, "*B T"]:
+        return self.finish(self.project(states))
 
 
-class Additive(nn.Module):
+class Additive(Alignment):
     """v · tanh(W h + b) (Bahdanau et al., 2015)."""
 
     def __init__(self, size: int, hidden: int) -> None:
@@ -27,11 +36,8 @@ class Additive(nn.Module):
         scores: Tensor = self.score(projected.tanh()).squeeze(-1)
         return scores
 
-    def forward(self, states: Float[Tensor, "*B T M"]) -> Float[Tensor, "*B T"]:
-        return self.finish(self.project(states))
 
-
-class Dot(nn.Module):
+class Dot(Alignment):
     """h · q / √M with a learned query q (Vaswani et al., 2017)."""
 
     def __init__(self, size: int, hidden: int) -> None:
@@ -41,9 +47,6 @@ class Dot(nn.Module):
 
     def finish(self, projected: Float[Tensor, "*B T 1"]) -> Float[Tensor, "*B T"]:
         return projected.squeeze(-1) * self.scale
-
-    def forward(self, states: Float[Tensor, "*B T M"]) -> Float[Tensor, "*B T"]:
-        return self.finish(self.project(states))
 
 
 class Product(nn.Module):
@@ -68,11 +71,6 @@ def mixed(
 # Encoders: one hidden state per token; padding never influences a state.
 
 
-Embeddings = Float[Tensor, "B T D"]
-Mask = Bool[Tensor, "B T"]
-States = Float[Tensor, "B T M"]
-
-
 class Recurrent(nn.Module):
     """A bidirectional LSTM or GRU with `hidden` units per direction."""
 
@@ -82,7 +80,7 @@ class Recurrent(nn.Module):
         self.behind = cell(embedding, hidden, batch_first=True)
         self.size = 2 * hidden
 
-    def forward(self, x: Embeddings, mask: Mask) -> States:
+    def forward(self, x: Embeddings, mask: Mask) -> TokenStates:
         # Each direction meets the padding last, so none reaches a state. Packing would do the same, but its backward
         # pass is several times slower on long texts (docs/decisions/0005).
         order = mirrored(mask)
@@ -91,13 +89,13 @@ class Recurrent(nn.Module):
         return torch.cat([ahead, reordered(behind, order)], dim=-1) * mask[..., None]
 
 
-def mirrored(mask: Mask) -> Int[Tensor, "B T"]:
+def mirrored(mask: Mask) -> TokenIds:
     """Indices that reverse each text and leave its padding in place."""
     indices = torch.arange(mask.shape[1], device=mask.device)
     return torch.where(mask, mask.sum(-1, keepdim=True) - 1 - indices, indices)
 
 
-def reordered(rows: Float[Tensor, "B T S"], order: Int[Tensor, "B T"]) -> Float[Tensor, "B T S"]:
+def reordered(rows: Float[Tensor, "B T S"], order: TokenIds) -> Float[Tensor, "B T S"]:
     """The rows of each example in another order, by indices."""
     first = torch.arange(len(order), device=order.device)[:, None] * rows.shape[1]
     chosen = rows.flatten(0, 1).index_select(0, (first + order).flatten())  # several times faster than gather
@@ -114,7 +112,7 @@ class Convolution(nn.Module):
         self.layers = nn.ModuleList(nn.Conv1d(embedding, filters, w, padding=w // 2) for w in self.widths)
         self.size = filters * len(self.widths)
 
-    def forward(self, x: Embeddings, mask: Mask) -> States:
+    def forward(self, x: Embeddings, mask: Mask) -> TokenStates:
         columns = (x * mask[..., None]).transpose(1, 2)
         states = torch.cat([F.relu(layer(columns)) for layer in self.layers], dim=1).transpose(1, 2)
         return states * mask[..., None]
@@ -128,7 +126,7 @@ class Average(nn.Module):
         self.projection = nn.Linear(embedding, 2 * hidden)
         self.size = 2 * hidden
 
-    def forward(self, x: Embeddings, mask: Mask) -> States:
+    def forward(self, x: Embeddings, mask: Mask) -> TokenStates:
         return F.relu(self.projection(x)) * mask[..., None]
 
 
@@ -139,7 +137,7 @@ class Nothing(nn.Module):
         super().__init__()
         self.size = embedding
 
-    def forward(self, x: Embeddings, mask: Mask) -> States:
+    def forward(self, x: Embeddings, mask: Mask) -> TokenStates:
         return x * mask[..., None]
 
 
@@ -154,7 +152,9 @@ class Block(nn.Module):
         self.project, self.merge = nn.Linear(size, 3 * size), nn.Linear(size, size)
         self.mix = nn.Sequential(nn.Linear(size, 4 * size), nn.GELU(), nn.Linear(4 * size, size))
 
-    def forward(self, x: States, visible: Bool[Tensor, "B 1 1 T"], weights: list[Tensor] | None = None) -> States:
+    def forward(
+        self, x: TokenStates, visible: Bool[Tensor, "B 1 1 T"], weights: list[Tensor] | None = None
+    ) -> TokenStates:
         rows, tokens, size = x.shape
         split = self.project(self.before_attention(x)).reshape(rows, tokens, 3, self.heads, -1)
         query, key, value = split.permute(2, 0, 3, 1, 4)
@@ -181,7 +181,7 @@ class Transformer(nn.Module):
         self.blocks = nn.ModuleList(Block(self.size, 4, inner) for _ in range(layers))
         self.norm = nn.LayerNorm(self.size)
 
-    def forward(self, x: Embeddings, mask: Mask, weights: list[Tensor] | None = None) -> States:
+    def forward(self, x: Embeddings, mask: Mask, weights: list[Tensor] | None = None) -> TokenStates:
         """`weights`, a list, is filled with the attention [B, H, T, T] of each layer."""
         states = self.project(x) + positions(x.shape[1], self.size).to(x)
         first = torch.arange(mask.shape[1], device=mask.device) == 0

@@ -16,13 +16,13 @@ from assay.data.text import SPECIAL
 from assay.errors import AssayError, unknown
 from assay.models import budget
 from assay.models.store import Opened
-from assay.types import BLANKS, Batch, BlankModel, Model, StackedModel
+from assay.types import BLANKS, Batch, BlankModel, Embeddings, Mask, Model, StackedModel, TokenIds, Vector
 
 REMOVALS = ("delete", *BLANKS)
 """A removed token is deleted and the rest moves together, or its embedding gives way to a blank one."""
 
 
-def baseline(model: Model, batch: Batch, name: str) -> Float[Tensor, "B T D"]:
+def baseline(model: Model, batch: Batch, name: str) -> Embeddings:
     """The embeddings of a baseline text: the blank of that name at each position."""
     if name not in BLANKS:
         raise unknown("baseline", name, BLANKS)
@@ -32,7 +32,7 @@ def baseline(model: Model, batch: Batch, name: str) -> Float[Tensor, "B T D"]:
     return blank.repeat(1 if batch.subwords is None else batch.subwords.shape[2]).expand(*batch.ids.shape, -1)
 
 
-def filler(model: Model, batch: Batch, removal: str) -> Float[Tensor, " D"] | None:
+def filler(model: Model, batch: Batch, removal: str) -> Vector | None:
     """The embedding that replaces a removed token, or None where it is deleted."""
     if removal not in REMOVALS:
         raise unknown("removal", removal, REMOVALS)
@@ -104,7 +104,7 @@ def capacity(model: Model, device: torch.device) -> int:
     return budget.room(device, "versions of stacks" if stacked else "versions")
 
 
-def extents(batch: Batch) -> Int[Tensor, "B T"]:
+def extents(batch: Batch) -> TokenIds:
     """The number of positions of each token: its subwords, or one; 0 on padding."""
     return batch.mask.long() if batch.subwords is None else (batch.subwords >= 0).sum(-1) * batch.mask
 
@@ -177,7 +177,7 @@ class Pool:
     def to(self, device: torch.device) -> Pool:
         return Pool(self.ids.to(device), None if self.subwords is None else self.subwords.to(device))
 
-    def put(self, batch: Batch, kept: Bool[Tensor, "B T"], drawn: Int[Tensor, "B T"]) -> Batch:
+    def put(self, batch: Batch, kept: Mask, drawn: TokenIds) -> Batch:
         """The batch with the drawn words in place of those that are not kept."""
         ids = torch.where(kept, batch.ids, self.ids[drawn])
         if batch.subwords is None or self.subwords is None:

@@ -16,7 +16,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from assay.types import Edit, LayerwiseEdit
+from assay.types import Edit, HeadValues, HeadWeights, LayerwiseEdit
 
 NAME = "assay"
 
@@ -28,12 +28,12 @@ class Watch:
     edit: Edit | None = None
     keep: bool = False
     calls: int = 0
-    weights: list[Float[Tensor, "B H S S"]] = field(default_factory=list)
+    weights: list[HeadWeights] = field(default_factory=list)
     masks: list[tuple[Tensor, bool]] = field(default_factory=list)  # those met, and whether their rows are alike
 
     def seen(
-        self, weights: Float[Tensor, "B H S S"], allowed: Bool[Tensor, "B 1 R S"] | None, mask: Tensor | None = None
-    ) -> Float[Tensor, "B H S S"]:
+        self, weights: HeadWeights, allowed: Bool[Tensor, "B 1 R S"] | None, mask: Tensor | None = None
+    ) -> HeadWeights:
         """The weights to use in the next layer; `allowed` is the boolean form of `mask`."""
         edit = self.edit.at(self.calls) if isinstance(self.edit, LayerwiseEdit) else self.edit
         self.calls += 1
@@ -60,9 +60,7 @@ VALUES: ContextVar[Callable[[Tensor], Tensor] | None] = ContextVar("values", def
 """Sees the values [B, H, S, K] of each attention, and says which to use."""
 
 
-def edited(
-    edit: Edit, weights: Float[Tensor, "B H S S"], allowed: Bool[Tensor, "B 1 R S"] | None, alike: bool
-) -> Float[Tensor, "B H S S"]:
+def edited(edit: Edit, weights: HeadWeights, allowed: Bool[Tensor, "B 1 R S"] | None, alike: bool) -> HeadWeights:
     """The edited weights; masked positions get no weight, whatever the edit returns.
 
     Where positions may attend to different keys, as under a causal mask, each is a row of its own.
@@ -82,7 +80,7 @@ def edited(
 
 def attend(
     module: nn.Module,
-    query: Float[Tensor, "B H S K"],
+    query: HeadValues,
     key: Float[Tensor, "B G S K"],
     value: Float[Tensor, "B G S K"],
     attention_mask: Tensor | None,
@@ -90,7 +88,7 @@ def attend(
     dropout: float = 0.0,
     softcap: float | None = None,
     **unused: Any,
-) -> tuple[Float[Tensor, "B S H K"], Float[Tensor, "B H S S"]]:
+) -> tuple[Float[Tensor, "B S H K"], HeadWeights]:
     """Scaled dot-product attention, like the library's eager implementation, with the weights passed to the watch."""
     watch = WATCH.get()
     shared = query.shape[1] // key.shape[1]  # heads that share keys and values

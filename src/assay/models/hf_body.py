@@ -32,7 +32,7 @@ from assay.models.hf_attention import (
     watched,
 )
 from assay.models.textmodel import TextModel
-from assay.types import BLANKS, Batch, Edit
+from assay.types import BLANKS, Batch, Edit, Embeddings, Mask, PositionIds, Vector
 
 # Layout: special tokens around the text, padding on one side.
 
@@ -77,8 +77,8 @@ class Sequence:
 
     embeddings: Float[Tensor, "B S D"]
     mask: Bool[Tensor, "B S"]
-    types: Int[Tensor, "B S"]
-    token_index: Int[Tensor, "B S"]
+    types: PositionIds
+    token_index: PositionIds
     full: bool = False  # known to have no padding
 
     def owners(self, tokens: int) -> Bool[Tensor, "B S T"]:
@@ -91,9 +91,7 @@ class Sequence:
         return owners / owners.sum(1, keepdim=True).clamp(min=1)
 
 
-def sequence(
-    x: Float[Tensor, "B T D"], batch: Batch, template: Template, table: nn.Module, left: bool = False
-) -> Sequence:
+def sequence(x: Embeddings, batch: Batch, template: Template, table: nn.Module, left: bool = False) -> Sequence:
     """The embeddings of all subwords of a batch at their positions; padding on the right, or on the left."""
     rows, tokens, _ = x.shape
     subwords = batch.ids[..., None] if batch.subwords is None else batch.subwords
@@ -118,14 +116,14 @@ def sequence(
     return Sequence(_picked(embeddings, order), real, laid.types[order], laid.token_index[order].where(real, -1))
 
 
-def _together(real: Bool[Tensor, "B W"], left: bool) -> Int[Tensor, "B S"]:
+def _together(real: Bool[Tensor, "B W"], left: bool) -> PositionIds:
     """The order that moves real positions side by side, as many as the longest row has."""
     longest = int(real.sum(-1).max())
     order = real.to(torch.uint8).argsort(dim=-1, stable=True, descending=not left)
     return order[:, order.shape[1] - longest :] if left else order[:, :longest]
 
 
-def _picked(embeddings: Float[Tensor, "B W D"], order: Int[Tensor, "B S"]) -> Float[Tensor, "B S D"]:
+def _picked(embeddings: Float[Tensor, "B W D"], order: PositionIds) -> Float[Tensor, "B S D"]:
     """The embeddings of each row in that order; whole vectors are moved, which is faster than a gather."""
     rows, width, size = embeddings.shape
     first = torch.arange(rows, device=order.device)[:, None] * width
@@ -234,13 +232,13 @@ class Body(TextModel):
         memory = torch.cuda.get_device_properties(self.device).total_memory
         return max(1, int(memory) // (numbers * torch.float32.itemsize))
 
-    def embed(self, batch: Batch) -> Float[Tensor, "B T D"]:
+    def embed(self, batch: Batch) -> Embeddings:
         subwords = batch.ids[..., None] if batch.subwords is None else batch.subwords
         x = self.embedding(subwords.clamp(min=0)) * ((subwords >= 0) & batch.mask[..., None])[..., None]
         flat: Tensor = x.flatten(2)
         return flat
 
-    def blank(self, name: str) -> Float[Tensor, " D"]:
+    def blank(self, name: str) -> Vector:
         """The baseline embedding of a subword."""
         if name not in BLANKS:
             raise unknown("blank", name, BLANKS)
@@ -253,14 +251,14 @@ class Body(TextModel):
             else table[{"pad": self.traits.pad}.get(name, self.traits.mask)]
         )
 
-    def sequence(self, x: Float[Tensor, "B T D"], batch: Batch) -> Sequence:
+    def sequence(self, x: Embeddings, batch: Batch) -> Sequence:
         """The subwords at the positions where the transformer reads them."""
         template = self.traits.single if batch.query is None else self.traits.pair
         if template is None:
             raise AssayError("This model reads one text; leave the question out.")
         return sequence(x, batch, template, self.embedding, self.traits.left)
 
-    def token_index(self, batch: Batch) -> Int[Tensor, "B S"]:
+    def token_index(self, batch: Batch) -> PositionIds:
         return self.sequence(self.embed(batch), batch).token_index
 
     def read(
@@ -306,7 +304,7 @@ class Body(TextModel):
         position = real.argmax(-1) if self.traits.reads == "first" else there.argmax(-1)
         return nn.functional.one_hot(position, mask.shape[1]).to(mask)
 
-    def erased(self, tokens: Bool[Tensor, "B T"], batch: Batch) -> Bool[Tensor, "B S"]:
+    def erased(self, tokens: Mask, batch: Batch) -> Bool[Tensor, "B S"]:
         """The mask of positions that belong to some tokens, for edits that erase them."""
         owners = self.token_index(batch)
         return tokens.gather(1, owners.clamp(min=0)) & (owners >= 0)

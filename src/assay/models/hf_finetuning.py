@@ -8,11 +8,8 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import torch
-from jaxtyping import Float
-from torch import Tensor
 from torch.nn import functional as F
 
-from assay.data.batches import Tokenised
 from assay.data.examples import Corpus
 from assay.errors import unknown
 from assay.models.config import Training
@@ -31,11 +28,11 @@ from assay.models.hf_loading import (
 )
 from assay.models.hf_models import Attentive, Pretrained, traits
 from assay.models.hf_subwords import SubwordTokeniser
-from assay.models.objectives import Learning
+from assay.models.objectives import Learning, Objective
 from assay.models.recipes import CHECKPOINT, begun_in, check_same, course, fingerprint, learnable
 from assay.models.store import Opened
-from assay.models.textmodel import TextModel, graded
-from assay.types import Batch
+from assay.models.textmodel import TextModel
+from assay.types import Batch, TextScores
 
 HEADS = ("own", "attention")
 PRECISIONS = {"float32": None, "bfloat16": torch.bfloat16}
@@ -66,27 +63,18 @@ class FineTuning:
     @classmethod
     def of(cls, stored: Mapping[str, Any]) -> FineTuning:
         """The options from their stored form."""
-        training = dict(stored["training"])
-        training["avoid"] = tuple(training.get("avoid", ()))  # JSON knows lists only
-        return cls(**{**stored, "training": Training(**training)})
+        return cls(**{**stored, "training": Training.of(stored["training"])})
 
 
 @dataclass(frozen=True)
-class Answers:
+class Answers(Objective):
     """The fine-tuning objective: cross-entropy of the labels."""
 
     begun: ClassVar[float] = 0.0
 
-    @property
-    def identity(self) -> dict[str, Any]:
-        return {}
-
-    def losses(self, network: TextModel, batch: Batch, learning: Learning) -> Float[Tensor, " B"]:
+    def losses(self, network: TextModel, batch: Batch, learning: Learning) -> TextScores:
         logits = network(network.embed(batch), batch).logits.float()
         return F.cross_entropy(logits, batch.labels, reduction="none")
-
-    def judged(self, network: TextModel, rows: Sequence[Tokenised]) -> tuple[float, float]:
-        return graded(network, rows)
 
 
 def finetune(corpus: Corpus, recipe: FineTuning, folder: Path | None = None, options: Opening | None = None) -> Opened:

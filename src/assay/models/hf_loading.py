@@ -38,6 +38,8 @@ def located(name: str) -> str:
 
 
 ENDLESS = 100_000  # a larger number of subwords means that none was stated
+CLASSIFIER = "AutoModelForSequenceClassification"
+POOLING = ("bert", "roberta", "xlm-roberta", "camembert")  # their encoders take an option to leave the pooler out
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float64": torch.float64}
 
 
@@ -73,11 +75,18 @@ def library() -> Any:
     return transformers
 
 
+def _pretrained(kind: str, name: str, **options: Any) -> Any:
+    """One of the library's Auto classes, from a folder or the hub; weights are safetensors, and no code is run."""
+    transformers = library()
+    with silent(), _explained(name):
+        return getattr(transformers, kind).from_pretrained(
+            name, trust_remote_code=False, local_files_only=_local(name), **options
+        )
+
+
 def tokenizer_of(name: str, config: Any) -> SubwordTokeniser:
     """The tokenizer of a model, and the number of subwords of a text that fit into the model."""
-    with silent(), _explained(name):
-        inner = library().AutoTokenizer.from_pretrained(name, trust_remote_code=False, local_files_only=_local(name))
-    return fitted(inner, config, name)
+    return fitted(_pretrained("AutoTokenizer", name), config, name)
 
 
 def fitted(inner: Any, config: Any, name: str) -> SubwordTokeniser:
@@ -98,27 +107,16 @@ def fitted(inner: Any, config: Any, name: str) -> SubwordTokeniser:
 
 def configuration(name: str) -> Any:
     """A model's configuration, read before its weights; an error where it cannot be used."""
-    transformers = library()
-    folder = Path(name)
-    if folder.is_dir():
+    library()
+    if (folder := Path(name)).is_dir():
         _check_weights(folder)
-    with silent(), _explained(name):
-        return transformers.AutoConfig.from_pretrained(name, trust_remote_code=False, local_files_only=_local(name))
+    return _pretrained("AutoConfig", name)
 
 
 def classifier_of(name: str, config: Any, dtype: torch.dtype) -> Any:
     """The classifier with all its weights."""
-    transformers = library()
-    with silent(), _explained(name):
-        inner, report = transformers.AutoModelForSequenceClassification.from_pretrained(
-            name,
-            config=config,
-            dtype=dtype,
-            use_safetensors=True,
-            trust_remote_code=False,
-            local_files_only=_local(name),
-            output_loading_info=True,
-        )
+    options = {"config": config, "dtype": dtype, "use_safetensors": True}
+    inner, report = _pretrained(CLASSIFIER, name, output_loading_info=True, **options)
     if missing := sorted(report["missing_keys"]):
         raise AssayError(
             f"{name} has no trained classification head ({missing[0]} is missing); fine-tune it first: "
@@ -130,35 +128,17 @@ def classifier_of(name: str, config: Any, dtype: torch.dtype) -> Any:
 
 
 def headed(name: str, config: Any) -> Any:
-    """The encoder with a new head for the number of classes in the configuration."""
-    transformers = library()
-    with silent(), _explained(name):
-        return transformers.AutoModelForSequenceClassification.from_pretrained(
-            name,
-            config=config,
-            dtype=torch.float32,
-            use_safetensors=True,
-            trust_remote_code=False,
-            local_files_only=_local(name),
-            ignore_mismatched_sizes=True,  # a head for other classes gives way
-        ).eval()
+    """The encoder with a new head for the number of classes in the configuration; one for other classes gives way."""
+    options = {"config": config, "dtype": torch.float32, "use_safetensors": True}
+    return _pretrained(CLASSIFIER, name, ignore_mismatched_sizes=True, **options).eval()
 
 
 def encoder_of(name: str, config: Any, dtype: torch.dtype) -> Any:
     """The encoder without a classification head."""
-    transformers = library()
-    options: dict[str, Any] = {"dtype": dtype, "use_safetensors": True}
-    if "pooler" in str(config.architectures).lower() or config.model_type in (
-        "bert",
-        "roberta",
-        "xlm-roberta",
-        "camembert",
-    ):
+    options = {"config": config, "dtype": dtype, "use_safetensors": True}
+    if "pooler" in str(config.architectures).lower() or config.model_type in POOLING:
         options["add_pooling_layer"] = False
-    with silent(), _explained(name):
-        return transformers.AutoModel.from_pretrained(
-            name, config=config, trust_remote_code=False, local_files_only=_local(name), **options
-        ).eval()
+    return _pretrained("AutoModel", name, **options).eval()
 
 
 def _check_weights(folder: Path) -> None:

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor, nn
+from torch.nn.utils.rnn import pad_sequence
 
 from assay.errors import AssayError, library_errors
 from assay.models.encoders import Additive
 from assay.models.hf_attention import implemented, quiet, register
 from assay.models.hf_body import Body, Template, Traits
 from assay.models.projections import softmax
-from assay.types import Batch, Edit, Output
+from assay.models.textmodel import WordItems
+from assay.types import Batch, Edit, Embeddings, Logits, Output, TokenStates, TokenWeights
 
 
 class Pretrained(Body):
@@ -38,20 +41,20 @@ class Pretrained(Body):
         description = f"{kind}, {layers} layers of {heads} heads, {str(self.inner.dtype).removeprefix('torch.')}"
         return {"description": description, "shape": "transformer", "items": "words"}
 
-    def forward(self, x: Float[Tensor, "B T D"], batch: Batch, edit: Edit | None = None) -> Output:
+    def forward(self, x: Embeddings, batch: Batch, edit: Edit | None = None) -> Output:
         training = self.training and self.autocast is not None
         with torch.autocast(x.device.type, self.autocast) if training else nullcontext():
             given = self.sequence(x, batch)
             answer, weights = self.read(given, edit, keep=edit is not None, brief=self.traits.brief)
         return self.counted(Output(self._chosen(answer.logits), tuple(weights)))
 
-    def layered(self, x: Float[Tensor, "B T D"], batch: Batch, edit: Edit | None = None) -> Output:
+    def layered(self, x: Embeddings, batch: Batch, edit: Edit | None = None) -> Output:
         """As the call, with the weights of each layer, and the position that the classifier reads."""
         given = self.sequence(x, batch)
         answer, weights = self.read(given, edit, keep=True)
         return self.counted(Output(self._chosen(answer.logits), (*weights, self.reading(given))))
 
-    def _chosen(self, logits: Float[Tensor, "B C"]) -> Float[Tensor, "B K"]:
+    def _chosen(self, logits: Logits) -> Float[Tensor, "B K"]:
         if self.label is None:
             return logits
         wanted = logits[:, self.label]
@@ -85,7 +88,7 @@ class SubwordPretrained(Pretrained):
         return table
 
 
-class Attentive(Body):
+class Attentive(WordItems, Body):
     """A pooled model: a word's hidden state is the mean of its subwords', and attention pools the words."""
 
     def __init__(self, inner: Any, traits: Traits, classes: int, autocast: torch.dtype | None = None) -> None:
@@ -105,32 +108,24 @@ class Attentive(Body):
         description = f"attention over the words of {kind}, {layers} layers of {heads} heads"
         return {"description": description, "shape": "pooled transformer", "items": "words"}
 
-    def items(self, batch: Batch) -> Int[Tensor, "B T"]:
-        return torch.arange(batch.ids.shape[1], device=batch.ids.device).expand_as(batch.ids)
-
-    def within(self, x: Float[Tensor, "B T D"], batch: Batch) -> Float[Tensor, "B T"]:
-        return batch.mask.to(x.dtype)
-
-    def states(self, x: Float[Tensor, "B T D"], batch: Batch) -> Float[Tensor, "B T M"]:
+    def states(self, x: Embeddings, batch: Batch) -> TokenStates:
         return self._states(x, batch, keep=False)[0]
 
-    def _states(
-        self, x: Float[Tensor, "B T D"], batch: Batch, keep: bool
-    ) -> tuple[Float[Tensor, "B T M"], list[Tensor]]:
+    def _states(self, x: Embeddings, batch: Batch, keep: bool) -> tuple[TokenStates, list[Tensor]]:
         given = self.sequence(x, batch)
         with torch.autocast(x.device.type, self.autocast, enabled=self.autocast is not None and self.training):
             answer, weights = self.read(given, keep=keep)
         states = answer.last_hidden_state.to(self.decoder.weight.dtype)
         return given.shares(batch.ids.shape[1], states.dtype).mT @ states, weights
 
-    def attend(self, states: Float[Tensor, "B T M"], batch: Batch) -> Float[Tensor, "B T"]:
+    def attend(self, states: TokenStates, batch: Batch) -> TokenWeights:
         return softmax(self.alignment(states), batch.mask)
 
-    def decode(self, states: Float[Tensor, "B T M"], weights: Float[Tensor, "B T"]) -> Float[Tensor, "B C"]:
+    def decode(self, states: TokenStates, weights: TokenWeights) -> Logits:
         logits: Tensor = self.decoder((weights[:, None] @ states).squeeze(1))
         return logits
 
-    def forward(self, x: Float[Tensor, "B T D"], batch: Batch, edit: Edit | None = None) -> Output:
+    def forward(self, x: Embeddings, batch: Batch, edit: Edit | None = None) -> Output:
         """The edit is applied to the attention that pools."""
         states = self.states(x, batch)
         weights = self.attend(states, batch)
@@ -138,7 +133,7 @@ class Attentive(Body):
             weights = edit(weights, batch.mask)
         return self.counted(Output(self.decode(states, weights), (weights,)))
 
-    def layered(self, x: Float[Tensor, "B T D"], batch: Batch) -> Output:
+    def layered(self, x: Embeddings, batch: Batch) -> Output:
         states, below = self._states(x, batch, keep=True)
         weights = self.attend(states, batch)
         return self.counted(Output(self.decode(states, weights), (*below, weights)))
@@ -173,11 +168,11 @@ def traits(inner: Any, tokenizer: Any, name: str) -> Traits:
 
 def _found(inner: Any, tokenizer: Any, name: str) -> Traits:
     """Measures all traits; an error where the model's outputs through assay differ from its own."""
-    found = _stated(inner, tokenizer, name)
-    sides = (replace(found, left=left) for left in (False, True))
+    stated = _stated(inner, tokenizer, name)
     try:
-        expected = _plain(inner, found)
-        found = next((each for each in sides if _agree(_answer(inner, each), expected)), None)  # type: ignore[assignment]
+        expected = _Trial(inner, stated).expected()
+        sides = (_Trial(inner, replace(stated, left=left)) for left in (False, True))
+        trial = next((each for each in sides if _agree(each.answer(), expected)), None)
     except ValueError as fault:
         if inner.config.pad_token_id is not None:
             raise
@@ -185,13 +180,13 @@ def _found(inner: Any, tokenizer: Any, name: str) -> Traits:
             f"The configuration of {name} has no padding token, so texts cannot be read together; set its pad_token_id "
             f"to {tokenizer.pad_token_id}, which is the tokenizer's, and save it."
         ) from fault
-    if found is None:
+    if trial is None:
         raise AssayError(
             f"{name} answers otherwise when it is given embeddings instead of words; it cannot be explained."
         )
-    found = replace(found, unedited=_unedited(inner, found, expected, name))
-    found = replace(found, reads=_reads(inner, found))
-    return replace(found, brief=_brief(inner, found, expected))
+    trial = _Trial(inner, replace(trial.traits, unedited=trial.unedited(expected, name)))
+    trial = _Trial(inner, replace(trial.traits, reads=trial.reads()))
+    return replace(trial.traits, brief=trial.brief(expected))
 
 
 def _stated(inner: Any, tokenizer: Any, name: str) -> Traits:
@@ -218,57 +213,101 @@ def _stated(inner: Any, tokenizer: Any, name: str) -> Traits:
     )
 
 
-def _texts(inner: Any, found: Traits) -> Batch:
-    """Two texts of different length, of subwords that stand for words."""
-    words = inner.get_input_embeddings().num_embeddings
-    generator = torch.Generator().manual_seed(0)
-    low = min(found.special, words - 1)
-    ids = torch.randint(low, words, (len(LENGTHS), max(LENGTHS)), generator=generator)
-    ids = torch.where(torch.isin(ids, torch.tensor([found.pad])), words - 1, ids)
-    mask = torch.arange(max(LENGTHS)) < torch.tensor(LENGTHS)[:, None]
-    return Batch(ids, mask, torch.zeros(len(LENGTHS), dtype=torch.long)).to(inner.device)
+@dataclass(frozen=True)
+class _Trial:
+    """A model with the traits that it is taken to have, and two made-up texts that it reads."""
+
+    inner: Any
+    traits: Traits
+
+    @cached_property
+    def model(self) -> Pretrained:
+        return Pretrained(self.inner, self.traits)
+
+    @cached_property
+    def texts(self) -> Batch:
+        """Two texts of different length, of subwords that stand for words."""
+        words = self.inner.get_input_embeddings().num_embeddings
+        generator = torch.Generator().manual_seed(0)
+        low = min(self.traits.special, words - 1)
+        ids = torch.randint(low, words, (len(LENGTHS), max(LENGTHS)), generator=generator)
+        ids = torch.where(ids == self.traits.pad, words - 1, ids)
+        mask = torch.arange(max(LENGTHS)) < torch.tensor(LENGTHS)[:, None]
+        return Batch(ids, mask, torch.zeros(len(LENGTHS), dtype=torch.long)).to(self.inner.device)
+
+    @torch.no_grad()
+    def expected(self) -> Logits:
+        """The reference output: the library's own eager attention, ids as input, padding on the right.
+
+        Where that is no number, each text is read alone: in double precision, some architectures make none of a
+        position of padding that may attend to nothing.
+        """
+        rows = [ids[:count].tolist() for ids, count in zip(self.texts.ids, LENGTHS, strict=True)]
+        together = self._eager(rows)
+        if bool(together.isfinite().all()):
+            return together
+        return torch.cat([self._eager([text]) for text in rows])
+
+    def _eager(self, texts: list[list[int]]) -> Logits:
+        """The output of eager attention for some texts."""
+        around, (before, kind, between, _, after) = self.traits.single, self.traits.single.types
+        rows = [[*around.before, *text, *around.between, *around.after] for text in texts]
+        kinds = [[*before, *kind * len(text), *between, *after] for text in texts]
+        ids, types, seen = (
+            pad_sequence([torch.tensor(row) for row in part], True, filler).to(self.inner.device)
+            for part, filler in ((rows, self.traits.pad), (kinds, 0), ([[1] * len(row) for row in rows], 0))
+        )
+        typed = {"token_type_ids": types} if self.traits.typed else {}
+        with implemented(self.inner, "eager"):
+            return _said(self.inner(input_ids=ids, attention_mask=seen, **typed), seen)
+
+    @torch.no_grad()
+    def answer(self, edit: Edit | None = None, brief: bool = False) -> Logits:
+        """The output through assay."""
+        given = self.model.sequence(self.model.embed(self.texts), self.texts)
+        return _said(self.model.read(given, edit, brief=brief)[0], given.mask)
+
+    def unedited(self, expected: Logits, name: str) -> str | None:
+        """Why attention cannot be edited, or None: an edit must be called in every layer, and can change nothing."""
+        said = f"The attention of {name} ({type(self.inner).__name__}) cannot be edited: "
+        try:
+            same = self.answer(lambda weights, mask: weights)
+        except AssayError:
+            return said + "the architecture does not use the library's attention interface."
+        return None if _agree(same, expected) else said + "it is not plain attention."
+
+    def brief(self, expected: Logits) -> bool:
+        """Whether outputs stay the same if the last layer is computed only where the classifier reads."""
+        if self.traits.reads != ("last" if self.traits.left else "first") or self.model.joint is None:
+            return False
+        try:
+            return _agree(self.answer(brief=True), expected)
+        except (AttributeError, IndexError, RuntimeError, TypeError, ValueError):  # the part is not what its name says
+            return False
+
+    def reads(self) -> str:
+        """The position that the classifier reads, found by the gradient with respect to the last hidden states."""
+        model, text = self.model, self.texts[:1]
+        tops: list[Any] = []  # asking the library for states would leave hooks of its own in the model
+        hook = self.inner.base_model.register_forward_hook(lambda module, given, answer: tops.append(answer))
+        try:
+            with torch.enable_grad():
+                x = model.embed(text).detach().requires_grad_()
+                answer, _ = model.read(model.sequence(x, text))
+                if not hasattr(answer, "logits"):
+                    return "mean"  # of an encoder every state is read
+                states = tops[-1][0]
+                first = answer.logits[:, 0].float().sum()  # the gradients of all classes may add up to 0
+                (gradient,) = torch.autograd.grad(first, states, allow_unused=True)
+        finally:
+            hook.remove()
+        used = None if gradient is None else (gradient[0].abs().amax(-1) > 0).nonzero().flatten().tolist()
+        if used == [0]:
+            return "first"
+        return "last" if used == [states.shape[1] - 1] else "mean"
 
 
-@torch.no_grad()
-def _plain(inner: Any, found: Traits) -> Float[Tensor, "B C"]:
-    """The reference output: the library's own eager attention, ids as input, padding on the right.
-
-    Where that is no number, each text is read alone: in double precision, some architectures make none of a position of
-    padding that may attend to nothing.
-    """
-    texts = _texts(inner, found)
-    rows = [ids[:count].tolist() for ids, count in zip(texts.ids, LENGTHS, strict=True)]
-    together = _eager(inner, found, rows)
-    if bool(together.isfinite().all()):
-        return together
-    return torch.cat([_eager(inner, found, [text]) for text in rows])
-
-
-def _eager(inner: Any, found: Traits, texts: list[list[int]]) -> Float[Tensor, "B C"]:
-    """The output of eager attention for some texts."""
-    around, (before, kind, between, _, after) = found.single, found.single.types
-    longest = max(map(len, texts))
-    spare = [longest - len(text) for text in texts]
-    rows = [[*around.before, *text, *around.between, *around.after] for text in texts]
-    kinds = [[*before, *kind * len(text), *between, *after] for text in texts]
-    ids, types, seen = (
-        torch.tensor([row + [filler] * more for row, more in zip(part, spare, strict=True)], device=inner.device)
-        for part, filler in ((rows, found.pad), (kinds, 0), ([[1] * len(row) for row in rows], 0))
-    )
-    typed = {"token_type_ids": types} if found.typed else {}
-    with implemented(inner, "eager"):
-        return _said(inner(input_ids=ids, attention_mask=seen, **typed), seen)
-
-
-def _answer(inner: Any, found: Traits, edit: Any = None, brief: bool = False) -> Float[Tensor, "B C"]:
-    """The output through assay."""
-    model, texts = Pretrained(inner, found), _texts(inner, found)
-    with torch.no_grad():
-        given = model.sequence(model.embed(texts), texts)
-        return _said(model.read(given, edit, brief=brief)[0], given.mask)
-
-
-def _said(answer: Any, mask: Tensor) -> Float[Tensor, "B C"]:
+def _said(answer: Any, mask: Tensor) -> Logits:
     """The logits, or of an encoder the mean of its hidden states."""
     if hasattr(answer, "logits"):
         logits: Tensor = answer.logits
@@ -280,45 +319,3 @@ def _said(answer: Any, mask: Tensor) -> Float[Tensor, "B C"]:
 def _agree(found: Tensor, expected: Tensor) -> bool:
     scale = max(1.0, float(expected.abs().max()))
     return bool((found - expected).abs().max() <= TOLERANCE[expected.dtype] * scale)
-
-
-def _unedited(inner: Any, found: Traits, expected: Tensor, name: str) -> str | None:
-    """Why attention cannot be edited, or None: assay's attention must be called in every layer and change nothing."""
-    said = f"The attention of {name} ({type(inner).__name__}) cannot be edited: "
-    try:
-        same = _answer(inner, found, lambda weights, mask: weights)
-    except AssayError:
-        return said + "the architecture does not use the library's attention interface."
-    return None if _agree(same, expected) else said + "it is not plain attention."
-
-
-def _brief(inner: Any, found: Traits, expected: Tensor) -> bool:
-    """Whether outputs stay the same if the last layer is computed only at the position that the classifier reads."""
-    if found.reads != ("last" if found.left else "first") or Pretrained(inner, found).joint is None:
-        return False
-    try:
-        return _agree(_answer(inner, found, brief=True), expected)
-    except (AttributeError, IndexError, RuntimeError, TypeError, ValueError):  # the part is not what its name says
-        return False
-
-
-def _reads(inner: Any, found: Traits) -> str:
-    """The position that the classifier reads, found by the gradient with respect to the last hidden states."""
-    model, texts = Pretrained(inner, found), _texts(inner, found)[:1]
-    tops: list[Any] = []  # asking the library for states would leave hooks of its own in the model
-    hook = inner.base_model.register_forward_hook(lambda module, given, answer: tops.append(answer))
-    try:
-        with torch.enable_grad():
-            x = model.embed(texts).detach().requires_grad_()
-            answer, _ = model.read(model.sequence(x, texts))
-            if not hasattr(answer, "logits"):
-                return "mean"  # of an encoder every state is read
-            states = tops[-1][0]
-            first = answer.logits[:, 0].float().sum()  # the gradients of all classes may add up to 0
-            (gradient,) = torch.autograd.grad(first, states, allow_unused=True)
-    finally:
-        hook.remove()
-    used = None if gradient is None else (gradient[0].abs().amax(-1) > 0).nonzero().flatten().tolist()
-    if used == [0]:
-        return "first"
-    return "last" if used == [states.shape[1] - 1] else "mean"

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from typing import ClassVar
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -15,8 +15,25 @@ from assay.errors import AssayError, unknown
 from assay.models.config import PAIRS, Architecture
 from assay.models.encoders import ALIGNMENTS, Additive, Dot, Encoder, Product, Recurrent, Transformer, encoder
 from assay.models.projections import projection
-from assay.models.textmodel import TextModel
-from assay.types import BLANKS, Batch, Edit, Output, attended
+from assay.models.textmodel import TextModel, WordItems
+from assay.types import (
+    BLANKS,
+    Batch,
+    Edit,
+    Embeddings,
+    ItemStates,
+    ItemWeights,
+    Logits,
+    Mask,
+    Output,
+    PositionIds,
+    TextScores,
+    TokenIds,
+    TokenStates,
+    TokenWeights,
+    Vector,
+    attended,
+)
 
 
 class Network(TextModel):
@@ -53,27 +70,23 @@ class Network(TextModel):
         return part
 
     @abstractmethod
-    def items(self, batch: Batch) -> Int[Tensor, "B T"]:
+    def items(self, batch: Batch) -> TokenIds:
         """The index of the attended item of each token: the token itself, or its sentence."""
 
     @abstractmethod
-    def within(self, x: Float[Tensor, "B T D"], batch: Batch) -> Float[Tensor, "B T"]:
+    def within(self, x: Embeddings, batch: Batch) -> TokenWeights:
         """The weight of each token within its item: 1, or its attention within its sentence; 0 on padding."""
 
     @abstractmethod
-    def states(
-        self, x: Float[Tensor, "B T D"], batch: Batch, below: list[Tensor] | None = None
-    ) -> Float[Tensor, "B N M"]:
+    def states(self, x: Embeddings, batch: Batch, below: list[Tensor] | None = None) -> ItemStates:
         """One hidden state per item; `below` is filled with the attention of the layers beneath, if any."""
 
     @abstractmethod
-    def attend(self, states: Float[Tensor, "B N M"], batch: Batch) -> Float[Tensor, "B N"]:
+    def attend(self, states: ItemStates, batch: Batch) -> ItemWeights:
         """The weights of the attention that pools."""
 
     @abstractmethod
-    def encodings(
-        self, x: Float[Tensor, "B T D"], batch: Batch, states: Float[Tensor, "B N M"]
-    ) -> Float[Tensor, "B T H"]:
+    def encodings(self, x: Embeddings, batch: Batch, states: ItemStates) -> Float[Tensor, "B T H"]:
         """The encoder's hidden state of each word alone; `states` are those of the same text."""
 
     @property
@@ -81,7 +94,7 @@ class Network(TextModel):
         """The encoder of words."""
         return self.encoder
 
-    def penalty(self, states: Float[Tensor, "B N M"], batch: Batch) -> Float[Tensor, " B"] | None:
+    def penalty(self, states: ItemStates, batch: Batch) -> TextScores | None:
         """A structural penalty on attention, added to the training loss, if the network defines one."""
         return None
 
@@ -94,26 +107,23 @@ class Network(TextModel):
         """The size of a word's vector above its encoder."""
         return encoder.size + self.architecture.embedding * self.architecture.concat
 
-    def beside(
-        self, encoded: Float[Tensor, "B T H"], x: Float[Tensor, "B T D"], mask: Bool[Tensor, "B T"]
-    ) -> Float[Tensor, "B T M"]:
+    def beside(self, encoded: Float[Tensor, "B T H"], x: Embeddings, mask: Mask) -> TokenStates:
         """The vector of each word above its encoder: with `concat`, [h; e] (Tutek and Šnajder, 2020)."""
         return torch.cat([encoded, x * mask[..., None]], dim=-1) if self.architecture.concat else encoded
 
-    def embed(self, batch: Batch) -> Float[Tensor, "B T D"]:
+    def embed(self, batch: Batch) -> Embeddings:
         embedded: Tensor = self.embedding(batch.ids)
         return embedded
 
-    def decode(self, states: Float[Tensor, "B N M"], weights: Float[Tensor, "B N"]) -> Float[Tensor, "B C"]:
-        pooled = self.dropped(self.pooled(states, weights), self.architecture.dropout_decoder)
-        logits: Tensor = self.decoder(pooled)
+    def decode(self, states: ItemStates, weights: ItemWeights) -> Logits:
+        logits: Tensor = self.decoder(self.dropped(self.pooled(states, weights), "decoder"))
         return logits
 
-    def pooled(self, states: Float[Tensor, "B N M"], weights: Float[Tensor, "B N"]) -> Float[Tensor, "B P"]:
+    def pooled(self, states: ItemStates, weights: ItemWeights) -> Float[Tensor, "B P"]:
         """The decoder's input, linear in the weights; further entries may follow the pooled state."""
         return (weights[:, None] @ states[..., : self.decoder.in_features]).squeeze(1)
 
-    def forward(self, x: Float[Tensor, "B T D"], batch: Batch, edit: Edit | None = None) -> Output:
+    def forward(self, x: Embeddings, batch: Batch, edit: Edit | None = None) -> Output:
         below: list[Tensor] | None = None if self.layers else []  # of a stack only where it is asked for: it is slower
         return self._read(x, batch, edit, below)
 
@@ -121,15 +131,15 @@ class Network(TextModel):
     def layers(self) -> int:
         return len(self.encoder.blocks) if self.stacked and isinstance(self.encoder, Transformer) else 0
 
-    def layered(self, x: Float[Tensor, "B T D"], batch: Batch) -> Output:
+    def layered(self, x: Embeddings, batch: Batch) -> Output:
         """As the call, with the attention of each encoder layer before that which pools."""
         return self._read(x, batch, None, [])
 
-    def token_index(self, batch: Batch) -> Int[Tensor, "B S"]:
+    def token_index(self, batch: Batch) -> PositionIds:
         tokens = torch.arange(batch.ids.shape[1], device=batch.ids.device).where(batch.mask, -1)
         return F.pad(tokens, (1, 1), value=-1) if self.architecture.markers else tokens
 
-    def _read(self, x: Float[Tensor, "B T D"], batch: Batch, edit: Edit | None, below: list[Tensor] | None) -> Output:
+    def _read(self, x: Embeddings, batch: Batch, edit: Edit | None, below: list[Tensor] | None) -> Output:
         states = self.states(x, batch, below)
         weights = self.attend(states, batch)
         if edit is not None:
@@ -144,17 +154,16 @@ class Network(TextModel):
     def ordinary(self) -> int:
         return len(SPECIAL)
 
-    def blank(self, name: str) -> Float[Tensor, " D"]:
+    def blank(self, name: str) -> Vector:
         """The baseline embedding of that name; the unknown word serves as the mask."""
         return blank_of(self.vectors, name)
 
-    def dropped(self, x: Tensor, rate: float) -> Tensor:
-        """Dropout."""
+    def dropped(self, x: Tensor, part: str) -> Tensor:
+        """Dropout at the rate of a part: words, sentences or decoder."""
+        rate = getattr(self.architecture, f"dropout_{part}")
         return F.dropout(x, rate) if self.training and rate else x
 
-    def surrounded(
-        self, x: Float[Tensor, "B T D"], mask: Bool[Tensor, "B T"]
-    ) -> tuple[Float[Tensor, "B T+2 D"], Bool[Tensor, "B T+2"]]:
+    def surrounded(self, x: Embeddings, mask: Mask) -> tuple[Float[Tensor, "B T+2 D"], Bool[Tensor, "B T+2"]]:
         """The embeddings with start and end markers around each text, and their mask."""
         start, end = (self.embedding.weight[SPECIAL.index(name)] for name in (START, END))
         rows, tokens, size = x.shape
@@ -164,19 +173,28 @@ class Network(TextModel):
         return torch.where((positions == last)[..., None], end, longer), positions <= last
 
     def encoded(
-        self, encoder: Encoder, x: Float[Tensor, "B T D"], mask: Bool[Tensor, "B T"], below: list[Tensor] | None
-    ) -> Float[Tensor, "B T M"]:
-        """The hidden states of a text, with markers around it where the architecture has them."""
+        self,
+        encoder: Encoder,
+        x: Embeddings,
+        mask: Mask,
+        below: list[Tensor] | None,
+        asked: Float[Tensor, "B D"] | None = None,
+    ) -> TokenStates:
+        """The hidden states of a text, with markers around it where the architecture has them.
+
+        Each word is read beside the vector that is `asked` about, if there is one.
+        """
         seen = {} if below is None or not isinstance(encoder, Transformer) else {"weights": below}
-        states: Tensor
+        around, inside = self.surrounded(x, mask) if self.architecture.markers else (x, mask)
+        if asked is not None:
+            around = torch.cat([around, asked[:, None].expand_as(around)], dim=-1)
+        states: Tensor = encoder(around, inside, **seen)
         if self.architecture.markers:
-            states = encoder(*self.surrounded(x, mask), **seen)[:, 1:-1] * mask[..., None]
-        else:
-            states = encoder(x, mask, **seen)
+            states = states[:, 1:-1] * mask[..., None]
         return self.beside(states, x, mask)
 
 
-def blank_of(vectors: Float[Tensor, "V D"], name: str) -> Float[Tensor, " D"]:
+def blank_of(vectors: Float[Tensor, "V D"], name: str) -> Vector:
     """The baseline embedding of that name from an embedding table."""
     if name not in BLANKS:
         raise unknown("blank", name, BLANKS)
@@ -186,18 +204,18 @@ def blank_of(vectors: Float[Tensor, "V D"], name: str) -> Float[Tensor, " D"]:
     return torch.zeros_like(table[0]) if name == "zero" else table[SPECIAL.index({"pad": PAD}.get(name, UNKNOWN))]
 
 
-class WordNetwork(Network):
+class WordNetwork(WordItems, Network):
     """A network whose pooling attention is over words."""
 
-    def items(self, batch: Batch) -> Int[Tensor, "B T"]:
-        return torch.arange(batch.ids.shape[1], device=batch.ids.device).expand_as(batch.ids)
+    alignment: nn.Module
 
-    def within(self, x: Float[Tensor, "B T D"], batch: Batch) -> Float[Tensor, "B T"]:
-        return batch.mask.to(x.dtype)
+    def states(self, x: Embeddings, batch: Batch, below: list[Tensor] | None = None) -> TokenStates:
+        return self.encoded(self.encoder, self.dropped(x, "words"), batch.mask, below)
 
-    def encodings(
-        self, x: Float[Tensor, "B T D"], batch: Batch, states: Float[Tensor, "B T M"]
-    ) -> Float[Tensor, "B T H"]:
+    def attend(self, states: TokenStates, batch: Batch) -> TokenWeights:
+        return self.project(self.alignment(states), batch.mask)
+
+    def encodings(self, x: Embeddings, batch: Batch, states: TokenStates) -> Float[Tensor, "B T H"]:
         return states[..., : self.encoder.size]
 
 
@@ -214,14 +232,6 @@ class Classifier(WordNetwork):
         size = self.width(self.encoder)
         self.alignment = ALIGNMENTS[architecture.alignment](size, architecture.alignment_size)
         self.decoder = nn.Linear(size, classes)
-
-    def states(
-        self, x: Float[Tensor, "B T D"], batch: Batch, below: list[Tensor] | None = None
-    ) -> Float[Tensor, "B T M"]:
-        return self.encoded(self.encoder, self.dropped(x, self.architecture.dropout_words), batch.mask, below)
-
-    def attend(self, states: Float[Tensor, "B T M"], batch: Batch) -> Float[Tensor, "B T"]:
-        return self.project(self.alignment(states), batch.mask)
 
 
 BARRED = -1e4  # added to the logit of a class that cannot be right: no probability is left of it in any precision
@@ -249,15 +259,10 @@ class Paired(WordNetwork):
         self.alignment = Additive(2 * size, architecture.alignment_size) if additive else Product()
         self.decoder = nn.Linear(3 * size, classes)
 
-    def states(
-        self, x: Float[Tensor, "B T D"], batch: Batch, below: list[Tensor] | None = None
-    ) -> Float[Tensor, "B T M"]:
-        encoded = self.encoded(self.encoder, self.dropped(x, self.architecture.dropout_words), batch.mask, below)
-        return self.matched(encoded, self.query_encoding(batch), batch)
+    def states(self, x: Embeddings, batch: Batch, below: list[Tensor] | None = None) -> TokenStates:
+        return self.matched(super().states(x, batch, below), self.query_encoding(batch), batch)
 
-    def matched(
-        self, encoded: Float[Tensor, "B T H"], query: Float[Tensor, "B H"], batch: Batch
-    ) -> Float[Tensor, "B T M"]:
+    def matched(self, encoded: Float[Tensor, "B T H"], query: Float[Tensor, "B H"], batch: Batch) -> TokenStates:
         """The hidden states of words, combined with the query's encoding."""
         asked = query[:, None].expand_as(encoded)
         states = torch.cat([encoded, asked, encoded * asked], dim=-1) * batch.mask[..., None]
@@ -271,7 +276,7 @@ class Paired(WordNetwork):
         if batch.query is None:
             raise AssayError("This model reads pairs; give it a text and a question or hypothesis (--query).")
         mask = batch.query.mask
-        x = self.dropped(self.embedding(batch.query.ids), self.architecture.dropout_words)
+        x = self.dropped(self.embedding(batch.query.ids), "words")
         states = self.encoded(self.query_encoder, x, mask, None)
         count = mask.sum(-1, keepdim=True).clamp(min=1)
         if not isinstance(self.query_encoder, Recurrent):
@@ -283,10 +288,10 @@ class Paired(WordNetwork):
         ends = ahead[torch.arange(len(last), device=last.device), last], behind[:, 0]
         return torch.cat([*ends, words.sum(1) / count], dim=-1)
 
-    def attend(self, states: Float[Tensor, "B T M"], batch: Batch) -> Float[Tensor, "B T"]:
+    def attend(self, states: TokenStates, batch: Batch) -> TokenWeights:
         return self.project(self.alignment(states[..., : 2 * self.width(self.encoder)]), batch.mask)
 
-    def decode(self, states: Float[Tensor, "B T M"], weights: Float[Tensor, "B T"]) -> Float[Tensor, "B C"]:
+    def decode(self, states: TokenStates, weights: TokenWeights) -> Logits:
         logits, barred = super().decode(states, weights), states[:, 0, self.decoder.in_features :]
         return logits + barred if barred.shape[-1] else logits
 
@@ -311,26 +316,15 @@ class Aspect(WordNetwork):
         self.alignment = Additive(size + architecture.embedding, architecture.alignment_size)
         self.decoder = nn.Linear(size, classes)
 
-    def states(
-        self, x: Float[Tensor, "B T D"], batch: Batch, below: list[Tensor] | None = None
-    ) -> Float[Tensor, "B T M"]:
-        x, asked = self.dropped(x, self.architecture.dropout_words), self.query_encoding(batch)[:, None]
-        around, mask = self.surrounded(x, batch.mask) if self.architecture.markers else (x, batch.mask)
-        joined = torch.cat([around, asked.expand_as(around)], dim=-1)
-        seen = {} if below is None or not isinstance(self.encoder, Transformer) else {"weights": below}
-        encoded: Tensor = self.encoder(joined, mask, **seen)
-        if self.architecture.markers:
-            encoded = encoded[:, 1:-1] * batch.mask[..., None]
-        encoded = self.beside(encoded, x, batch.mask)
-        return torch.cat([encoded, asked.expand_as(x) * batch.mask[..., None]], dim=-1)
+    def states(self, x: Embeddings, batch: Batch, below: list[Tensor] | None = None) -> TokenStates:
+        x, asked = self.dropped(x, "words"), self.query_encoding(batch)
+        encoded = self.encoded(self.encoder, x, batch.mask, below, asked)
+        return torch.cat([encoded, asked[:, None].expand_as(x) * batch.mask[..., None]], dim=-1)
 
     def query_encoding(self, batch: Batch) -> Float[Tensor, "B D"]:
         """The mean embedding of the aspect's words."""
         if batch.query is None:
             raise AssayError("This model reads a text and an aspect; give it both (--query food).")
         mask = batch.query.mask[..., None]
-        embedded: Tensor = self.dropped(self.embedding(batch.query.ids), self.architecture.dropout_words) * mask
+        embedded: Tensor = self.dropped(self.embedding(batch.query.ids), "words") * mask
         return embedded.sum(1) / mask.sum(1).clamp(min=1)
-
-    def attend(self, states: Float[Tensor, "B T M"], batch: Batch) -> Float[Tensor, "B T"]:
-        return self.project(self.alignment(states), batch.mask)

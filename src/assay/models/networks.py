@@ -16,7 +16,7 @@ from assay.errors import AssayError, reason
 from assay.models.config import Architecture
 from assay.models.encoders import ALIGNMENTS, Additive, Dot, Encoder, mixed
 from assay.models.network import Aspect, Classifier, Network, Paired, WordNetwork
-from assay.types import Batch, attended
+from assay.types import Batch, Embeddings, Mask, TextScores, TokenIds, TokenStates, TokenWeights, attended
 
 BANDS = {"cpu": (16, 2), "cuda": (64, 8)}
 """Sentences up to the first length are read together, and so are those up to so many times as long, and so on. A GPU
@@ -53,13 +53,13 @@ class Layout:
             chosen = (band == number).nonzero()[:, 0]
             yield chosen, int(lengths[chosen].max())
 
-    def rows(self, x: Float[Tensor, "B T D"]) -> Float[Tensor, "R W D"]:
+    def rows(self, x: Embeddings) -> Float[Tensor, "R W D"]:
         """Token values rearranged to one sentence per row."""
         rows = x.new_zeros(*self.mask.shape, x.shape[-1])
         return rows.index_put((self.row, self.position), x[self.example, self.token])
 
 
-def _firsts(batch: Batch) -> Bool[Tensor, "B T"]:
+def _firsts(batch: Batch) -> Mask:
     """Whether a token starts a sentence; a text without sentences is one sentence."""
     numbers = torch.zeros_like(batch.ids) if batch.sentences is None else batch.sentences
     return torch.cat([torch.ones_like(batch.mask[:, :1]), numbers[:, 1:] != numbers[:, :-1]], dim=1) & batch.mask
@@ -97,32 +97,28 @@ class Hierarchical(Network):
     def words_encoder(self) -> Encoder:
         return self.word_encoder
 
-    def items(self, batch: Batch) -> Int[Tensor, "B T"]:
+    def items(self, batch: Batch) -> TokenIds:
         return (_firsts(batch).long().cumsum(-1) - 1).clamp(min=0)
 
-    def within(self, x: Float[Tensor, "B T D"], batch: Batch) -> Float[Tensor, "B T"]:
+    def within(self, x: Embeddings, batch: Batch) -> TokenWeights:
         layout = Layout.of(batch)
         return self._apart(self._pooled(x, layout)[1], layout, batch)
 
-    def states(
-        self, x: Float[Tensor, "B T D"], batch: Batch, below: list[Tensor] | None = None
-    ) -> Float[Tensor, "B S M"]:
+    def states(self, x: Embeddings, batch: Batch, below: list[Tensor] | None = None) -> Float[Tensor, "B S M"]:
         layout, real = Layout.of(batch), attended(self, batch)
         means, weights = self._pooled(x, layout)
         if below is not None:
             below.append(self._apart(weights, layout, batch))
         sentences = means.new_zeros(*real.shape, means.shape[-1]).masked_scatter(real[..., None], means)
-        encoded: Tensor = self.encoder(self.dropped(sentences, self.architecture.dropout_sentences), real)
+        encoded: Tensor = self.encoder(self.dropped(sentences, "sentences"), real)
         return encoded
 
     def attend(self, states: Float[Tensor, "B S M"], batch: Batch) -> Float[Tensor, "B S"]:
         return self.project(self.alignment(states), attended(self, batch))
 
-    def encodings(
-        self, x: Float[Tensor, "B T D"], batch: Batch, states: Float[Tensor, "B S M"]
-    ) -> Float[Tensor, "B T H"]:
+    def encodings(self, x: Embeddings, batch: Batch, states: Float[Tensor, "B S M"]) -> Float[Tensor, "B T H"]:
         layout = Layout.of(batch)
-        rows = self.dropped(layout.rows(x), self.architecture.dropout_words)
+        rows = self.dropped(layout.rows(x), "words")
         found = rows.new_zeros(*rows.shape[:2], self.word_encoder.size)
         for band, longest in layout.bands():
             read = self.word_encoder(rows[band, :longest], layout.mask[band, :longest])
@@ -130,9 +126,9 @@ class Hierarchical(Network):
         there = found[layout.row, layout.position]
         return found.new_zeros(*batch.ids.shape, found.shape[-1]).index_put((layout.example, layout.token), there)
 
-    def _pooled(self, x: Float[Tensor, "B T D"], layout: Layout) -> tuple[Float[Tensor, "R M"], Float[Tensor, "R W"]]:
+    def _pooled(self, x: Embeddings, layout: Layout) -> tuple[Float[Tensor, "R M"], Float[Tensor, "R W"]]:
         """The attention-weighted mean of each sentence's hidden states, and that attention."""
-        rows = self.dropped(layout.rows(x), self.architecture.dropout_words)
+        rows = self.dropped(layout.rows(x), "words")
         means, weights = rows.new_zeros(len(rows), self.width(self.word_encoder)), rows.new_zeros(rows.shape[:2])
         for band, longest in layout.bands():
             mask = layout.mask[band, :longest]
@@ -142,7 +138,7 @@ class Hierarchical(Network):
             weights = weights.index_put((band,), F.pad(shares, (0, rows.shape[1] - shares.shape[1])))
         return means, weights
 
-    def _apart(self, weights: Float[Tensor, "R W"], layout: Layout, batch: Batch) -> Float[Tensor, "B T"]:
+    def _apart(self, weights: Float[Tensor, "R W"], layout: Layout, batch: Batch) -> TokenWeights:
         """The attention to the words of sentences, rearranged to one text per row."""
         there = weights[layout.row, layout.position]
         return weights.new_zeros(batch.ids.shape).index_put((layout.example, layout.token), there)
@@ -181,27 +177,25 @@ class Structured(WordNetwork):
         self.alignment = Rows(size, architecture.alignment_size, architecture.rows)
         self.decoder = nn.Linear(architecture.rows * size, classes)
 
-    def states(
-        self, x: Float[Tensor, "B T D"], batch: Batch, below: list[Tensor] | None = None
-    ) -> Float[Tensor, "B T M"]:
-        encoded = self.encoded(self.encoder, self.dropped(x, self.architecture.dropout_words), batch.mask, below)
+    def states(self, x: Embeddings, batch: Batch, below: list[Tensor] | None = None) -> TokenStates:
+        encoded = super().states(x, batch, below)
         scores = self.alignment(encoded).mT
         rows = self.project(scores, batch.mask[:, None].expand_as(scores))
         return torch.cat([encoded, rows.mT], dim=-1)
 
-    def rows(self, states: Float[Tensor, "B T M"]) -> Float[Tensor, "B R T"]:
+    def rows(self, states: TokenStates) -> Float[Tensor, "B R T"]:
         """The attention matrix A of each text, one distribution per row."""
         return states[..., -self.architecture.rows :].mT
 
-    def attend(self, states: Float[Tensor, "B T M"], batch: Batch) -> Float[Tensor, "B T"]:
+    def attend(self, states: TokenStates, batch: Batch) -> TokenWeights:
         return self.rows(states).mean(1)
 
-    def pooled(self, states: Float[Tensor, "B T M"], weights: Float[Tensor, "B T"]) -> Float[Tensor, "B P"]:
+    def pooled(self, states: TokenStates, weights: TokenWeights) -> Float[Tensor, "B P"]:
         encoded, rows = states.tensor_split((-self.architecture.rows,), dim=-1)
         mix = mixed(rows, rows.mean(-1, keepdim=True), torch.ones_like(rows))
         return ((mix * weights[..., None]).mT @ encoded).flatten(1)
 
-    def penalty(self, states: Float[Tensor, "B T M"], batch: Batch) -> Float[Tensor, " B"]:
+    def penalty(self, states: TokenStates, batch: Batch) -> TextScores:
         """‖A Aᵀ − I‖²_F: small where the rows are concentrated and differ from each other."""
         rows = self.rows(states)
         alike = rows @ rows.mT - torch.eye(rows.shape[1], dtype=rows.dtype, device=rows.device)
@@ -215,7 +209,7 @@ class Composition(nn.Module):
         super().__init__()
         self.start, self.end, self.apart, self.product = (nn.Linear(size, size, bias=False) for _ in range(4))
 
-    def forward(self, encoded: Float[Tensor, "B T M"], longest: int) -> Float[Tensor, "B T L M"]:
+    def forward(self, encoded: TokenStates, longest: int) -> Float[Tensor, "B T L M"]:
         """One vector per span length from 1 and start position; spans may run beyond the text."""
         first, last = encoded[:, :, None], _ahead(encoded, longest)
         start, end, apart = self.start(encoded), self.end(encoded), self.apart(encoded)
@@ -249,11 +243,9 @@ class Spans(WordNetwork):
         self.alignment = ALIGNMENTS[architecture.alignment](self.size, architecture.alignment_size)
         self.decoder = nn.Linear(self.size, classes)
 
-    def states(
-        self, x: Float[Tensor, "B T D"], batch: Batch, below: list[Tensor] | None = None
-    ) -> Float[Tensor, "B T M"]:
+    def states(self, x: Embeddings, batch: Batch, below: list[Tensor] | None = None) -> TokenStates:
         longest = self.architecture.longest_span
-        encoded = self.encoded(self.encoder, self.dropped(x, self.architecture.dropout_words), batch.mask, None)
+        encoded = super().states(x, batch)
         spans = self.composition(encoded, longest)
         weights = self.project(self.alignment(spans).flatten(1), inside(batch.mask, longest).flatten(1))
         weights = weights.reshape(spans.shape[:3])
@@ -265,19 +257,17 @@ class Spans(WordNetwork):
         own = mixed(sums, shown, spans[:, :, 0]) * batch.mask[..., None]
         return torch.cat([own, encoded, shown, weights], dim=-1)
 
-    def attend(self, states: Float[Tensor, "B T M"], batch: Batch) -> Float[Tensor, "B T"]:
+    def attend(self, states: TokenStates, batch: Batch) -> TokenWeights:
         return states[..., 2 * self.size]
 
-    def encodings(
-        self, x: Float[Tensor, "B T D"], batch: Batch, states: Float[Tensor, "B T M"]
-    ) -> Float[Tensor, "B T H"]:
+    def encodings(self, x: Embeddings, batch: Batch, states: TokenStates) -> Float[Tensor, "B T H"]:
         return states[..., self.size : self.size + self.encoder.size]
 
-    def spans(self, states: Float[Tensor, "B T M"]) -> Float[Tensor, "B T L"]:
+    def spans(self, states: TokenStates) -> Float[Tensor, "B T L"]:
         """The attention over spans: for each word, that of the spans of 1, 2, … words that start there."""
         return states[..., -self.architecture.longest_span :]
 
-    def penalty(self, states: Float[Tensor, "B T M"], batch: Batch) -> Float[Tensor, " B"]:
+    def penalty(self, states: TokenStates, batch: Batch) -> TextScores:
         """−Σ a²: small where attention is concentrated on few spans."""
         return -self.spans(states).square().sum((1, 2))
 
@@ -295,7 +285,7 @@ class Spans(WordNetwork):
         return first, first + position % self.architecture.longest_span, most
 
 
-def inside(mask: Bool[Tensor, "B T"], longest: int) -> Bool[Tensor, "B T L"]:
+def inside(mask: Mask, longest: int) -> Bool[Tensor, "B T L"]:
     """The mask of spans of 1, 2, … words per start position that lie within the text."""
     return mask[..., None] & _ahead(mask[..., None], longest).squeeze(-1)
 
@@ -305,7 +295,7 @@ def _ahead(rows: Tensor, longest: int) -> Tensor:
     return F.pad(rows, (0, 0, 0, longest - 1)).unfold(1, longest, 1).mT
 
 
-def _behind(parts: Float[Tensor, "B T L M"]) -> Float[Tensor, "B T M"]:
+def _behind(parts: Float[Tensor, "B T L M"]) -> TokenStates:
     """For each position, the sum of the entries at offsets 0, 1, … of the positions that precede it."""
     tokens, longest = parts.shape[1:3]
     return sum(  # type: ignore[return-value]

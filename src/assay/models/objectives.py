@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -19,14 +19,26 @@ from assay.models import store
 from assay.models.config import Training
 from assay.models.erasure import gathered, left
 from assay.models.network import Network
-from assay.models.textmodel import TextModel, graded, groups
-from assay.types import Batch, Edit, Output, attended, over_tokens
+from assay.models.textmodel import TextModel, evaluating, graded, groups
+from assay.types import (
+    Batch,
+    Edit,
+    Embeddings,
+    ItemStates,
+    ItemWeights,
+    Mask,
+    Output,
+    TextScores,
+    TokenWeights,
+    attended,
+    over_tokens,
+)
 
 # Regularisers: one number per text, the mean over its words, added to the text's loss.
 
 
 MASKED = 0.15  # of the words, as Devlin et al. (2019)
-Numbers = Float[Tensor, " B"]
+Numbers = TextScores
 
 
 @dataclass(frozen=True)
@@ -34,17 +46,17 @@ class Read:
     """The forward pass of a batch: embeddings, hidden states and attention weights."""
 
     network: Network
-    x: Float[Tensor, "B T D"]
+    x: Embeddings
     batch: Batch
-    states: Float[Tensor, "B N M"]
-    weights: Float[Tensor, "B N"]
+    states: ItemStates
+    weights: ItemWeights
 
     @cached_property
     def encodings(self) -> Float[Tensor, "B T H"]:
         """The encoder's hidden state for each word."""
         return self.network.encodings(self.x, self.batch, self.states)
 
-    def reread(self, x: Float[Tensor, "B T D"]) -> Float[Tensor, "B T H"]:
+    def reread(self, x: Embeddings) -> Float[Tensor, "B T H"]:
         """The encoder's hidden states for other embeddings of the words."""
         return self.network.encodings(x, self.batch, self.network.states(x, self.batch))
 
@@ -135,7 +147,7 @@ def heads(network: TextModel, options: Training) -> nn.ModuleDict:
     return nn.ModuleDict({"mlm": head}).to(network.decoder.weight)
 
 
-def _mean(values: Float[Tensor, "B T"], mask: Bool[Tensor, "B T"]) -> Numbers:
+def _mean(values: TokenWeights, mask: Mask) -> Numbers:
     return (values * mask).sum(-1) / mask.sum(-1).clamp(min=1)
 
 
@@ -145,21 +157,24 @@ CHANCE = 0.6  # some tasks stay at chance, an AUC of 0.5, for several epochs bef
 
 @runtime_checkable
 class Objective(Protocol):
-    """A training objective: a loss per text, and a dev score per epoch."""
+    """A training objective: a loss per text, and a dev score per epoch.
+
+    Early stopping counts epochs above the dev score `begun`; below it, learning has not begun.
+    """
+
+    begun: ClassVar[float] = CHANCE
 
     @property
     def identity(self) -> dict[str, Any]:
         """JSON of all that decides the loss besides the recipe and the texts; part of a checkpoint's identity."""
+        return {}
 
-    @property
-    def begun(self) -> float:
-        """The dev score above which early stopping counts epochs; below it, learning has not begun."""
-
-    def losses(self, network: Any, batch: Batch, learning: Learning) -> Float[Tensor, " B"]:
+    def losses(self, network: Any, batch: Batch, learning: Learning) -> TextScores:
         """The loss of each text; the training loop sums them, weighted by class."""
 
     def judged(self, network: Any, rows: Sequence[Tokenised]) -> tuple[float, float]:
         """The dev score, higher is better, and the dev loss that decides between equal scores."""
+        return graded(network, rows)
 
 
 @dataclass(frozen=True)
@@ -171,39 +186,30 @@ class Learning:
 
 
 @dataclass(frozen=True)
-class Labels:
+class Labels(Objective):
     """Cross-entropy of the labels, with the regularisers of the options, and a penalty on attention to some words."""
 
-    begun: ClassVar[float] = CHANCE
     avoided: tuple[int, ...] = ()  # their ids
 
-    @property
-    def identity(self) -> dict[str, Any]:
-        return {}
-
-    def losses(self, network: Network, batch: Batch, learning: Learning) -> Float[Tensor, " B"]:
+    def losses(self, network: Network, batch: Batch, learning: Learning) -> TextScores:
         read, losses = _forward(network, batch, learning)
         return losses + learning.options.deceive * avoidance(read, self.avoided) if self.avoided else losses
 
-    def judged(self, network: Network, rows: Sequence[Tokenised]) -> tuple[float, float]:
-        return graded(network, rows)
-
 
 @dataclass(frozen=True)
-class Guided:
+class Guided(Objective):
     """Cross-entropy of the labels under the frozen attention of a teacher network.
 
     Wiegreffe and Pinter (2019): what an attention is worth to a model that learns with it.
     """
 
-    begun: ClassVar[float] = CHANCE
     teacher: Network = field(repr=False)
 
     @property
     def identity(self) -> dict[str, Any]:
         return {"guided": store.fingerprint(self.teacher)}
 
-    def losses(self, network: Network, batch: Batch, learning: Learning) -> Float[Tensor, " B"]:
+    def losses(self, network: Network, batch: Batch, learning: Learning) -> TextScores:
         return _forward(network, batch, learning, self.teacher_edit(batch))[1]
 
     def judged(self, network: Network, rows: Sequence[Tokenised]) -> tuple[float, float]:
@@ -216,7 +222,7 @@ class Guided:
 
 
 @dataclass(frozen=True)
-class Imitated:
+class Imitated(Objective):
     """The trained adversary: a teacher's predictions, with attention as different from the teacher's as possible.
 
     TVD(ŷ_a, ŷ_b) − λ KL(α_a ‖ α_b) for the teacher a and the network b; Wiegreffe and Pinter (2019), section 4.
@@ -231,7 +237,7 @@ class Imitated:
     def identity(self) -> dict[str, Any]:
         return {"imitated": store.fingerprint(self.teacher), "strength": self.strength}
 
-    def losses(self, network: Network, batch: Batch, learning: Learning) -> Float[Tensor, " B"]:
+    def losses(self, network: Network, batch: Batch, learning: Learning) -> TextScores:
         base, output = teacher_output(self.teacher, batch), network(network.embed(batch), batch)
         apart = (base.probabilities - output.probabilities).abs().sum(-1) / 2
         theirs, own = (found.attention[-1].clamp(min=SMALLEST) for found in (base, output))
@@ -242,26 +248,23 @@ class Imitated:
     @torch.no_grad()
     def judged(self, network: Network, rows: Sequence[Tokenised]) -> tuple[float, float]:
         learning = Learning(Training(), nn.ModuleDict())
-        was_training = network.training
-        network.eval()
-        found = [self.losses(network, batch, learning).double().cpu().numpy() for _, batch in groups(network, rows)]
-        network.train(was_training)
+        with evaluating(network):
+            found = [self.losses(network, batch, learning).double().cpu().numpy() for _, batch in groups(network, rows)]
         loss = float(np.concatenate(found).mean())
         return -loss, loss
 
 
 @dataclass(frozen=True)
-class Without:
+class Without(Objective):
     """Cross-entropy of the labels of texts from which some words are deleted."""
 
-    begun: ClassVar[float] = CHANCE
     words: tuple[int, ...]  # their ids
 
     @property
     def identity(self) -> dict[str, Any]:
         return {"without": list(self.words)}
 
-    def losses(self, network: Network, batch: Batch, learning: Learning) -> Float[Tensor, " B"]:
+    def losses(self, network: Network, batch: Batch, learning: Learning) -> TextScores:
         return _forward(network, self.left(batch), learning)[1]
 
     def judged(self, network: Network, rows: Sequence[Tokenised]) -> tuple[float, float]:
@@ -285,9 +288,7 @@ class Without:
         return gathered(blank, torch.arange(len(batch), device=kept.device), left(kept)[:, :width], kept)
 
 
-def _forward(
-    network: Network, batch: Batch, learning: Learning, edit: Edit | None = None
-) -> tuple[Read, Float[Tensor, " B"]]:
+def _forward(network: Network, batch: Batch, learning: Learning, edit: Edit | None = None) -> tuple[Read, TextScores]:
     """The forward pass of a batch, and the cross-entropy of each text plus all regularisers."""
     x = network.embed(batch)
     states = network.states(x, batch)
@@ -302,8 +303,6 @@ def _forward(
 @torch.no_grad()
 def teacher_output(teacher: Network, batch: Batch) -> Output:
     """The teacher's output for a batch, logits and attention, without dropout."""
-    was_training = teacher.training
-    teacher.eval().to(batch.ids.device)
-    output: Output = teacher(teacher.embed(batch), batch)
-    teacher.train(was_training)
+    with evaluating(teacher.to(batch.ids.device)):
+        output: Output = teacher(teacher.embed(batch), batch)
     return output

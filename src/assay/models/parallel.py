@@ -12,13 +12,13 @@ from threading import Barrier, BrokenBarrierError
 from typing import Any, TypeVar
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from assay.models.erasure import extents, query_lengths
 from assay.models.hf_attention import VALUES, WATCH, unseen
 from assay.models.textmodel import TextModel
-from assay.types import Batch, Edit, LayerwiseEdit, Output
+from assay.types import Batch, Edit, Embeddings, LayerwiseEdit, Mask, Output
 
 
 class SyncedEdit:
@@ -31,9 +31,7 @@ class SyncedEdit:
         self.answers: list[Tensor] = []
         self.barrier = Barrier(len(own), self._edit)
 
-    def edited(
-        self, part: int, edit: Edit, weights: Float[Tensor, "B *Q T"], mask: Bool[Tensor, "B T"]
-    ) -> Float[Tensor, "B *Q T"]:
+    def edited(self, part: int, edit: Edit, weights: Float[Tensor, "B *Q T"], mask: Mask) -> Float[Tensor, "B *Q T"]:
         """The edited weights of one part; blocks until every part has delivered its weights."""
         self.edits[part], self.given[part] = edit, (weights, mask)
         self.barrier.wait()
@@ -71,7 +69,7 @@ class PartEdit:
     part: int
     edit: Edit
 
-    def __call__(self, weights: Float[Tensor, "B *Q T"], mask: Bool[Tensor, "B T"]) -> Float[Tensor, "B *Q T"]:
+    def __call__(self, weights: Float[Tensor, "B *Q T"], mask: Mask) -> Float[Tensor, "B *Q T"]:
         return self.synced.edited(self.part, self.edit, weights, mask)
 
 
@@ -112,9 +110,7 @@ class SplitBatch:
         read = tuple(torch.cat([part, more]) for part, _ in pairs)
         return cls(tuple(len(part) for part, _ in pairs), read, tuple(device for _, device in pairs))
 
-    def answers(
-        self, readers: Sequence[Callable[..., Any]], x: Float[Tensor, "B T D"], batch: Batch, edit: Edit | None
-    ) -> Any:
+    def answers(self, readers: Sequence[Callable[..., Any]], x: Embeddings, batch: Batch, edit: Edit | None) -> Any:
         """Runs each reader on its part; the outputs are concatenated on the first device."""
         synced = SyncedEdit(self.own, [len(rows) for rows in self.read], x.device)
         enabled = torch.is_grad_enabled()
@@ -209,7 +205,7 @@ def _kind(kind: type[TextModel]) -> Any:
 def _spread(alone: Callable[..., Any]) -> Callable[..., Any]:
     """A method that splits its batch over all replicas."""
 
-    def read(self: Any, x: Float[Tensor, "B T D"], batch: Batch, *given: Any, **named: Any) -> Any:
+    def read(self: Any, x: Embeddings, batch: Batch, *given: Any, **named: Any) -> Any:
         if INSIDE.get() or not self.others or self.training or len(batch) < 2 or _observed(self):
             return alone(self, x, batch, *given, **named)
         _follow(self)

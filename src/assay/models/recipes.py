@@ -40,9 +40,8 @@ class Recipe:
     @classmethod
     def of(cls, stored: Mapping[str, Any]) -> Recipe:
         """The recipe from its stored form; options that did not exist then have their defaults."""
-        training = dict(stored["training"])
-        training["avoid"] = tuple(training.get("avoid", ()))  # JSON knows lists only
-        return cls(Architecture(**stored["architecture"]), TextOptions(**stored["text"]), Training(**training))
+        training = Training.of(stored["training"])
+        return cls(Architecture(**stored["architecture"]), TextOptions(**stored["text"]), training)
 
 
 def train(

@@ -1,28 +1,104 @@
-"""The layers of a self-attention stack one by one: their value vectors, and their outputs when some are changed."""
+"""The layers of a self-attention stack one by one: recorded in a forward pass, run again alone, with changed values."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, cast
 from weakref import WeakKeyDictionary
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from assay import costs
 from assay.errors import AssayError
-from assay.models.calls import Call, Inputs, Notes, noted
 from assay.models.encoders import Block, Transformer
 from assay.models.hf_attention import NAME, VALUES, implemented
 from assay.models.hf_body import Body
 from assay.models.network import Network
-from assay.types import Batch, Model, Output, StackedModel
+from assay.types import Batch, HeadValues, HeadWeights, Model, Output, StackedModel
 
-Change = Callable[[Float[Tensor, "B H S K"]], Float[Tensor, "B H S K"]]
+Inputs = list[tuple[nn.Module, Tensor]]
+
+
+@dataclass(frozen=True)
+class Call:
+    """One recorded call of a layer: its arguments, its output, and the input of each linear map within it."""
+
+    block: nn.Module
+    arguments: tuple[Any, ...]
+    names: dict[str, Any]
+    states: Float[Tensor, "B S M"]
+    inputs: Inputs
+
+    def again(self, rows: Int[Tensor, " N"]) -> Float[Tensor, "N S M"]:
+        """The layer's output for these texts of the batch."""
+        arguments, names = _of_rows((self.arguments, self.names), rows, len(self.states))
+        return _states(self.block(*arguments, **names))
+
+
+@dataclass
+class Notes:
+    """The recording of one forward pass: the calls of its layers, and the values of their attention."""
+
+    calls: list[Call] = field(default_factory=list)
+    values: list[HeadValues] = field(default_factory=list)
+    inputs: Inputs = field(default_factory=list)  # since the last layer
+
+    def value(self, values: HeadValues) -> HeadValues:
+        self.values.append(values)
+        return values
+
+    def linear(self, module: nn.Module, given: tuple[Any, ...]) -> None:
+        if self._mine():
+            self.inputs.append((module, given[0]))
+
+    def call(self, block: nn.Module, given: tuple[Any, ...], named: dict[str, Any], answer: Any) -> None:
+        if self._mine():
+            self.calls.append(Call(block, given, named, _states(answer), self.inputs))
+            self.inputs = []
+
+    def _mine(self) -> bool:
+        """Whether the current thread is the recorded one: another thread may run the same model."""
+        return getattr(VALUES.get(), "__self__", None) is self
+
+
+@contextmanager
+def noted(blocks: Sequence[nn.Module], notes: Notes) -> Iterator[None]:
+    """Context manager: records the calls of the blocks that compute attention seen by `notes.value`."""
+    with ExitStack() as until:
+        for block in blocks:
+            until.callback(block.register_forward_hook(notes.call, with_kwargs=True).remove)
+            for part in block.modules():
+                weight = getattr(part, "weight", None)
+                if isinstance(weight, Tensor) and weight.ndim == 2:
+                    until.callback(part.register_forward_pre_hook(notes.linear).remove)
+        yield
+
+
+def _states(answer: Any) -> Float[Tensor, "B S M"]:
+    """The hidden states in a layer's output."""
+    states: Tensor = answer[0] if isinstance(answer, tuple) else answer
+    return states
+
+
+def _of_rows(given: Any, rows: Int[Tensor, " N"], count: int) -> Any:
+    """The same arguments restricted to some texts; arguments shared by all texts are unchanged."""
+    if isinstance(given, Tensor):
+        return given[rows] if given.dim() > 1 and len(given) == count else given
+    if isinstance(given, tuple):
+        return tuple(_of_rows(each, rows, count) for each in given)
+    if isinstance(given, dict):
+        return {name: _of_rows(each, rows, count) for name, each in given.items()}
+    if isinstance(given, list):
+        return []  # a layer of ours writes its weights there
+    return None if hasattr(given, "get_seq_length") else given  # kept keys of the first call would be read as well
+
+
+Change = Callable[[HeadValues], HeadValues]
 
 UNLISTED = "the layers of the model cannot be told apart"
 UNLIKE = "a layer of the model that is run alone does not return what it returned in the model"
@@ -34,8 +110,8 @@ class Stage:
     """One recorded layer: its call on a batch, and the weights and values of its attention."""
 
     call: Call
-    weights: Float[Tensor, "B H S S"]
-    values: Float[Tensor, "B H S K"]
+    weights: HeadWeights
+    values: HeadValues
     merge: nn.Module | None  # the linear map of what the heads add up, side by side, where there is one
 
     def merged(self) -> Float[Tensor, "B H S M"]:
@@ -134,7 +210,7 @@ def _revalued(
     return torch.cat([query, key, change(apart).transpose(1, 2).flatten(2)], dim=-1)
 
 
-def _merging(inputs: Inputs, sums: Float[Tensor, "B H S K"]) -> nn.Module | None:
+def _merging(inputs: Inputs, sums: HeadValues) -> nn.Module | None:
     """The linear map whose input is the concatenated output of the heads."""
     side_by_side = sums.transpose(1, 2).flatten(2)
     same = (part for part, given in inputs if given.shape == side_by_side.shape and _close(given, side_by_side))

@@ -112,6 +112,7 @@ def under(tensors: dict[str, Tensor], part: str) -> dict[str, Tensor]:
 
 
 CARD, WEIGHTS, TOKENISER = "model.json", "weights.safetensors", "tokenizer.json"
+SELECTING_CARD = "rationaliser.json"  # of a model that selects what it reads
 
 
 @dataclass(frozen=True)

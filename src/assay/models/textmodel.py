@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from copy import deepcopy
 from functools import partial
 from typing import Any, ClassVar
@@ -11,13 +12,13 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 from jaxtyping import Float, Int
-from torch import Tensor, nn
+from torch import nn
 
 from assay import costs
 from assay.data.batches import Tokenised, by_tokens, collate
 from assay.metrics.performance import accuracy, auc
 from assay.models import budget
-from assay.types import Batch, Edit, Model, Output
+from assay.types import Batch, Edit, Embeddings, Model, Output, TokenIds, TokenWeights
 
 
 class TextModel(nn.Module, ABC):
@@ -53,11 +54,11 @@ class TextModel(nn.Module, ABC):
         """For a report: its "description", its "shape", and the "items" that are attended to."""
 
     @abstractmethod
-    def embed(self, batch: Batch) -> Float[Tensor, "B T D"]:
+    def embed(self, batch: Batch) -> Embeddings:
         """The embeddings of a batch."""
 
     @abstractmethod
-    def forward(self, x: Float[Tensor, "B T D"], batch: Batch, edit: Edit | None = None) -> Output:
+    def forward(self, x: Embeddings, batch: Batch, edit: Edit | None = None) -> Output:
         """The output for embeddings, with the attention edited."""
 
     @abstractmethod
@@ -84,9 +85,30 @@ class TextModel(nn.Module, ABC):
         return output
 
 
+class WordItems:
+    """What a model that pools words, not sentences, says of its items: each is a word."""
+
+    def items(self, batch: Batch) -> TokenIds:
+        return torch.arange(batch.ids.shape[1], device=batch.ids.device).expand_as(batch.ids)
+
+    def within(self, x: Embeddings, batch: Batch) -> TokenWeights:
+        return batch.mask.to(x.dtype)
+
+
 def _back(cost: costs.Cost, rows: int, gradient: object) -> None:
     """Counts a backward pass of that many texts."""
     cost.backward += rows
+
+
+@contextmanager
+def evaluating(network: nn.Module) -> Iterator[None]:
+    """Context manager: the network is in evaluation mode, and afterwards in the mode it was in."""
+    was_training = network.training
+    network.eval()
+    try:
+        yield
+    finally:
+        network.train(was_training)
 
 
 def groups(network: TextModel, rows: Sequence[Tokenised]) -> Iterator[tuple[Int[np.ndarray, " n"], Batch]]:
@@ -102,13 +124,11 @@ def predict(
     network: TextModel, rows: Sequence[Tokenised], lead: Callable[[Batch], Edit] | None = None
 ) -> Float[np.ndarray, "N C"]:
     """The class probabilities of each row, in the order given; `lead` makes an attention edit for each batch."""
-    was_training = network.training
-    network.eval()
     answer = np.zeros((len(rows), network.classes))
-    for group, batch in groups(network, rows):
-        output = network(network.embed(batch), batch, None if lead is None else lead(batch))
-        answer[group] = output.probabilities.double().cpu().numpy()
-    network.train(was_training)
+    with evaluating(network):
+        for group, batch in groups(network, rows):
+            output = network(network.embed(batch), batch, None if lead is None else lead(batch))
+            answer[group] = output.probabilities.double().cpu().numpy()
     return answer
 
 

@@ -217,22 +217,29 @@ def square(values: Cells, label: str, shade: Shade = Shade(), ringed: tuple[int,
     """Layers from top to bottom, heads from left to right, as one drawing; `ringed` is a layer and a head."""
     layers, heads = len(values), len(values[0])
     left, top = 24, 16
-    paths: dict[int, list[str]] = {}
-    for row, line in enumerate(values):
-        for column, value in enumerate(line):
-            if level := shade.level(value):
-                paths.setdefault(level, []).append(f"M{left + CELL * column} {top + CELL * row}h13v13h-13z")
-    cells = "".join(f'<path class="{_step(level)}" d="{"".join(found)}"/>' for level, found in sorted(paths.items()))
-    ground = (
-        f'<rect class="ground" x="{left - 1}" y="{top - 1}" width="{CELL * heads + 1}" height="{CELL * layers + 1}"/>'
-    )
+    cells = _shaded([[shade.level(value) for value in line] for line in values], (left, top), (CELL, CELL))
     ring = ""
     if ringed and 0 <= ringed[0] < layers and 0 <= ringed[1] < heads:
         x, y = left + CELL * ringed[1] - 1.5, top + CELL * ringed[0] - 1.5
         ring = f'<rect class="ring" x="{x}" y="{y}" width="16" height="16" rx="2"/>'
     marks = _ticks(heads, left, top, across=True) + _ticks(layers, left, top, across=False)
     width, height = left + CELL * heads + 3, top + CELL * layers + 3
-    return drawing(width, height, label, ground + cells + ring + marks)
+    return drawing(width, height, label, cells + ring + marks)
+
+
+def _shaded(levels: Sequence[Sequence[int]], corner: tuple[int, int], cell: tuple[int, int]) -> str:
+    """Cells of a table on their ground, one path for each shade."""
+    (left, top), (wide, tall) = corner, cell
+    paths: dict[int, list[str]] = {}
+    for row, line in enumerate(levels):
+        for column, level in enumerate(line):
+            if level:
+                start = f"M{left + wide * column} {top + tall * row}"
+                paths.setdefault(level, []).append(f"{start}h{wide - 1}v{tall - 1}h{1 - wide}z")
+    width, height = wide * len(levels[0]) + 1, tall * len(levels) + 1
+    ground = f'<rect class="ground" x="{left - 1}" y="{top - 1}" width="{width}" height="{height}"/>'
+    cells = (f'<path class="{_step(level)}" d="{"".join(found)}"/>' for level, found in sorted(paths.items()))
+    return ground + "".join(cells)
 
 
 def _ticks(size: int, left: int, top: int, across: bool) -> str:
@@ -284,14 +291,9 @@ def profile(shares: Cells, uniform: Sequence[float], tags: Sequence[str], label:
     """
     left, top, wide, tall = 24, 48, 18, 16
     shade = Shade(0.0, 2.0)
-    paths: dict[int, list[str]] = {}
-    for row, line in enumerate(shares):
-        for column, (share, even) in enumerate(zip(line, uniform, strict=True)):
-            if level := shade.level(ratio(share, even)):
-                paths.setdefault(level, []).append(f"M{left + wide * column} {top + tall * row}h17v15h-17z")
-    cells = "".join(f'<path class="{_step(level)}" d="{"".join(found)}"/>' for level, found in sorted(paths.items()))
+    levels = [[shade.level(ratio(*each)) for each in zip(line, uniform, strict=True)] for line in shares]
+    cells = _shaded(levels, (left, top), (wide, tall))
     width, height = wide * len(tags), tall * len(shares)
-    ground = f'<rect class="ground" x="{left - 1}" y="{top - 1}" width="{width + 1}" height="{height + 1}"/>'
     names = "".join(
         f'<text transform="translate({left + wide * place + 12} {top - 5}) rotate(-90)">{escaped(tag, 6)}</text>'
         for place, tag in enumerate(tags)
@@ -300,7 +302,7 @@ def profile(shares: Cells, uniform: Sequence[float], tags: Sequence[str], label:
         f'<text x="{left - 5}" y="{top + tall * row + 11.5}" text-anchor="end">{row}</text>'
         for row in range(len(shares))
     )
-    return drawing(left + width + 3, top + height + 3, label, ground + cells + names + rows)
+    return drawing(left + width + 3, top + height + 3, label, cells + names + rows)
 
 
 def ratio(share: float | None, even: float | None) -> float:

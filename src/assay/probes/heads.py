@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from random import Random
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -16,7 +15,7 @@ from torch.nn import functional as F
 
 from assay.data.annotated import Negated, Pronoun, mentions, negated, treebank
 from assay.data.batches import Tokenised, by_tokens, collate
-from assay.data.examples import Span
+from assay.data.examples import Item, Span, sample
 from assay.errors import AssayError, unknown
 from assay.intervene.edits import Prune
 from assay.metrics.intervals import shares
@@ -27,17 +26,19 @@ from assay.models.hf_subwords import SubwordTokeniser
 from assay.models.textmodel import predict
 from assay.probes.observation import (
     DRAWS,
+    Maps,
+    PerWord,
     TreebankView,
     aligned,
+    best_head,
     examples,
     grid,
+    head_count,
     maps,
-    named,
     observe,
     read_words,
     spread,
     view_treebank,
-    wilson,
 )
 from assay.probes.relations import OFFSETS, pairs, relations, speech
 from assay.types import Batch, Edit
@@ -52,11 +53,11 @@ class NameAttention:
     """N pronouns: the attention of each head to the two names, which one is right, and which is nearer."""
 
     weights: Float[np.ndarray, "N K 2"]
-    right: Int[np.ndarray, " N"]
-    nearer: Int[np.ndarray, " N"]
+    right: PerWord
+    nearer: PerWord
     layers: int
 
-    def hits(self, right: Int[np.ndarray, " N"]) -> Bool[np.ndarray, "N K"]:
+    def hits(self, right: PerWord) -> Bool[np.ndarray, "N K"]:
         """Whether more attention goes to the right name; ties count as wrong."""
         first, second = self.weights[..., 0], self.weights[..., 1]
         return np.where(right[:, None] == 0, first > second, second > first)
@@ -79,25 +80,18 @@ def coreference(
     first, second = (
         choices(network, tokeniser, each, f"Pronouns, {name}") for each, name in ((dev, "dev"), (test, "test"))
     )
-    head = int(first.hits(first.right).mean(0).argmax())
     hits = second.hits(second.right)
-    score = wilson(hits[:, head], np.arange(len(hits)))
     random = np.random.default_rng([seed, 6])
     controls = []
     for _ in range(DRAWS):
         drawn = [part.hits(random.integers(0, 2, len(part.right))).mean(0) for part in (first, second)]
         controls.append(float(drawn[1][drawn[0].argmax()]))
     return {
-        "n": len(hits),
-        **named(head, hits.shape[1], second.layers),
-        "accuracy": score.share,
-        "low": score.low,
-        "high": score.high,
+        **best_head(first.hits(first.right), hits, np.arange(len(hits)), second.layers),
         "nearest_accuracy": float((second.nearer == second.right).mean()),
         "control_accuracy": spread(controls).share,
         "confusion": grid(second.confusion, second.layers),
         "best_confusion": float(second.confusion[first.confusion.argmin()]),
-        "every": grid(hits.mean(0), second.layers),
     }
 
 
@@ -111,7 +105,7 @@ def choices(network: Body, tokeniser: SubwordTokeniser, texts: Sequence[Pronoun]
         raise AssayError("The model can read no text with its pronoun and both names; probe more of them.")
     rows: list[Tokenised] = [row for _, _, row in kept]
     marks = [[_marked(spans, span) for span in (each.pronoun, *each.candidates)] for each, spans, _ in kept]
-    heads = network.layers * int(network.inner.config.num_attention_heads)
+    heads = network.layers * head_count(network)
     weights = np.zeros((len(kept), heads, 2), dtype=np.float32)
     for group, seen in maps(network, rows, title):
         weights[group] = _given(seen, [marks[index] for index in group])
@@ -120,7 +114,7 @@ def choices(network: Body, tokeniser: SubwordTokeniser, texts: Sequence[Pronoun]
     return NameAttention(weights, right, distance.reshape(-1, 2).argmin(1), network.layers)
 
 
-def _given(seen: Float[Tensor, "B L H T T"], marks: list[list[list[int]]]) -> Float[np.ndarray, "B K 2"]:
+def _given(seen: Maps, marks: list[list[list[int]]]) -> Float[np.ndarray, "B K 2"]:
     """The mean over the pronoun's words of the attention to each name's words."""
     masks = torch.zeros(len(marks), 3, seen.shape[-1])
     for row, each in enumerate(marks):
@@ -204,23 +198,16 @@ def negation(
     """
     parts = [scopes(network, tokeniser, each, f"Negations, {name}") for each, name in ((dev, "dev"), (test, "test"))]
     first, second = (part.right(part.most, part.cue) for part in parts)
-    head = int(first.mean(0).argmax())
-    score = wilson(second[:, head], parts[1].sentence)
     near, far = (part.right(part.offsets, part.cue) for part in parts)
     offset = int(near.mean(0).argmax())
     random = np.random.default_rng([seed, 5])
     controls = [_control(parts, random) for _ in range(DRAWS)]
     return {
-        "n": len(second),
+        **best_head(first, second, parts[1].sentence, parts[1].layers),
         "sentences": len(np.unique(parts[1].sentence)),
-        **named(head, second.shape[1], parts[1].layers),
-        "accuracy": score.share,
-        "low": score.low,
-        "high": score.high,
         "offset": OFFSETS[offset],
         "offset_accuracy": float(far[:, offset].mean()),
         "control_accuracy": spread(controls).share,
-        "every": grid(second.mean(0), parts[1].layers),
     }
 
 
@@ -427,7 +414,13 @@ PROBES = {
 }
 """The sections of a probe, with the question of each."""
 
-_Item = TypeVar("_Item")
+SPLITS = ("dev", "test")
+GRAMMAR: dict[str, Callable[[TreebankView, TreebankView, int], Any]] = {
+    "speech": lambda dev, test, seed: speech(test, seed),
+    "relations": relations,
+    "pairs": pairs,
+}
+"""The sections about a treebank."""
 
 
 def probe(
@@ -441,41 +434,26 @@ def probe(
         raise AssayError(f"A probe needs at least one sentence, got {limit}; leave the limit out for all.")
     answers: dict[str, Any] = {}
     drawn: list[dict[str, Any]] = []
-    if {"speech", "relations", "pairs"} & set(sections):
+    if set(GRAMMAR) & set(sections):
         dev, test = (
             view_treebank(network, tokeniser, _sample(treebank(split), limit, seed), seed, f"Treebank, {split}")
-            for split in ("dev", "test")
+            for split in SPLITS
         )
-        answers |= grammatical(dev, test, sections, seed)
+        answers = {name: ask(dev, test, seed) for name, ask in GRAMMAR.items() if name in sections}
         drawn = examples(network, tokeniser, test.sentences, answers.get("relations", []))
     if "coreference" in sections:
-        chosen, scored = (_sample(mentions(split), limit, seed) for split in ("dev", "test"))
-        answers["coreference"] = coreference(network, tokeniser, chosen, scored, seed)
+        names = [_sample(mentions(split), limit, seed) for split in SPLITS]
+        answers["coreference"] = coreference(network, tokeniser, names[0], names[1], seed)
     if "negation" in sections:
-        said, denied = (_sample(negated(split), limit, seed) for split in ("dev", "test"))
-        answers["negation"] = negation(network, tokeniser, said, denied, seed)
+        denied = [_sample(negated(split), limit, seed) for split in SPLITS]
+        answers["negation"] = negation(network, tokeniser, denied[0], denied[1], seed)
     return {
         "layers": network.layers,
-        "heads": int(network.inner.config.num_attention_heads),
+        "heads": head_count(network),
         "sections": {name: answers[name] for name in PROBES if name in answers},
         "examples": drawn,
     }
 
 
-def grammatical(dev: TreebankView, test: TreebankView, sections: Sequence[str], seed: int = 0) -> dict[str, Any]:
-    """The results of the sections about a treebank."""
-    answers: dict[str, Any] = {}
-    if "speech" in sections:
-        answers["speech"] = speech(test, seed)
-    if "relations" in sections:
-        answers["relations"] = relations(dev, test, seed)
-    if "pairs" in sections:
-        answers["pairs"] = pairs(dev, test, seed)
-    return answers
-
-
-def _sample(items: Sequence[_Item], limit: int | None, seed: int) -> list[_Item]:
-    """A random sample of the items in their order; all where there are no more."""
-    if limit is None or limit >= len(items):
-        return list(items)
-    return [items[index] for index in sorted(Random(seed).sample(range(len(items)), limit))]
+def _sample(items: Sequence[Item], limit: int | None, seed: int) -> tuple[Item, ...]:
+    return tuple(items) if limit is None else sample(items, limit, seed)

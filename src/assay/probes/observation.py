@@ -21,6 +21,11 @@ from assay.models.hf_body import Body
 from assay.models.hf_subwords import SubwordTokeniser
 from assay.progress import bar
 
+PerWord = Int[np.ndarray, " N"]
+WordHeads = Int[np.ndarray, "N K"]
+Pairs = Int[np.ndarray, "M 3"]
+Maps = Float[Tensor, "B L H T T"]
+
 # Aligns externally annotated words with the subwords that a transformer reads
 
 
@@ -38,6 +43,11 @@ def aligned(
         _row(index, spans, text.ids, text.spans) if 0 < len(text.ids) <= longest else None
         for index, (spans, text) in enumerate(zip(words, read, strict=True))
     ]
+
+
+def head_count(network: Body) -> int:
+    """The number of heads of each layer."""
+    return int(network.inner.config.num_attention_heads)
 
 
 def _row(index: int, words: Sequence[Span], ids: Sequence[int], spans: Sequence[Span]) -> Tokenised:
@@ -74,19 +84,16 @@ class Observed:
     give each other, the first direction of all heads and then the second.
     """
 
-    most: Int[np.ndarray, "N K"]
+    most: WordHeads
     received: Float[np.ndarray, "N K"]
     between: Float[np.ndarray, "M F"]
     layers: int
 
 
-def maps(
-    network: Body, rows: Sequence[Tokenised], title: str
-) -> Iterator[tuple[np.ndarray, Float[Tensor, "B L H T T"]]]:
+def maps(network: Body, rows: Sequence[Tokenised], title: str) -> Iterator[tuple[np.ndarray, Maps]]:
     """The positions of some rows and their attention between words, batch by batch, with a progress bar."""
     device = next(network.inner.parameters()).device
-    heads = network.layers * int(network.inner.config.num_attention_heads)
-    cells = budget.room(device, "attention maps", heads)
+    cells = budget.room(device, "attention maps", network.layers * head_count(network))
     lengths = np.array([_length(row) ** 2 for row in rows], dtype=np.int64)
     with bar() as shown:
         task = shown.add_task(title, total=len(rows))
@@ -99,11 +106,9 @@ def _length(row: Tokenised) -> int:
     return len(row.ids) if row.subwords is None else int((row.subwords >= 0).sum())
 
 
-def observe(
-    network: Body, rows: Sequence[Tokenised], pairs: Int[np.ndarray, "M 3"] | None = None, title: str = "Sentences"
-) -> Observed:
+def observe(network: Body, rows: Sequence[Tokenised], pairs: Pairs | None = None, title: str = "Sentences") -> Observed:
     """Attention statistics of the rows; a pair is a row's number and the positions of two of its words."""
-    heads = network.layers * int(network.inner.config.num_attention_heads)
+    heads = network.layers * head_count(network)
     asked = np.zeros((0, 3), dtype=np.int64) if pairs is None else pairs
     first = starts(rows)
     total = sum(len(row.ids) for row in rows)
@@ -126,7 +131,7 @@ def starts(rows: Sequence[Tokenised]) -> Int[np.ndarray, " R"]:
     return lengths.cumsum()[:-1]
 
 
-def attended_most(seen: Float[Tensor, "B L H T T"]) -> Int[Tensor, "B L H T"]:
+def attended_most(seen: Maps) -> Int[Tensor, "B L H T"]:
     """The position of the other word that each word attends to most, -1 where it attends to no other."""
     itself = torch.eye(seen.shape[-1], dtype=torch.bool, device=seen.device)
     weight, position = seen.masked_fill(itself, 0).max(-1)
@@ -139,9 +144,7 @@ def _by_word(values: Tensor, real: Int[Tensor, " n"]) -> np.ndarray:
     return flat.cpu()[real].numpy()
 
 
-def _between(
-    seen: Float[Tensor, "B L H T T"], group: np.ndarray, pairs: Int[np.ndarray, "m 3"]
-) -> Float[np.ndarray, "m F"]:
+def _between(seen: Maps, group: np.ndarray, pairs: Int[np.ndarray, "m 3"]) -> Float[np.ndarray, "m F"]:
     where = {int(row): at for at, row in enumerate(group)}
     row = torch.tensor([where[int(each)] for each in pairs[:, 0]], dtype=torch.long, device=seen.device)
     one, other = (torch.from_numpy(pairs[:, side]).to(seen.device) for side in (1, 2))
@@ -163,20 +166,20 @@ class TreebankView:
     """
 
     sentences: tuple[Sentence, ...]
-    sentence: Int[np.ndarray, " N"]
-    position: Int[np.ndarray, " N"]
-    length: Int[np.ndarray, " N"]  # of the word's sentence
+    sentence: PerWord
+    position: PerWord
+    length: PerWord  # of the word's sentence
     there: Bool[np.ndarray, " N"]  # the word has a subword
     word: np.ndarray  # in small letters: the type of the word
     tag: np.ndarray
-    governor: Int[np.ndarray, " N"]
+    governor: PerWord
     relation: np.ndarray
-    pairs: Int[np.ndarray, "M 3"]  # a word, its governor, or a word that has nothing to do with it, and which
+    pairs: Pairs  # a word, its governor, or a word that has nothing to do with it, and which
     seen: Observed
     left_out: int  # sentences with more subwords than the model reads
 
     @property
-    def first(self) -> Int[np.ndarray, " N"]:
+    def first(self) -> PerWord:
         """The index of the first word of each word's sentence."""
         return np.asarray(np.arange(len(self.position)) - self.position)
 
@@ -216,13 +219,13 @@ def view_treebank(
 
 
 def _pairs(
-    sentence: Int[np.ndarray, " N"],
-    position: Int[np.ndarray, " N"],
+    sentence: PerWord,
+    position: PerWord,
     lengths: Int[np.ndarray, " S"],
-    governor: Int[np.ndarray, " N"],
+    governor: PerWord,
     relation: np.ndarray,
     seed: int,
-) -> Int[np.ndarray, "M 3"]:
+) -> Pairs:
     """Each word with its governor (1), and as many random word pairs without a dependency (0)."""
     word = np.flatnonzero(relation != NONE)
     true = np.stack([word, governor[word], np.ones_like(word)], axis=1)
@@ -325,6 +328,25 @@ def grid(values: np.ndarray, layers: int) -> list[list[float]]:
     """The numbers of all heads, layer by layer."""
     rows: list[list[float]] = np.round(values.astype(np.float64), 6).reshape(layers, -1).tolist()
     return rows
+
+
+def scored(right: Bool[np.ndarray, " n"], group: Int[np.ndarray, " n"]) -> dict[str, float]:
+    """The accuracy with its interval, by name."""
+    found = wilson(right, group)
+    return {"accuracy": found.share, "low": found.low, "high": found.high}
+
+
+def best_head(
+    dev: Bool[np.ndarray, "N K"], test: Bool[np.ndarray, "M K"], group: Int[np.ndarray, " M"], layers: int
+) -> dict[str, Any]:
+    """The head that is right most often on dev, scored on test, beside all others."""
+    head = int(dev.mean(0).argmax())
+    return {
+        "n": len(test),
+        **named(head, test.shape[1], layers),
+        **scored(test[:, head], group),
+        "every": grid(test.mean(0), layers),
+    }
 
 
 def named(head: int, heads: int, layers: int) -> dict[str, int]:

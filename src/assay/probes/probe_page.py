@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+import numpy as np
+
 from assay.document import (
     Block,
     Bullets,
@@ -309,11 +311,11 @@ def _concept_table(section: Part) -> Table:
         (
             row["concept"],
             row["class"],
-            percent(real(row["score"])),
+            _share(row, "score"),
             _range(row),
-            percent(real(row["random"])),
-            f"{interval(100 * real(row['random_low']), 100 * real(row['random_high']), 1)} %",
-            percent(real(row["accuracy"])),
+            _share(row, "random"),
+            _range(row, "random_"),
+            _share(row, "accuracy"),
             "✓" if row["significant"] else "–",
         )
         for row in section["rows"]
@@ -345,35 +347,22 @@ def _free(most: Part) -> str:
 
 
 def _single(section: Part, baseline: str, title: str) -> Table:
-    columns = ("head", "accuracy", "95 % interval", title, "control", "n")
+    heads = ("head", "accuracy", "95 % interval", title, "control", "n")
     name = f"layer {section['layer']}, head {section['head']}"
-    row = (
-        name,
-        percent(real(section["accuracy"])),
-        _range(section),
-        percent(real(section[baseline])),
-        percent(real(section["control_accuracy"])),
-        count(section["n"]),
-    )
-    return grid(columns, [row])
+    return grid(heads, [_scores(section, name, baseline, "control_accuracy")])
 
 
 def _pair_table(section: Part) -> Table:
-    columns = ("question", "accuracy", "95 % interval", "commonest answer", "control", "n")
+    heads = ("question", "accuracy", "95 % interval", "commonest answer", "control", "n")
     titles = {"binary": "joined or not", "relations": "which relation"}
-    rows = [
-        (
-            titles[key],
-            percent(real(part["accuracy"])),
-            _range(part),
-            percent(real(part["majority"])),
-            percent(real(part["control"])),
-            count(part["n"]),
-        )
-        for key in titles
-        if (part := section.get(key))
-    ]
-    return grid(columns, rows)
+    rows = [_scores(section[key], title, "majority", "control") for key, title in titles.items() if section.get(key)]
+    return grid(heads, rows)
+
+
+def _scores(part: Part, name: str, *others: str) -> tuple[str, ...]:
+    """A row of a table: the accuracy with its interval, other shares, and the number of answers."""
+    shares = (_share(part, key) for key in others)
+    return (name, _share(part, "accuracy"), _range(part), *shares, count(part["n"]))
 
 
 def _speech_table(section: Part) -> Table:
@@ -387,18 +376,14 @@ def _speech_table(section: Part) -> Table:
 
 def _tops(section: Part) -> list[tuple[str, int, int, float, float, float]]:
     """For each tag: the layer and the head that give it the largest share, that share, the even one, the control."""
+    shares, controls = (np.array(section[key], dtype=float) for key in ("share", "control"))
     rows = []
     for place, tag in enumerate(section["tags"]):
-        shares = {
-            (layer, head): real(tags[place])
-            for layer, heads in enumerate(section["share"])
-            for head, tags in enumerate(heads)
-        }
-        known = {where: share for where, share in shares.items() if share == share}
-        if known:
-            layer, head = max(known, key=lambda where: known[where])
-            control = real(section["control"][layer][head][place])
-            rows.append((tag, layer, head, known[layer, head], real(section["uniform"][place]), control))
+        share = shares[..., place] if shares.size else shares
+        if not np.isnan(share).all():
+            layer, head = _where(share)
+            control = float(controls[layer, head, place])
+            rows.append((tag, layer, head, float(share[layer, head]), real(section["uniform"][place]), control))
     return rows
 
 
@@ -408,18 +393,22 @@ def _curve_table(section: Part) -> Table:
         (
             percent(point["share"], 0),
             count(point["pruned"]),
-            percent(point["accuracy"]),
+            _share(point, "accuracy"),
             _range(point),
-            percent(point["random"]),
-            percent(point["reverse"]),
+            *(_share(point, key) for key in ("random", "reverse")),
         )
         for point in section["curve"]
     ]
     return grid(columns, rows)
 
 
-def _range(part: Part) -> str:
-    return f"{interval(100 * real(part['low']), 100 * real(part['high']), 1)} %"
+def _share(part: Part, key: str) -> str:
+    return percent(real(part[key]))
+
+
+def _range(part: Part, which: str = "") -> str:
+    low, high = (100 * real(part[f"{which}{end}"]) for end in ("low", "high"))
+    return f"{interval(low, high, 1)} %"
 
 
 ANSWERS: dict[str, Callable[[Part], str]] = {
@@ -693,9 +682,9 @@ def _section_squares(name: str, section: Part) -> Iterator[Figure]:
             label = f"Profiles of the heads of layer {layer} over parts of speech"
             yield _square(f"layer {layer}", drawings.profile(heads, section["uniform"], section["tags"], label), "")
     elif name == "importance":
-        peak = _peak(section["importance"])
-        where = _where(section["importance"], peak)
-        drawing = drawings.square(section["importance"], "Importance of every head", Shade(0.0, peak), where)
+        where = _where(section["importance"])
+        shade = Shade(0.0, real(section["importance"][where[0]][where[1]]))
+        drawing = drawings.square(section["importance"], "Importance of every head", shade, where)
         yield _square("importance", drawing, f"The darkest is the largest; ring: layer {where[0]}, head {where[1]}")
     elif name in ("coreference", "negation"):
         chosen = section["layer"], section["head"]
@@ -707,28 +696,23 @@ def _section_squares(name: str, section: Part) -> Iterator[Figure]:
 
 def _confusion(values: Cells, best: float | None) -> Figure:
     """Cross-entropies turned round: dark is low, and low is good."""
-    known = [real(value) for row in values for value in row if not math.isnan(real(value))]
-    least, most = min(known, default=0.0), max(known, default=1.0)
-    turned = [[most - real(value) for value in row] for row in values]
-    drawing = drawings.square(turned, "Confusion of every head", Shade(0.0, most - least))
+    found = np.array(values, dtype=float)
+    known = found[~np.isnan(found)]
+    least, most = (float(known.min()), float(known.max())) if known.size else (0.0, 1.0)
+    drawing = drawings.square((most - found).tolist(), "Confusion of every head", Shade(0.0, most - least))
     caption = f"from {number(least, 2)} (darkest) to {number(most, 2)}; lowest on dev texts: {number(real(best), 2)}"
     return _square("confusion", drawing, caption)
 
 
 def _section_numbers(name: str, section: Part) -> Table | None:
     if name == "importance":
-        return _numbers("importance × 100", section["importance"], Shade(0.0, _peak(section["importance"])))
+        layer, head = _where(section["importance"])
+        return _numbers("importance × 100", section["importance"], Shade(0.0, real(section["importance"][layer][head])))
     return _numbers("accuracy in %", section["every"]) if "every" in section else None
 
 
-def _peak(values: Cells) -> float:
-    return max((real(value) for row in values for value in row if value is not None), default=0.0)
-
-
-def _where(values: Cells, wanted: float) -> tuple[int, int]:
-    """The layer and the head of a number; beyond all of them where it is not there."""
-    for layer, row in enumerate(values):
-        for head, value in enumerate(row):
-            if value is not None and value == wanted:
-                return layer, head
-    return -1, -1
+def _where(values: Cells | np.ndarray) -> tuple[int, int]:
+    """The layer and the head of the largest number."""
+    found = np.array(values, dtype=float)
+    layer, head = np.unravel_index(np.where(np.isnan(found), -np.inf, found).argmax(), found.shape)
+    return int(layer), int(head)

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from assay.models.logistic import fit
-from assay.probes.observation import DRAWS, NONE, TreebankView, grid, named, spread, wilson
+from assay.probes.observation import DRAWS, NONE, PerWord, TreebankView, WordHeads, grid, named, scored, spread
 
 # Part-of-speech probe: the share of every head's attention that goes to each part of speech
 
@@ -40,14 +40,14 @@ def speech(test: TreebankView, seed: int = 0) -> dict[str, Any]:
     }
 
 
-def _share(tag: Int[np.ndarray, " N"], received: Float[np.ndarray, "N K"], kinds: int) -> Float[np.ndarray, "G K"]:
+def _share(tag: PerWord, received: Float[np.ndarray, "N K"], kinds: int) -> Float[np.ndarray, "G K"]:
     """The share of each head's attention that goes to each tag."""
     member = (tag == np.arange(kinds)[:, None]).astype(np.float64)
     return np.asarray(member @ received / np.maximum(received.sum(0), np.finfo(np.float64).tiny))
 
 
 def _table(
-    word: Int[np.ndarray, " N"], tag: Int[np.ndarray, " N"], values: Float[np.ndarray, "N K"], types: int, kinds: int
+    word: PerWord, tag: PerWord, values: Float[np.ndarray, "N K"], types: int, kinds: int
 ) -> Float[np.ndarray, "V G K"]:
     """Sums of the values for each word type and tag."""
     sums = np.zeros((types * kinds, values.shape[1]))
@@ -55,9 +55,7 @@ def _table(
     return sums.reshape(types, kinds, -1)
 
 
-def _exchanged(
-    usual: Int[np.ndarray, " V"], word: Int[np.ndarray, " N"], random: np.random.Generator
-) -> Int[np.ndarray, " V"]:
+def _exchanged(usual: Int[np.ndarray, " V"], word: PerWord, random: np.random.Generator) -> Int[np.ndarray, " V"]:
     """The most frequent tags of all types, shuffled among neighbours in frequency."""
     order = np.argsort(-np.bincount(word, minlength=len(usual)), kind="stable")
     block = np.arange(len(usual)) // NEIGHBOURS
@@ -90,8 +88,8 @@ class RelationTargets:
 
     data: TreebankView
     names: tuple[str, ...]
-    code: Int[np.ndarray, " N"]  # of each word's relation to its governor, -1 where it is not asked about
-    governor: Int[np.ndarray, " N"]
+    code: PerWord  # of each word's relation to its governor, -1 where it is not asked about
+    governor: PerWord
     backwards: bool
 
     @classmethod
@@ -101,7 +99,7 @@ class RelationTargets:
         code = np.array([numbers.get(name, -1) for name in data.relation], dtype=np.int64)
         return cls(data, (*names, ANY), code, data.governor, backwards)
 
-    def found(self, most: Int[np.ndarray, "N K"]) -> Int[np.ndarray, "N K"]:
+    def found(self, most: WordHeads) -> WordHeads:
         """The number of the relation between each word and the one it attends to most, -1 where none."""
         target = most + self.data.first[:, None]
         own = np.arange(len(self.code))[:, None]
@@ -109,14 +107,14 @@ class RelationTargets:
             return np.where((self.governor[target] == own) & (most >= 0), self.code[target], -1)
         return np.where((self.governor[:, None] == target) & (most >= 0), self.code[:, None], -1)
 
-    def right(self, most: Int[np.ndarray, "N K"]) -> Int[np.ndarray, "R K"]:
+    def right(self, most: WordHeads) -> Int[np.ndarray, "R K"]:
         """The number of correct answers for each relation and head."""
         kinds, heads = len(self.names), most.shape[1]
         cells = (self.found(most) + 1) * heads + np.arange(heads)
         counts = np.bincount(cells.ravel(), minlength=kinds * heads).reshape(kinds, heads)[1:]
         return np.concatenate([counts, counts[self.counted].sum(0, keepdims=True)])
 
-    def answers(self, most: Int[np.ndarray, " N"], kind: int) -> Bool[np.ndarray, " n"]:
+    def answers(self, most: PerWord, kind: int) -> Bool[np.ndarray, " n"]:
         """Whether each query of one relation is answered correctly."""
         found = self.found(most[:, None])[self.asked[kind], 0]
         last = kind == len(self.names) - 1
@@ -196,7 +194,6 @@ def _rows(
             continue
         head = int(best[kind])
         group = test.data.sentence[test.asked[kind]]
-        score = wilson(test.answers(test.data.seen.most[:, head], kind), group)
         control = spread(controls[:, kind])
         yield {
             "relation": name,
@@ -204,9 +201,7 @@ def _rows(
             "n": int(n[kind]),
             "n_dev": int(n_dev[kind]),
             **named(head, heads, layers),
-            "accuracy": score.share,
-            "low": score.low,
-            "high": score.high,
+            **scored(test.answers(test.data.seen.most[:, head], kind), group),
             "dev_accuracy": float(dev_share[kind, head]),
             "offset": OFFSETS[int(offset[kind])],
             "offset_accuracy": float(offset_share[kind, offset[kind]]),
@@ -219,7 +214,7 @@ def _rows(
 
 
 def _chosen(
-    dev: RelationTargets, test: RelationTargets, dev_most: Int[np.ndarray, "N K"], test_most: Int[np.ndarray, "M K"]
+    dev: RelationTargets, test: RelationTargets, dev_most: WordHeads, test_most: Int[np.ndarray, "M K"]
 ) -> tuple[Int[np.ndarray, " R"], Float[np.ndarray, "R K"], Float[np.ndarray, "R K"]]:
     """The best column on dev for each relation, and the accuracies of all on dev and on test."""
     shares = [
@@ -286,15 +281,12 @@ def _probe(
     if not len(dev[1]) or not len(test[1]):
         return {"n": 0, **dict.fromkeys(("accuracy", "low", "high", "majority", "control"), None)}
     group = data[1].sentence[data[1].pairs[kept[1], 0]]
-    score = wilson(fit(dev[0], dev[1], classes)(test[0]) == test[1], group)
     usual = np.bincount(dev[1], minlength=classes)
     random = _by_type(data, kept, usual / usual.sum(), seed)
     control = fit(dev[0], random[0], classes)(test[0]) == random[1]
     return {
         "n": len(test[1]),
-        "accuracy": score.share,
-        "low": score.low,
-        "high": score.high,
+        **scored(fit(dev[0], dev[1], classes)(test[0]) == test[1], group),
         "majority": float((test[1] == usual.argmax()).mean()),
         "control": float(control.mean()),
     }

@@ -15,13 +15,17 @@ from assay.errors import AssayError
 from assay.models.config import Architecture
 from assay.models.encoders import encoder
 from assay.models.network import blank_of
+from assay.rationales.game import Embedded
 from assay.rationales.rationaliser import Selecting, Stored
 from assay.rationales.selection_stories import aligned
 from assay.rationales.units import Units
 from assay.types import Batch, Edit, Output, Selection, at_least_float32
 
-# Sparse alignments by entropic optimal transport (Sinkhorn), batched and differentiable.
-
+Cells = Float[Tensor, "B N M"]
+RowMasses = Float[Tensor, "B N"]
+ColumnMasses = Float[Tensor, "B M"]
+PairVotes = Float[Tensor, "B T S C"]  # of each pair of words for each class
+Plan = Float[Tensor, "B T S"]
 
 BARRED = (
     -1e30
@@ -30,14 +34,14 @@ LOOKS = 10  # steps between two looks at the error: on a GPU each one waits
 
 
 def sinkhorn(
-    cost: Float[Tensor, "B N M"],
-    rows: Float[Tensor, "B N"],
-    columns: Float[Tensor, "B M"],
+    cost: Cells,
+    rows: RowMasses,
+    columns: ColumnMasses,
     epsilon: float = 0.05,
     steps: int = 100,
     tolerance: float = 1e-6,
     barred: Bool[Tensor, "B N M"] | None = None,
-) -> Float[Tensor, "B N M"]:
+) -> Cells:
     """The plan P with these marginals that minimises ⟨P, C⟩ − ε H(P) (Cuturi, 2013), in the log domain.
 
     ε is lowered from the size of the costs in the first half of the steps (Schmitzer, 2019); where costs are more than
@@ -65,13 +69,11 @@ def sinkhorn(
     return _righted(plan.masked_fill(empty, 0.0), rows, columns)
 
 
-def _logs(masses: Float[Tensor, "B N"]) -> Float[Tensor, "B N"]:
+def _logs(masses: RowMasses) -> RowMasses:
     return torch.where(masses > 0, masses, 1.0).log()
 
 
-def _righted(
-    plan: Float[Tensor, "B N M"], rows: Float[Tensor, "B N"], columns: Float[Tensor, "B M"]
-) -> Float[Tensor, "B N M"]:
+def _righted(plan: Cells, rows: RowMasses, columns: ColumnMasses) -> Cells:
     """Rounds the plan to exact marginals."""
     least = torch.finfo(plan.dtype).tiny
     plan = plan * (rows / plan.sum(2).clamp(min=least)).clamp(max=1)[:, :, None]
@@ -107,9 +109,7 @@ class Transport:
         if not 0 < self.epsilon < float("inf"):
             raise AssayError(f"The softness of an alignment must be above 0, got {self.epsilon:g}.")
 
-    def __call__(
-        self, cost: Float[Tensor, "B T S"], text: Bool[Tensor, "B T"], query: Bool[Tensor, "B S"]
-    ) -> Float[Tensor, "B T S"]:
+    def __call__(self, cost: Plan, text: Bool[Tensor, "B T"], query: Bool[Tensor, "B S"]) -> Plan:
         """The alignment of each pair, from 0 to 1; 0 on padding."""
         given, cost = cost.dtype, at_least_float32(cost)
         ones, many = text.to(cost), query.to(cost) * self.several
@@ -127,9 +127,6 @@ class Transport:
         return (plan[:, :-2, :-2] * (text[:, :, None] & query[:, None, :])).to(given)
 
 
-# Classifier of pairs that decides by aligned words alone.
-
-
 LEAST = 1e-6  # added under a root, which has no gradient at 0
 
 
@@ -141,7 +138,7 @@ class Votes(nn.Module):
         self.text, self.query = nn.Linear(size, 2 * width), nn.Linear(size, 2 * width, bias=False)
         self.out = nn.Linear(width, classes, bias=False)
 
-    def forward(self, text: Float[Tensor, "B T M"], query: Float[Tensor, "B S M"]) -> Float[Tensor, "B T S C"]:
+    def forward(self, text: Float[Tensor, "B T M"], query: Float[Tensor, "B S M"]) -> PairVotes:
         (alone, matched), (asked, met) = self.text(text).chunk(2, -1), self.query(query).chunk(2, -1)
         votes: Tensor = self.out(F.relu(alone[:, :, None] + asked[:, None] + matched[:, :, None] * met[:, None]))
         return votes
@@ -233,18 +230,18 @@ class Aligner(Selecting):
     def blank(self, name: str) -> Float[Tensor, " D"]:
         return blank_of(self.vectors, name)
 
-    def embed(self, batch: Batch) -> Float[Tensor, "B T D"]:
+    def embed(self, batch: Batch) -> Embedded:
         embedded: Tensor = self.embedding(batch.ids)
         return embedded
 
-    def forward(self, x: Float[Tensor, "B T D"], batch: Batch, edit: Edit | None = None) -> Output:
+    def forward(self, x: Embedded, batch: Batch, edit: Edit | None = None) -> Output:
         """The prediction; there is no attention to edit."""
         votes = self.votes(x, batch)
         plan = self._plan(votes, batch)
         plan = plan if self.training else (plan > 0.5).to(plan)
         return self.counted(Output((plan[..., None] * votes).sum((1, 2)) + self.bias, ()))
 
-    def votes(self, x: Float[Tensor, "B T D"], batch: Batch) -> Float[Tensor, "B T S C"]:
+    def votes(self, x: Embedded, batch: Batch) -> PairVotes:
         """The scores of each pair of words for each class."""
         if batch.query is None:
             raise AssayError(
@@ -256,18 +253,18 @@ class Aligner(Selecting):
         votes: Tensor = self.decoder(text, query)
         return votes
 
-    def alignment(self, x: Float[Tensor, "B T D"], batch: Batch) -> Float[Tensor, "B T S"]:
+    def alignment(self, x: Embedded, batch: Batch) -> Plan:
         """The alignment weight of each pair of words."""
         return self._plan(self.votes(x, batch), batch)
 
     @torch.no_grad()
-    def selection(self, x: Float[Tensor, "B T D"], batch: Batch) -> Selection:
+    def selection(self, x: Embedded, batch: Batch) -> Selection:
         """The words of the text that are aligned with any of the query."""
         plan = self.alignment(x, batch)
         return Selection((plan > 0.5).any(-1), plan.sum(-1).clamp(max=1))
 
     @torch.no_grad()
-    def accounts(self, x: Float[Tensor, "B T D"], batch: Batch) -> list[dict[str, Any]]:
+    def accounts(self, x: Embedded, batch: Batch) -> list[dict[str, Any]]:
         """The aligned pairs with their scores for each class, above the mean."""
         votes = self.votes(x, batch)
         apart = votes - votes.mean(-1, keepdim=True)
@@ -278,7 +275,7 @@ class Aligner(Selecting):
             found[row]["aligned"].append(dict(zip(("word", "asked", "votes"), pair, strict=True)))
         return found
 
-    def _plan(self, votes: Float[Tensor, "B T S C"], batch: Batch) -> Float[Tensor, "B T S"]:
+    def _plan(self, votes: PairVotes, batch: Batch) -> Plan:
         """The transport plan; a pair's gain is its largest score, so that none can decide while hardly aligned."""
         assert batch.query is not None
         apart = votes - votes.mean(-1, keepdim=True)

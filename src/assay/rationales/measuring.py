@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
@@ -20,14 +19,15 @@ from assay.metrics.intervals import measured as bounded
 from assay.metrics.performance import macro_f1
 from assay.metrics.plausibility import auprc
 from assay.models.textmodel import groups
-from assay.rationales import selection_stories as stories
+from assay.rationales.players import evaluating
 from assay.rationales.rationaliser import VIEWS, Selecting
+from assay.rationales.selection_stories import MEASURES as STORIES
 from assay.types import Batch
 
-# Measures of selections: for the decision, faithfulness to the model, and agreement with annotations.
+Words = Bool[np.ndarray, "B T"]
+Numbers = dict[str, Float[np.ndarray, " B"]]  # by measure
 
-
-MEASURES = tuple(each.name for each in stories.MEASURES)
+MEASURES = tuple(each.name for each in STORIES)
 
 
 @dataclass(frozen=True)
@@ -52,19 +52,14 @@ class Selected:
 
 def selected(model: Selecting, rows: Sequence[Tokenised]) -> list[Selected]:
     """The selections of each text, in the order given."""
-    found: list[Selected | None] = [None] * len(rows)
-    was_training = model.training
-    model.eval()
-    with progress.bar() as shown, torch.no_grad():
+    found: dict[int, Selected] = {}
+    with evaluating(model), progress.bar() as shown:
         task = shown.add_task("measuring", total=len(rows))
         for indices, batch in groups(model, rows):
-            for index, each in zip(
-                indices.tolist(), _read(model, batch, [rows[index] for index in indices]), strict=True
-            ):
-                found[index] = each
-            shown.advance(task, len(indices))
-    model.train(was_training)
-    return [each for each in found if each is not None]
+            numbers = indices.tolist()
+            found |= zip(numbers, _read(model, batch, [rows[index] for index in numbers]), strict=True)
+            shown.advance(task, len(numbers))
+    return [found[index] for index in range(len(rows))]
 
 
 def measured(found: Sequence[Selected]) -> dict[str, dict[str, Any]]:
@@ -113,20 +108,15 @@ def _read(model: Selecting, batch: Batch, rows: Sequence[Tokenised]) -> list[Sel
         **_plausible(kept, scores, mask, rows),
         "query_f1": np.array([_asked(row, account) for row, account in zip(rows, accounts, strict=True)]),
     }
-    widths = [len(row.ids) for row in rows]
-    return [
-        Selected(row, kept[index, :width], chance[index, :width], decided[index], _of(numbers, index), accounts[index])
-        for index, (row, width) in enumerate(zip(rows, widths, strict=True))
-    ]
+    found = []
+    for index, row in enumerate(rows):
+        own = {name: float(values[index]) for name, values in numbers.items()}
+        words = slice(len(row.ids))
+        found.append(Selected(row, kept[index, words], chance[index, words], decided[index], own, accounts[index]))
+    return found
 
 
-def _of(numbers: dict[str, Float[np.ndarray, " B"]], index: int) -> dict[str, float]:
-    return {name: float(values[index]) for name, values in numbers.items()}
-
-
-def _faithful(
-    model: Selecting, x: Float[Tensor, "B T D"], batch: Batch, decided: Int[np.ndarray, " B"]
-) -> dict[str, Float[np.ndarray, " B"]]:
+def _faithful(model: Selecting, x: Float[Tensor, "B T D"], batch: Batch, decided: Int[np.ndarray, " B"]) -> Numbers:
     """Probabilities of the predicted class with all words, the selected ones, or the rest.
 
     DeYoung et al. (2020), section 4.2: comprehensiveness p(all) − p(rest), sufficiency p(all) − p(selected).
@@ -148,11 +138,11 @@ def _probabilities(logits: Float[Tensor, "B C"]) -> Float[np.ndarray, "B C"]:
 
 
 def _plausible(
-    kept: Bool[np.ndarray, "B T"],
+    kept: Words,
     scores: Float[np.ndarray, "B T"],
-    mask: Bool[np.ndarray, "B T"],
+    mask: Words,
     rows: Sequence[Tokenised],
-) -> dict[str, Float[np.ndarray, " B"]]:
+) -> Numbers:
     """Agreement with the annotated words; nan where there are none."""
     truth = np.zeros_like(mask)
     for index, row in enumerate(rows):
@@ -172,15 +162,12 @@ def _asked(row: Tokenised, account: dict[str, Any]) -> float:
     return float(plausibility.scores(plausibility.token_counts(kept, row.query_truth.numpy()[None])).f1[0])
 
 
-def _spans(kept: Bool[np.ndarray, "B T"], truth: Bool[np.ndarray, "B T"]) -> plausibility.Counts:
+def _spans(kept: Words, truth: Words) -> plausibility.Counts:
     return plausibility.span_counts(plausibility.spans(kept), plausibility.spans(truth), len(kept))
 
 
 def _truth(row: Tokenised) -> Bool[np.ndarray, " T"]:
     return np.zeros(len(row.ids), dtype=bool) if row.truth is None else row.truth.numpy()
-
-
-# Detects collapsed selections, which say nothing about the text.
 
 
 MOST, LEAST = 0.95, 0.01

@@ -21,8 +21,7 @@ from assay.rationales.relaxations import RELAXATIONS, Bernoulli, GumbelStraightT
 from assay.rationales.units import Decoding, Grouping, Units
 from assay.types import BLANKS, Batch
 
-# Rules shared by all players of a game: what is selected, sampled, decoded and read.
-
+# Rules shared by all players
 
 READINGS = ("delete", *BLANKS)
 CONDITIONS = ("none", "guess", "label")
@@ -76,8 +75,7 @@ class Rules:
         return cls(**{**stored, **given, "relaxation": relaxation})
 
 
-# Concept inference: which concepts a text has, and how each votes.
-
+# Concept inference
 
 DRAWING = GumbelStraightThrough()
 
@@ -135,9 +133,6 @@ class Concepts(nn.Module):
         # would only guess at
         drawn = DRAWING.draw(scores[..., None, None], torch.ones_like(scores[:, :1], dtype=torch.bool))
         return drawn.z[..., 0]
-
-
-# Modules that are trained in a game: readers, and the head that scores units.
 
 
 Reader = WordNetwork | Attentive
@@ -232,9 +227,6 @@ class Players(nn.Module):
         parts += [rooms[player] for rooms in (self.readers, self.extras) if player in rooms]
         for part in parts:
             yield from (each for each in part.parameters() if each.requires_grad)
-
-
-# Players assembled.
 
 
 class LearntBlank(nn.Module):

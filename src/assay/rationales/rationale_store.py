@@ -24,7 +24,7 @@ from assay.models.hf_subwords import SubwordTokeniser
 from assay.models.network import WordNetwork
 from assay.models.networks import built
 from assay.models.recipes import CHECKPOINT, Recipe, begun_in, check_same
-from assay.models.store import TOKENISER, WEIGHTS, Checkpoint, Opened, digest, save_tensors
+from assay.models.store import SELECTING_CARD, TOKENISER, WEIGHTS, Checkpoint, Opened, digest, save_tensors
 from assay.rationales.aligner import Aligner
 from assay.rationales.players import Reader
 from assay.rationales.rationaliser import Rationaliser, Selecting, Stored
@@ -32,7 +32,7 @@ from assay.rationales.selfexplaining import SelfExplaining
 
 KINDS: dict[str, type[Selecting]] = {each.kind: each for each in (Rationaliser, Aligner, SelfExplaining)}
 
-CARD, ENCODER = "rationaliser.json", "encoder"
+CARD, ENCODER = SELECTING_CARD, "encoder"
 FORMAT = "assay-rationaliser-1"
 
 

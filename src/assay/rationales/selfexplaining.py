@@ -15,6 +15,7 @@ from assay import progress
 from assay.data.batches import Tokenised, collate
 from assay.data.text import Reading
 from assay.errors import AssayError
+from assay.rationales.game import Embedded
 from assay.rationales.players import Reader, evaluating, redrawn
 from assay.rationales.rationaliser import OverReader, Stored
 from assay.rationales.selection_stories import TELLING
@@ -114,17 +115,18 @@ def gathered(rows: Sequence[Tokenised], texts: Sequence[str], cut: Phrases, size
     for row in rows:
         batch = collate([row])
         owner = cut(batch).owner[0].masked_fill(cut.stopped(batch)[0], -1)
+        words = row.ids[:, None] if row.subwords is None else row.subwords
         for number in range(int(owner.max()) + 1):
             positions = (owner == number).nonzero()[:, 0]
             if len(positions):
-                key = _key(row, positions)
+                key = tuple(tuple(piece for piece in word if piece >= 0) for word in words[positions].tolist())
                 counted[key] += 1
                 begin, end = int(row.spans[positions[0], 0]), int(row.spans[positions[-1], 1])
                 written.setdefault(key, texts[row.index][begin:end])
     if not counted:
         raise AssayError("The training texts have no phrase with a word in it, so there is nothing to store.")
     kept = [key for key, _ in counted.most_common(limit)]
-    width = max(len(key) for key in kept)
+    width = max(map(len, kept))
     parts = max(len(word) for key in kept for word in key)
     pieces = torch.full((len(kept), width, parts), -1)
     for index, key in enumerate(kept):
@@ -132,12 +134,6 @@ def gathered(rows: Sequence[Tokenised], texts: Sequence[str], cut: Phrases, size
             pieces[index, word, : len(each)] = torch.tensor(each)
     whole = rows[0].subwords is None
     return Store([written[key] for key in kept], pieces[..., 0], None if whole else pieces, size)
-
-
-def _key(row: Tokenised, positions: Int[Tensor, " n"]) -> Key:
-    if row.subwords is None:
-        return tuple((number,) for number in row.ids[positions].tolist())
-    return tuple(tuple(piece for piece in word if piece >= 0) for word in row.subwords[positions].tolist())
 
 
 SHOWN = 5  # phrases of a text that an account has
@@ -313,11 +309,11 @@ class SelfExplaining(OverReader):
         fresh.refresh()
         return fresh.eval()
 
-    def forward(self, x: Float[Tensor, "B T D"], batch: Batch, edit: Edit | None = None) -> Output:
+    def forward(self, x: Embedded, batch: Batch, edit: Edit | None = None) -> Output:
         explained = self.explained(x, batch, edit)
         return self.counted(Output(explained.logits, (explained.weights,)))
 
-    def explained(self, x: Float[Tensor, "B T D"], batch: Batch, edit: Edit | None = None) -> Explained:
+    def explained(self, x: Embedded, batch: Batch, edit: Edit | None = None) -> Explained:
         """The terms of the logits; an edit changes the attention that pools the words."""
         states = self.reader.states(x, batch)
         weights = self.reader.attend(states, batch)
@@ -351,14 +347,14 @@ class SelfExplaining(OverReader):
         return self.shares.shared * said
 
     @torch.no_grad()
-    def relevance(self, x: Float[Tensor, "B T D"], batch: Batch) -> Float[Tensor, "B T C"]:
+    def relevance(self, x: Embedded, batch: Batch) -> Float[Tensor, "B T C"]:
         """The contribution of each word to each logit: that of its phrase, split evenly among its words."""
         explained = self.explained(x, batch)
         each: Tensor = explained.phrases / explained.grouping.sizes.clamp(min=1)[..., None]
         return explained.grouping.expanded(each.mT).mT
 
     @torch.no_grad()
-    def selection(self, x: Float[Tensor, "B T D"], batch: Batch) -> Selection:
+    def selection(self, x: Embedded, batch: Batch) -> Selection:
         """The words of the phrases that contribute most to the answer.
 
         The model reads all words, so this explains its answer and is not what it rests on.
@@ -371,7 +367,7 @@ class SelfExplaining(OverReader):
         return Selection(kept > 0, chance)
 
     @torch.no_grad()
-    def accounts(self, x: Float[Tensor, "B T D"], batch: Batch) -> list[dict[str, Any]]:
+    def accounts(self, x: Embedded, batch: Batch) -> list[dict[str, Any]]:
         """The contributions of the whole text, its strongest phrases and the nearest stored ones."""
         return accounts(self.explained(x, batch), batch, self.store.texts)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -16,9 +16,6 @@ from assay.errors import AssayError
 from assay.models.encoders import Block, Recurrent
 from assay.models.projections import softmax
 from assay.types import at_least_float32
-
-# Source–target pairs as word ids; out-of-vocabulary source words have ids of their own.
-
 
 LONGEST_SOURCE, LONGEST_TARGET = 120, 48  # words; what is longer is cut
 END_ID, UNKNOWN_ID = SPECIAL.index(END), SPECIAL.index(UNKNOWN)
@@ -60,23 +57,25 @@ def encoded(pairs: Sequence[Pair], tokeniser: Tokeniser) -> list[Row]:
     """The pairs as word ids; whole targets end with the end marker."""
     size = tokeniser.inner.get_vocab_size()
     sources, targets = (tokeniser([getattr(pair, side) for pair in pairs]) for side in ("source", "target"))
-    return [_row(*each, tokeniser.options.lowercase, size) for each in zip(pairs, sources, targets, strict=True)]
+    lowercase = tokeniser.options.lowercase
+    rows = []
+    for pair, source, target in zip(pairs, sources, targets, strict=True):
+        oov: dict[str, int] = {}
+        read, written = source.ids[:LONGEST_SOURCE], target.ids[:LONGEST_TARGET]
+        for position, word in _unknown(read, source, pair.source, lowercase):
+            read[position] = oov.setdefault(word, size + len(oov))
+        for position, word in _unknown(written, target, pair.target, lowercase):
+            written[position] = oov.get(word, UNKNOWN_ID)
+        ending = [END_ID] if pair.whole else []
+        rows.append(Row(torch.tensor(read), torch.tensor(written + ending), tuple(oov)))
+    return rows
 
 
-def _row(pair: Pair, source: Words, target: Words, lowercase: bool, size: int) -> Row:
-    source_ids, target_ids = source.ids[:LONGEST_SOURCE], target.ids[:LONGEST_TARGET]
-    oov: dict[str, int] = {}
-    if UNKNOWN_ID in source_ids:
-        for position, (start, end) in enumerate(source.spans[: len(source_ids)]):
-            if source_ids[position] == UNKNOWN_ID:
-                word = pair.source[start:end].lower() if lowercase else pair.source[start:end]
-                source_ids[position] = oov.setdefault(word, size + len(oov))
-        for position, (start, end) in enumerate(target.spans[: len(target_ids)]):
-            if target_ids[position] == UNKNOWN_ID:
-                word = pair.target[start:end].lower() if lowercase else pair.target[start:end]
-                target_ids[position] = oov.get(word, UNKNOWN_ID)
-    ending = [END_ID] if pair.whole else []
-    return Row(torch.tensor(source_ids), torch.tensor(target_ids + ending), tuple(oov))
+def _unknown(ids: Sequence[int], words: Words, text: str, lowercase: bool) -> Iterator[tuple[int, str]]:
+    """The positions of unknown words, and what is written there."""
+    for position, (start, end) in enumerate(words.spans[: len(ids)]):
+        if ids[position] == UNKNOWN_ID:
+            yield position, text[start:end].lower() if lowercase else text[start:end]
 
 
 def together(rows: Sequence[Row]) -> Sequences:
@@ -88,8 +87,7 @@ def together(rows: Sequence[Row]) -> Sequences:
     return Sequences(source, mask, target, max(len(row.oov) for row in rows))
 
 
-# Pointer–generator encoder–decoder: GRU and self-attention, generating or copying words.
-
+Hidden = Float[Tensor, "1 B M"]
 
 TINY = 1e-9  # of a probability in a logarithm
 FIRST = SPECIAL.index(START)
@@ -119,7 +117,7 @@ class Memory:
     mask: Bool[Tensor, "B T"]
     source: Int[Tensor, "B T"]
     extra: int
-    begin: Float[Tensor, "1 B M"]
+    begin: Hidden
 
     def chosen(self, rows: Int[Tensor, " N"]) -> Memory:
         """The memory of some rows, in that order."""
@@ -171,8 +169,8 @@ class EncoderDecoder(nn.Module):
         return Memory(states, batch.mask, batch.source, batch.extra, begin)
 
     def decode(
-        self, memory: Memory, written: Int[Tensor, "B S"], hidden: Float[Tensor, "1 B M"]
-    ) -> tuple[Float[Tensor, "B S D"], Float[Tensor, "B S T"], Float[Tensor, "B S"], Float[Tensor, "1 B M"]]:
+        self, memory: Memory, written: Int[Tensor, "B S"], hidden: Hidden
+    ) -> tuple[Float[Tensor, "B S D"], Float[Tensor, "B S T"], Float[Tensor, "B S"], Hidden]:
         """For each word: decoder output, attention, log-odds of generating; and the last hidden state."""
         states, hidden = self.decoder(self.embedded(written), hidden.contiguous())
         scores = self.query(states) @ memory.states.transpose(1, 2) * memory.states.shape[-1] ** -0.5
@@ -198,9 +196,7 @@ class EncoderDecoder(nn.Module):
         copied = (attention * (batch.target[..., None] == batch.source[:, None])).sum(-1)
         return torch.zeros_like(odds).masked_scatter(real, mixed(odds[real], own, copied[real]))
 
-    def following(
-        self, memory: Memory, last: Int[Tensor, " B"], hidden: Float[Tensor, "1 B M"]
-    ) -> tuple[Float[Tensor, "B W"], Float[Tensor, "1 B M"]]:
+    def following(self, memory: Memory, last: Int[Tensor, " B"], hidden: Hidden) -> tuple[Float[Tensor, "B W"], Hidden]:
         """Log-probabilities of the next word, out-of-vocabulary words last."""
         merged, attention, odds, hidden = self.decode(memory, last[:, None], hidden)
         own, attention = self.generated(merged[:, 0]), attention[:, 0]
@@ -212,9 +208,6 @@ class EncoderDecoder(nn.Module):
 def mixed(odds: Tensor, generated: Tensor, copied: Tensor) -> Tensor:
     """log(g·p + (1 − g)·a) of the log-odds of g, the logarithm of p, and a."""
     return torch.logaddexp(F.logsigmoid(odds) + generated, F.logsigmoid(-odds) + copied.clamp(min=TINY).log())
-
-
-# Beam search for a whole batch.
 
 
 NEVER = [SPECIAL.index(name) for name in (PAD, UNKNOWN, START)]

@@ -18,8 +18,7 @@ from assay.models.config import Training
 from assay.rationales.sequences import Pair
 from assay.rationales.writers import Writer, WriterRecipe, train
 
-# Four modes of self-rationalising sequence models: source and target formats, and the decider.
-
+# Modes: formats of source and target, and what decides
 
 BECAUSE, EXPLAIN, EXPLANATION = "because", "explain", "explanation :"
 
@@ -136,8 +135,7 @@ def vocabulary(corpus: ExplainedCorpus, options: TextOptions | None = None) -> T
     return Tokeniser.fit(texts(), options)
 
 
-# Deciders: models that predict from explanations, alone or beside the example.
-
+# Deciders: models that predict from explanations, alone or beside the example
 
 Labels = Int[np.ndarray, " N"]
 Candidates = Sequence[Sequence[str]]
@@ -201,7 +199,7 @@ def deranged(count: int, seed: int = 0) -> Int[np.ndarray, " N"]:
     return moved
 
 
-# Predicts with a generated explanation: a writer, and where the mode needs it, a decider.
+# The explainer: a writer, and where the mode needs it, a decider
 
 
 @dataclass(frozen=True)
@@ -262,7 +260,7 @@ def candidates_of(
     return tuple(tuple(written[start : start + count]) for start in range(0, len(written), count))
 
 
-# Trains text explainers on a corpus with explanations.
+# Training
 
 
 @dataclass(frozen=True)

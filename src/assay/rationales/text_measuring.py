@@ -101,14 +101,19 @@ class Consistency:
     others: Flags
 
 
-def consistency(explainer: TextExplainer, answers: Answers, items: Sequence[Explained], seed: int = 0) -> Consistency:
+def consistency(
+    explainer: TextExplainer, answers: Answers, items: Sequence[Explained], seed: int = 0, beams: int = 1
+) -> Consistency:
     """Deletes the words of the example that the explanation repeats, and as many random others.
 
-    An explanation that names what decides makes the first number the larger one; after Wiegreffe et al. (2021).
+    Labels are compared with those of the answers, so beams are as many as these were searched with. An explanation
+    that names what decides makes the first number the larger one; after Wiegreffe et al. (2021).
     """
     random = np.random.default_rng(seed)
     cut = [without(item, why, random) for item, why in zip(items, answers.explanations, strict=True)]
-    return Consistency(*(explainer([each[which] for each in cut]).labels != answers.labels for which in range(2)))
+    return Consistency(
+        *(explainer([each[which] for each in cut], beams).labels != answers.labels for which in range(2))
+    )
 
 
 def without(item: Explained, explanation: str, random: np.random.Generator) -> tuple[Explained, Explained]:

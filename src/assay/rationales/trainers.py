@@ -325,7 +325,7 @@ class SelfExplainLesson(Answers):
             total = total + weight * F.cross_entropy(logits.float(), batch.labels, reduction="none")
         return total
 
-    def judged(self, network: SelfExplaining, rows: Sequence[Tokenised]) -> tuple[float, float]:  # type: ignore[override]
+    def judged(self, network: SelfExplaining, rows: Sequence[Tokenised]) -> tuple[float, float]:
         network.refresh()
         return super().judged(network, rows)
 

@@ -12,9 +12,6 @@ from assay.errors import AssayError, unknown
 from assay.rationales.selection_stories import RULES
 from assay.types import Batch
 
-# Units of selection: tokens, spans of a few tokens, or sentences.
-
-
 KINDS = ("token", "span", "sentence")
 
 
@@ -71,9 +68,6 @@ class Units:
         else:
             owner = positions if self.kind == "token" else positions // self.width
         return Grouping.of(owner, batch.mask)
-
-
-# Decoding: which units are selected deterministically from their probabilities.
 
 
 @dataclass(frozen=True)

@@ -39,8 +39,6 @@ from assay.rationales.sequences import (
     together,
 )
 
-# Trains an encoder–decoder by teacher forcing; an interrupted training resumes to the same weights.
-
 
 @dataclass(kw_only=True, eq=False)
 class WriterTrainer(Trainer):
@@ -111,9 +109,6 @@ def judged(network: EncoderDecoder, rows: Sequence[Row]) -> float:
     return float(total) / words
 
 
-# Trained encoder–decoder with its tokeniser.
-
-
 @dataclass(frozen=True)
 class WriterRecipe:
     """All options that decide the weights, besides pairs, vocabulary and initial weights."""
@@ -178,9 +173,6 @@ def _named(ids: Sequence[int], words: Sequence[str], oov: Sequence[str]) -> list
     return [words[word] if word < len(words) else oov[word - len(words)] for word in ids[:ended]]
 
 
-# Saves and loads writers: weights as safetensors, everything else as JSON.
-
-
 FORMAT = "assay-writer-1"
 
 
@@ -209,9 +201,6 @@ def load(folder: Path, device: str = "cpu") -> Writer:
         network = EncoderDecoder(Sizes(**card["sizes"]), len(tokeniser.vocabulary))
         network.load_state_dict(load_file(folder / WEIGHTS))
     return Writer(network.to(device).eval(), tokeniser, card["history"])
-
-
-# Trains a writer on pairs of texts.
 
 
 def train(

@@ -21,8 +21,6 @@ from assay.models.textmodel import TextModel
 from assay.plugins import all_members
 from assay.stories import story_of
 
-# The verbs that make and open models, as functions.
-
 
 def recipe(preset: str = "default", seed: int = 0, corpus: str | None = None, **options: Any) -> Recipe:
     """A preset, suited to the corpus, with other options of Architecture and Training; None leaves one as it is."""
@@ -104,9 +102,11 @@ def load(name: Any, device: str = "cpu", tokenizer: Any = None, **options: Any) 
 
 def stored(folder: Path, device: str = "cpu") -> Opened:
     """The model in a folder of ours: a classifier, or one that explains itself."""
-    from assay.rationales import rationale_store as storing
+    if not (folder / store.SELECTING_CARD).is_file():
+        return store.load(folder, device)
+    from assay.rationales import rationale_store
 
-    return storing.load(folder, device) if storing.is_folder(folder) else store.load(folder, device)
+    return rationale_store.load(folder, device)
 
 
 def wrap(module: Any, tokenizer: Any, classes: Sequence[str] | None = None, **options: Any) -> Opened:

@@ -23,7 +23,7 @@ from rich.progress import Progress, TaskID
 from assay import __version__, progress
 from assay.audits import USUAL_AUDITS
 from assay.audits.cases import Audit, PreparedAudit, Remarking, Resources, question, trust
-from assay.audits.findings import summarise, tell
+from assay.audits.findings import classes_told, summarise, tell
 from assay.caching import FinishedParts
 from assay.data import corpora
 from assay.data import corpora as given
@@ -43,8 +43,6 @@ from assay.run.examination import NOTES, OWN, AuditPlan, Examination, Instrument
 from assay.run.explaining import Home, divided, fitting_trees
 from assay.run.reporting import Result
 
-# From one wide table to the record's three parts.
-
 
 def summarised(model: Opened, plan: AuditPlan, table: pa.Table, notes: dict[str, dict[str, Any]]) -> dict[str, Any]:
     """The summary: what was run with what, how good the model is, and every finding."""
@@ -52,9 +50,11 @@ def summarised(model: Opened, plan: AuditPlan, table: pa.Table, notes: dict[str,
     every = plan.chosen_audits()
     kinds = {name: trust(audit, model.network, len(model.classes)) for name, audit in every.items()}
     findings: list[Finding] = []
-    for name in kinds:
+    predicted = _column(table, "predicted")
+    for name, audit in every.items():
         if name not in unfit:
-            findings += summarise(name, kinds[name], _measures(table, name), _column(table, "predicted"), model.classes)
+            told = classes_told(audit, model.classes)
+            findings += summarise(name, kinds[name], _measures(table, name), predicted, told)
     if own := _measures(table, OWN):
         findings += summarise(OWN, "exact", own, np.zeros(len(table), dtype=int), ())
     explainers = {name: each for name, each in plan.chosen_explainers().items() if name not in notes["left_out"]}
@@ -205,7 +205,7 @@ def audited(
         "seconds": round(time.monotonic() - started, 1),
     }
     record = Record(summary, instances_table(table, list(audits)), examples_table(table))
-    record = tell(record, plan.chosen_audits())
+    record = tell(record, plan.chosen_audits(), plan.chosen_explainers())
     if builders:
         record.summary["trees"] = divided(model, rows, record, builders)
     if folder is not None:

@@ -33,9 +33,6 @@ from assay.models.store import Opened
 from assay.models.textmodel import TextModel
 from assay.types import Attribution, Batch, DetailedExplainer, Explainer, Model
 
-# What is to be done, as plain options that can be compared and stored.
-
-
 Instrument = TypeVar("Instrument")
 Instruments = str | Sequence[str | Instrument] | Mapping[str, str | Instrument]
 """Names, with options or without, in a list or with commas between them; objects; or objects by name."""

@@ -38,9 +38,6 @@ from assay.run.examination import Instruments, each_once, explained, explainers_
 from assay.trees import Tree
 from assay.types import Attribution, Batch, TokenModel
 
-# Hierarchies of phrases, and the language model of training texts that some of them need.
-
-
 FOLDER = "language"
 WORDS = 300_000  # words of training texts: more take long and teach a small language model little
 MOST, LONGEST = 6, 40

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -24,18 +24,19 @@ from assay.data.examples import Corpus, Example, examples_for
 from assay.errors import AssayError, unknown
 from assay.explainers.choice import chosen, named
 from assay.influence import METHODS, targets
-from assay.influence.hybrid import Hybrid
-from assay.influence.mislabelled import SIGNALS, Signal, plain_loss
+from assay.influence.hybrid import Hybrid, Swapping
+from assay.influence.landmarks import sentence
+from assay.influence.mislabelled import SIGNALS, Signal, plain_loss, repaired, suspicion
 from assay.influence.setting import Introspective, Method, Setting
 from assay.influence.training_run import TrainingRun
 from assay.models import store
+from assay.models.network import Network
 from assay.models.store import Opened
 from assay.models.textmodel import predict
 from assay.records import versions
 from assay.run.api import check_learnt, opened_model, read
+from assay.run.reporting import Answered
 from assay.stories import story_of
-
-# What a model learnt from, and how: the ground on which its decisions are traced back to training texts.
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,18 @@ class Background:
         """What the model answers for its own training texts."""
         return predict(self.model.network, self.rows)
 
+    def test_rows(self, most: int | None = None) -> list[Tokenised]:
+        """The test texts of the corpus, or the first of them."""
+        examples = examples_for(self.corpus, "test", self.model.classes)[:most]
+        rows, _ = tokenise(examples, self.model.tokeniser, self.model.tokeniser.options.longest)
+        if not rows:
+            raise AssayError("The corpus has no test text that the model can read, so nothing can be checked.")
+        return rows
+
+    def disagrees(self, place: int) -> bool:
+        """Whether the model would not give a training text the label that it has."""
+        return int(self.probabilities[place].argmax()) != self.rows[place].label
+
     def text(self, place: int) -> str:
         """The training text that a row was made of."""
         return self.examples[self.rows[place].index].text
@@ -97,10 +110,7 @@ def checked(
         raise unknown("check", kind, KINDS)
     if retrainings < 2:
         raise AssayError(f"A check needs at least two trainings, not {retrainings}.")
-    examples = examples_for(background.corpus, "test", background.model.classes)
-    rows, _ = tokenise(examples[:CHECKED], background.model.tokeniser, background.model.tokeniser.options.longest)
-    if not rows:
-        raise AssayError("The corpus has no test text that the model can read, so nothing can be checked.")
+    rows = background.test_rows(CHECKED)
     if kind == "lds":
         methods = {name: method} | ({} if name == "gradient_dot" else {"gradient_dot": METHODS["gradient_dot"]})
         found = Lds((0.5,), retrainings, seed=seed)(background.setting(rows), methods)
@@ -146,28 +156,22 @@ DUAL_WORK = 2e13  # multiplications that the exact dual may take; beyond, gradie
 
 
 @dataclass(frozen=True)
-class Traced:
-    """What was found among training texts, as plain numbers and words; printed, it tells the finding."""
+class Traced(Answered):
+    """What was found among training texts; printed, it tells the finding."""
 
-    answer: dict[str, Any]
+    @property
+    def page(self) -> Any:
+        from assay.influence import page
 
-    def report(self, path: str | Path) -> Path:
-        """Writes the page, or its Markdown, PDF or JSON, as the name ends in."""
-        from assay.influence.page import document
-        from assay.report.save import save
-
-        save(document(self.answer), Path(path))
-        return Path(path)
+        return page
 
     def __str__(self) -> str:
-        from assay.influence.page import headline
-
         rows = [
             f"{each['score']:+10.3g}  {each['label']}  {each['text']}"
             for kind in ("supporting", "opposing", "suspects")
             for each in self.answer.get(kind, ())
         ]
-        return "\n".join([f"{headline(self.answer)}.", *rows])
+        return "\n".join([f"{super().__str__()}.", *rows])
 
 
 def influence(
@@ -183,17 +187,18 @@ def influence(
     check: str | None = None,
     retrainings: int = 20,
     seed: int | None = None,
+    swaps: int = 0,
 ) -> Traced:
     """The texts of the corpus that the model learnt from which made it decide so, and those that speak against it.
 
     A score is the predicted change of the target of the class, the predicted one or the one that is named, if the model
     had learnt without that text. For so many salient `tokens` of the text, the training texts and their words that made
     the model look there are found as well. A check trains the model again without some texts ("removal"), or without
-    random halves ("lds"). Without a corpus, it is the one that the model's card names.
+    random halves ("lds"). With `swaps`, words of so many opposing training texts are put in place of the most salient
+    word. Without a corpus, it is the one that the model's card names.
     """
-
     background = Background.of(opened := opened_model(model), learnt_corpus(opened, corpus, seed))
-    answer = _of_text(background, text, query, method, target, class_name, top, tokens)
+    answer = _of_text(background, text, query, method, target, class_name, top, tokens, swaps)
     if check is not None:
         name = str(answer["method"]["name"])
         instrument = chosen(name, METHODS, "method") if isinstance(method, str) else method
@@ -202,11 +207,45 @@ def influence(
 
 
 def mislabelled(
-    model: Any, corpus: Any = None, method: str | Method = AUTOMATIC, top: int = 50, seed: int | None = None
+    model: Any,
+    corpus: Any = None,
+    method: str | Method = AUTOMATIC,
+    top: int = 50,
+    seed: int | None = None,
+    fix: str | Path | None = None,
+    way: str = "relabel",
 ) -> Traced:
-    """The training texts whose label the model holds most against: by the plain loss, or by a method that is named."""
+    """The training texts whose label the model holds most against: by the plain loss, or by a method that is named.
+
+    With `fix`, the model is trained again with the likeliest other labels for those of them whose label it would not
+    give, or without these texts (the way "remove"), and stored in that folder.
+    """
     background = Background.of(opened := opened_model(model), learnt_corpus(opened, corpus, seed))
-    return Traced(_suspects(background, method, top) | {"command": "assay.mislabelled(...) in Python"})
+    order, answer = _suspects(background, method, top)
+    if fix is not None:
+        answer["repair"] = _repair(background, order, Path(fix), way)
+    return Traced(answer | {"command": "assay.mislabelled(...) in Python"})
+
+
+def _repair(background: Background, order: Sequence[int], folder: Path, way: str) -> dict[str, Any]:
+    """Trains the model again with what the most suspicious texts are blamed for mended, and stores it."""
+    model = background.model
+    if background.training_run is None or not isinstance(model, store.Trained):
+        raise AssayError("Only a model that was made by 'assay train' can be trained again; leave --fix out.")
+    if (folder / store.CARD).exists():
+        raise AssayError(f"{folder} already holds a model; choose another folder for the one that is fixed.")
+    chosen_rows = [index for index in order if background.disagrees(index)]
+    if not chosen_rows:
+        raise AssayError("The model would give each of these texts the label that it has, so nothing can be fixed.")
+    test = background.test_rows()
+    found = repaired(model.network, background.training_run, np.array(chosen_rows), test, way)
+    made = {"way": way, "rows": len(chosen_rows), "tests": len(test)}
+    accuracy = {name: list(getattr(found, name)) for name in ("before", "after", "gained")}
+    assert isinstance(found.network, Network)
+    history = {"corpus": model.history.get("corpus"), "repaired": made}
+    store.save(replace(model, network=found.network, history=history), folder)
+    whole: dict[str, Any] = finite(made | accuracy | {"folder": str(folder)})
+    return whole
 
 
 def learnt_corpus(model: Opened, corpus: Any = None, seed: int | None = None, **options: Any) -> Corpus:
@@ -237,7 +276,7 @@ def method_for(wanted: str | Method, setting: Setting) -> tuple[str, Method]:
         (name,), own = named([wanted], METHODS, "method")
     if name == AUTOMATIC:
         rows = len(setting.train) * (setting.network.classes - 1)
-        work = rows**2 * sum(each.numel() for each in setting.parameters.values())
+        work = rows**2 * setting.size
         fast = setting.network.device.type == "cuda"
         beyond = "projected(size=16384, side=384)" if fast else "projected"  # the larger, the nearer to the exact
         name = "dual" if work <= DUAL_WORK * (100 if fast else 1) else beyond
@@ -256,9 +295,10 @@ def _of_text(
     class_name: str | None,
     top: int,
     tokens: int,
+    swaps: int,
 ) -> dict[str, Any]:
     """The training texts that a decision leans on and those that speak against it, as plain numbers."""
-    if top < 1 or tokens < 0:
+    if top < 1 or min(tokens, swaps) < 0:
         raise AssayError(MANY)
     model, row = background.model, read(background.model, text, query)
     if class_name is not None and class_name not in model.classes:
@@ -293,12 +333,48 @@ def _of_text(
     if tokens:
         looked = Hybrid().explain(setting, 0, top=top, most=tokens)
         answer["tokens"] = looked.json(background.text, text, model.classes)
+    if swaps:
+        answer["swap"] = _swap(background, setting, text, swaps)
+    if found.facts and (reasons := found.facts[0].get("landmarks")):
+        answer["sentence"] = _sentence(background, reasons)
     whole: dict[str, Any] = finite(_about(background) | answer)
     return whole
 
 
-def _suspects(background: Background, method: str | Method, top: int) -> dict[str, Any]:
-    """The training texts whose label the model holds most against: by the plain loss, or by a method that is named.
+def _sentence(background: Background, reasons: Mapping[str, Any]) -> str:
+    """What a text reminds a landmark classifier of."""
+    names = background.model.classes
+
+    def named(places: Sequence[int]) -> list[tuple[str, str]]:
+        return [(background.text(place), str(names[background.rows[place].label])) for place in places[:1]]
+
+    alike = [text for text, _ in named(reasons["alike"])]
+    return sentence(names[reasons["answer"]], alike, named(reasons["unlike"]), named(reasons["against"]))
+
+
+def _swap(background: Background, setting: Setting, text: str, tries: int) -> dict[str, Any]:
+    """What the model answers with a word of an opposing training text in place of the most salient one."""
+    (found,) = Swapping(tries=tries)(setting)
+    row, names = background.rows[found.example], background.model.classes
+    start, end = setting.queries[0].spans[found.position].tolist()
+    first, last = row.spans[found.token].tolist()
+    word = background.text(found.example)[first:last]
+    return {
+        "word": text[start:end],
+        "by": word,
+        "text": f"{text[:start]}{word}{text[end:]}",
+        "source": _described(background, found.example),
+        "before": found.before,
+        "after": found.after,
+        "predicted": str(names[found.predicted]),
+        "flipped": found.flipped,
+    }
+
+
+def _suspects(background: Background, method: str | Method, top: int) -> tuple[list[int], dict[str, Any]]:
+    """The training texts whose label the model holds most against, as rows and as words and numbers.
+
+    They are ranked by the plain loss, or by a method that is named.
 
     No method found flipped labels clearly better than the loss does (studies/influence), so "auto" is the loss.
     """
@@ -308,7 +384,7 @@ def _suspects(background: Background, method: str | Method, top: int) -> dict[st
     started = time.monotonic()
     losses = plain_loss(setting)
     name, signal = _signal("loss" if method == AUTOMATIC else method, setting)
-    scores = signal(setting)
+    scores = suspicion(setting, name, signal)
     order = np.argsort(-scores, kind="stable")[:top].tolist()
     rows = [
         _described(background, place) | {"score": float(scores[place]), "loss": float(losses[place])} for place in order
@@ -323,7 +399,7 @@ def _suspects(background: Background, method: str | Method, top: int) -> dict[st
             "method": {"name": name},
         }
     )
-    return whole
+    return order, whole
 
 
 def _signal(method: str | Method, setting: Setting) -> tuple[str, Signal]:
@@ -370,7 +446,8 @@ def _trained(background: Background, place: int, found: Any, query: int) -> dict
 
 def _about_method(name: str, method: Method, found: Any) -> dict[str, Any]:
     meaning = " ".join((method.__doc__ or "").strip().partition("\n\n")[0].split())
-    notes = {key: value for key, value in found.notes.items() if isinstance(value, str | int | float | bool)}
+    said = dict(found.notes) | (dict(found.facts[0]) if found.facts else {})
+    notes = {key: value for key, value in said.items() if isinstance(value, str | int | float | bool)}
     told = {"name": name, "meaning": meaning, "story": story_of(method).json()}
     return told | {"covered": found.covered, "notes": notes}
 

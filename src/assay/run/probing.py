@@ -9,7 +9,6 @@ from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from random import Random
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -19,7 +18,7 @@ from assay import __version__, progress
 from assay.caching import FinishedParts
 from assay.data import annotated, corpora
 from assay.data.batches import Tokenised, tokenise
-from assay.data.examples import Corpus, Example, examples_for
+from assay.data.examples import Corpus, Example, examples_for, sample
 from assay.data.fetch import needed_copy
 from assay.errors import AssayError, unknown
 from assay.explainers.choice import separated
@@ -36,6 +35,7 @@ from assay.probes.heads import PROBES, Pruning, pruned
 from assay.probes.heads import probe as measured
 from assay.records import versions
 from assay.run import api
+from assay.run.reporting import Answered
 
 IMPORTANCE, CONCEPTS = "importance", "concepts"
 SECTIONS = (*PROBES, IMPORTANCE, CONCEPTS)
@@ -89,24 +89,14 @@ class ProbePlan:
         return Path(self.model).is_dir() and not is_folder(Path(self.model))
 
 
-@dataclass(frozen=True)
-class Probed:
-    """A finished probe as plain numbers, and the ways to look at it."""
+class Probed(Answered):
+    """A finished probe."""
 
-    answer: dict[str, Any]
+    @property
+    def page(self) -> Any:
+        from assay.probes import probe_page as page
 
-    def report(self, path: str | Path) -> Path:
-        """Writes the page, or its Markdown, PDF or JSON, as the name ends in, and says where."""
-        from assay.probes.probe_page import document
-        from assay.report.save import save
-
-        save(document(self.answer), Path(path))
-        return Path(path)
-
-    def __str__(self) -> str:
-        from assay.probes.probe_page import headline
-
-        return str(headline(self.answer))
+        return page
 
 
 def probe(
@@ -270,8 +260,7 @@ def _concepts(
 
 def _drawn(plan: ProbePlan, examples: Sequence[Example]) -> list[Example]:
     """Some of the texts, drawn by the seed."""
-    size = min(len(examples), plan.limit or MOST)
-    return [examples[place] for place in sorted(Random(plan.seed).sample(range(len(examples)), size))]
+    return list(sample(examples, plan.limit or MOST, plan.seed))
 
 
 def _rows(plan: ProbePlan, model: Opened, examples: Sequence[Example]) -> list[Tokenised]:

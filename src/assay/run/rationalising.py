@@ -47,10 +47,8 @@ from assay.rationales.units import Units
 from assay.records import versions
 from assay.run import sentences
 from assay.run.auditing import device_of
+from assay.run.reporting import Answered
 from assay.stories import story_of
-
-# From what a person asks for to what is to be trained.
-
 
 GAME = ("rate", "units", "width", "reading", "size", "continuity", "concepts")
 FITTING = {"transport": ("pairs", "price"), "selfexplain": ("rate", "width", "concepts")}
@@ -317,27 +315,19 @@ FILES = {FORMAT: "rationales", sentences.FORMAT: "sentences"}
 
 
 @dataclass(frozen=True)
-class Rationalised:
+class Rationalised(Answered):
     """A model that explains itself, and what was measured of it as plain numbers."""
 
     model: Opened | TextExplainer
-    answer: dict[str, Any]
+
+    @property
+    def page(self) -> ModuleType:
+        return page_of(self.answer)
 
     @property
     def measures(self) -> dict[str, float]:
         """The mean of each measure over the test texts."""
         return {name: each["mean"] for name, each in self.answer["measures"].items()}
-
-    def report(self, path: str | Path) -> Path:
-        """Writes the page, or its Markdown, PDF or JSON, as the name ends in, and says where."""
-        from assay.report.save import save
-
-        save(page_of(self.answer).document(self.answer), Path(path))
-        return Path(path)
-
-    def __str__(self) -> str:
-        headline: str = page_of(self.answer).headline(self.answer)
-        return headline
 
 
 def page_of(answer: dict[str, Any]) -> ModuleType:
@@ -389,7 +379,7 @@ def rationalise(
         answer = examined(made, corpus, seed, limit) | {"seconds": round(time.monotonic() - started, 1)}
     if place is not None:
         write(answer, place)
-    return Rationalised(made, answer)
+    return Rationalised(answer, made)
 
 
 def write(answer: dict[str, Any], folder: Path) -> Path:

@@ -13,8 +13,6 @@ from rich.console import Console
 from assay.errors import AssayError, reason
 from assay.records import EXAMPLES, INSTANCES, SUMMARY, Finding, Record
 
-# A finished audit in Python: printed, shown in a notebook, written in several forms.
-
 
 @dataclass(frozen=True)
 class Result:
@@ -74,6 +72,28 @@ HOME = Path("runs")
 
 OWN = (SUMMARY, INSTANCES, EXAMPLES, "plan.json")
 """What an audit needs to be read and to go on; no report takes their place."""
+
+
+@dataclass(frozen=True)
+class Answered:
+    """A finished answer of a verb as plain numbers and words, and the ways to look at it."""
+
+    answer: dict[str, Any]
+
+    @property
+    def page(self) -> Any:
+        """The module that draws it."""
+        raise NotImplementedError
+
+    def report(self, path: str | Path) -> Path:
+        """Writes the page, or its Markdown, PDF or JSON, as the name ends in, and says where."""
+        from assay.report.save import save
+
+        save(self.page.document(self.answer), Path(path))
+        return Path(path)
+
+    def __str__(self) -> str:
+        return str(self.page.headline(self.answer))
 
 
 @dataclass(frozen=True)

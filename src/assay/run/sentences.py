@@ -77,7 +77,7 @@ def explained_in_sentences(
     school = School.of(corpus, recipe if corpus.unexplained else replace(recipe, labels=None), folder, device)
     explainer = school.explainer(name)
     answers = explainer(items, BEAMS)
-    las = simulated(school, name, (school.aside, explainer(school.aside)), (items, answers), recipe.decider)
+    las = simulated(school, name, (school.aside, explainer(school.aside, BEAMS)), (items, answers), recipe.decider)
     simulated_by = {"las": {"mean": las.las, "low": las.low, "high": las.high, "n": sum(las.count)}}
     measures = _measures(school, explainer, answers, items) | simulated_by
     history = explainer.writer.history
@@ -122,9 +122,8 @@ def _measures(
     """Shares of texts with their exact 95 % intervals."""
     labels = np.array([item.example.label for item in items])
     moved = exchanged(explainer, answers, items, school.reader())
-    first = items[:ERASED]
-    greedy = Answers(explainer(first).labels, answers.explanations[:ERASED])
-    erased = consistency(explainer, greedy, first)
+    first = Answers(answers.labels[:ERASED], answers.explanations[:ERASED])
+    erased = consistency(explainer, first, items[:ERASED], beams=BEAMS)
     flags = {
         "accuracy": answers.labels == labels,
         "own": moved.own,

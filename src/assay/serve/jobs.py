@@ -7,9 +7,9 @@ import json
 import re
 import shlex
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import APIRouter, HTTPException, Request
+from fastapi import APIRouter, Depends, HTTPException, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, StreamingResponse
 
 from assay.audits import AUDITS, COSTLY, USUAL_AUDITS
@@ -19,11 +19,29 @@ from assay.explainers import EXPLAINERS, USUAL
 from assay.serve.job_runner import JobRunner, duration
 from assay.serve.job_store import OPEN, RUN, TRAIN, Job, Order, corpora
 from assay.serve.pages import page
-from assay.serve.runs import library
+from assay.serve.runs import Runs
 from assay.serve.safety import SizeLimitedRoute
 from assay.serve.uploads import KINDS, Uploads
 
 router = APIRouter(route_class=SizeLimitedRoute)
+
+
+def _runner(request: Request) -> JobRunner:
+    """The app's runner of jobs."""
+    return request.app.state.job_runner  # type: ignore[no-any-return]
+
+
+Runner = Annotated[JobRunner, Depends(_runner)]
+
+
+def _found(runner: Runner, id: str) -> Job:
+    """The job that the address names."""
+    if (job := runner.job_store.get(id)) is None:
+        raise HTTPException(404)
+    return job
+
+
+Found = Annotated[Job, Depends(_found)]
 EPOCH = re.compile(r"epoch (\d+)/(\d+)")
 LOOK = 0.25  # seconds between two looks at a job that is watched
 BREATH = 15.0  # seconds after which a silent stream says that it is alive
@@ -50,86 +68,76 @@ def jobs_page(request: Request) -> HTMLResponse:
 
 
 @router.get("/jobs/{id}/report")
-def report(request: Request, id: str) -> RedirectResponse:
+def report(runner: Runner, job: Found, runs: Runs) -> RedirectResponse:
     """Redirects to the run that a job has produced."""
-    job_runner: JobRunner = request.app.state.job_runner
-    folder = (job_runner.job_store.place(_found(job_runner, id)) / RUN).resolve()
-    found = next((run.id for run in library(request).runs() if run.folder == folder), None)
+    folder = (runner.job_store.place(job) / RUN).resolve()
+    found = next((run.id for run in runs.runs() if run.folder == folder), None)
     if found is None:
         raise HTTPException(404)
     return RedirectResponse(f"/runs/{found}", 303)
 
 
 @router.get("/api/jobs")
-def listed(request: Request) -> dict[str, Any]:
+def listed(runner: Runner) -> dict[str, Any]:
     """All jobs, newest first."""
-    job_runner: JobRunner = request.app.state.job_runner
-    return {"jobs": [job_json(job_runner, job) for job in reversed(job_runner.job_store.all())]}
+    return {"jobs": [job_json(runner, job) for job in reversed(runner.job_store.all())]}
 
 
 @router.post("/api/jobs", status_code=201)
-def ask(request: Request, order: Order) -> dict[str, Any]:
+def ask(request: Request, runner: Runner, order: Order) -> dict[str, Any]:
     """Queues an audit."""
-    job_runner: JobRunner = request.app.state.job_runner
     uploads: Uploads = request.app.state.uploads
     if order.upload is None:
-        return job_json(job_runner, job_runner.submit(order, order.corpus or "", lambda folder: None))
+        return job_json(runner, runner.submit(order, order.corpus or "", lambda folder: None))
     id = order.upload
     if (file := uploads.get(id)) is None:
         raise AssayError("The file is not here any more; choose it again.")
     order.check_columns([column["name"] for column in file["columns"]])
     known = order.model_copy(update={"kind": file["kind"]})
-    job = job_runner.submit(known, file["name"], lambda folder: uploads.bring(id, known.kind, folder))
-    return job_json(job_runner, job)
+    job = runner.submit(known, file["name"], lambda folder: uploads.bring(id, known.kind, folder))
+    return job_json(runner, job)
 
 
 @router.get("/api/jobs/{id}")
-def one(request: Request, id: str) -> dict[str, Any]:
+def one(runner: Runner, job: Found) -> dict[str, Any]:
     """One job, with the end of its log."""
-    job_runner: JobRunner = request.app.state.job_runner
-    job = _found(job_runner, id)
-    return job_json(job_runner, job) | {"log": job_runner.job_store.log(job)}
+    return job_json(runner, job) | {"log": runner.job_store.log(job)}
 
 
 @router.post("/api/jobs/{id}/cancel")
-def cancel(request: Request, id: str) -> dict[str, Any]:
-    job_runner: JobRunner = request.app.state.job_runner
-    return job_json(job_runner, job_runner.cancel(_found(job_runner, id)))
+def cancel(runner: Runner, job: Found) -> dict[str, Any]:
+    return job_json(runner, runner.cancel(job))
 
 
 @router.post("/api/jobs/{id}/resume")
-def resume(request: Request, id: str) -> dict[str, Any]:
-    job_runner: JobRunner = request.app.state.job_runner
-    return job_json(job_runner, job_runner.resume(_found(job_runner, id)))
+def resume(runner: Runner, job: Found) -> dict[str, Any]:
+    return job_json(runner, runner.resume(job))
 
 
 @router.delete("/api/jobs/{id}")
-def remove(request: Request, id: str) -> dict[str, Any]:
+def remove(runner: Runner, job: Found) -> dict[str, Any]:
     """Deletes a finished job with its files."""
-    job_runner: JobRunner = request.app.state.job_runner
-    job_runner.job_store.remove(_found(job_runner, id))
+    runner.job_store.remove(job)
     return {}
 
 
 @router.get("/api/jobs/{id}/events")
-async def events(request: Request, id: str) -> StreamingResponse:
+async def events(request: Request, runner: Runner, job: Found) -> StreamingResponse:
     """Server-sent events: the job at each change, until it ends."""
-    job_runner: JobRunner = request.app.state.job_runner
-    _found(job_runner, id)
     last = request.headers.get("last-event-id", "")
     first = int(last) + 1 if last.isdecimal() and len(last) < 10 else 1
-    return StreamingResponse(_stream(job_runner, id, first), media_type="text/event-stream")
+    return StreamingResponse(_stream(runner, job.id, first), media_type="text/event-stream")
 
 
-async def _stream(job_runner: JobRunner, id: str, number: int) -> AsyncIterator[str]:
+async def _stream(runner: JobRunner, id: str, number: int) -> AsyncIterator[str]:
     yield "retry: 1000\n\n"
     before, silent, clock = "", 0.0, asyncio.get_running_loop().time
     end = clock() + LONGEST
-    while clock() < end and not job_runner.closing:
-        job = job_runner.job_store.get(id)
+    while clock() < end and not runner.closing:
+        job = runner.job_store.get(id)
         if job is None:
             return
-        if (now := json.dumps(job_json(job_runner, job))) != before:
+        if (now := json.dumps(job_json(runner, job))) != before:
             yield f"id: {number}\ndata: {now}\n\n"
             before, silent, number = now, 0.0, number + 1
         elif silent >= BREATH:
@@ -141,10 +149,10 @@ async def _stream(job_runner: JobRunner, id: str, number: int) -> AsyncIterator[
         silent += LOOK
 
 
-def job_json(job_runner: JobRunner, job: Job) -> dict[str, Any]:
+def job_json(runner: JobRunner, job: Job) -> dict[str, Any]:
     """A job as JSON for the page."""
-    progress = overall_progress(job_runner.job_store.progress(job)) if job.state == "running" else None
-    waiting = [each.id for each in job_runner.job_store.all() if each.state in OPEN]
+    progress = overall_progress(runner.job_store.progress(job)) if job.state == "running" else None
+    waiting = [each.id for each in runner.job_store.all() if each.state in OPEN]
     ahead = waiting.index(job.id) if job.state == "queued" and job.id in waiting else 0
     return {
         "id": job.id,
@@ -161,7 +169,7 @@ def job_json(job_runner: JobRunner, job: Job) -> dict[str, Any]:
         "audits": len(job.order.audits),
         "limit": job.order.limit,
         "seed": job.order.seed,
-        "command": shlex.join(["assay", *job_runner.arguments(job)]),
+        "command": shlex.join(["assay", *runner.arguments(job)]),
         "report": f"/jobs/{job.id}/report" if job.state == "finished" else None,
         "broke": job.state in ("failed", "cancelled", "timed out"),
     }
@@ -194,12 +202,6 @@ def overall_progress(progress: dict[str, Any] | None) -> dict[str, Any] | None:
     number, most = map(int, epoch.groups())
     done = number - 1 + progress["done"] / (progress["total"] or 1)
     return {"task": f"training the model, epoch {number}/{most}", "done": done, "total": float(most), "left": None}
-
-
-def _found(job_runner: JobRunner, id: str) -> Job:
-    if (job := job_runner.job_store.get(id)) is None:
-        raise HTTPException(404)
-    return job
 
 
 def _first(text: str | None) -> str:

@@ -23,9 +23,6 @@ from assay.serve.library import Run, plain
 from assay.serve.safety import POLICY
 from assay.writing import count, interval, number
 
-# Renders pages from templates; everything from outside is escaped as text.
-
-
 HERE = Path(__file__).parent
 LOOK = HERE.parent / "report"
 LONG = 2000  # letters of a sentence

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 from urllib.parse import urlencode
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import FileResponse, HTMLResponse, Response
 from starlette.exceptions import HTTPException
 
@@ -54,9 +54,34 @@ def render_cache(request: Request) -> RenderCache:
     return state.render_cache  # type: ignore[no-any-return]
 
 
+Runs = Annotated[Library, Depends(library)]
+Renders = Annotated[RenderCache, Depends(render_cache)]
+
+
+def _found(runs: Runs, id: str) -> Run:
+    """The run that the address names."""
+    if (run := runs.run(id)) is None:
+        raise HTTPException(404)
+    return run
+
+
+def _chosen(runs: Runs, run: Ids = []) -> list[Run]:  # noqa: B006
+    """The runs that the address names, without duplicates, in its order."""
+    found = [runs.run(id) for id in dict.fromkeys(run)]
+    there = [each for each in found if each is not None]
+    if len(there) < len(found):
+        raise AssayError("Some of the runs that were chosen are not there any more; choose again.")
+    return there
+
+
+Found = Annotated[Run, Depends(_found)]
+Chosen = Annotated[list[Run], Depends(_chosen)]
+
+
 @router.get("/runs")
 def runs_page(
     request: Request,
+    runs: Runs,
     search: Words = "",
     corpus: Words = "",
     model: Words = "",
@@ -67,7 +92,7 @@ def runs_page(
 ) -> HTMLResponse:
     """The list of runs, filtered; the selection is kept across pages."""
     wanted = RunFilter(search, corpus, model, grade, sort or "newest", number)
-    listing = library(request).look()
+    listing = runs.look()
     answer = browse(listing.runs, wanted)
     chosen = {each.id for each in listing.runs} & set(run)
     return page(
@@ -86,9 +111,8 @@ def runs_page(
 
 
 @router.get("/runs/{id}")
-def run_page(request: Request, id: str) -> HTMLResponse:
+def run_page(request: Request, run: Found, renders: Renders) -> HTMLResponse:
     """One run: its verdict, what was audited, and its files."""
-    run = _found(request, id)
     record = run.judged()
     return page(
         "run.html.jinja",
@@ -99,7 +123,7 @@ def run_page(request: Request, id: str) -> HTMLResponse:
         verdicts=html.fragment([verdict_table(record)]),
         marks=MARKS,
         many=len(run.explainers) > MANY,
-        told=_description(render_cache(request).figure(run, "verdict")),
+        told=_description(renders.figure(run, "verdict")),
         files=FILES,
         figures=list(run.figures.items()),
         report=f"assay report {shlex.quote(str(run.folder))}",
@@ -114,16 +138,14 @@ def run_page(request: Request, id: str) -> HTMLResponse:
 
 
 @router.get("/runs/{id}/report")
-def report_page(request: Request, id: str) -> HTMLResponse:
+def report_page(run: Found, renders: Renders) -> HTMLResponse:
     """The report, as `assay report` writes it."""
-    made = render_cache(request).report(_found(request, id))
-    return _whole(made)
+    return _whole(renders.report(run))
 
 
 @router.get("/runs/{id}/files/{name}")
-def run_file(request: Request, id: str, name: str) -> FileResponse:
+def run_file(run: Found, name: str) -> FileResponse:
     """One of a run's three files."""
-    run = _found(request, id)
     if name not in FILES:
         raise HTTPException(404)
     kind = "application/json" if name.endswith(".json") else "application/vnd.apache.parquet"
@@ -131,14 +153,13 @@ def run_file(request: Request, id: str, name: str) -> FileResponse:
 
 
 @router.get("/runs/{id}/figures/{file}")
-def run_figure(request: Request, id: str, file: str, download: bool = False) -> Response:
+def run_figure(run: Found, renders: Renders, file: str, download: bool = False) -> Response:
     """A figure of a run: an SVG for a page, or a file for a paper."""
-    run = _found(request, id)
     name, _, ending = file.rpartition(".")
     if name not in run.figures or ending not in KINDS:
         raise HTTPException(404)
     on_page = ending == "svg" and not download
-    image = render_cache(request).shown(run, name) if on_page else render_cache(request).saved(run, name, ending)
+    image = renders.shown(run, name) if on_page else renders.saved(run, name, ending)
     if image is None:
         raise HTTPException(404)
     headers = {"content-security-policy": PICTURE}
@@ -148,29 +169,27 @@ def run_figure(request: Request, id: str, file: str, download: bool = False) -> 
 
 
 @router.get("/compare")
-def compare_page(request: Request, run: Ids = []) -> HTMLResponse:  # noqa: B006
+def compare_page(chosen: Chosen, renders: Renders) -> HTMLResponse:
     """Several runs side by side, as `assay report A B C` writes them."""
-    chosen = _chosen(request, run)
     if not 2 <= len(chosen) <= MOST:
         raise AssayError(f"Choose 2 to {MOST} runs to compare; {len(chosen) or 'none'} chosen here.")
-    return _whole(render_cache(request).comparison(chosen))
+    return _whole(renders.comparison(chosen))
 
 
 @router.get("/plots")
-def plots_page(request: Request, figure: Words = "verdict", run: Ids = []) -> HTMLResponse:  # noqa: B006
+def plots_page(runs: Runs, renders: Renders, chosen: Chosen, figure: Words = "verdict") -> HTMLResponse:
     """One figure of several runs side by side."""
-    chosen = _chosen(request, run)
     if len(chosen) > MOST:
         raise AssayError(f"Choose at most {MOST} runs for the plots; {len(chosen)} were chosen.")
-    others = [each for each in library(request).runs() if each not in chosen]
+    others = [each for each in runs.runs() if each not in chosen]
     every = figures_of(map(story_of, AUDITS.values()))
     every |= {name: title for each in [*others, *chosen] for name, title in each.figures.items()}
     if figure not in every:
         raise AssayError("There is no figure of this name; choose one from the list.")
     titles = {name: title for each in chosen or others for name, title in each.figures.items()}
     known = [name for name in every if name in titles]
-    drawn = [(each, render_cache(request).figure(each, figure)) for each in chosen]
-    told = captions(render_cache(request).record(chosen[0])) if chosen else {}
+    drawn = [(each, renders.figure(each, figure)) for each in chosen]
+    told = captions(renders.record(chosen[0])) if chosen else {}
     place = known.index(figure) if figure in known else None
     return page(
         "plots.html.jinja",
@@ -191,22 +210,6 @@ def plots_page(request: Request, figure: Words = "verdict", run: Ids = []) -> HT
         choose="/runs?" + urlencode([("run", each.id) for each in chosen]),
         most=MOST,
     )
-
-
-def _found(request: Request, id: str) -> Run:
-    run = library(request).run(id)
-    if run is None:
-        raise HTTPException(404)
-    return run
-
-
-def _chosen(request: Request, ids: Sequence[str]) -> list[Run]:
-    """The runs with these ids, without duplicates, in this order."""
-    found = [library(request).run(id) for id in dict.fromkeys(ids)]
-    there = [run for run in found if run is not None]
-    if len(there) < len(found):
-        raise AssayError("Some of the runs that were chosen are not there any more; choose again.")
-    return there
 
 
 def _whole(made: str) -> HTMLResponse:

@@ -31,8 +31,6 @@ from assay.serve.live import Busy, LiveModel, ModelQueue
 from assay.serve.pages import HERE, LOOK, failed, stylesheet
 from assay.serve.safety import Guard, Settings, is_loopback
 
-# Runs a callback on SIGINT and SIGTERM, before the server waits for open connections.
-
 
 @contextmanager
 def stopping(call: Callable[[], None]) -> Iterator[None]:

@@ -25,9 +25,6 @@ from assay.errors import AssayError
 from assay.files import write_text
 from assay.serve.safety import Limits
 
-# Inspects an uploaded table: its columns and rows, and guesses which columns hold texts and classes.
-
-
 DELIMITERS = {"csv": ",", "tsv": "\t"}
 KINDS = (*DELIMITERS, "jsonl")
 COLUMNS = 200  # of a file

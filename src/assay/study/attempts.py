@@ -30,8 +30,6 @@ from assay.run.auditing import audited
 from assay.study.plans import checked_hash
 from assay.study.trials import Folder, Trial, files_of, model_folder
 
-# Runs a trial: trains its model once for all trials that share it, then audits it.
-
 
 def make_record(trial: Trial, place: Path, device: str = "cpu") -> Record:
     """The record of a trial; unfinished work is stored in `place`, and resumes there."""
@@ -170,11 +168,8 @@ def _is_full(fault: BaseException | None) -> bool:
     return said or getattr(fault, "errno", None) in FULL or _is_full(fault.__cause__)
 
 
-# Worker process: reads trials as JSON lines on standard input, runs them, and answers likewise.
-#
-# It dies with its parent, as their pipe is then closed.
-#
-# It dies with the process that started it: their pipe is then closed.
+# Worker process: reads trials as JSON lines on standard input, and answers likewise. It dies with its parent, as their
+# pipe is then closed.
 
 
 ANSWERED = ("seconds", "reason", "details", "full", "device")

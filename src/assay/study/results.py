@@ -13,9 +13,6 @@ from assay.metrics.comparisons import ENOUGH, FEWEST, SURE
 from assay.report import facts
 from assay.writing import count, counted, line, listed
 
-# The questions of a study with their answers as plain numbers: nothing says when, where or how long.
-
-
 Over = Literal["seeds", "texts"]
 State = Literal["failed", "not run"]
 

@@ -42,9 +42,6 @@ from assay.study.results import Cell as Reached
 from assay.study.results import Column as Asked
 from assay.writing import chance, count, encodable, interval, line, number
 
-# Small panels of a study with a dot and an interval in each line: subjects over models.
-
-
 WIDE = 190
 LETTER, LIMIT = 7.5, 170  # width of a letter of a name beside the axis, and of all
 FLAT = 4  # a panel may be so many times narrower than the scale that it shares

@@ -23,9 +23,6 @@ from assay.files import write_text
 from assay.records import EXAMPLES, INSTANCES, SUMMARY, Record
 from assay.run.examination import AuditPlan
 
-# Trials: one model on one corpus, with one seed and one set of audits; a trial's identity is a hash of these.
-
-
 FORMAT = 1  # of models: raised when the same training would come out otherwise
 ANSWERS = 3  # raised when the same model would be explained or audited otherwise
 

@@ -10,20 +10,16 @@ import torch
 
 from assay.data.corpora import corpus
 from assay.errors import AssayError
-from assay.influence import landmarks as faithfulness
-from assay.influence import landmarks as reasons
-from assay.influence import landmarks as relevance
-from assay.influence.landmark_classifier import TrainedVectors, load, save
-from assay.influence.landmark_kernels import Product, Spectrum, Subsequences, Sum, WordVectors
+from assay.influence.landmark_classifier import LandmarkModel, LandmarkRecipe, Layers, load, save, train
+from assay.influence.landmark_kernels import Spectrum, Subsequences, WordVectors, units
 from assay.influence.landmarks import (
-    LandmarkModel,
-    LandmarkRecipe,
-    Layers,
     because,
     contrast,
+    faithfulness,
     influence,
+    reasons,
+    relevance,
     sentence,
-    train,
 )
 from assay.models.config import Training
 from assay.writing import quoted
@@ -32,6 +28,8 @@ CORPUS = corpus("planted:keyword")
 TEXTS, LABELS = [each.text for each in CORPUS.train[:500]], np.array([each.label for each in CORPUS.train[:500]])
 UNSEEN, TRUE = [each.text for each in CORPUS.test[:150]], np.array([each.label for each in CORPUS.test[:150]])
 SHORT = Training(epochs=2, patience=2)
+WORDS = tuple(sorted({str(word) for text in TEXTS[:60] for word in units(text)}))
+VECTORS = WordVectors(words=WORDS, table=np.random.default_rng(0).normal(size=(len(WORDS), 6)))
 SMALL = LandmarkRecipe((Spectrum(),), landmarks=12, layers=Layers((5,)), training=SHORT)
 
 
@@ -58,11 +56,11 @@ def test_named_landmarks_matter_more_than_others(model: LandmarkModel) -> None:
     [
         SMALL,
         replace(SMALL, sets=2, kernels=(Spectrum(), Subsequences(length=2)), choice="uniform"),
-        replace(SMALL, kernels=(WordVectors(source="random", size=6),), joint=True),
+        replace(SMALL, kernels=(VECTORS,)),
         replace(SMALL, layers=Layers((), frozen=True), choice="spread"),
-        replace(SMALL, kernels=(Sum((Spectrum(), Product((Spectrum(unit="character"),)))),)),
+        replace(SMALL, kernels=(Spectrum(unit="character"),)),
     ],
-    ids=["one", "ensemble", "joint", "linear", "composed"],
+    ids=["one", "ensemble", "vectors", "linear", "characters"],
 )
 def test_the_same_seed_gives_the_same_classifier_and_it_can_be_stored(recipe, tmp_path) -> None:
     texts, labels = TEXTS[:60], LABELS[:60]
@@ -84,32 +82,6 @@ def test_a_frozen_projection_stays_and_another_is_trained() -> None:
         gram = found.sets[0].kernel(found.texts, found.texts)
         space = found.network.projections[0].detach().double()
         assert np.allclose(gram @ (space @ space.T).numpy() @ gram, gram, atol=1e-4) == frozen
-
-
-def test_word_vectors_are_trained_through_the_kernel_only_where_it_is_asked_for() -> None:
-    vectors = WordVectors(source="random", size=6)
-    before = vectors.fit([TEXTS[index] for index in range(60)])
-    for joint in (False, True):
-        recipe = replace(SMALL, kernels=(vectors,), joint=joint)
-        found = train(recipe, TEXTS[:60], LABELS[:60], CORPUS.classes, (UNSEEN, TRUE))
-        assert np.allclose(found.sets[0].kernel.vectors, before.vectors) != joint
-    with pytest.raises(AssayError, match="WordVectors"):
-        replace(SMALL, joint=True)
-
-
-def test_gradients_reach_the_vectors_of_texts_and_of_landmarks() -> None:
-    ids, mask = torch.tensor([[0, 1], [2, 0]]), torch.tensor([[True, True], [True, False]])
-    for shape in ("cosine", "rbf"):
-        table = torch.randn(5, 3, dtype=torch.float64)
-
-        def alike(rows: torch.Tensor, shape: str = shape) -> torch.Tensor:
-            front = TrainedVectors(torch.zeros(5, 3, dtype=torch.float64), ids, mask, shape)
-            arguments = (torch.tensor([[3, 4]]), torch.tensor([[True, True]]))
-            return torch.func.functional_call(front, {"table": rows}, arguments)
-
-        assert torch.autograd.gradcheck(alike, table.requires_grad_())
-        gradient = torch.autograd.grad(alike(table).sum(), table)[0]
-        assert (gradient.abs().sum(1) > 1e-6).all()
 
 
 def test_influence_is_minus_the_parts_at_the_places_of_landmarks(model: LandmarkModel) -> None:

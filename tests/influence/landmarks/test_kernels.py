@@ -16,11 +16,9 @@ from assay.data.corpora import corpus
 from assay.data.text import Tokeniser
 from assay.errors import AssayError
 from assay.influence.landmark_kernels import (
-    Product,
     Represented,
     Spectrum,
     Subsequences,
-    Sum,
     WordVectors,
     gap_weighted,
     units,
@@ -39,13 +37,10 @@ KERNELS = {
     "characters": Spectrum(unit="character", shortest=2, longest=4),
     "vectors": WordVectors(words=WORDS, table=TABLE),
     "rbf": WordVectors(shape="rbf", width=0.5, words=WORDS, table=TABLE),
-    "random": WordVectors(source="random", size=7),
     "subsequences": Subsequences(),
     "long": Subsequences(length=4, decay=0.9),
     "character_subsequences": Subsequences(unit="character", length=3, longest=30),
     "like_words": Subsequences(smooth=True, sharpness=2.0, words=WORDS[:30], vectors=TABLE[:30]),
-    "sum": Sum((Spectrum(), Subsequences(length=2)), (1.0, 3.0)),
-    "product": Product((Spectrum(), WordVectors(shape="rbf", words=WORDS, table=TABLE))),
 }
 
 
@@ -187,8 +182,6 @@ def test_what_cannot_be_is_said() -> None:
         Spectrum(unit="letter")
     with pytest.raises(AssayError, match="Only words have vectors"):
         Subsequences(unit="character", smooth=True)
-    with pytest.raises(AssayError, match="one for each"):
-        Sum((Spectrum(),), (1.0, 2.0))
     with pytest.raises(AssayError, match="Unknown shape"):
         WordVectors(shape="round")
 

@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from assay.data.corpora import corpus
-from assay.influence import landmarks as relevance
+from assay.influence.landmark_classifier import LandmarkRecipe
 from assay.influence.landmark_kernels import Represented, Spectrum
-from assay.influence.landmarks import LandmarkRecipe, Landmarks, contrast, logits
+from assay.influence.landmarks import Landmarks, contrast, logits, relevance
 from assay.influence.setting import Method, Setting
 from assay.models import recipes
 from assay.models.config import Architecture, Training
@@ -30,7 +30,7 @@ def setting() -> Setting:
     return Setting.of(model.network, rows, queries)
 
 
-METHOD = Landmarks(LandmarkRecipe((Represented(),), landmarks=60, cutoff=1e-2))
+METHOD = Landmarks(recipe=LandmarkRecipe((Represented(),), landmarks=60, cutoff=1e-2))
 
 
 def test_the_classifier_that_learns_a_networks_logits_answers_as_the_network(setting: Setting) -> None:
@@ -60,7 +60,7 @@ def test_to_be_more_like_a_landmark_of_a_class_speaks_for_the_class(setting: Set
 
 
 def test_a_classifier_of_its_own_learns_the_labels(setting: Setting) -> None:
-    method = Landmarks(LandmarkRecipe((Spectrum(),), landmarks=100), distilled=False)
+    method = Landmarks(recipe=LandmarkRecipe((Spectrum(),), landmarks=100), distilled=False)
     model = method.learnt(setting)
     labels = np.array([row.label for row in setting.queries])
     assert (model.logits(setting.queries).argmax(-1).numpy() == labels).mean() > 0.75
@@ -69,7 +69,7 @@ def test_a_classifier_of_its_own_learns_the_labels(setting: Setting) -> None:
 
 def test_the_network_is_left_as_it_was(setting: Setting) -> None:
     before = predict(setting.network, setting.queries)
-    Landmarks(LandmarkRecipe((Represented(),), landmarks=8, training=Training(epochs=1)))(setting)
+    Landmarks(recipe=LandmarkRecipe((Represented(),), landmarks=8, training=Training(epochs=1)))(setting)
     np.testing.assert_array_equal(predict(setting.network, setting.queries), before)
     assert all(not module._forward_pre_hooks for module in setting.network.modules())
 

@@ -7,9 +7,8 @@ import pytest
 import torch
 
 from assay.errors import AssayError
-from assay.influence import landmarks as relevance
 from assay.influence.landmark_classifier import LandmarkNetwork, Layers
-from assay.influence.landmarks import contrast
+from assay.influence.landmarks import contrast, relevance
 
 SIZES = (5, 4)  # landmarks of two sets
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 
-from assay.audits.cases import Answer, Case, Resources, numpy
+from assay.audits.cases import Answer, BaseAudit, Case, Numbers, Resources, TokenMask, TokenValues, numpy, of_subject
 from assay.audits.statements import best
 from assay.lookup import MODEL, NOT_APPLICABLE
 from assay.metrics import plausibility
@@ -75,28 +75,25 @@ def unplanted(case: Case) -> str | None:
 
 
 @dataclass(frozen=True)
-class Truth:
+class Truth(BaseAudit):
     """How well scores rank the planted evidence first: AUPRC, and precision at as many words.
 
     Scores are ranked as they are, the highest first, since planted words speak for the class; `auprc_size` ranks by
     absolute value. What people hold to be evidence is another question: the audit `plausibility`.
     """
 
+    reliability: ClassVar[str] = "exact"
     story: ClassVar[Story] = TRUTH
     paper: str = "DeYoung et al. (2020), section 4.1; planted evidence: this tool"
 
-    def kind(self, classes: int) -> str:
-        return "exact"
-
-    def unfit(self, case: Case) -> str | None:
-        return unplanted(case)
+    unfit = staticmethod(unplanted)
 
     def conclude(self, record: Record) -> Conclusion:
         return Conclusion(best(record, "truth", "auprc", "an AUPRC of"))
 
     def __call__(self, case: Case) -> Answer:
         assert case.batch.truth is not None
-        truth, mask = case.batch.truth.cpu().numpy(), case.batch.mask.cpu().numpy()
+        truth, mask = case.batch.truth.cpu().numpy(), case.mask
         measures = {}
         for name, scores in case.scores.items():
             measures[f"auprc:{name}"] = average_precision(numpy(scores), truth, mask)
@@ -148,7 +145,7 @@ SHORTCUT = Story(
 
 
 @dataclass(frozen=True)
-class Shortcut:
+class Shortcut(BaseAudit):
     """The precision at the planted words, of those texts alone in which the model demonstrably uses them.
 
     It uses them (`used:model`) where the text without them has another decision, or a probability of the predicted
@@ -157,14 +154,11 @@ class Shortcut:
     """
 
     moved: float = 0.25
+    reliability: ClassVar[str] = "exact"
     story: ClassVar[Story] = SHORTCUT
     paper: str = "Bastings et al. (2022), on shortcuts that are planted and checked; planted corpora: this tool"
 
-    def kind(self, classes: int) -> str:
-        return "exact"
-
-    def unfit(self, case: Case) -> str | None:
-        return unplanted(case)
+    unfit = staticmethod(unplanted)
 
     def conclude(self, record: Record) -> Conclusion:
         used = record.finding("shortcut", MODEL, "used")
@@ -178,7 +172,7 @@ class Shortcut:
 
     def __call__(self, case: Case) -> Answer:
         assert case.batch.truth is not None
-        truth, mask = case.batch.truth.cpu().numpy(), case.batch.mask.cpu().numpy()
+        truth, mask = case.batch.truth.cpu().numpy(), case.mask
         used = self._used(case)
         measures = {"used:model": used}
         for name, scores in case.scores.items():
@@ -197,6 +191,13 @@ class Shortcut:
         return np.where(marked.cpu().numpy(), numpy(used), np.nan)
 
 
+HUMAN: dict[str, Any] = {
+    "faithful": False,
+    "caution": "what people find convincing, not what the model did",
+    "main": True,
+}
+"""What holds for every match with what people marked."""
+
 PLAUSIBILITY = Story(
     title="Do the explanations convince people?",
     question="Do the explanations mark the words that people mark?",
@@ -209,9 +210,7 @@ PLAUSIBILITY = Story(
             short="human F1",
             place=10,
             help="overlap with the words that people marked",
-            faithful=False,
-            caution="what people find convincing, not what the model did",
-            main=True,
+            **HUMAN,
         ),
         Measure("token_precision"),
         Measure("token_recall"),
@@ -223,9 +222,7 @@ PLAUSIBILITY = Story(
             short="human IOU",
             place=11,
             help="overlap with the passages that people marked",
-            faithful=False,
-            caution="what people find convincing, not what the model did",
-            main=True,
+            **HUMAN,
         ),
         Measure("iou_precision", "IOU precision"),
         Measure("iou_recall", "IOU recall"),
@@ -237,9 +234,7 @@ PLAUSIBILITY = Story(
             short="human AUC",
             place=12,
             help="how well the ranking finds the words that people marked",
-            faithful=False,
-            caution="what people find convincing, not what the model did",
-            main=True,
+            **HUMAN,
         ),
         Measure("average_precision", better="high"),
     ),
@@ -269,7 +264,7 @@ PLAUSIBILITY = Story(
 
 
 @dataclass(frozen=True)
-class Plausibility:
+class Plausibility(BaseAudit):
     """Token F1 and IOU F1 of the highest words against human evidence, AUPRC and average precision of all scores.
 
     As many words are taken as people mark: `share` of a text's tokens, the mean over all audited texts with evidence
@@ -289,8 +284,7 @@ class Plausibility:
         ]
         return replace(self, share=float(np.mean(shares))) if shares else self
 
-    def kind(self, classes: int) -> str:
-        return "exact"
+    reliability: ClassVar[str] = "exact"
 
     def unfit(self, case: Case) -> str | None:
         if case.batch.truth is None:  # a corpus without evidence, or one batch of a corpus that has some
@@ -303,25 +297,22 @@ class Plausibility:
         return Conclusion(f"{told} {warning}" if told else "")
 
     def __call__(self, case: Case) -> Answer:
-        mask = case.batch.mask.cpu().numpy()
+        mask = case.mask
         truth = np.zeros_like(mask) if case.batch.truth is None else case.batch.truth.cpu().numpy() & mask
         share = self.share or _evidence(truth, mask)
-        measures: dict[str, np.ndarray] = {}
+        measures: Numbers = {}
         for name, values in case.scores.items():
-            found = _compared(numpy(values), truth, mask, share)
-            measures |= {f"{measure}:{name}": column for measure, column in found.items()}
+            measures |= of_subject(name, _compared(numpy(values), truth, mask, share))
         return Answer(measures)
 
 
-def _evidence(truth: Bool[np.ndarray, "B T"], mask: Bool[np.ndarray, "B T"]) -> float:
+def _evidence(truth: TokenMask, mask: TokenMask) -> float:
     """The mean share of tokens that are evidence, over the texts that have any; 0 where none has."""
     shares = truth.sum(-1) / mask.sum(-1)
     return float(shares.sum() / max(1, (shares > 0).sum()))
 
 
-def _compared(
-    scores: Float[np.ndarray, "B T"], truth: Bool[np.ndarray, "B T"], mask: Bool[np.ndarray, "B T"], share: float
-) -> dict[str, Float[np.ndarray, " B"]]:
+def _compared(scores: TokenValues, truth: TokenMask, mask: TokenMask, share: float) -> Numbers:
     """Every measure of one explainer."""
     chosen = plausibility.top(scores, mask, share)
     spans = plausibility.spans(chosen), plausibility.spans(truth)
@@ -330,8 +321,8 @@ def _compared(
     measures = {}
     for kind, counted in counts.items():
         of = plausibility.scores(counted)
-        for title, values in (("f1", of.f1), ("precision", of.precision), ("recall", of.recall)):
-            measures[f"{kind}_{title}"] = np.where(undefined, np.nan, values)
+        for title in ("f1", "precision", "recall"):
+            measures[f"{kind}_{title}"] = np.where(undefined, np.nan, getattr(of, title))
     measures["auprc"] = auprc(scores, truth, mask)
     measures["average_precision"] = average_precision(scores, truth, mask)
     return measures

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from assay.audits.cases import Answer, Case, numpy, without_pooling
+from assay.audits.cases import Answer, BaseAudit, Case, Scores, numpy, without_pooling
 from assay.audits.stack import of_stack, parts, stacked, without_attention
 from assay.intervene.adversary import Search, furthest
 from assay.intervene.stack_attention import Stack, StackSearch, limit
@@ -107,7 +107,7 @@ TRANSFORMER = replace(
 
 
 @dataclass(frozen=True)
-class Adversary:
+class Adversary(BaseAudit):
     """ε-max JSD: the largest divergence of an attention that moves the output by at most ε; exact for two classes.
 
     `jsd_upper` is certified for any number: no attention within ε diverges more.
@@ -130,8 +130,7 @@ class Adversary:
     def searches(self, model: Model) -> bool:
         return stacked(model)
 
-    def unfit(self, case: Case) -> str | None:
-        return without_attention(case)
+    unfit = staticmethod(without_attention)
 
     def conclude(self, record: Record) -> Conclusion:
         return Conclusion(_answer(record), *_grade(record))
@@ -157,7 +156,7 @@ class Adversary:
         measures = {name: numpy(torch.cat([part[name] for part, _ in found])) for name in found[0][0]}
         return Answer(measures, {"adversary": numpy(torch.cat([shown for _, shown in found]))})
 
-    def _searched(self, case: Case, batch: Batch) -> tuple[dict[str, Float[Tensor, " B"]], Float[Tensor, "B T"]]:
+    def _searched(self, case: Case, batch: Batch) -> tuple[dict[str, Float[Tensor, " B"]], Scores]:
         """The measures of some texts, and what is then read of each word."""
         model = of_stack(case)
         stack = Stack.of(model, batch)
@@ -202,8 +201,7 @@ def _grade(record: Record) -> tuple[str, str]:
     found, upper = bounded(record, "adversary", "jsd"), bounded(record, "adversary", "jsd_upper")
     if found is None:
         return "", ""
-    kind = found.kind if found.kind != "sample" else record.summary["audits"]["adversary"].get("kind")
-    certain = kind in ("exact", "to rounding")
+    certain = _kind(record, found) in ("exact", "to rounding")
     most = found if certain else upper
     why = f"Another attention with the same prediction lies {told(found)} away (JSD) on average"
     if found.low > FAR:
@@ -237,7 +235,7 @@ SEARCH = Story(
 
 
 @dataclass(frozen=True)
-class Searched:
+class Searched(BaseAudit):
     """ε-max JSD by the paper's ascent of 500 steps, beside the furthest attention, which is exact for two classes.
 
     What the search finds is a lower bound, and all numbers of this audit are about it. `found` is the share of the
@@ -248,14 +246,11 @@ class Searched:
     k: int = 5
     steps: int = 500
     seed: int = 0
+    reliability: ClassVar[str] = "search"
     story: ClassVar[Story] = SEARCH
     paper: str = "Jain and Wallace (2019), section 4.2.2; the furthest attention: this tool"
 
-    def kind(self, classes: int) -> str:
-        return "search"
-
-    def unfit(self, case: Case) -> str | None:
-        return without_pooling(case)
+    unfit = staticmethod(without_pooling)
 
     def conclude(self, record: Record) -> Conclusion:
         found, reached = known(record, "searched", "found"), known(record, "searched", "reached")
