@@ -26,6 +26,8 @@ from assay.models.walk import ACTIVATIONS, CELLS, GELU, RELU, TANH, Function, La
 Mask = Bool[Tensor, "R S"]
 States = Float[Tensor, "R S M"]
 Factor = Float[Tensor, " R"]
+Query = Float[Tensor, "R M"]
+OfRows = Float[Tensor, "R ..."]
 FUNCTIONS = {"relu": RELU, "tanh": TANH, "gelu": GELU}
 
 
@@ -99,11 +101,11 @@ class Relevance(Walk):
 
     # What the rules are made of
 
-    def total(self, z: Float[Tensor, "R ..."]) -> Float[Tensor, "R ..."]:
+    def total(self, z: OfRows) -> OfRows:
         multiplier = self.rules.total(z.detach())
         return straight(z, z * multiplier) if isinstance(multiplier, Tensor) else z
 
-    def unary(self, function: Function, x: Float[Tensor, "R ..."]) -> Float[Tensor, "R ..."]:
+    def unary(self, function: Function, x: OfRows) -> OfRows:
         value = function.value(x.detach())
         return straight(value, x * self.rules.unary(function, x.detach(), value)) if x.requires_grad else value
 
@@ -119,7 +121,7 @@ class Relevance(Walk):
     def biased(self, z: Tensor, bias: Tensor | None) -> Tensor:
         return z if bias is None else z + self.constant(bias, self.factors.biases, z)
 
-    def mapped(self, layer: nn.Linear, x: Float[Tensor, "R ..."]) -> Float[Tensor, "R ..."]:
+    def mapped(self, layer: nn.Linear, x: OfRows) -> OfRows:
         """The terms of a linear map, of which the bias is one whatever the words are."""
         return self.biased(F.linear(x, self.settled(layer.weight)), self.settled(layer.bias))
 
@@ -287,8 +289,8 @@ class Relevance(Walk):
         alignment: Additive | Dot | Product,
         states: States,
         mask: Mask,
-        query: Float[Tensor, "R M"] | None = None,
-    ) -> Float[Tensor, "R M"]:
+        query: Query | None = None,
+    ) -> Query:
         """The attention-weighted mean of hidden states, with the query beside each where there is one."""
 
         def scores(states: States) -> Float[Tensor, "R S"]:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from threading import get_ident
 from typing import Any, ClassVar, NamedTuple
 
 import torch
@@ -25,6 +26,10 @@ from assay.models.projections import Projection
 States = Float[Tensor, "*B H"]
 Slots = tuple[Tensor, ...]
 Sequences = Float[Tensor, "R T H"]
+Rows = Float[Tensor, "R H"]
+Gates = Float[Tensor, "*B G"]
+Weight = Float[Tensor, "G ..."]
+BySlot = Float[Tensor, "4 H ..."]
 
 # The walk
 
@@ -58,8 +63,11 @@ class Walk(TorchFunctionMode):
     @contextmanager
     def over(self, network: nn.Module) -> Iterator[None]:
         """Context manager: walks over what this network computes; activation modules of transformers are one step."""
+        thread = get_ident()
 
         def once(module: nn.Module, given: tuple[Any, ...], output: Any) -> Any:
+            if get_ident() != thread:  # another one may run the same network
+                return output
             with torch._C.DisableTorchFunction():
                 return self.activation(module.forward, given, output)
 
@@ -172,7 +180,7 @@ class Multipliers:
 class Lstm:
     """LSTM: c = f c' + i tanh(g), h = o tanh(c), with the slots i, f, g, o."""
 
-    def slots(self, given: Float[Tensor, "*B G"], past: Float[Tensor, "*C G"]) -> Slots:
+    def slots(self, given: Gates, past: Float[Tensor, "*C G"]) -> Slots:
         """The arguments of the activations, from what the input gives and what the state before gives."""
         return (given + past).chunk(4, dim=-1)
 
@@ -182,7 +190,7 @@ class Lstm:
         shown = memory.tanh()
         return Step((keep, forget, new, out), memory, shown, out * shown)
 
-    def by_slot(self, weight: Float[Tensor, "G ..."], of_state: bool) -> Float[Tensor, "4 H ..."]:
+    def by_slot(self, weight: Weight, of_state: bool) -> BySlot:
         """The rows of a weight or bias, slot by slot."""
         return weight.reshape(4, -1, *weight.shape[1:])
 
@@ -209,7 +217,7 @@ class Gru:
     For relevance propagation r, z and 1 − z are gates as those of an LSTM: h' and the new candidate get everything.
     """
 
-    def slots(self, given: Float[Tensor, "*B G"], past: Float[Tensor, "*C G"]) -> Slots:
+    def slots(self, given: Gates, past: Float[Tensor, "*C G"]) -> Slots:
         reset, update, new = given.chunk(3, dim=-1)
         of_reset, of_update, linear = past.chunk(3, dim=-1)
         return reset + of_reset, update + of_update, new, linear
@@ -221,7 +229,7 @@ class Gru:
         state = torch.lerp(new, memory, update)
         return Step((reset, update, new, argument), state, state, state)
 
-    def by_slot(self, weight: Float[Tensor, "G ..."], of_state: bool) -> Float[Tensor, "4 H ..."]:
+    def by_slot(self, weight: Weight, of_state: bool) -> BySlot:
         apart = weight.reshape(3, -1, *weight.shape[1:])
         nothing = torch.zeros_like(apart[:1])
         return torch.cat([apart[:2], nothing, apart[2:]] if of_state else [apart, nothing])
@@ -254,8 +262,8 @@ def steps(
     cell: Cell,
     given: Iterable[Float[Tensor, "R G"]],
     recur: Callable[[States], Float[Tensor, "R G"]],
-    state: Float[Tensor, "R H"],
-    memory: Float[Tensor, "R H"],
+    state: Rows,
+    memory: Rows,
 ) -> Iterator[Step]:
     """Each step, from what the inputs give and what states give by `recur`; differentiable."""
     for each in given:
@@ -321,7 +329,7 @@ class Layer:
 CELLS: dict[str, Cell] = {"lstm": Lstm(), "gru": Gru()}
 
 
-def _over_time(each: Sequence[Float[Tensor, "R H"]]) -> Sequences:
+def _over_time(each: Sequence[Rows]) -> Sequences:
     """Steps along the second axis; in memory each step is contiguous, as loops over time need it."""
     return torch.stack(list(each)).transpose(0, 1)
 
