@@ -33,17 +33,18 @@ KNOWN = "flat, hierarchical, paired and aspect"
 Target = Int[Tensor, " B"]
 Chosen = Bool[Tensor, "B S T"]
 Versions = Int[Tensor, "B S K T"]
+Parts = Float[Tensor, "B S C"]
 
 
 @dataclass(frozen=True)
 class Decomposition:
     """The logits split into β, from the chosen words and without the bias, and γ, from the rest."""
 
-    relevant: Float[Tensor, "B S C"]
+    relevant: Parts
     logits: Float[Tensor, "B C"]  # without the decoder's bias
 
     @property
-    def rest(self) -> Float[Tensor, "B S C"]:
+    def rest(self) -> Parts:
         return self.logits[:, None] - self.relevant
 
 
@@ -184,7 +185,7 @@ class WordDecomposition:
         return ContextualDecomposition()(model, batch, target, chosen) * batch.mask
 
 
-def margins(logits: Float[Tensor, "B S C"], model: Model, batch: Batch, target: Target) -> Float[Tensor, "B S"]:
+def margins(logits: Parts, model: Model, batch: Batch, target: Target) -> Float[Tensor, "B S"]:
     """The target's logit minus the mean of the other candidate classes."""
     rows, sets, _ = logits.shape
     candidates = batch.candidates if isinstance(model, Paired) else None

@@ -38,6 +38,8 @@ Scores = Float[Tensor, "B T"]
 Target = Int[Tensor, " B"]
 Numbers = Float[Tensor, " B"]
 Logits = Float[Tensor, "R C"]
+Side = Float[Tensor, "B ..."]
+ClassLogits = Float[Tensor, "B C"]
 Mask = Bool[Tensor, "R S"]
 Words = Float[Tensor, "R S D"]
 Readable = Classifier | Hierarchical | Paired
@@ -68,7 +70,7 @@ class Shares:
 
 
 def contrast(
-    logits: Float[Tensor, "B C"], target: Int[Tensor, " B"], candidates: Bool[Tensor, "B C"] | None = None
+    logits: ClassLogits, target: Int[Tensor, " B"], candidates: Bool[Tensor, "B C"] | None = None
 ) -> Float[Tensor, " B"]:
     """The target's logit minus the mean of the other candidate classes."""
     chosen = F.one_hot(target, logits.shape[1]).bool()
@@ -227,7 +229,7 @@ def _blanks(model: Readable, batch: Batch) -> tuple[Int[Tensor, " U"], Int[Tenso
     return firsts, own
 
 
-def _parts(margins: Numbers, leaves: list[Tensor]) -> list[Float[Tensor, "B ..."]]:
+def _parts(margins: Numbers, leaves: list[Tensor]) -> list[Side]:
     """Gradient × input, for each leaf."""
     gradients = torch.autograd.grad(margins.sum(), leaves, materialize_grads=True)
     count = len(margins)
@@ -235,7 +237,7 @@ def _parts(margins: Numbers, leaves: list[Tensor]) -> list[Float[Tensor, "B ..."
     return [gradient[:count] * move for gradient, move in zip(gradients, moves, strict=True)]
 
 
-def _moved(sides: Sequence[Float[Tensor, "B ..."]]) -> Float[Tensor, "B ..."]:
+def _moved(sides: Sequence[Side]) -> Side:
     """The difference from the baselines, if there are any, else from 0."""
     return sides[0] if len(sides) == 1 else sides[0] - sides[1]
 
@@ -314,7 +316,7 @@ def trial(model: Body) -> Batch:
 
 
 @torch.no_grad()
-def changed(model: Body, batch: Batch, logits: Float[Tensor, "B C"], when: str) -> str | None:
+def changed(model: Body, batch: Batch, logits: ClassLogits, when: str) -> str | None:
     """Why an explainer does not fit, if its own way of computing gives other logits than the model."""
     own = model(model.embed(batch), batch).logits.to(logits)
     near = max(SAME, torch.finfo(_words(model).dtype).eps ** 0.5)
@@ -330,7 +332,7 @@ def _words(model: Body) -> nn.Parameter:
 
 def _transformed(
     model: Body, batch: Batch, rules: Rules
-) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B 5"], Float[Tensor, "B C"]]:
+) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B 5"], ClassLogits]:
     """The word embeddings, factors of 1 for all other additive inputs, and the logits that depend on both."""
     words = at_least_float32(model.embed(batch).detach()).requires_grad_()
     factors = words.new_ones(len(batch), 5).requires_grad_()
@@ -342,6 +344,6 @@ def _transformed(
             return words, factors, model(words, batch).logits
 
 
-def _missing(model: Body, logits: Float[Tensor, "B C"], rules: Rules) -> str | None:
+def _missing(model: Body, logits: ClassLogits, rules: Rules) -> str | None:
     step = unruled(logits, rules.weighs)
     return None if step is None else f"relevance has no rule for a step of {type(model.inner).__name__} ({step})"

@@ -20,6 +20,10 @@ from assay.models.projections import Family, Projection, family, softmax
 from assay.models.walk import GRADIENT, SIGMOID, Function, Rules
 
 Numbers = Float[Tensor, "*N"]
+Normed = Float[Tensor, "*N M"]
+Sides = Float[Tensor, "R ..."]
+Mask = Bool[Tensor, "R *N T"]
+Scores = Float[Tensor, "R *N T"]
 
 
 def straight(value: Numbers, stand_in: Numbers) -> Numbers:
@@ -58,7 +62,7 @@ def ratio(function: Function, x: Numbers, value: Numbers) -> Numbers:
     return (value / x).nan_to_num_(nan=function.derivative(x.new_zeros(())).item())
 
 
-def _held_deviation(x: Float[Tensor, "*N M"], floor: float) -> Float[Tensor, "*N M"]:
+def _held_deviation(x: Normed, floor: float) -> Normed:
     centred = x - x.mean(-1, keepdim=True)
     return centred * (centred.detach().square().mean(-1, keepdim=True) + floor).rsqrt()
 
@@ -121,18 +125,14 @@ def half_sums_of_matrices(
     return straight(left @ right, left @ _middle(right.detach()) + _middle(left.detach()) @ right)
 
 
-def of_weights(
-    project: Projection, scores: Float[Tensor, "R *N T"], mask: Bool[Tensor, "R *N T"]
-) -> Float[Tensor, "R *N T"]:
+def of_weights(project: Projection, scores: Scores, mask: Mask) -> Scores:
     """Attention weights, by the rule of their projection."""
     known = family(project)
     assert known is not None
     return log_means(scores, mask) if known.alpha == 1 else thresholds(known, project, scores, mask)
 
 
-def thresholds(
-    known: Family, project: Projection, scores: Float[Tensor, "R *N T"], mask: Bool[Tensor, "R *N T"]
-) -> Float[Tensor, "R *N T"]:
+def thresholds(known: Family, project: Projection, scores: Scores, mask: Mask) -> Scores:
     """Weights φ(z - t) with a threshold t that makes their sum one, by the secant k of φ at each.
 
     Δp_i = k_i (Δz_i - Δt), and as the sum stays one, Δt = Σ k_j Δz_j / Σ k_j.
@@ -147,7 +147,7 @@ def thresholds(
     return straight(weights, known.scale * secants * (scores - (share * scores).sum(-1, keepdim=True)))
 
 
-def log_means(scores: Float[Tensor, "R *N T"], mask: Bool[Tensor, "R *N T"]) -> Float[Tensor, "R *N T"]:
+def log_means(scores: Scores, mask: Mask) -> Scores:
     """The softmax as exp(s - log Σ exp(s)), each step by its secant.
 
     With L(a, b) = (a - b) / (log a - log b), the logarithmic mean of a text's number and its baseline's,
@@ -188,7 +188,7 @@ def standard_secants(x: Float[Tensor, "R *N M"], floor: float) -> Float[Tensor, 
     return straight(centred * scale, centred * _middle(scale) + middle * (variance * of_root))
 
 
-def _both(rows: Float[Tensor, "R ..."], found: Float[Tensor, "B ..."]) -> Float[Tensor, "R ..."]:
+def _both(rows: Sides, found: Float[Tensor, "B ..."]) -> Sides:
     """Multipliers of texts, repeated for baselines, whose relevance nobody reads."""
     return torch.cat([found, found[: len(rows) - len(found)]])
 

@@ -26,6 +26,8 @@ from assay.models.walk import ACTIVATIONS, CELLS, GELU, RELU, TANH, Function, La
 Mask = Bool[Tensor, "R S"]
 States = Float[Tensor, "R S M"]
 Factor = Float[Tensor, " R"]
+Query = Float[Tensor, "R M"]
+OfRows = Float[Tensor, "R ..."]
 FUNCTIONS = {"relu": RELU, "tanh": TANH, "gelu": GELU}
 
 
@@ -72,21 +74,25 @@ class Relevance(Walk):
 
     def __init__(self, rules: Rules, factors: Factors, tables: Tables | None = None) -> None:
         super().__init__()
-        self.rules, self.factors, self.tables = rules, factors, tables
+        self.rules, self.factors, self.tables, self.dtype = rules, factors, tables, factors.biases.dtype
         self.opened: Tensor | None = None  # what the latest activation returned: where it is a factor, it is a gate
 
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if self.tables is not None and getattr(function, "__name__", "") == "embedding":
-            return self.embedding(self.tables, function, *args, **kwargs or {})
-        given = tuple(self.settled(each) for each in args)
-        named = {key: self.settled(each) for key, each in (kwargs or {}).items()}
-        if any(map(depends, (*given, *named.values()))):
-            return super().__torch_function__(function, types, given, named)
-        return function(*given, **named)
+        name, named = getattr(function, "__name__", ""), kwargs or {}
+        if name == "__get__":
+            return function(*args)
+        if self.tables is not None and name == "embedding":
+            return self.embedding(self.tables, function, *args, **named)
+        args = [self.settled(each) for each in args]
+        named = {key: self.settled(each) for key, each in named.items()}
+        rule = self.operations.get(name)
+        if rule is None or not any(map(depends, (*args, *named.values()))):
+            return function(*args, **named)
+        return rule(self, function, *args, **named)
 
     def settled(self, given: Any) -> Any:
         """A parameter as a constant, in the precision of the embeddings."""
-        return given.detach().to(self.factors.biases.dtype) if isinstance(given, nn.Parameter) else given
+        return given.detach().to(self.dtype) if type(given) is nn.Parameter else given
 
     def walked(self, function: Callable[..., Tensor], *given: Any) -> Tensor:
         """The function under the rules."""
@@ -95,11 +101,11 @@ class Relevance(Walk):
 
     # What the rules are made of
 
-    def total(self, z: Float[Tensor, "R ..."]) -> Float[Tensor, "R ..."]:
+    def total(self, z: OfRows) -> OfRows:
         multiplier = self.rules.total(z.detach())
         return straight(z, z * multiplier) if isinstance(multiplier, Tensor) else z
 
-    def unary(self, function: Function, x: Float[Tensor, "R ..."]) -> Float[Tensor, "R ..."]:
+    def unary(self, function: Function, x: OfRows) -> OfRows:
         value = function.value(x.detach())
         return straight(value, x * self.rules.unary(function, x.detach(), value)) if x.requires_grad else value
 
@@ -108,13 +114,14 @@ class Relevance(Walk):
         copies, rest = divmod(len(beside), len(factor))
         if rest:
             raise AssayError("Relevance cannot tell whose a bias is: the rows of a layer are not those of the texts.")
-        term: Tensor = values * factor.repeat_interleave(copies).reshape(-1, *[1] * (beside.dim() - 1))
+        each = factor if copies == 1 else factor.repeat_interleave(copies)
+        term: Tensor = values * each.reshape(-1, *[1] * (beside.dim() - 1))
         return term
 
     def biased(self, z: Tensor, bias: Tensor | None) -> Tensor:
         return z if bias is None else z + self.constant(bias, self.factors.biases, z)
 
-    def mapped(self, layer: nn.Linear, x: Float[Tensor, "R ..."]) -> Float[Tensor, "R ..."]:
+    def mapped(self, layer: nn.Linear, x: OfRows) -> OfRows:
         """The terms of a linear map, of which the bias is one whatever the words are."""
         return self.biased(F.linear(x, self.settled(layer.weight)), self.settled(layer.bias))
 
@@ -282,8 +289,8 @@ class Relevance(Walk):
         alignment: Additive | Dot | Product,
         states: States,
         mask: Mask,
-        query: Float[Tensor, "R M"] | None = None,
-    ) -> Float[Tensor, "R M"]:
+        query: Query | None = None,
+    ) -> Query:
         """The attention-weighted mean of hidden states, with the query beside each where there is one."""
 
         def scores(states: States) -> Float[Tensor, "R S"]:

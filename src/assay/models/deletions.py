@@ -44,6 +44,12 @@ Mask = Bool[Tensor, "R S"]
 Lanes = Float[Tensor, "R N P"]
 Scores = Float[Tensor, "R N"]
 Blank = Float[Tensor, " D"] | None
+SentenceMask = Bool[Tensor, "N S"]
+Sentences = Float[Tensor, "N S M"]
+NewValues = Float[Tensor, "R n P"]
+NewScores = Float[Tensor, "R n"]
+Index = Int[Tensor, " N"]
+WithoutEach = Float[Tensor, "R S P"]
 Logits = tuple[Float[Tensor, "B C"], Float[Tensor, "B T C"]]
 """Of each text as it is, and of each without its t-th token."""
 
@@ -87,7 +93,7 @@ class RunningMeans:
         zeros = like.new_zeros(rows, lanes, like.shape[-1], dtype=torch.promote_types(like.dtype, torch.float32))
         return cls(torch.full_like(zeros[..., 0], torch.finfo(like.dtype).min), torch.zeros_like(zeros[..., 0]), zeros)
 
-    def add(self, score: Float[Tensor, "R n"], value: Float[Tensor, "R n P"]) -> None:
+    def add(self, score: NewScores, value: NewValues) -> None:
         """Adds one item to the first lanes; an item of the lowest score has no weight beside any other."""
         lanes = slice(None, score.shape[1])
         peak, total, mean = self.peak[:, lanes], self.total[:, lanes], self.value[:, lanes]
@@ -119,7 +125,7 @@ class StoredMeans:
     scores: list[Scores] = field(default_factory=list)
     values: list[Lanes] = field(default_factory=list)
 
-    def add(self, score: Float[Tensor, "R n"], value: Float[Tensor, "R n P"]) -> None:
+    def add(self, score: NewScores, value: NewValues) -> None:
         more = self.lanes - score.shape[1]
         self.scores.append(F.pad(score, (0, more), value=torch.finfo(score.dtype).min))
         self.values.append(F.pad(value, (0, 0, 0, more)))
@@ -236,7 +242,7 @@ def _of_pair(model: Paired, batch: Batch) -> Reading:
 # One algorithm for each kind of encoder: the attention-weighted mean without each token, or with a blank there
 
 
-def without_each(reading: Reading, text: Text, blank: Blank) -> Float[Tensor, "R S P"]:
+def without_each(reading: Reading, text: Text, blank: Blank) -> WithoutEach:
     """The attention-weighted mean without each token, or with a blank there; arbitrary where there is no token."""
     numbers = text.mask.shape[1] * text.states.shape[1] * text.states.shape[2]
     too_long = reading.project is not softmax and reading.value.weight is None and numbers > STORED
@@ -263,7 +269,7 @@ def tokens_read(encoder: Encoder, lengths: Int[Tensor, " R"], blank: Blank) -> F
     return count * (count if blank is None else count + 1)
 
 
-def recurrent(reading: Reading, text: Text, blank: Blank) -> Float[Tensor, "R S P"]:
+def recurrent(reading: Reading, text: Text, blank: Blank) -> WithoutEach:
     """Under an LSTM or GRU: one pass carries, for every token, the hidden state of the text without it."""
     encoder, order = reading.encoder, mirrored(text.mask)
     assert isinstance(encoder, Recurrent)
@@ -304,7 +310,7 @@ def _one_way(
         means = RunningMeans.of_nothing(rows, tokens, valued[:, 0])
 
     def advanced(word: Tensor, lanes: slice | int) -> list[Tensor]:
-        slots = cell.slots(word, F.linear(carried[0][:, lanes], weight, other))
+        slots = cell.slots(word, F.linear(carried[0][:, lanes].contiguous(), weight, other))  # one wide product
         step = cell.step(slots, carried[-1][:, lanes])
         return [step.state, step.memory][:count]
 
@@ -325,7 +331,7 @@ def _one_way(
     return means, filled
 
 
-def windowed(reading: Reading, text: Text, blank: Blank) -> Float[Tensor, "R S P"]:
+def windowed(reading: Reading, text: Text, blank: Blank) -> WithoutEach:
     """Under a convolution: only hidden states within the receptive field are computed again."""
     rows, tokens = text.mask.shape
     positions, reach = torch.arange(tokens, device=text.x.device), _reach(reading.encoder)
@@ -366,7 +372,7 @@ def _near(reading: Reading, text: Text, blank: Blank) -> tuple[Float[Tensor, "R 
     return states[:, central].reshape(len(padded), len(positions) * len(near), states.shape[-1]), near
 
 
-def reread(reading: Reading, text: Text, blank: Blank) -> Float[Tensor, "R S P"]:
+def reread(reading: Reading, text: Text, blank: Blank) -> WithoutEach:
     """By recomputation, where every hidden state depends on all tokens; all rows have one length."""
     row, removed = text.mask.nonzero(as_tuple=True)
     at_once = budget.room(text.x.device, "versions", text.x.shape[1])
@@ -375,9 +381,7 @@ def reread(reading: Reading, text: Text, blank: Blank) -> Float[Tensor, "R S P"]
     return values.new_zeros(*text.mask.shape, values.shape[-1]).index_put((row, removed), values)
 
 
-def _without(
-    reading: Reading, text: Text, blank: Blank, row: Int[Tensor, " N"], removed: Int[Tensor, " N"]
-) -> Float[Tensor, "N P"]:
+def _without(reading: Reading, text: Text, blank: Blank, row: Index, removed: Index) -> Float[Tensor, "N P"]:
     x, seen = text.x[row], text.seen[row]
     gone = torch.arange(x.shape[1], device=x.device) == removed[:, None]
     if blank is None:
@@ -466,7 +470,7 @@ def _means(
 
 
 def _closed(
-    rows: Float[Tensor, "N S M"], real: Bool[Tensor, "N S"], position: Int[Tensor, " N"], gone: Bool[Tensor, " N"]
+    rows: Sentences, real: SentenceMask, position: Index, gone: Bool[Tensor, " N"]
 ) -> tuple[Float[Tensor, "N s M"], Bool[Tensor, "N s"]]:
     """The sentences of some texts and their mask, with those behind a removed one moved up."""
     count = real.sum(-1)
@@ -475,7 +479,7 @@ def _closed(
     return reordered(rows[:, : len(positions)], order), positions < (count - gone.long())[:, None]
 
 
-def _read(model: Hierarchical, rows: Float[Tensor, "N S M"], mask: Bool[Tensor, "N S"]) -> Float[Tensor, "N C"]:
+def _read(model: Hierarchical, rows: Sentences, mask: SentenceMask) -> Float[Tensor, "N C"]:
     states = model.encoder(rows, mask)
     return model.decode(states, model.project(model.alignment(states), mask))
 

@@ -19,6 +19,14 @@ from assay.types import Batch, at_least_float32, attended
 
 Values = Float[Tensor, "T R H"]
 Norms = Float[Tensor, "B N T"]
+LaneValues = Float[Tensor, "L R H"]
+Embeddings = Float[Tensor, "B T D"]
+Chunk = Float[Tensor, "R T D"]
+Swept = Float[Tensor, "R T T"]
+HiddenStates = Float[Tensor, "R T H"]
+Encoded = Float[Tensor, "R T P"]
+Vectors = Float[Tensor, "*B D"]
+Dependence = Float[Tensor, "B T T"]
 
 FAINT = 1.5
 """The power of the rounding unit below which a lane is dropped."""
@@ -27,7 +35,7 @@ CHECKED = 8
 """Steps from one check of which lanes are alive to the next."""
 
 
-def state_gradient_norms(model: Network, x: Float[Tensor, "B T D"], batch: Batch) -> Norms:
+def state_gradient_norms(model: Network, x: Embeddings, batch: Batch) -> Norms:
     """‖∂‖h_n‖₂/∂e_i‖₂ for the state of each item n and each real token i; 0 on padding and where ‖h_n‖ is 0.
 
     It is equation 5 of Meister et al. (2021) before it is normalised. The state is all that the model attends to: with
@@ -71,7 +79,7 @@ def truncated(batch: Batch, example: Int[Tensor, " N"], width: int) -> Batch:
     return gathered(batch, example, positions, batch.mask[example])
 
 
-def norms(vectors: Float[Tensor, "*B D"]) -> Float[Tensor, "*B"]:
+def norms(vectors: Vectors) -> Float[Tensor, "*B"]:
     """‖v‖₂, in float32 at least; its gradient at the origin is 0."""
     found: Tensor = torch.linalg.vector_norm(at_least_float32(vectors), dim=-1)
     return found
@@ -80,7 +88,7 @@ def norms(vectors: Float[Tensor, "*B D"]) -> Float[Tensor, "*B"]:
 # Any network: one copy of the text per hidden state, one backward pass for all copies.
 
 
-def copied(model: Network, x: Float[Tensor, "B T D"], batch: Batch) -> Float[Tensor, "B N T"]:
+def copied(model: Network, x: Embeddings, batch: Batch) -> Float[Tensor, "B N T"]:
     """‖∂‖h_n‖/∂e_i‖ for each state and token."""
     real = attended(model, batch)
     example, item = real.nonzero(as_tuple=True)
@@ -102,7 +110,7 @@ def copied(model: Network, x: Float[Tensor, "B T D"], batch: Batch) -> Float[Ten
 # A convolution: states whose receptive fields do not overlap share one backward pass.
 
 
-def windowed(model: Network, x: Float[Tensor, "B T D"], batch: Batch) -> Float[Tensor, "B T T"]:
+def windowed(model: Network, x: Embeddings, batch: Batch) -> Dependence:
     """‖∂‖h_n‖/∂e_i‖ for each state and token; every (2r + 1)-th state shares a backward pass, r being their reach."""
     reach = max(model.encoder.widths) // 2 if isinstance(model.encoder, Convolution) else 0
     tokens, period = batch.ids.shape[1], 2 * reach + 1
@@ -132,9 +140,9 @@ def windowed(model: Network, x: Float[Tensor, "B T D"], batch: Batch) -> Float[T
 class Lanes:
     """Gradients of L states with respect to cell state and hidden state at one step, with buffers."""
 
-    memory: Float[Tensor, "L R H"]
-    state: Float[Tensor, "L R H"]
-    shown: Float[Tensor, "L R H"]
+    memory: LaneValues
+    state: LaneValues
+    shown: LaneValues
     room: Float[Tensor, "H R J"]
 
 
@@ -155,7 +163,7 @@ class Jacobians:
     coordinates as it has units.
     """
 
-    states: Float[Tensor, "R T H"]
+    states: HiddenStates
     factors: Float[Tensor, "T H R G"]  # of each gate in the memory, ...
     back: Float[Tensor, "H G J"]  # ... and where it leads: H numbers of the state before, then D of the input
     retained: Values  # of the memory before in the memory
@@ -163,7 +171,7 @@ class Jacobians:
     rotation: Float[Tensor, "D D"] | None
 
     @classmethod
-    def of(cls, layer: Layer, x: Float[Tensor, "R T D"]) -> Jacobians:
+    def of(cls, layer: Layer, x: Chunk) -> Jacobians:
         """The forward pass with its local derivatives."""
         trace = layer.trace(x)
         local, size = layer.cell.multipliers(GRADIENT, trace), trace.state.shape[-1]
@@ -201,7 +209,7 @@ class Jacobians:
         if output is None:
             lanes.memory.add_(made[..., :size])
 
-    def unrotated(self, gradients: Float[Tensor, "*B D"]) -> Float[Tensor, "*B D"]:
+    def unrotated(self, gradients: Vectors) -> Vectors:
         """Gradients with respect to the input in its own coordinates."""
         return gradients if self.rotation is None else gradients @ self.rotation.T
 
@@ -214,7 +222,7 @@ def _rotation(weight: Float[Tensor, "H D"]) -> Float[Tensor, "D D"] | None:
     return rotation.to(weight.dtype)
 
 
-def recurrent(model: Network, x: Float[Tensor, "B T D"], batch: Batch) -> Float[Tensor, "B T T"]:
+def recurrent(model: Network, x: Embeddings, batch: Batch) -> Dependence:
     """‖∂‖h_n‖/∂e_i‖ for each state and token."""
     example = batch.lengths.argsort(stable=True, descending=True)
     found = norms(x[:1, :1]).new_zeros(len(batch), x.shape[1], x.shape[1])
@@ -225,7 +233,7 @@ def recurrent(model: Network, x: Float[Tensor, "B T D"], batch: Batch) -> Float[
 
 
 @torch.no_grad()
-def _both_ways(model: Network, x: Float[Tensor, "R T D"], batch: Batch) -> Float[Tensor, "R T T"]:
+def _both_ways(model: Network, x: Chunk, batch: Batch) -> Swept:
     """Combines both directions: forward for the tokens before a state, backward for those after it."""
     assert isinstance(model.encoder, Recurrent)
     words, mask, marked = x, batch.mask, model.architecture.markers
@@ -251,7 +259,7 @@ def _both_ways(model: Network, x: Float[Tensor, "R T D"], batch: Batch) -> Float
     return gradients
 
 
-def _begun(model: Network, encoded: Float[Tensor, "R T P"], batch: Batch) -> Float[Tensor, "R T P"]:
+def _begun(model: Network, encoded: Encoded, batch: Batch) -> Encoded:
     """∂‖h‖/∂ of the encoder's output for each word."""
     with torch.enable_grad():
         encoded = encoded.detach().requires_grad_()
@@ -262,7 +270,7 @@ def _begun(model: Network, encoded: Float[Tensor, "R T P"], batch: Batch) -> Flo
     return gradient
 
 
-def _swept(read: Jacobians, begun: Float[Tensor, "R T H"]) -> tuple[Float[Tensor, "R T T"], Float[Tensor, "R T D"]]:
+def _swept(read: Jacobians, begun: HiddenStates) -> tuple[Swept, Chunk]:
     """The gradient norms of each state at each token up to its own, and the gradient vector at its own token."""
     rows, tokens, size = begun.shape
     entries = read.back.shape[-1] * (size + tokens)
@@ -273,9 +281,7 @@ def _swept(read: Jacobians, begun: Float[Tensor, "R T H"]) -> tuple[Float[Tensor
     return gradients, own
 
 
-def _swept_at_once(
-    read: Jacobians, begun: Float[Tensor, "R T H"]
-) -> tuple[Float[Tensor, "R T T"], Float[Tensor, "R T D"]]:
+def _swept_at_once(read: Jacobians, begun: HiddenStates) -> tuple[Swept, Chunk]:
     rows, tokens, size = begun.shape
     now, then = (begun.new_zeros(tokens, rows, read.back.shape[-1]) for _ in range(2))
     memory = begun.transpose(0, 1).contiguous() if read.output is None else begun.new_zeros(tokens, rows, size)
@@ -296,7 +302,7 @@ def _swept_at_once(
     return gradients.permute(2, 1, 0), read.unrotated(own)
 
 
-def _last_alive(memory: Float[Tensor, "L R H"], state: Float[Tensor, "L R H"], faint: Float[Tensor, "L R"]) -> int:
+def _last_alive(memory: LaneValues, state: LaneValues, faint: Float[Tensor, "L R"]) -> int:
     """The number of lanes up to the last one whose gradient is not negligible.
 
     One that is left with less than u^1.5 of what it began with, u being the rounding unit, is dropped: its gradients

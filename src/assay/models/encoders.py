@@ -97,7 +97,9 @@ def mirrored(mask: Mask) -> TokenIds:
 
 def reordered(rows: Float[Tensor, "B T S"], order: TokenIds) -> Float[Tensor, "B T S"]:
     """The rows of each example in another order, by indices."""
-    return rows.gather(1, order[..., None].expand_as(rows))
+    first = torch.arange(len(order), device=order.device)[:, None] * rows.shape[1]
+    chosen = rows.flatten(0, 1).index_select(0, (first + order).flatten())  # several times faster than gather
+    return chosen.reshape(*order.shape, rows.shape[-1])
 
 
 class Convolution(nn.Module):

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from threading import get_ident
 from typing import Any, ClassVar, NamedTuple
 
 import torch
@@ -23,9 +24,12 @@ from assay.errors import AssayError
 from assay.models.projections import Projection
 
 States = Float[Tensor, "*B H"]
-Slots = tuple[Tensor, Tensor, Tensor, Tensor]
+Slots = tuple[Tensor, ...]
 Sequences = Float[Tensor, "R T H"]
-FourSequences = tuple[Sequences, Sequences, Sequences, Sequences]
+Rows = Float[Tensor, "R H"]
+Gates = Float[Tensor, "*B G"]
+Weight = Float[Tensor, "G ..."]
+BySlot = Float[Tensor, "4 H ..."]
 
 # The walk
 
@@ -59,8 +63,11 @@ class Walk(TorchFunctionMode):
     @contextmanager
     def over(self, network: nn.Module) -> Iterator[None]:
         """Context manager: walks over what this network computes; activation modules of transformers are one step."""
+        thread = get_ident()
 
         def once(module: nn.Module, given: tuple[Any, ...], output: Any) -> Any:
+            if get_ident() != thread:  # another one may run the same network
+                return output
             with torch._C.DisableTorchFunction():
                 return self.activation(module.forward, given, output)
 
@@ -93,9 +100,10 @@ class Function:
     value: Callable[[Tensor], Tensor]
     derivative: Callable[[Tensor], Tensor]
     smooth: bool = True
+    of_value: Callable[[Tensor], Tensor] | None = None  # the derivative from the value, where that is simpler
 
 
-TANH = Function(torch.tanh, lambda x: 1 - x.tanh().square())
+TANH = Function(torch.tanh, lambda x: 1 - x.tanh().square(), of_value=lambda y: 1 - y.square())
 SIGMOID = Function(torch.sigmoid, lambda x: x.sigmoid() * (1 - x.sigmoid()))
 RELU = Function(F.relu, lambda x: (x > 0).to(x), smooth=False)
 GELU = Function(F.gelu, lambda x: torch.special.ndtr(x) + x * torch.exp(-x.square() / 2) / math.sqrt(2 * math.pi))
@@ -125,7 +133,7 @@ def times(*factors: Multiplier) -> Multiplier:
 
 GRADIENT = Rules(
     total=lambda z: 1.0,
-    unary=lambda function, x, value: function.derivative(x),
+    unary=lambda function, x, value: function.of_value(value) if function.of_value else function.derivative(x),
     gate=lambda x, value: value * (1 - value),
     product=lambda left, right: (right, left),
     bilinear=torch.matmul,
@@ -151,8 +159,8 @@ class Step(NamedTuple):
 class Trace:
     """All steps of a layer: slots, their activations, the cell state before and after, its activation, the state."""
 
-    slots: FourSequences
-    active: FourSequences
+    slots: list[Sequences]
+    active: list[Sequences]
     before: Sequences
     memory: Sequences
     shown: Sequences
@@ -172,10 +180,9 @@ class Multipliers:
 class Lstm:
     """LSTM: c = f c' + i tanh(g), h = o tanh(c), with the slots i, f, g, o."""
 
-    def slots(self, given: Float[Tensor, "*B G"], past: Float[Tensor, "*C G"]) -> Slots:
+    def slots(self, given: Gates, past: Float[Tensor, "*C G"]) -> Slots:
         """The arguments of the activations, from what the input gives and what the state before gives."""
-        keep, forget, new, out = (given + past).chunk(4, dim=-1)
-        return keep, forget, new, out
+        return (given + past).chunk(4, dim=-1)
 
     def step(self, slots: Slots, memory: States) -> Step:
         keep, forget, new, out = slots[0].sigmoid(), slots[1].sigmoid(), slots[2].tanh(), slots[3].sigmoid()
@@ -183,7 +190,7 @@ class Lstm:
         shown = memory.tanh()
         return Step((keep, forget, new, out), memory, shown, out * shown)
 
-    def by_slot(self, weight: Float[Tensor, "G ..."], of_state: bool) -> Float[Tensor, "4 H ..."]:
+    def by_slot(self, weight: Weight, of_state: bool) -> BySlot:
         """The rows of a weight or bias, slot by slot."""
         return weight.reshape(4, -1, *weight.shape[1:])
 
@@ -210,7 +217,7 @@ class Gru:
     For relevance propagation r, z and 1 − z are gates as those of an LSTM: h' and the new candidate get everything.
     """
 
-    def slots(self, given: Float[Tensor, "*B G"], past: Float[Tensor, "*C G"]) -> Slots:
+    def slots(self, given: Gates, past: Float[Tensor, "*C G"]) -> Slots:
         reset, update, new = given.chunk(3, dim=-1)
         of_reset, of_update, linear = past.chunk(3, dim=-1)
         return reset + of_reset, update + of_update, new, linear
@@ -222,7 +229,7 @@ class Gru:
         state = torch.lerp(new, memory, update)
         return Step((reset, update, new, argument), state, state, state)
 
-    def by_slot(self, weight: Float[Tensor, "G ..."], of_state: bool) -> Float[Tensor, "4 H ..."]:
+    def by_slot(self, weight: Weight, of_state: bool) -> BySlot:
         apart = weight.reshape(3, -1, *weight.shape[1:])
         nothing = torch.zeros_like(apart[:1])
         return torch.cat([apart[:2], nothing, apart[2:]] if of_state else [apart, nothing])
@@ -255,15 +262,14 @@ def steps(
     cell: Cell,
     given: Iterable[Float[Tensor, "R G"]],
     recur: Callable[[States], Float[Tensor, "R G"]],
-    state: Float[Tensor, "R H"],
-    memory: Float[Tensor, "R H"],
-) -> Iterator[tuple[Slots, Step]]:
-    """Slots and values of each step, from what the inputs give and from states by `recur`; differentiable."""
+    state: Rows,
+    memory: Rows,
+) -> Iterator[Step]:
+    """Each step, from what the inputs give and what states give by `recur`; differentiable."""
     for each in given:
-        slots = cell.slots(each, recur(state))
-        step = cell.step(slots, memory)
+        step = cell.step(cell.slots(each, recur(state)), memory)
         state, memory = step.state, step.memory
-        yield slots, step
+        yield step
 
 
 @dataclass(frozen=True)
@@ -298,31 +304,34 @@ class Layer:
     def trace(self, x: Float[Tensor, "R T D"]) -> Trace:
         """All steps over some sequences, from a state of zeros."""
         inputs, states, own, other = self.weights
-        start, columns = x.new_zeros(len(x), states.shape[1]), states.T.contiguous()
-        given = F.linear(x.transpose(0, 1), inputs, own)
-        slots, read = zip(
-            *steps(self.cell, given, lambda state: torch.addmm(other, state, columns), start, start), strict=True
-        )
-        active, memory, shown, state = zip(*read, strict=True)
-        return Trace(
-            _four(slots),
-            _four(active),
-            _over_time([start, *memory[:-1]]),
-            *(_over_time(each) for each in (memory, shown, state)),
-        )
+        one_sum = isinstance(self.cell, Lstm)  # its slots are sums, made in place
+        given = F.linear(x.transpose(0, 1).contiguous(), inputs, own + other if one_sum else own)
+        state = memory = start = x.new_zeros(len(x), states.shape[1])
+        columns = states.T.contiguous()
+        slots: list[Slots] = []
+        read: list[Step] = []
+        for each in given:
+            past = each.addmm_(state, columns) if one_sum else torch.addmm(other, state, columns)
+            slots.append(past.chunk(4, dim=-1) if one_sum else self.cell.slots(each, past))
+            read.append(self.cell.step(slots[-1], memory))
+            state, memory = read[-1].state, read[-1].memory
+        arguments = [each.transpose(0, 1) for each in given.chunk(4, dim=-1)]
+        if not one_sum:
+            arguments = [_over_time([each[slot] for each in slots]) for slot in range(4)]
+        active = [_over_time([step.active[slot] for step in read]) for slot in range(4)]
+        memories = _over_time([start, *(step.memory for step in read)])
+        shown = hidden = memories[:, 1:]
+        if one_sum:
+            shown, hidden = _over_time([step.shown for step in read]), _over_time([step.state for step in read])
+        return Trace(arguments, active, memories[:, :-1], memories[:, 1:], shown, hidden)
 
 
 CELLS: dict[str, Cell] = {"lstm": Lstm(), "gru": Gru()}
 
 
-def _over_time(each: Sequence[Float[Tensor, "R H"]]) -> Sequences:
+def _over_time(each: Sequence[Rows]) -> Sequences:
     """Steps along the second axis; in memory each step is contiguous, as loops over time need it."""
     return torch.stack(list(each)).transpose(0, 1)
-
-
-def _four(each: Iterable[Slots]) -> FourSequences:
-    one, two, three, four = (_over_time(slot) for slot in zip(*each, strict=True))
-    return one, two, three, four
 
 
 # Operations without fused kernels
@@ -360,7 +369,7 @@ class UnfusedOps(Walk):
     ) -> tuple[Tensor, tuple[Tensor, ...]]:
         """Hidden states, and the last hidden state with the last cell state where there is one."""
         state, memory = (each.squeeze(0) for each in (before if function is torch.lstm else (before, before)))
-        read = [step for _, step in steps(CELLS[function.__name__], given.unbind(1), recur, state, memory)]
+        read = list(steps(CELLS[function.__name__], given.unbind(1), recur, state, memory))
         last = (read[-1].state, read[-1].memory)[: 2 if function is torch.lstm else 1]
         return torch.stack([each.state for each in read], dim=1), tuple(each[None] for each in last)
 
