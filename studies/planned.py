@@ -162,7 +162,7 @@ def _said(answer: Answer) -> str:
 def _drawn(answer: Answer, name: str, figures: Path) -> dict[str, str]:
     """Writes a panel for each corpus, and gives what shows it, by corpus."""
     from assay.report.canvas import svg
-    from assay.study.study_page import study_panels as panels
+    from assay.study.study_panels import study_panels as panels
 
     figures.mkdir(exist_ok=True)
     links: dict[str, str] = {}

@@ -49,7 +49,7 @@ def _is(node: ast.expr, value: object) -> bool:
 
 
 def test_no_file_names_what_runs_what_it_is_given() -> None:
-    assert len(FILES) > 500
+    assert len(FILES) > 200
     found = {str(path): list(faults(ast.parse(path.read_text(encoding="utf-8")))) for path in FILES}
     assert {path: each for path, each in found.items() if each} == {}
 

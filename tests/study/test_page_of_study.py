@@ -18,9 +18,10 @@ from assay.report.sections import MOST
 from assay.stories import story_of
 from assay.study import results as words
 from assay.study.results import Answer, Cell, Column, Difference, Missing, Over, Row, Study, places
-from assay.study.study_page import answers, apart, differences, document, left, separated
+from assay.study.study_page import answers, differences, document, separated
 from assay.study.study_page import as_markdown as markdown
-from assay.study.study_page import study_panels as panels
+from assay.study.study_panels import apart, left
+from assay.study.study_panels import study_panels as panels
 from tests.report.parsed import Page
 from tests.report.parsed import words as plain
 
