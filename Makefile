@@ -1,7 +1,8 @@
+# Three processes suit two cores: tests that wait for a browser or another process leave a core free.
 # make audit: set everything up and run the main job.   make test: set everything up and run the tests.
 PYTHON ?= python3
 CORPUS ?= snippets
-PROCESSES ?= 2
+PROCESSES ?= 3
 BIN := .venv/bin
 
 .PHONY: setup audit test test-all lint format bench bench-peers docs sbom audit-dependencies test-minimal

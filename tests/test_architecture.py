@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+import subprocess
 import sys
 import tomllib
 from pathlib import Path
@@ -12,7 +14,6 @@ import pytest
 from assay.models import store
 from assay.models.store import Trained
 from tests import builders
-from tests.calling import call
 from tests.workbenches import CLASSES, tokeniser
 
 ROOT = Path(__file__).parent.parent
@@ -27,25 +28,36 @@ def path(title: str) -> list[str]:
     return re.findall(r"^\d+\. `(src/assay/[\w/]+\.py)`", section, flags=re.MULTILINE)
 
 
+WALK = """
+import json, sys
+seen = set()
+def look(frame, event, _):
+    if event == "call" and frame.f_code.co_name != "<module>":
+        seen.add(frame.f_code.co_filename)
+from assay.cli import main
+sys.setprofile(look)
+try:
+    main()
+except SystemExit as end:
+    assert not end.code
+finally:
+    sys.setprofile(None)
+    print("\\n" + json.dumps(sorted(seen)))
+"""
+"""A command, and the files whose functions it ran, in a process that nothing else has touched."""
+
+
 @pytest.fixture
-def walked(monkeypatch, capsys, tmp_path):
+def walked(tmp_path):
     """The files of the package whose functions a command runs, imports apart."""
     folder = tmp_path / "model"
     store.save(Trained(builders.kind("lstm"), tokeniser(), CLASSES[:2]), folder)
 
     def walk(verb: str, *words: str) -> set[str]:
-        seen: set[str] = set()
-
-        def look(frame, event, _):
-            if event == "call" and frame.f_code.co_name != "<module>":
-                seen.add(frame.f_code.co_filename)
-
-        sys.setprofile(look)
-        try:
-            code, _, told = call(monkeypatch, capsys, verb, "--model", str(folder), *words)
-        finally:
-            sys.setprofile(None)
-        assert code == 0, told
+        command = [sys.executable, "-c", WALK, verb, "--model", str(folder), *words]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        seen = json.loads(done.stdout.splitlines()[-1])
         return {str(Path(name).relative_to(ROOT)) for name in seen if name.startswith(str(ROOT / "src/assay"))}
 
     return walk

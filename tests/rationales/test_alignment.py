@@ -54,6 +54,7 @@ def learnt(planted, tmp_path_factory):
     return train_model(planted, WANTED, folder), folder
 
 
+@pytest.mark.slow
 def test_the_deciding_words_are_aligned_and_decide(planted, learnt):
     model, _ = learnt
     rows, _ = tokenise(planted.test, model.tokeniser, 100)

@@ -42,7 +42,8 @@ def mixed(count: int, classes: int = 2) -> list[Tokenised]:
     return texts
 
 
-@pytest.mark.parametrize("classes", [2, pytest.param(3, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("classes", [2, 3])
 def test_each_mask_lies_on_words_of_its_class_also_where_another_class_is_true(classes: int) -> None:
     scheme, texts = car(Options(classes, rate=0.2, continuity=0.0)), mixed(240 * classes, classes)
     sizes = {"embedding": 24, "hidden": 16, "alignment_size": 16}

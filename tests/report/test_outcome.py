@@ -83,7 +83,13 @@ RUNS: dict[str, tuple[Callable[[], Record], tuple[str, ...]]] = {
 }
 
 
-@pytest.fixture(scope="module", params=RUNS)
+EVERYWHERE = ("usual", "four_tests", "texts left out", "no explainer passes", "explainers left out", "planted truth")
+"""The runs that are shown in every form also where time is short."""
+
+
+@pytest.fixture(
+    scope="module", params=[name if name in EVERYWHERE else pytest.param(name, marks=pytest.mark.slow) for name in RUNS]
+)
 def run(request: pytest.FixtureRequest) -> tuple[Record, tuple[str, ...]]:
     make, wanted = RUNS[request.param]
     return make(), wanted

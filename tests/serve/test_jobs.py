@@ -405,6 +405,7 @@ def test_where_a_job_stands_is_said_in_words():
     ]
 
 
+@pytest.mark.slow
 def test_an_uploaded_file_is_audited_in_earnest(tmp_path):
     """The command line itself, on a file whose column is called like an option."""
     rows = [
