@@ -1,8 +1,7 @@
-# Three processes suit two cores: tests that wait for a browser or another process leave a core free.
 # make audit: set everything up and run the main job.   make test: set everything up and run the tests.
 PYTHON ?= python3
 CORPUS ?= snippets
-PROCESSES ?= 3
+PROCESSES ?= 2
 BIN := .venv/bin
 
 .PHONY: setup audit test test-all lint format bench bench-peers docs sbom audit-dependencies test-minimal
